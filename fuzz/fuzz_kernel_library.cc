@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "recording/chunk.h"
 #include "recording/kernel_library_file.h"
+#include "recording/kernel_power_library.h"
 #include "recording/power_codec.h"
 #include "recording/record_codec.h"
 
@@ -96,14 +97,16 @@ bool is_before(const KernelPower& a, const KernelPower& b) {
 void check_library(const LoadedKernelLibrary& library) {
   const std::vector<KernelPower>& powers = library.powers;
   for (std::size_t i = 0; i < powers.size(); ++i) {
-    JOULEMAP_CHECK(is_valid_entry(powers[i]) && !powers[i].is_from_similar_kernels(), "a power that cannot be");
+    JOULEMAP_CHECK(recording::is_valid_entry(powers[i]) && !powers[i].is_from_similar_kernels(),
+                   "a power that cannot be");
     JOULEMAP_CHECK(i == 0 || is_before(powers[i - 1], powers[i]), "powers out of order, or twice");
-    JOULEMAP_CHECK(find_power(powers, powers[i].gpu, powers[i].kernel_key) == &powers[i], "a power that is not found");
-    const double spread = predictive_relative_sd(powers[i]);
+    JOULEMAP_CHECK(recording::find_power(powers, powers[i].gpu, powers[i].kernel_key) == &powers[i],
+                   "a power that is not found");
+    const double spread = recording::predictive_relative_sd(powers[i]);
     JOULEMAP_CHECK(std::isfinite(spread) && spread >= 0, "a spread that is no number");
   }
   std::vector<KernelPower> merged;
-  JOULEMAP_CHECK(merge_into_library(merged, powers, powers.size() + 1) == 0, "powers were dropped");
+  JOULEMAP_CHECK(recording::merge_into_library(merged, powers, powers.size() + 1) == 0, "powers were dropped");
   JOULEMAP_CHECK(merged.size() == powers.size(), "powers were lost");
 }
 

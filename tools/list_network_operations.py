@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 import torch  # noqa: E402
 from _collect import networks  # noqa: E402
 from _collect.design import parameters_text  # noqa: E402
-from _predict.trace import trace  # noqa: E402
+from _predict.operation_list import list_operations  # noqa: E402
 
 OPERATIONS = ["id", "kind", "parameters", "dtype", "pass", "phase"]
 SETTINGS = ["network", "family", "package", "batch", "size", "dtype", "pass", "unknown", "operations", "python_calls"]
@@ -58,7 +58,7 @@ def operations_of_setting(loaded: networks.LoadedNetwork, device: str, setting: 
     own = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
     model = loaded._model.to(own)
     give = networks.inputs_of(torch, device, setting, own)
-    return trace(
+    return list_operations(
         model,
         give["inputs"],
         give["named"],

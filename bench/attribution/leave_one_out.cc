@@ -10,6 +10,7 @@
 #include "attribution/gpu/kernel_power_hierarchy.h"
 #include "base/quadrature.h"
 #include "recording/kernel_library_file.h"
+#include "recording/kernel_power_library.h"
 
 int main(int argc, char** argv) {
   using namespace joulemap;
@@ -18,7 +19,7 @@ int main(int argc, char** argv) {
   if (!library) return fmt::print(stderr, "{}\n", library.error().message), 1;
   std::vector<KernelPower> known;
   for (const KernelPower& one : library->powers) {
-    if (one.kernel_key != idle_key() && one.gpu == library->powers.front().gpu) known.push_back(one);
+    if (one.kernel_key != recording::idle_key() && one.gpu == library->powers.front().gpu) known.push_back(one);
   }
   double squares = 0;
   double plain = 0;

@@ -5,7 +5,7 @@
     python3 bench/predict/compiled.py [data/h200/compiled.csv.gz] [--program build/bin/joulemap] [--json FILE]
 
 Every setting of the table was measured eagerly and compiled, one after the other in the same run. The script traces it
-as `joulemap.trace` does, predicts both modes, and prints joules, the ratio of compiled to eager, and errors.
+as `joulemap.list_operations` does, predicts both modes, and prints joules, the ratio of compiled to eager, and errors.
 Needs PyTorch, and the packages that contain the networks (torchvision, timm, transformers); no GPU.
 """
 
@@ -95,7 +95,7 @@ def traced(setting: Setting) -> dict:
 
 def predictor(program: Path, more: Sequence[str]) -> Callable[[dict, str], float]:
     def predict(operations: dict, mode: str) -> float:
-        command = [str(program), "predict", "-", "--mode", mode, "--json", *more]
+        command = [str(program), "predict", "-", "--execution", mode, "--json", *more]
         result = json.dumps(operations)
         ended = subprocess.run(command, input=result, capture_output=True, text=True, timeout=LONGEST_S, check=False)
         if not ended.stdout.strip():

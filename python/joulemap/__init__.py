@@ -19,17 +19,18 @@ from ._measure import Measurement, begin, end, measure
 
 __all__ = [
     "Attachment", "Diagnostic", "Domain", "Energy", "JoulemapError", "Ledger", "Measurement", "Prediction", "Run",
-    "attach", "begin", "doctor", "end", "epoch", "is_recording", "load", "log", "measure", "module_names", "predict",
-    "region", "save_module_names", "start", "step", "stop", "trace", "validate", "version",
+    "attach", "begin", "doctor", "end", "epoch", "is_recording", "list_operations", "load", "log", "measure",
+    "module_names", "predict", "region", "save_module_names", "start", "step", "stop", "validate", "version",
 ]  # fmt: skip
 
 # Names that are loaded on first access: they need ctypes and dataclasses, which dominate the import time.
 _LAZY = {
     "Attachment": "_attach", "Diagnostic": "_energy", "Domain": "_energy", "Energy": "_energy",
     "JoulemapError": "_library", "Ledger": "_ledger", "Prediction": "_prediction", "Run": "_run", "attach": "_attach",
-    "doctor": "_library", "load": "_run", "load_ipython_extension": "_jupyter", "module_names": "_module_names",
-    "predict": "_prediction", "save_module_names": "_module_names", "start": "_library", "stop": "_library",
-    "trace": "_predict.trace", "validate": "_validate", "version": "_library",
+    "doctor": "_library", "list_operations": "_predict.operation_list", "load": "_run",
+    "load_ipython_extension": "_jupyter", "module_names": "_module_names", "predict": "_prediction",
+    "save_module_names": "_module_names", "start": "_library", "stop": "_library",
+    "validate": "_validate", "version": "_library",
 }  # fmt: skip
 
 
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from ._ledger import Ledger
     from ._library import JoulemapError, doctor, start, stop, version
     from ._module_names import module_names, save_module_names
-    from ._predict.trace import trace
+    from ._predict.operation_list import list_operations
     from ._prediction import Prediction, predict
     from ._run import Run, load
     from ._validate import validate

@@ -129,29 +129,30 @@ def predict(
     dtype: str = "default",
     autocast: Any = None,
     batch: Optional[int] = None,
-    mode: str = "eager",
+    execution: str = "eager",
     host_factor: float = 1.0,
     idle_w: Optional[float] = None,
 ) -> Prediction:
     """Predicts the energy of a call of `model`, or of a training step, without running it.
 
     `model` is a PyTorch module, a Keras model, or the path of an ONNX file or of a Keras model's JSON. For a PyTorch
-    module, `inputs`, `named`, `optimizer`, `loss` and `autocast` are those of `joulemap.trace`; nothing is computed,
-    and everything may be on the meta device. `batch` is only for the other kinds. `device` is the name of a GPU, by
-    default h200; `profile` a file of `joulemap model fit`; `idle_w` the idle power of this individual GPU in watts.
-    `dtype`: default, fp32, tf32 (for a file also fp16, bf16, amp-bf16).
+    module, `inputs`, `named`, `optimizer`, `loss` and `autocast` are those of `joulemap.list_operations`; nothing is
+    computed, and everything may be on the meta device. `batch` is only for the other kinds. `execution` is eager or
+    compiled, as by torch.compile. `device` is the name of a GPU, by default h200; `profile` a file of `joulemap model
+    fit`; `idle_w` the idle power of this individual GPU in watts. `dtype`: default, fp32, tf32 (for a file also fp16,
+    bf16, amp-bf16).
     """
-    options = ["--mode", mode, "--host-factor", str(host_factor)]
+    options = ["--execution", execution, "--host-factor", str(host_factor)]
     options += ["--idle-w", str(idle_w)] if idle_w is not None else []
     options += ["--device", device] if device else []
     options += ["--profile", os.fspath(profile)] if profile else []
     if hasattr(model, "named_modules"):
         if batch is not None:
             raise ValueError("batch does not apply to a PyTorch module: pass inputs of that batch size")
-        from ._predict.trace import trace
+        from ._predict.operation_list import list_operations
 
         step = {"optimizer": optimizer, "loss": loss} if training else {}
-        operations = trace(model, inputs, named, training=training, dtype=dtype, autocast=autocast, **step)
+        operations = list_operations(model, inputs, named, training=training, dtype=dtype, autocast=autocast, **step)
         return _run_predict(["-", *options], json.dumps(operations))
     options += ["--precision", dtype, "--pass", "training" if training else "inference"]
     options += ["--batch", str(batch)] if batch is not None else []

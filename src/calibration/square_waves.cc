@@ -2,10 +2,10 @@
 #include "calibration/square_waves.h"
 
 #include <cmath>
-#include <random>
 #include <utility>
 
 #include "calibration/gpu_load.h"
+#include "statistics/random.h"
 
 namespace joulemap::calibration {
 namespace {
@@ -14,17 +14,16 @@ namespace {
 class Lengths {
  public:
   explicit Lengths(const WavePlan& plan)
-      : engine_(plan.seed),
+      : random_(plan.seed),
         shortest_(static_cast<double>(plan.min_duration_ns)),
         longest_(static_cast<double>(plan.max_duration_ns)) {}
 
   std::int64_t next_ns() {
-    const double uniform = static_cast<double>(engine_() >> 11) * 0x1p-53;
-    return static_cast<std::int64_t>(shortest_ * std::pow(longest_ / shortest_, uniform));
+    return static_cast<std::int64_t>(shortest_ * std::pow(longest_ / shortest_, random_.uniform()));
   }
 
  private:
-  std::mt19937_64 engine_;
+  statistics::Random random_;
   double shortest_;
   double longest_;
 };

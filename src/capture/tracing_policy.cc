@@ -17,7 +17,7 @@ constexpr double kMaxSlowdown = 0.01;
 constexpr double kBusyShare = 0.9;
 
 // Light mode traces bursts of two steps or more (the first one pays for enabling records) and then leaves many
-// untraced. Opening CUPTI, tracing two steps and closing it again takes an extra 0.1 s (cupti/cupti_detach.cc). The
+// untraced. Opening CUPTI, tracing two steps and closing it again takes an extra 0.1 s (cupti/cupti_session.cc). The
 // longer a program runs, the less its further steps add.
 constexpr std::uint64_t kConsecutiveTraced = 2;
 // The power history of a GPU covers the last tens of milliseconds: a burst must be longer, to identify the power of

@@ -4,21 +4,21 @@
 #include <array>
 
 #include "cli/calibrate_command.h"
-#include "cli/card_command.h"
 #include "cli/command.h"
+#include "cli/data_loss.h"
 #include "cli/diff_command.h"
 #include "cli/doctor_command.h"
 #include "cli/experiment_command.h"
 #include "cli/export_command.h"
 #include "cli/import_command.h"
 #include "cli/model_command.h"
+#include "cli/operation_command.h"
 #include "cli/output.h"
 #include "cli/predict_command.h"
 #include "cli/record_command.h"
 #include "cli/report_command.h"
 #include "cli/share_command.h"
 #include "cli/stat_command.h"
-#include "model/data_loss.h"
 
 namespace joulemap::cli {
 namespace {
@@ -28,8 +28,8 @@ constexpr std::array<Command, 13> kCommands = {{
      &add_doctor_command},
     {"calibrate", "measure sensor update rate, read cost, latency and idle power (loads each GPU for 20 s)",
      &add_calibrate_command},
-    {"card", "show the energy of one call of an operation by size and precision: card torch.nn.Conv2d",
-     &add_card_command},
+    {"operation", "show the energy of one call of an operation by size and precision: operation torch.nn.Conv2d",
+     &add_operation_command},
     {"diff", "compare two recordings: increases, decreases and noise", &add_diff_command},
     {"experiment", "plan, run and analyze designed experiments; each row is a recording", &add_experiment_command},
     {"export", "export a recording to TensorBoard, Perfetto, pprof, speedscope, CSV and databases",

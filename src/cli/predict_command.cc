@@ -29,7 +29,7 @@ struct PredictFlags {
   std::vector<std::string> inputs;
   std::string pass;
   std::string precision = "default";
-  std::string mode = "eager";
+  std::string execution = "eager";
   std::string optimizer = "adamw";
   std::optional<std::string> explained_layer;
   std::size_t top = 20;
@@ -86,7 +86,7 @@ predict::PredictionRequest request_of(const PredictFlags& flags, const predict::
   predict::PredictionRequest request;
   if (!flags.pass.empty()) request.training = flags.pass == "training";
   request.optimizer = flags.optimizer;
-  request.mode = flags.mode == "compiled" ? predict::ExecutionMode::compiled : predict::ExecutionMode::eager;
+  request.mode = flags.execution == "compiled" ? predict::ExecutionMode::compiled : predict::ExecutionMode::eager;
   request.precision = predict::precision_of(flags.precision).value_or(predict::Precision::framework_default);
   request.host_factor = flags.host_factor;
   request.idle_w = flags.idle_w;
@@ -160,7 +160,7 @@ int run_predict(PredictFlags flags) {
 
 void add_model_options(CLI::App& verb, PredictFlags& flags) {
   verb.add_option("MODEL", flags.model,
-                  "ONNX file, JSON of a Keras model, or operation list of joulemap.trace; - is stdin");
+                  "ONNX file, JSON of a Keras model, or operation list of joulemap.list_operations; - is stdin");
   add_device_options(verb, flags.device);
   verb.add_option("--batch", flags.batch, "batch size; replaces the leading dimension of every input")
       ->type_name("N")
@@ -176,7 +176,8 @@ void add_model_options(CLI::App& verb, PredictFlags& flags) {
                   "default (PyTorch's: TF32 in convolutions only), fp32, tf32, fp16, bf16, amp-bf16 (autocast)")
       ->type_name("TYPE")
       ->check(CLI::IsMember({"default", "fp32", "tf32", "fp16", "bf16", "amp-bf16"}));
-  verb.add_option("--mode", flags.mode, "eager (the default), or compiled: operations fused as by torch.compile")
+  verb.add_option("--execution", flags.execution,
+                  "eager (the default), or compiled: operations fused as by torch.compile")
       ->type_name("MODE")
       ->check(CLI::IsMember({"eager", "compiled"}));
   verb.add_option("--optimizer", flags.optimizer,

@@ -2,13 +2,14 @@
 //
 // Why a function, operation or kernel uses energy: it computes, moves memory, launches work, or waits. The ledger
 // infers the cause from what ran there (attribution/ledger/cause_evidence.h), or else from names used by CUDA, cuDNN,
-// PyTorch, TensorFlow and JAX. Plain data, pure functions; seconds.
+// PyTorch, TensorFlow and JAX (scopes/cause_names.h). Plain data; seconds.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <numeric>
 #include <string_view>
 
 namespace joulemap {
@@ -23,10 +24,14 @@ class AmountByCause {
  public:
   double& operator[](CauseClass cause) { return amounts_[static_cast<std::size_t>(cause)]; }
   double operator[](CauseClass cause) const { return amounts_[static_cast<std::size_t>(cause)]; }
-  void add(const AmountByCause& other, double share = 1);
-  double sum() const;
+  void add(const AmountByCause& other, double share = 1) {
+    for (std::size_t i = 0; i < amounts_.size(); ++i) amounts_[i] += share * other.amounts_[i];
+  }
+  double sum() const { return std::accumulate(amounts_.begin(), amounts_.end(), 0.0); }
   // The class with the largest amount; the first of equals.
-  CauseClass largest_class() const;
+  CauseClass largest_class() const {
+    return kCauseClasses[static_cast<std::size_t>(std::ranges::max_element(amounts_) - amounts_.begin())];
+  }
 
  private:
   std::array<double, kCauseClasses.size()> amounts_{};
@@ -39,13 +44,11 @@ struct Cause {
   AmountByCause times_s = {};             // sums to the time of the row
 };
 
-// Returns nothing when the name matches no rule.
-std::optional<CauseClass> cause_class_from_name(std::string_view name);
-// Assigns all of the time to the class of the name, or to compute when the name matches no rule.
-Cause cause_from_name(std::string_view name, double time_s);
-
-std::string_view to_string(CauseClass cause);
-std::string_view to_string(CauseBasis basis);
-std::optional<CauseClass> parse_cause_class(std::string_view text);
+constexpr std::string_view to_string(CauseClass cause) {
+  constexpr std::array<std::string_view, kCauseClasses.size()> kNames = {"compute", "memory", "launch",
+                                                                         "synchronisation"};
+  return kNames.at(static_cast<std::size_t>(cause));
+}
+constexpr std::string_view to_string(CauseBasis basis) { return basis == CauseBasis::ledger ? "ledger" : "name"; }
 
 }  // namespace joulemap

@@ -117,7 +117,7 @@ struct ReportResult {
   std::vector<IdleEntry> idle;  // what idle_j was used for; the largest first
   std::vector<DomainEnergy> domains;
   std::vector<ReportRow> rows;
-  // Sums over branches of the tree of rows, with the path of the branch (model/path_tree.h). Their intervals include
+  // Sums over branches of the tree of rows, with the path of the branch (scopes/path_tree.h). Their intervals include
   // the correlation of row errors. An empty path is the whole device. Only on request.
   std::vector<ReportRow> groups;
 

@@ -9,6 +9,7 @@
 #include "base/file_lock.h"
 #include "base/small_file.h"
 #include "recording/atomic_recording_file.h"
+#include "recording/kernel_power_library.h"
 #include "recording/recording_reader.h"
 #include "recording/recording_writer.h"
 

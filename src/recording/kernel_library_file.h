@@ -12,6 +12,7 @@
 #include "model/diagnostics.h"
 #include "model/kernel_power.h"
 #include "recording/byte_source.h"
+#include "recording/kernel_power_library.h"
 
 namespace joulemap::recording {
 

@@ -10,6 +10,7 @@
 
 #include "recording/calibration_file.h"
 #include "recording/chunk.h"
+#include "recording/kernel_power_library.h"
 #include "recording/power_codec.h"
 #include "support/recordings.h"
 #include "support/temporary_directory.h"

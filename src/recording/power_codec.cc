@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "recording/kernel_power_library.h"
 #include "recording/record_codec.h"
 #include "recording/wire.h"
 

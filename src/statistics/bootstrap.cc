@@ -16,7 +16,7 @@ namespace {
 
 // Indices of 0 .. size - 1, two from each random number, whose halves are independent. Passes the half to `visit`.
 template <class Visit>
-void draw_indices(SplitMix64& random, std::size_t size, Visit visit) {
+void draw_indices(Random& random, std::size_t size, Visit visit) {
   for (std::size_t i = 0; i + 1 < size; i += 2) {
     const std::uint64_t bits = random.bits();
     visit(((bits >> 32) * size) >> 32, 0);
@@ -31,7 +31,7 @@ double median_of_sorted(std::span<const double> sorted) {
 }
 
 std::vector<double> mean_replicates(std::span<const double> values, const BootstrapOptions& options) {
-  SplitMix64 random(options.seed);
+  Random random(options.seed);
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
     double sums[2] = {0, 0};  // two, so that one addition need not wait for the other
@@ -54,7 +54,7 @@ double median_of_counts(std::span<const double> sorted, std::span<const std::uin
 }
 
 std::vector<double> median_replicates(std::span<const double> sorted, const BootstrapOptions& options) {
-  SplitMix64 random(options.seed);
+  Random random(options.seed);
   std::vector<std::uint32_t> counts(sorted.size());
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
@@ -199,7 +199,7 @@ std::optional<BootstrapInterval> bootstrap_median(std::span<const double> values
 std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const Statistic& statistic,
                                            const BootstrapOptions& options) {
   if (values.empty()) return std::nullopt;
-  SplitMix64 random(options.seed);
+  Random random(options.seed);
   std::vector<double> drawn(values.size());
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
@@ -212,7 +212,7 @@ std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const
 
 std::uint64_t cell_seed(std::uint64_t seed, std::size_t cell) {
   // The seeds are drawn, so that cells are independent of each other and of the cells of the next seed.
-  return SplitMix64(SplitMix64(seed).bits() + static_cast<std::uint64_t>(cell)).bits();
+  return Random(Random(seed).bits() + static_cast<std::uint64_t>(cell)).bits();
 }
 
 std::vector<std::optional<BootstrapInterval>> bootstrap_cells(std::span<const std::vector<double>> cells, Centre centre,

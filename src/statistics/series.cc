@@ -53,7 +53,7 @@ Split greatest_split(std::span<const std::int64_t> doubled_ranks) {
 }
 
 double drawn_change_p(std::vector<std::int64_t> ranks, std::int64_t size, std::uint64_t seed) {
-  SplitMix64 random(seed);
+  Random random(seed);
   std::size_t reached = 0;
   for (std::size_t drawn = 1; drawn <= kMaxPermutations; ++drawn) {
     for (std::size_t i = ranks.size() - 1; i > 0; --i) std::swap(ranks[i], ranks[random.uniform_below(i + 1)]);

@@ -89,7 +89,7 @@ def test_a_training_step_uses_more_energy_than_a_pass_and_has_an_optimizer(joule
     assert entry["training"]["optimizer"] == "adamw" and entry["inference"]["optimizer"] is None
 
 
-@pytest.mark.parametrize("options", [["--precision", "bf16"], ["--mode", "compiled"], ["--precision", "amp-bf16"]])
+@pytest.mark.parametrize("options", [["--precision", "bf16"], ["--execution", "compiled"], ["--precision", "amp-bf16"]])
 def test_precision_and_mode_change_what_is_predicted(joulemap, options):
     precision = [] if "--precision" in options else ["--precision", "fp32"]
     plain = joulemap("predict", RESNET, "--batch", 64, "--precision", "fp32", "--json").json
@@ -135,7 +135,7 @@ def test_an_unspecified_batch_size_must_be_given(joulemap, network):
     "options",
     [
         ["--batch", "0"], ["--batch", "-4"], ["--batch", "many"], ["--input", "3x0x4"], ["--input", "x=3xx4"],
-        ["--input", "99999999999x99999999999"], ["--pass", "sideways"], ["--precision", "fp8"], ["--mode", "lazy"],
+        ["--input", "99999999999x99999999999"], ["--pass", "sideways"], ["--precision", "fp8"], ["--execution", "lazy"],
         ["--optimizer", "magic"], ["--pue", "0.5"], ["--price-kwh", "-1"], ["--explain", "no-such-layer"],
         ["--host-factor", "0"], ["--idle-w", "0"], ["--", "true"],
     ],
@@ -255,7 +255,7 @@ def test_output_goes_into_a_file(joulemap, tmp_path):
     "name", ["torch.nn.Conv2d", "torch.nn.Linear", "torch.nn.functional.relu", "Dense", "Conv", "AdamW", "add"]
 )
 def test_a_card_has_joules_by_size_and_precision(joulemap, name):
-    outcome = joulemap("card", name, "--json")
+    outcome = joulemap("operation", name, "--json")
     result = outcome.json
     assert outcome.code == 0 and result["schema"] == "joulemap.card/1" and result["name"] == name
     assert {row["precision"] for row in result["rows"]} >= {"fp32", "bf16"}
@@ -264,14 +264,14 @@ def test_a_card_has_joules_by_size_and_precision(joulemap, name):
         row["energy_j"] > 0 and row["time_s"] > 0 and row["bound"] in ("launch", "memory", "compute")
         for row in result["rows"]
     )
-    assert name in joulemap("card", name).out
+    assert name in joulemap("operation", name).out
 
 
 def test_an_unknown_card_lists_similar_names(joulemap):
-    outcome = joulemap("card", "torch.nn.Linaer")
+    outcome = joulemap("operation", "torch.nn.Linaer")
     assert outcome.code == 2 and "Linear" in outcome.err
-    assert joulemap("card").code == 2
-    assert joulemap("card", "Linear", "--device", "abacus").code != 0
+    assert joulemap("operation").code == 2
+    assert joulemap("operation", "Linear", "--device", "abacus").code != 0
 
 
 def test_model_names_the_missing_table(joulemap, tmp_path):

@@ -65,12 +65,12 @@ def test_a_card_states_whether_its_kind_was_measured(joulemap, tmp_path):
         profile[name] = {group: result for group, result in profile[name].items() if not group.startswith("recurrent")}
     file = tmp_path / "before.json"
     file.write_text(json.dumps(profile))
-    assert joulemap("card", "torch.nn.Linear", "--json").json["is_measured"]
-    assert "WARNING" not in joulemap("card", "torch.nn.Linear").out
-    assert joulemap("card", "torch.nn.LSTM", "--profile", file, "--json").json["is_measured"] is False
-    assert "no operation of this kind was measured" in joulemap("card", "torch.nn.LSTM", "--profile", file).out
+    assert joulemap("operation", "torch.nn.Linear", "--json").json["is_measured"]
+    assert "WARNING" not in joulemap("operation", "torch.nn.Linear").out
+    assert joulemap("operation", "torch.nn.LSTM", "--profile", file, "--json").json["is_measured"] is False
+    assert "no operation of this kind was measured" in joulemap("operation", "torch.nn.LSTM", "--profile", file).out
 
 
 def test_an_unknown_operation_has_no_card(joulemap):
-    outcome = joulemap("card", "com.acme.Mystery")
+    outcome = joulemap("operation", "com.acme.Mystery")
     assert outcome.code == 2 and outcome.out == ""

@@ -93,7 +93,7 @@ def test_a_mistyped_gate_of_a_diff_does_not_pass(joulemap):
 def test_every_verb_but_those_around_a_command_refuses_surplus_words(program, tmp_path):
     """Surplus words include "++", which CLI11 treats specially, and the name of another verb, which must not run."""
     arguments = {
-        ("calibrate",): (), ("card",): ("Gemm",), ("doctor",): (), ("predict",): ("a",),
+        ("calibrate",): (), ("operation",): ("Gemm",), ("doctor",): (), ("predict",): ("a",),
         ("experiment", "plan"): ("a",), ("experiment", "run"): ("a",), ("experiment", "resume"): ("a",),
         ("experiment", "status"): ("a",), ("experiment", "submit"): ("a",), ("experiment", "analyze"): ("a",),
         ("share",): ("a", "-o", "b"),
@@ -116,7 +116,7 @@ def test_every_verb_that_runs_no_command_refuses_words_after_dashes(program, tmp
     for verb in program.verbs():
         if verb in (*AROUND_A_COMMAND, ("experiment", "submit")):
             continue
-        words = {("card",): ["Gemm"], ("diff",): ["a", "b"], ("doctor",): [], ("calibrate",): []}.get(verb, ["a"])
+        words = {("operation",): ["Gemm"], ("diff",): ["a", "b"], ("doctor",): [], ("calibrate",): []}.get(verb, ["a"])
         words += {("export",): ["--to", "csv"], ("import",): ["b", "-o", "c"]}.get(verb, [])
         words += ["-o", "c"] if verb in (("model", "fit"), ("share",)) else []
         ended = program.run(*verb, *words, "--", "true", cwd=tmp_path)
@@ -179,7 +179,7 @@ def test_a_page_is_not_written_over_a_recording_whose_option_has_no_value(progra
         (("stat", "--sensors", "nonsense", "true"), "powercap"),
         (("predict", "model.onnx", "--device", "nonsense"), "h200"),
         (("predict", "model.onnx", "--input", "8xbanana"), "8x3x224x224"),
-        (("card", "Gemm", "--device", "nonsense"), "h200"),
+        (("operation", "Gemm", "--device", "nonsense"), "h200"),
         (("experiment", "analyze", "folder", "--adjust", "nonsense"), "holm"),
     ],
 )

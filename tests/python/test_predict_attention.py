@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
-from _predict.trace import trace  # noqa: E402
+from _predict.operation_list import list_operations  # noqa: E402
 
 nn = torch.nn
 
@@ -25,10 +25,10 @@ def test_attention_without_a_fused_kernel_is_decomposed_as_in_pytorch():
         def forward(self, x):
             return nn.functional.scaled_dot_product_attention(x, x, x)
 
-    traced = trace(Windows(), (torch.empty(2, 3, 4, 8, 16, device="meta", dtype=torch.bfloat16),), {})
-    counted = Counter((one["kind"], one["form"], one["dtype"]) for one in traced["operations"])
+    listed = list_operations(Windows(), (torch.empty(2, 3, 4, 8, 16, device="meta", dtype=torch.bfloat16),), {})
+    counted = Counter((one["kind"], one["form"], one["dtype"]) for one in listed["operations"])
     assert counted[("bmm", "", "fp32")] == 2 and counted[("activation", "softmax", "fp32")] == 1
-    assert not traced["unknown"] and not [one for one in traced["operations"] if one["kind"] == "attention"]
+    assert not listed["unknown"] and not [one for one in listed["operations"] if one["kind"] == "attention"]
 
 
 def test_such_attention_with_a_mask_has_gradients_of_its_products_and_softmax():
@@ -43,10 +43,10 @@ def test_such_attention_with_a_mask_has_gradients_of_its_products_and_softmax():
             return nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=self.mask)
 
     model = Masked()
-    traced = trace(model, (torch.empty(2, 3, 4, 8, 16, device="meta"),), {}, training=True)
-    counted = Counter((one["kind"], one["form"], one["pass"]) for one in traced["operations"])
+    listed = list_operations(model, (torch.empty(2, 3, 4, 8, 16, device="meta"),), {}, training=True)
+    counted = Counter((one["kind"], one["form"], one["pass"]) for one in listed["operations"])
     assert counted[("bmm", "", "backward")] == 2 and counted[("activation", "softmax", "backward")] == 1
-    assert not traced["unknown"]
+    assert not listed["unknown"]
     x = torch.randn(2, 3, 4, 8, 16, requires_grad=True)  # calls outside a trace are unchanged
     nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=model.mask).sum().backward()
     assert x.grad is not None and x.grad.abs().sum() > 0
@@ -54,8 +54,8 @@ def test_such_attention_with_a_mask_has_gradients_of_its_products_and_softmax():
 
 def test_attention_is_one_operation_forward_and_backward():
     model = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, dropout=0.1)
-    traced = trace(model, (torch.empty(2, 16, 64, device="meta"),), training=True)
-    found = [one for one in traced["operations"] if one["kind"] == "attention"]
+    listed = list_operations(model, (torch.empty(2, 16, 64, device="meta"),), training=True)
+    found = [one for one in listed["operations"] if one["kind"] == "attention"]
     assert [one["pass"] for one in found] == ["forward", "backward"]
     assert {one["layer"] for one in found} == {"self_attn"}
     assert found[0]["parameters"] == {"batch": 2, "heads": 4, "queries": 16, "keys": 16, "width": 16, "causal": 0}
@@ -63,6 +63,6 @@ def test_attention_is_one_operation_forward_and_backward():
 
 def test_a_transformer_layer_that_is_one_call_is_what_it_runs():
     model = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True)
-    traced = trace(model.eval(), (torch.empty(2, 16, 64, device="meta"),))
-    kinds = Counter(one["kind"] for one in traced["operations"] if one["kind"] != "view")
+    listed = list_operations(model.eval(), (torch.empty(2, 16, 64, device="meta"),))
+    kinds = Counter(one["kind"] for one in listed["operations"] if one["kind"] != "view")
     assert kinds == {"dense": 4, "attention": 1, "add": 2, "normalization": 2, "activation": 1}

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
 from _predict import elements, layers, recorder  # noqa: E402
-from _predict.trace import trace  # noqa: E402
+from _predict.operation_list import list_operations  # noqa: E402
 
 nn, functional = torch.nn, torch.nn.functional
 
@@ -77,12 +77,12 @@ def test_every_name_that_is_known_is_registered():
     assert {name for name in layers.HANDLERS if name not in names} - of_other_versions == set()
 
 
-def traced(compute, *inputs) -> tuple[set, list]:
+def listed(compute, *inputs) -> tuple[set, list]:
     class Module(nn.Module):
         def forward(self, *given):
             return compute(*given)
 
-    listed = trace(Module(), inputs)
+    listed = list_operations(Module(), inputs)
     return {one["kind"] for one in listed["operations"]}, [one["source"] for one in listed["unknown"]]
 
 
@@ -125,18 +125,18 @@ UNKNOWN = {
 @pytest.mark.parametrize("name", KNOWN)
 def test_computing_operators_are_classified_by_their_computation(name):
     compute, inputs, kind = KNOWN[name]
-    kinds, unknown = traced(compute, *inputs)
+    kinds, unknown = listed(compute, *inputs)
     assert kind in kinds and unknown == []
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_unknown_operations_are_listed(name):
     compute, inputs, source = UNKNOWN[name]
-    _, unknown = traced(compute, *inputs)
+    _, unknown = listed(compute, *inputs)
     assert unknown and (source is None or source in unknown)
 
 
 def test_flex_attention_is_attention():
     flex = pytest.importorskip("torch.nn.attention.flex_attention")
-    kinds, unknown = traced(lambda q: flex.flex_attention(q, q, q), torch.empty(1, 2, 16, 8))
+    kinds, unknown = listed(lambda q: flex.flex_attention(q, q, q), torch.empty(1, 2, 16, 8))
     assert "attention" in kinds and not any("attention" in source for source in unknown)

@@ -13,21 +13,21 @@ torch = pytest.importorskip("torch")
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
-from _predict.trace import trace  # noqa: E402
+from _predict.operation_list import list_operations  # noqa: E402
 
 nn = torch.nn
 
 
-def recurrent_of(traced: dict) -> list[dict]:
-    return [one for one in traced["operations"] if one["kind"] == "recurrent"]
+def recurrent_of(listed: dict) -> list[dict]:
+    return [one for one in listed["operations"] if one["kind"] == "recurrent"]
 
 
 def test_a_stack_of_layers_is_one_operation_with_its_sizes():
-    traced = trace(nn.LSTM(24, 32, 2), [torch.empty(10, 4, 24)])
-    (one,) = recurrent_of(traced)
+    listed = list_operations(nn.LSTM(24, 32, 2), [torch.empty(10, 4, 24)])
+    (one,) = recurrent_of(listed)
     sizes = {"batch": 4, "steps": 10, "in": 24, "hidden": 32, "layers": 2, "directions": 1, "bias": 1}
     assert (one["form"], one["parameters"], one["dtype"]) == ("lstm", sizes, "tf32")
-    assert traced["unknown"] == []
+    assert listed["unknown"] == []
 
 
 FORMS = {"gru": (nn.GRU, {}), "rnn_tanh": (nn.RNN, {}), "rnn_relu": (nn.RNN, {"nonlinearity": "relu"})}
@@ -36,26 +36,27 @@ FORMS = {"gru": (nn.GRU, {}), "rnn_tanh": (nn.RNN, {}), "rnn_relu": (nn.RNN, {"n
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_in_both_directions_and_with_the_batch_first(form):
     module, more = FORMS[form]
-    (one,) = recurrent_of(trace(module(24, 32, bidirectional=True, batch_first=True, **more), [torch.empty(4, 10, 24)]))
+    layer = module(24, 32, bidirectional=True, batch_first=True, **more)
+    (one,) = recurrent_of(list_operations(layer, [torch.empty(4, 10, 24)]))
     assert one["form"] == form
     assert (one["parameters"]["batch"], one["parameters"]["steps"], one["parameters"]["directions"]) == (4, 10, 2)
 
 
 def test_a_sequence_without_a_batch_and_a_projection():
-    (one,) = recurrent_of(trace(nn.LSTM(24, 32, proj_size=8), [torch.empty(10, 24)], dtype="fp32"))
+    (one,) = recurrent_of(list_operations(nn.LSTM(24, 32, proj_size=8), [torch.empty(10, 24)], dtype="fp32"))
     assert one["parameters"]["batch"] == 1 and one["parameters"]["projection"] == 8 and one["dtype"] == "fp32"
 
 
 def test_a_training_step_has_one_gradient_for_the_stack():
-    traced = trace(nn.LSTM(24, 32, 2), [torch.empty(10, 4, 24)], training=True, optimizer="adamw")
-    assert [one["pass"] for one in recurrent_of(traced)] == ["forward", "backward"]
-    assert traced["weight_tensors"] == 8 and traced["unknown"] == []
+    listed = list_operations(nn.LSTM(24, 32, 2), [torch.empty(10, 4, 24)], training=True, optimizer="adamw")
+    assert [one["pass"] for one in recurrent_of(listed)] == ["forward", "backward"]
+    assert listed["weight_tensors"] == 8 and listed["unknown"] == []
 
 
 def test_autocast_runs_recurrent_layers_in_fp16_whatever_its_type():
-    traced = trace(nn.GRU(24, 32), [torch.empty(10, 4, 24)], autocast=torch.bfloat16)
-    assert [one["dtype"] for one in recurrent_of(traced)] == ["fp16"]
-    assert sum(one["kind"] == "cast" for one in traced["operations"]) >= 5  # input, state, weights
+    listed = list_operations(nn.GRU(24, 32), [torch.empty(10, 4, 24)], autocast=torch.bfloat16)
+    assert [one["dtype"] for one in recurrent_of(listed)] == ["fp16"]
+    assert sum(one["kind"] == "cast" for one in listed["operations"]) >= 5  # input, state, weights
 
 
 class Steps(nn.Module):
@@ -73,17 +74,17 @@ class Steps(nn.Module):
 @pytest.mark.parametrize("cell, name", [(nn.LSTMCell, "lstm"), (nn.GRUCell, "gru")])
 def test_a_cell_is_two_products_and_one_kernel_for_its_gates_at_every_step(cell, name):
     source = f"aten._thnn_fused_{name}_cell"
-    traced = trace(Steps(cell(24, 32)), [torch.empty(3, 4, 24)], training=True)
-    forward = [one for one in traced["operations"] if one["phase"] == "forward" and one["layer"] == "cell"]
+    listed = list_operations(Steps(cell(24, 32)), [torch.empty(3, 4, 24)], training=True)
+    forward = [one for one in listed["operations"] if one["phase"] == "forward" and one["layer"] == "cell"]
     counts = Counter(one["kind"] if one["kind"] != "activation" else one["source"] for one in forward)
     assert counts["dense"] == 6 and counts[source] == 3
-    gates = [one for one in traced["operations"] if one["source"] == source and one["pass"] == "backward"]
-    assert len(gates) == 3 and traced["unknown"] == []
+    gates = [one for one in listed["operations"] if one["source"] == source and one["pass"] == "backward"]
+    assert len(gates) == 3 and listed["unknown"] == []
 
 
 def test_a_plain_cell_is_products_a_sum_and_an_activation():
-    traced = trace(Steps(nn.RNNCell(24, 32)), [torch.empty(3, 4, 24)])
-    counts = Counter(one["kind"] for one in traced["operations"] if one["layer"] == "cell")
+    listed = list_operations(Steps(nn.RNNCell(24, 32)), [torch.empty(3, 4, 24)])
+    counts = Counter(one["kind"] for one in listed["operations"] if one["layer"] == "cell")
     assert (counts["dense"], counts["add"], counts["activation"]) == (6, 3, 4)
 
 
@@ -97,14 +98,14 @@ def test_packed_sequences_count_as_the_longest_and_report_it():
             packed = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([5, 4, 2]), batch_first=True)
             return nn.utils.rnn.pad_packed_sequence(self.layers(packed)[0], batch_first=True)[0]
 
-    traced = trace(Packed(), [torch.empty(3, 5, 16)], training=True)
-    assert [one["parameters"]["steps"] for one in recurrent_of(traced)] == [5, 5]
-    assert [one["parameters"]["batch"] for one in recurrent_of(traced)] == [3, 3]
-    assert any("longest" in note for note in traced["notes"])
+    listed = list_operations(Packed(), [torch.empty(3, 5, 16)], training=True)
+    assert [one["parameters"]["steps"] for one in recurrent_of(listed)] == [5, 5]
+    assert [one["parameters"]["batch"] for one in recurrent_of(listed)] == [3, 3]
+    assert any("longest" in note for note in listed["notes"])
 
 
 def test_layers_outside_of_a_trace_compute_unchanged():
-    trace(nn.LSTM(4, 4), [torch.empty(3, 2, 4)])
+    list_operations(nn.LSTM(4, 4), [torch.empty(3, 2, 4)])
     torch.manual_seed(1)
     module, x = nn.LSTM(4, 4), torch.randn(3, 2, 4, requires_grad=True)
     y, _ = module(x)

@@ -51,7 +51,7 @@ def test_inputs_may_be_a_tensor_a_sequence_or_keyword_arguments(python):
 
 def test_a_trace_is_plain_data(python):
     pytest.importorskip("torch")
-    listed = python(NETWORK + "print(json.dumps(jm.trace(model, [image])))")
+    listed = python(NETWORK + "print(json.dumps(jm.list_operations(model, [image])))")
     assert listed["schema"] == "joulemap.operations/1"
     assert "convolution" in {operation["kind"] for operation in listed["operations"]}
 

@@ -18,7 +18,7 @@ struct ViewQuery {
   AttributionMode mode = AttributionMode::regress;
   CommandTimeRange time_range = {};
   std::optional<std::vector<KernelPower>> library = {};  // as in ReportQuery
-  bool groups = false;                                   // sums over branches of the levels' trees (model/path_tree.h)
+  bool groups = false;                                   // sums over branches of the levels' trees (scopes/path_tree.h)
   // Levels to build; a plot needs one, and others cost nothing.
   std::vector<RowLevel> levels = {RowLevel::phase,    RowLevel::layer,  RowLevel::op,     RowLevel::tensor,
                                   RowLevel::function, RowLevel::region, RowLevel::kernel, RowLevel::stack};

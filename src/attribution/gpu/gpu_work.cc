@@ -8,6 +8,7 @@
 
 #include "attribution/gpu/lost_kernels.h"
 #include "base/clock.h"
+#include "recording/kernel_power_library.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -25,7 +26,7 @@ constexpr std::uint64_t kSampledLengths = 2000;
 
 KernelPowerKey code_in(const ProcessNames& names, std::uint32_t class_id) {
   const auto known = names.classes.find(class_id);
-  return known == names.classes.end() ? KernelPowerKey() : kernel_key_of(known->second);
+  return known == names.classes.end() ? KernelPowerKey() : recording::kernel_key_of(known->second);
 }
 
 // The classes with the most time get a column each, the others one for each kind.
@@ -129,9 +130,9 @@ std::vector<GpuWork::SeriesColumn> GpuWork::assign_columns(const std::map<std::u
     if (known == process->second.classes.end() || series.class_id == kLostKernelClass) continue;
     if (known->second.name == kOtherKernels) continue;  // a mixture of classes, which no power describes
     const ObservedKernels observed =
-        make_observed_kernels(known->second, seconds(series_ns_[index]), series_kernel_count_[index]);
+        recording::make_observed_kernels(known->second, seconds(series_ns_[index]), series_kernel_count_[index]);
     const auto [same, is_new] = seen[device].try_emplace(observed.kernel_key, observed);
-    if (!is_new) same->second.add(observed);
+    if (!is_new) recording::add(same->second, observed);
   }
   for (const auto& [device, of_device] : seen) {
     for (const auto& [kernel_key, observed] : of_device)

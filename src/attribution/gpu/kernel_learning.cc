@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/quadrature.h"
+#include "recording/kernel_power_library.h"
 #include "recording/recording_parts.h"
 
 namespace joulemap::attribution {
@@ -53,14 +54,14 @@ class ClassSurvey final : public recording::RecordingVisitor {
     for (const auto& [id, one] : classes_) {
       const auto time = times_.find(id);
       if (time == times_.end()) continue;
-      const ObservedKernels seen = make_observed_kernels(one, time->second.time_s, time->second.count);
+      const ObservedKernels seen = recording::make_observed_kernels(one, time->second.time_s, time->second.count);
       const auto [same, is_new] = by_code.try_emplace(seen.kernel_key, seen);
-      if (!is_new) same->second.add(seen);
+      if (!is_new) recording::add(same->second, seen);
     }
     std::vector<ObservedKernels> seen;
     if (by_code.empty()) return {};
     for (const auto& [kernel_key, one] : by_code) seen.push_back(one);
-    seen.push_back({idle_key(), 0, 0, 0, 0});
+    seen.push_back({recording::idle_key(), 0, 0, 0, 0});
     std::vector<KernelPower> all;
     for (const std::string& gpu : gpus_) {
       for (KernelPower& one : known.powers_for(gpu, seen)) all.push_back(std::move(one));
@@ -91,20 +92,21 @@ std::vector<KernelPower> learned_powers(const MachineEnergy& energy, const std::
     const double least_w = std::max(gpu.powers->fit.idle().watts, 1.5);
     const bool at_full_speed = gpu.powers->fit.slowdown_exponent > 0 && gpu.power_limited_fraction < kMostlyLimited;
     const double limited = at_full_speed ? 0 : kLimitedSpread * gpu.power_limited_fraction;
-    ObservedKernels idle{idle_key(), 0, 0, 0, 1};
+    ObservedKernels idle{recording::idle_key(), 0, 0, 0, 1};
     for (std::size_t column = 0; column < gpu.powers->kernels.size(); ++column) {
       const std::vector<ObservedKernels>& seen = gpu.powers->kernels[column];
       const ClassPower& found = gpu.powers->fit.classes[column];
       for (const ObservedKernels& one : seen) idle.time_s += one.time_s;
       if (seen.size() != 1 || found.watts < least_w) continue;
       if (const std::optional<double> own = spread_in(found)) {
-        findings.push_back(entry_from_measurement(model, seen.front(), found.watts, add_in_quadrature(*own, limited)));
+        findings.push_back(
+            recording::entry_from_measurement(model, seen.front(), found.watts, add_in_quadrature(*own, limited)));
       }
     }
     // Its time is that of all classes, so the library drops it last.
     const ClassPower& waiting = gpu.powers->fit.idle();
     if (const std::optional<double> own = spread_in(waiting); own && idle.time_s > 0) {
-      findings.push_back(entry_from_measurement(model, idle, waiting.watts, *own));
+      findings.push_back(recording::entry_from_measurement(model, idle, waiting.watts, *own));
     }
   }
   return findings;

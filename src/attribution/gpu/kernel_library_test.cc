@@ -12,6 +12,7 @@
 #include "attribution/gpu/kernel_learning.h"
 #include "attribution/ledger/ledger.h"
 #include "attribution/ledger/recorded_energy.h"
+#include "recording/kernel_power_library.h"
 #include "support/simulated_gpu.h"
 
 namespace joulemap::attribution {
@@ -67,7 +68,7 @@ std::vector<KernelPower> learned_library(int recordings, std::uint64_t seed) {
   for (int i = 0; i < recordings; ++i) {
     SimulatedGpu gpu(another_card(seed * 100 + static_cast<std::uint64_t>(i)),
                      seed * 10 + static_cast<std::uint64_t>(i));
-    merge_into_library(library, learned_powers(account(gpu.mixture(40), {}).machine));
+    recording::merge_into_library(library, learned_powers(account(gpu.mixture(40), {}).machine));
   }
   return library;
 }
@@ -125,7 +126,7 @@ TEST(KernelLibrary, BarelyMovesPowersThatTheRunIdentifies) {
 TEST(KernelLibrary, UnknownClassesBorrowPowersWithWideIntervals) {
   std::vector<KernelPower> library = learned_library(2, 5);
   const auto is_dropped = [](const KernelPower& known) {
-    return known.kernel_key != idle_key() && (known.kernel_key.name.back() - '0') % 2 == 1;
+    return known.kernel_key != recording::idle_key() && (known.kernel_key.name.back() - '0') % 2 == 1;
   };
   std::erase_if(library, is_dropped);
   SimulatedGpu gpu(another_card(11), 11);
@@ -146,7 +147,7 @@ TEST(KernelLibrary, DoesNotLearnFromItsOwnPriors) {
   const SimulatedRun run = gpu.steady_loop(20, 5);
   const Accounted result = account(run, KernelPriors::from_library(learned_library(1, 4)));
   for (const KernelPower& found : learned_powers(result.machine))
-    EXPECT_EQ(found.kernel_key, idle_key()) << found.kernel_key.name;
+    EXPECT_EQ(found.kernel_key, recording::idle_key()) << found.kernel_key.name;
 }
 
 TEST(KernelLibrary, AGpuAtItsPowerLimitAddsLessPrecision) {
@@ -157,8 +158,8 @@ TEST(KernelLibrary, AGpuAtItsPowerLimitAddsLessPrecision) {
   ASSERT_EQ(free.size(), held.size());
   ASSERT_GE(free.size(), 9U);
   for (std::size_t i = 0; i < free.size(); ++i) {
-    if (free[i].kernel_key == idle_key()) continue;
-    EXPECT_GT(predictive_relative_sd(held[i]), predictive_relative_sd(free[i]) + 0.03);
+    if (free[i].kernel_key == recording::idle_key()) continue;
+    EXPECT_GT(recording::predictive_relative_sd(held[i]), recording::predictive_relative_sd(free[i]) + 0.03);
   }
 }
 

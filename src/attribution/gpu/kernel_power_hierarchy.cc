@@ -7,6 +7,7 @@
 
 #include "base/demangle.h"
 #include "base/quadrature.h"
+#include "recording/kernel_power_library.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -131,8 +132,8 @@ KernelPowerHierarchy::Estimate KernelPowerHierarchy::shrink(const Estimate& own,
 KernelPowerHierarchy::KernelPowerHierarchy(std::span<const KernelPower> known) {
   std::map<std::pair<std::string, std::string>, Group> by_stem;
   for (const KernelPower& one : known) {
-    if (one.kernel_key == idle_key()) continue;
-    const double spread = predictive_relative_sd(one);
+    if (one.kernel_key == recording::idle_key()) continue;
+    const double spread = recording::predictive_relative_sd(one);
     by_stem[{std::string(family_of(one.kernel_key)), stem_of(one.kernel_key)}].push_back(
         {std::log(one.watts) - log_occupancy_power(one.kernel_key.kind, one.blocks), spread * spread});
   }

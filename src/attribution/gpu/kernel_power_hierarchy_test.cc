@@ -7,6 +7,7 @@
 #include <random>
 
 #include "attribution/gpu/kernel_priors.h"
+#include "recording/kernel_power_library.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -16,7 +17,7 @@ ObservedKernels observed(std::string name, double blocks = 5000, KernelKind kind
 }
 
 KernelPower library_entry(std::string name, double watts, double blocks = 5000) {
-  return entry_from_measurement("H200", observed(std::move(name), blocks), watts, 0.03);
+  return recording::entry_from_measurement("H200", observed(std::move(name), blocks), watts, 0.03);
 }
 
 TEST(KernelPowerHierarchy, StemsAreNamesWithoutArgumentsAndNumbers) {

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "attribution/gpu/kernel_power_hierarchy.h"
+#include "recording/kernel_power_library.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 constexpr double kNothingKnown = 0.5;
 
 ClassPrior prior_from(const KernelPower& known) {
-  const double spread = predictive_relative_sd(known);
+  const double spread = recording::predictive_relative_sd(known);
   return {known.watts, spread, spread < kDefaultClassSpread};
 }
 
@@ -51,7 +52,7 @@ KernelPriors KernelPriors::from_recording(std::vector<KernelPower> powers) {
 
 KernelPriors KernelPriors::from_library(std::vector<KernelPower> library) {
   std::vector<KernelPower> sorted;
-  merge_into_library(sorted, std::move(library), std::numeric_limits<std::size_t>::max());
+  recording::merge_into_library(sorted, std::move(library), std::numeric_limits<std::size_t>::max());
   return {std::move(sorted), false};
 }
 
@@ -70,14 +71,14 @@ std::vector<KernelPower> KernelPriors::powers_for(const std::string& gpu, std::s
   const KernelPowerHierarchy hierarchy(of_gpu);
   if (hierarchy.empty()) return found;
   for (const ObservedKernels& one : seen) {
-    if (const KernelPower* known = find_power(of_gpu, model, one.kernel_key)) {
+    if (const KernelPower* known = recording::find_power(of_gpu, model, one.kernel_key)) {
       found.push_back(*known);
       continue;
     }
-    if (one.kernel_key == idle_key()) continue;
+    if (one.kernel_key == recording::idle_key()) continue;
     const ClassPrior prior = hierarchy.prior_of(one);
-    found.push_back(entry_from_similar_kernels(model, one, prior.watts,
-                                               is_frozen_ ? std::max(prior.spread, kNothingKnown) : prior.spread));
+    found.push_back(recording::entry_from_similar_kernels(
+        model, one, prior.watts, is_frozen_ ? std::max(prior.spread, kNothingKnown) : prior.spread));
   }
   return found;
 }
@@ -96,7 +97,7 @@ std::vector<ClassPrior> KernelPriors::column_priors(const std::string& gpu,
     for (std::size_t i = 0; i < column.size(); ++i) members.push_back(prior_from(*next++));
     priors.push_back(members.empty() ? hierarchy.prior_of({}) : combined_prior(column, members));
   }
-  const KernelPower* const idle = find_power(powers_, resolve_gpu_model(gpu), idle_key());
+  const KernelPower* const idle = recording::find_power(powers_, resolve_gpu_model(gpu), recording::idle_key());
   priors.push_back(idle != nullptr ? prior_from(*idle) : ClassPrior{});
   return priors;
 }

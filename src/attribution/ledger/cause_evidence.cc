@@ -6,6 +6,7 @@
 #include "attribution/gpu/kernel_power_hierarchy.h"
 #include "base/clock.h"
 #include "base/demangle.h"
+#include "scopes/cause_names.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -97,7 +98,8 @@ std::optional<Cause> RowCauses::cpu_cause(const Path& path, const CauseEvidence&
   AmountByCause cause_s;
   cause_s[CauseClass::synchronisation] = std::max(evidence.waited_s, 0.0);
   AmountByCause named_s;
-  const std::optional<CauseClass> name = has_function_names_ ? cause_class_from_name(path.back()) : std::nullopt;
+  const std::optional<CauseClass> name =
+      has_function_names_ ? scopes::cause_class_from_name(path.back()) : std::nullopt;
   named_s[name.value_or(CauseClass::compute)] = evidence.unclassified_s;
   const auto known = by_path_.find(path);
   const CauseEvidence all = known == by_path_.end() ? CauseEvidence() : known->second;

@@ -2,13 +2,18 @@
 #include "attribution/ledger/ledger.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <set>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "attribution/gpu/lost_kernels.h"
 #include "base/clock.h"
 #include "base/demangle.h"
 #include "base/quadrature.h"
+#include "scopes/path_tree.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -286,6 +291,406 @@ LedgerResult Ledger::finish(const Grouping& grouping) {
   gpu_attribution_.diagnose(result.diagnostics);
   balance(result);
   return result;
+}
+
+// The part of the Ledger that splits the energy of a layer among its operations and functions.
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, RowLevel>, 12> kLevels = {{{"domain", RowLevel::domain},
+                                                                            {"phase", RowLevel::phase},
+                                                                            {"layer", RowLevel::layer},
+                                                                            {"op", RowLevel::op},
+                                                                            {"tensor", RowLevel::tensor},
+                                                                            {"function", RowLevel::function},
+                                                                            {"region", RowLevel::region},
+                                                                            {"kernel", RowLevel::kernel},
+                                                                            {"step", RowLevel::step},
+                                                                            {"epoch", RowLevel::epoch},
+                                                                            {"rank", RowLevel::rank},
+                                                                            {"stack", RowLevel::stack}}};
+
+constexpr double kLeastTime_s = 1e-9;  // resolution of recorded times; less is rounding error of sums
+constexpr double kLeastEnergy_j = 1e-12;
+// Least share of a module's time that its operations take: calling a module that only calls an operation takes up to
+// twice as long as the operation.
+constexpr double kLeastOfAModule = 0.25;
+// Relative standard deviation, from step to step, of the shares of operations within their layer.
+constexpr double kStepSpread = 0.2;
+
+double sampling_spread(double of_one, std::uint64_t samples) {
+  return of_one / std::sqrt(static_cast<double>(std::max(samples, std::uint64_t{1})));
+}
+
+}  // namespace
+
+std::optional<RowLevel> parse_level(std::string_view name) {
+  for (const auto& [text, level] : kLevels) {
+    if (text == name) return level;
+  }
+  return std::nullopt;
+}
+
+std::string_view name_of(RowLevel level) { return kLevels[static_cast<std::size_t>(level)].first; }
+
+void Ledger::split_scope(const std::vector<std::string>& coarse, const Parts& parts) {
+  double parts_s = 0;
+  for (const auto& [path, amount] : parts) parts_s += amount.time_s;
+  if (parts_s <= 0) return;
+  std::vector<Key> keys;
+  for (const auto& [key, entry] : entries_) {
+    if (key.first == coarse && !entry.is_part) keys.push_back(key);
+  }
+  for (const Key& key : keys) {
+    const Entry whole = entries_.extract(key).mapped();
+    for (const auto& [path, amount] : parts) {
+      const double share = amount.time_s / parts_s;
+      const double calls = static_cast<double>(amount.count) * whole.sum.time_s / parts_s;
+      Amount part{static_cast<std::uint64_t>(std::llround(calls)), 0, whole.sum.time_s * share,
+                  whole.sum.energy_j * share};
+      part.by_class.add(whole.sum.by_class, share);
+      part.waiting_s = whole.sum.waiting_s * share;
+      part.waiting_j = whole.sum.waiting_j * share;
+      const bool is_only_seen = amount.sampled > 0;  // a function known from stack samples
+      const CauseEvidence& evidence = whole.sum.evidence;
+      part.evidence.add(is_only_seen ? evidence.unclassified() : evidence, share);
+      const std::vector<std::string>& fine = path.empty() ? coarse : path;
+      credit(fine, key.second, part, {}, whole.basis, whole.has_energy);
+      Entry& row = entries_[{fine, key.second}];
+      row.is_part = true;
+      row.spread = sampling_spread(amount.sampled > 0 ? std::sqrt(1 - share) : kStepSpread * (1 - share),
+                                   std::max(amount.sampled, std::uint64_t{1}));
+    }
+  }
+}
+
+// Recorded operations take precedence over functions from stack samples.
+void Ledger::split_scopes() {
+  for (const auto& [coarse, parts] : shares_) split_scope(coarse, parts);
+  if (level_ != RowLevel::function) return;
+  for (const auto& [coarse, parts] : function_shares_) split_scope(coarse, parts);
+}
+
+// For traces that contain every call: an operation has its own time, and the rest of the layer's time stays with the
+// layer.
+void Ledger::split_off_parts() {
+  std::map<Key, Entry> split_entries;
+  for (auto& [key, entry] : entries_) {
+    Entry rest = std::move(entry);
+    for (const auto& [part, amount] : rest.parts) {
+      Key fine = key;
+      fine.first.push_back(part);
+      split_entries[fine] = {amount, rest.basis, rest.has_energy, rest.is_module, {}, true, 0};
+      rest.sum.time_s -= amount.time_s;
+      rest.sum.energy_j -= amount.energy_j;
+      rest.sum.by_class.add(amount.by_class, -1);
+      rest.sum.evidence.add(amount.evidence, -1);
+      rest.sum.waiting_s -= amount.waiting_s;
+      rest.sum.waiting_j -= amount.waiting_j;
+      if (key.second != kCpuDevice) rest.sum.count -= amount.count;  // each kernel belongs to one operation
+    }
+    if (rest.parts.empty() || rest.sum.time_s > kLeastTime_s) split_entries.emplace(key, std::move(rest));
+  }
+  entries_ = std::move(split_entries);
+}
+
+void Ledger::add_share(Amount& sum, const Amount& amount, double share) {
+  const Amount whole = amount;  // `amount` may alias `sum`
+  sum.time_s += share * whole.time_s;
+  sum.energy_j += share * whole.energy_j;
+  sum.by_class.add(whole.by_class, share);
+  sum.evidence.add(whole.evidence, share);
+  sum.waiting_s += share * whole.waiting_s;
+  sum.waiting_j += share * whole.waiting_j;
+}
+
+// Steps per sampled step, by how often layers were entered; 0 if none was sampled.
+double Ledger::steps_for_each_sampled() const {
+  double entered = 0;
+  double sampled = 0;
+  for (const auto& [key, entry] : entries_) {
+    if (key.second != kCpuDevice || entry.sum.sampled == 0) continue;
+    entered += static_cast<double>(entry.sum.count);
+    sampled += static_cast<double>(entry.sum.sampled);
+  }
+  return sampled > 0 ? entered / sampled : 0;
+}
+
+void Ledger::split_entry(const Key& key, const Entry& entry, std::map<Key, Entry>& split_entries) {
+  double sampled_s = 0;
+  double sampled_j = 0;
+  for (const auto& [part, amount] : entry.parts) {
+    sampled_s += amount.time_s;
+    sampled_j += amount.energy_j;
+  }
+  for (const auto& [part, amount] : entry.parts) {
+    const double share = amount.time_s / sampled_s;
+    // Calls are counted exactly in sampled steps; the ratio of all entries of the layer to sampled entries scales them.
+    const double steps = entry.sum.sampled > 0
+                             ? static_cast<double>(entry.sum.count) / static_cast<double>(entry.sum.sampled)
+                             : entry.sum.time_s / sampled_s;
+    Key fine = key;
+    fine.first.push_back(part);
+    Entry& row = split_entries[fine];
+    row.basis = entry.basis;
+    row.has_energy = entry.has_energy;
+    row.is_part = true;
+    row.sum = {static_cast<std::uint64_t>(std::llround(static_cast<double>(amount.count) * steps)), 0,
+               entry.sum.time_s * share, entry.sum.energy_j * share};
+    row.sum.evidence.add(amount.evidence, entry.sum.time_s / sampled_s);
+    row.sum.waiting_s = entry.sum.waiting_s * share;
+    row.sum.waiting_j = entry.sum.waiting_j * share;
+    if (sampled_j <= 0) {
+      row.sum.by_class.add(entry.sum.by_class, share);
+      continue;
+    }
+    // The energy of each operation in sampled steps is known, not only its time.
+    const double energy_share = amount.energy_j / sampled_j;
+    row.sum.energy_j = entry.sum.energy_j * energy_share;
+    if (key.second == kCpuDevice) {
+      row.sum.by_class.add(entry.sum.by_class, energy_share);
+      row.spread = sampling_spread(kStepSpread * (1 - energy_share), entry.sum.sampled);
+    } else {
+      row.sum.by_class.add(amount.by_class, entry.sum.energy_j / sampled_j);
+    }
+  }
+}
+
+// Share of an entry's time that belongs to its operations. A module does little else, unless its operations explain
+// only a small part of its time: then it computes without PyTorch. A phase or a region waits, and does other things
+// before the first step.
+double Ledger::share_of_parts(const Key& key, const Entry& entry, double sampled_s, double steps) const {
+  if (key.second != kCpuDevice || steps <= 0 || (entry.is_module && entry.sum.sampled == 0)) return 1;
+  const double own_steps =
+      entry.sum.sampled > 0 ? static_cast<double>(entry.sum.count) / static_cast<double>(entry.sum.sampled) : steps;
+  const double share = std::min(1.0, own_steps * sampled_s / entry.sum.time_s);
+  return entry.is_module && share >= kLeastOfAModule ? 1 : share;
+}
+
+void Ledger::split_parts() {
+  if (!energy_.has_sampled_operations) return split_off_parts();
+  const double steps = steps_for_each_sampled();
+  std::map<Key, Entry> split_entries;
+  for (auto& [key, entry] : entries_) {
+    double sampled_s = 0;
+    for (const auto& [part, amount] : entry.parts) sampled_s += amount.time_s;
+    if (sampled_s <= 0) {
+      split_entries.emplace(key, std::move(entry));
+      continue;
+    }
+    const double of_parts = share_of_parts(key, entry, sampled_s, steps);
+    Entry shared = entry;
+    shared.sum = {entry.sum.count, entry.sum.sampled, 0, 0, {}, {}};
+    add_share(shared.sum, entry.sum, of_parts);
+    split_entry(key, shared, split_entries);
+    if (of_parts == 1) continue;
+    entry.parts.clear();
+    add_share(entry.sum, entry.sum, -of_parts);
+    split_entries.emplace(key, std::move(entry));
+  }
+  entries_ = std::move(split_entries);
+}
+
+// Merges a function over all its callers. Layers without a sampled step contain no functions.
+void Ledger::gather_functions() {
+  std::map<Key, Entry> functions;
+  for (auto& [key, entry] : entries_) {
+    if (!entry.is_part && key.first.front() != kProbeMode) continue;
+    Entry& sum = functions[{{key.first.back()}, key.second}];
+    sum.basis = entry.basis;
+    sum.has_energy = entry.has_energy;
+    sum.sum.count += entry.sum.count;
+    sum.sum.time_s += entry.sum.time_s;
+    sum.sum.energy_j += entry.sum.energy_j;
+    sum.sum.by_class.add(entry.sum.by_class);
+    sum.sum.evidence.add(entry.sum.evidence);
+    sum.spread = add_in_quadrature(sum.spread, entry.spread * entry.sum.energy_j);  // J until all are added
+  }
+  for (auto& [key, entry] : functions) entry.spread /= std::max(entry.sum.energy_j, kLeastEnergy_j);
+  entries_ = std::move(functions);
+}
+
+// The part of the Ledger that sums rows along the branches of their tree. It sums joules by class and derives the
+// interval from those, as for a single row. In each replicate of the fit, the errors of all rows of a branch are
+// correlated: some add up, others cancel (one layer's gain is its neighbour's loss). Adding half widths would make
+// intervals too wide, adding them in quadrature too narrow.
+
+std::vector<ReportRow> Ledger::groups(const Grouping& grouping) const {
+  struct Group {
+    Entry sum;
+    double variance_j2 = 0;  // from sampling of steps; independent between rows
+  };
+  std::map<Key, Group> groups;
+  for (const auto& [key, entry] : entries_) {
+    if (!scopes::path_matches(key.first, key.second, grouping.filter)) continue;
+    std::vector<std::string> branch = scopes::tree_path(key.first, name_of(level_));
+    const std::size_t depth = branch.size();
+    for (std::size_t length = 0; length <= depth; ++length) {
+      branch.resize(depth - length);
+      Group& group = groups[{branch, key.second}];
+      group.sum.basis = entry.basis;  // of its device, until the shares refine it
+      group.sum.has_energy = group.sum.has_energy || entry.has_energy;
+      group.sum.sum.count += entry.sum.count;
+      group.sum.sum.time_s += entry.sum.time_s;
+      group.sum.sum.energy_j += entry.sum.energy_j;
+      group.sum.sum.waiting_s += entry.sum.waiting_s;
+      group.sum.sum.waiting_j += entry.sum.waiting_j;
+      group.sum.sum.by_class.add(entry.sum.by_class);
+      const double spread_j = entry.spread * entry.sum.energy_j;
+      group.variance_j2 += spread_j * spread_j;
+    }
+  }
+  std::vector<ReportRow> rows;
+  for (auto& [key, group] : groups) {
+    if (group.sum.sum.energy_j > 0) group.sum.spread = std::sqrt(group.variance_j2) / group.sum.sum.energy_j;
+    if (key.first.empty()) {
+      rows.push_back(row_of({{key.second}, key.second}, group.sum));
+      rows.back().path.clear();
+    } else {
+      rows.push_back(row_of(key, group.sum));
+    }
+  }
+  return rows;
+}
+
+// The part of the Ledger that charges the energy of idle devices to what they waited for.
+
+namespace {
+
+constexpr std::string_view kDataPhase = "dataloader";
+constexpr std::string_view kInputPhase = "input";  // between a batch and the model that it goes to
+
+bool is_communication(const ResolvedScope& scope) {
+  return scope.phase == "communication" || scope.op.starts_with("c10d") || scope.op.starts_with("nccl");
+}
+
+// `spans` are in order of time.
+bool is_within_one(const std::vector<TimeSpan>& spans, TimeSpan span) {
+  const auto after = std::ranges::upper_bound(spans, span.begin_ns, {}, &TimeSpan::begin_ns);
+  return after != spans.begin() && span.end_ns <= std::prev(after)->end_ns;
+}
+
+bool uses_device(const ProcessNames& names, const std::string& device) {
+  return std::ranges::any_of(names.queues, [&](const auto& queue) { return names.device_of(queue.first) == device; });
+}
+
+}  // namespace
+
+IdleCause Ledger::idle_cause(std::uint32_t process, const WaitTally& wait, TimeSpan span) {
+  ProcessNames& names = sums_.names(process);
+  const ResolvedScope& scope = names.scopes.resolved_scope(wait.scope);
+  if (scope.phase == kDataPhase || scope.phase == kInputPhase) return IdleCause::data;
+  if (scope.phase == kCompilePhase) return IdleCause::compilation;
+  if (scope.phase.starts_with(kCheckpointPhase)) return IdleCause::checkpoint;
+  if (scope.phase == kSetupPhase) return IdleCause::startup;
+  if (is_communication(scope)) return IdleCause::communication;
+  if (names.trains && !scope.mode.empty() && scope.mode != kTrainMode && !scope.is_probe())
+    return IdleCause::evaluation;
+  if (wait.kind == WaitKind::synchronization) return IdleCause::synchronization;
+  if (!scope.phase.empty() || !scope.module.empty() || !scope.op.empty()) return IdleCause::launch;
+  if (!names.steps_span) return IdleCause::host;
+  if (span.begin_ns < names.steps_span->begin_ns) return IdleCause::startup;
+  if (span.begin_ns >= names.steps_span->end_ns) return IdleCause::shutdown;
+  return is_within_one(names.between_steps, span) ? IdleCause::between : IdleCause::host;
+}
+
+void Ledger::add_waits(std::uint32_t process, const Activity& activity, double inside) {
+  ProcessNames& names = sums_.names(process);
+  for (const WaitTally& wait : activity.waits) {
+    const ResolvedScope& scope = names.scopes.resolved_scope(wait.scope);
+    const Extrapolation all = names.extrapolation_of({activity.begin_ns, activity.end_ns}, scope.is_one_time(), 0);
+    const std::string device = names.device_of(wait.queue);
+    const auto gpu = energy_.gpus.find(device);
+    if (gpu == energy_.gpus.end()) continue;
+    const double time_s = seconds(wait.time_ns) * all.weight;
+    const auto rate = gpu_attribution_.waiting_rate(device, all.span.begin_ns, all.span.end_ns);
+    charge_idle(process, wait, {activity.begin_ns, activity.end_ns}, gpu->second.domain,
+                {inside * time_s * rate.time_share, inside * time_s * rate.watts});
+  }
+}
+
+void Ledger::charge_idle(std::uint32_t process, const WaitTally& wait, TimeSpan span, const std::string& domain,
+                         const IdleSum& idle) {
+  const ResolvedScope& scope = sums_.names(process).scopes.resolved_scope(wait.scope);
+  // Rows of kernels and functions are not scopes.
+  const bool has_row = level_ != RowLevel::kernel && level_ != RowLevel::function;
+  std::vector<std::string> path = has_row ? path_at_level(process, scope) : std::vector<std::string>();
+  IdleSum& sum = idle_[{idle_cause(process, wait, span), {path, domain}}];
+  sum.time_s += idle.time_s;
+  sum.energy_j += idle.energy_j;
+  if (path.empty()) return;
+  Amount amount;
+  amount.waiting_s = idle.time_s;
+  amount.waiting_j = idle.energy_j;
+  credit(std::move(path), domain, amount, scope, kTimeShareBasis, true);
+}
+
+// In untraced steps of light mode the GPU may be idle for longer than in the traced ones that extrapolate to them: a batch
+// came late. The time that the host spent in each scope is known there, too, and shares that idle energy.
+void Ledger::add_unexplained_idle(std::uint32_t process, const Activity& activity) {
+  const ProcessNames& names = sums_.names(process);
+  const double length_s = seconds(activity.end_ns - activity.begin_ns);
+  if (!knows_waiting() || !names.steps.is_light_mode() || activity.scope_tallies.empty() || length_s <= 0) return;
+  std::set<std::string> devices;
+  for (const auto& [id, queue] : names.queues) devices.insert(names.device_of(id));
+  double scopes_s = 0;
+  for (const ScopeTally& tally : activity.scope_tallies) {
+    if (tally.scope != 0) scopes_s += seconds(tally.wall_ns);
+  }
+  const double whole_s = std::max(scopes_s, length_s);  // threads that wait in the root do not count
+  for (const std::string& device : devices) {
+    const auto gpu = energy_.gpus.find(device);
+    GpuAttribution::IdleAmount idle = gpu_attribution_.unexplained_between(device, activity.begin_ns, activity.end_ns);
+    if (gpu == energy_.gpus.end() || idle.energy_j <= 0) continue;
+    const auto users = static_cast<double>(std::ranges::count_if(sums_.processes(), [&](const auto& process_names) {
+      return process_names.second.steps.is_light_mode() && uses_device(process_names.second, device);
+    }));
+    idle = {idle.time_s / users, idle.energy_j / users};
+    const auto charge = [&](std::uint32_t scope, double share) {
+      const WaitTally wait{.queue = 0, .scope = scope, .kind = WaitKind::host, .count = 1, .time_ns = 0};
+      charge_idle(process, wait, {activity.begin_ns, activity.end_ns}, gpu->second.domain,
+                  {share * idle.time_s, share * idle.energy_j});
+    };
+    for (const ScopeTally& tally : activity.scope_tallies) {
+      if (tally.scope != 0 && tally.wall_ns > 0) charge(tally.scope, seconds(tally.wall_ns) / whole_s);
+    }
+    if (scopes_s < whole_s) charge(0, 1 - scopes_s / whole_s);
+    IdleSum& explained = explained_by_host_[gpu->second.domain];
+    explained.time_s += idle.time_s;
+    explained.energy_j += idle.energy_j;
+  }
+}
+
+std::vector<IdleEntry> Ledger::idle_entries() const {
+  std::map<std::pair<IdleCause, Key>, IdleSum> all = idle_;
+  const auto add = [&](IdleCause cause, const std::string& device, double time_s, double energy_j) {
+    if (energy_j <= 0 && time_s <= 0) return;
+    IdleSum& sum = all[{cause, {{}, device}}];
+    sum.time_s += time_s;
+    sum.energy_j += energy_j;
+  };
+  for (const GpuAttribution::UnexplainedIdle& idle : gpu_attribution_.unexplained_idle()) {
+    const auto explained = explained_by_host_.find(idle.device);
+    const IdleSum by_host = explained == explained_by_host_.end() ? IdleSum() : explained->second;
+    add(IdleCause::startup, idle.device, idle.before_s, idle.before_j);
+    add(IdleCause::unknown, idle.device, std::max(idle.between_s - by_host.time_s, 0.0),
+        idle.between_j - by_host.energy_j);
+    add(IdleCause::shutdown, idle.device, idle.after_s, idle.after_j);
+  }
+  if (level_ != RowLevel::kernel) add(IdleCause::unknown, std::string(kCpuDevice), 0, cpu_attribution_.idle_j());
+  std::vector<IdleEntry> entries;
+  for (const auto& [key, sum] : all) {
+    IdleEntry& entry = entries.emplace_back();
+    entry.cause = key.first;
+    std::tie(entry.path, entry.device) = key.second;
+    entry.time_s = sum.time_s;
+    entry.energy_j = sum.energy_j;
+    entry.in_rows = !entry.path.empty();
+    if (const auto interval = gpu_attribution_.idle_interval(entry.device, sum.energy_j))
+      std::tie(entry.low_j, entry.high_j) = *interval;
+  }
+  std::ranges::stable_sort(entries, std::greater(), [](const IdleEntry& entry) { return entry.energy_j.value_or(0); });
+  return entries;
 }
 
 }  // namespace joulemap::attribution

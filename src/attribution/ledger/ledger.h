@@ -57,7 +57,7 @@ enum class RowLevel : std::uint8_t {
 std::optional<RowLevel> parse_level(std::string_view name);
 std::string_view name_of(RowLevel level);
 
-// Sums over the branches of the tree of rows (model/path_tree.h).
+// Sums over the branches of the tree of rows (scopes/path_tree.h).
 struct Grouping {
   bool is_enabled = false;
   std::string filter = {};  // only rows that contain it

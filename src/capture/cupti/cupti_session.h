@@ -92,7 +92,6 @@ class CuptiSession {
   void check_flush(CuptiResult outcome);
   void add_diagnostic(std::string code, std::string message, std::string remedy = "");
   RecordLossDetector::Snapshot snapshot(std::int64_t now_ns);
-  // cupti_detach.cc
   bool may_detach() const;
   void detach_if_idle(std::int64_t now_ns);
   void detach_in_callback() noexcept;

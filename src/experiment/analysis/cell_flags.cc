@@ -5,8 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "base/amount_text.h"
 #include "experiment/analysis/validity.h"
-#include "model/amount_text.h"
 #include "statistics/bootstrap.h"
 #include "statistics/series.h"
 

@@ -6,8 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "base/amount_text.h"
 #include "experiment/analysis/validity.h"
-#include "model/amount_text.h"
 #include "statistics/sample_size.h"
 
 namespace joulemap::experiment {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "model/amount_text.h"
+#include "base/amount_text.h"
 #include "statistics/effect_size.h"
 #include "statistics/sample_size.h"
 

@@ -22,15 +22,6 @@ bool is_excluded(const ExperimentSpec& spec, const std::vector<std::size_t>& lev
   });
 }
 
-// std::shuffle gives a different order with each standard library.
-template <class Iterator>
-void shuffle(Iterator begin, Iterator end, statistics::Random& random) {
-  for (auto left = end - begin; left > 1; --left) {
-    const auto chosen = static_cast<std::ptrdiff_t>(random.uniform() * static_cast<double>(left));
-    std::swap(begin[left - 1], begin[std::min<std::ptrdiff_t>(chosen, left - 1)]);
-  }
-}
-
 std::size_t combinations(const ExperimentSpec& spec) {
   std::size_t count = 1;
   for (const ExperimentFactor& factor : spec.factors) {
@@ -78,10 +69,10 @@ Result<std::vector<PlannedRow>> plan_rows(const ExperimentSpec& spec) {
   const auto size = static_cast<std::ptrdiff_t>(cells.size());
   switch (spec.order) {
     case RowOrder::blocked_random:
-      for (auto begin = rows.begin(); begin != rows.end(); begin += size) shuffle(begin, begin + size, random);
+      for (auto begin = rows.begin(); begin != rows.end(); begin += size) random.shuffle(begin, begin + size);
       break;
     case RowOrder::random:
-      shuffle(rows.begin(), rows.end(), random);
+      random.shuffle(rows.begin(), rows.end());
       break;
     case RowOrder::sequential:
       std::stable_sort(rows.begin(), rows.end(),

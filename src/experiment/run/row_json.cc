@@ -7,6 +7,7 @@
 #include "formats/json_writer.h"
 #include "model_json/cause_json.h"
 #include "model_json/diagnostics_json.h"
+#include "scopes/cause_names.h"
 
 namespace joulemap::experiment {
 namespace {
@@ -194,9 +195,9 @@ std::vector<EpochResult> read_epochs(const DocumentValue& row, const ExperimentD
 
 // Without a ledger, the cause is derived from the name.
 Cause read_cause(const DocumentValue& function, const FunctionResult& of) {
-  const std::optional<CauseClass> largest = parse_cause_class(function.text_or_empty("cause"));
+  const std::optional<CauseClass> largest = scopes::parse_cause_class(function.text_or_empty("cause"));
   const DocumentValue* const times = function.find("cause_s");
-  if (!largest || times == nullptr || times->table() == nullptr) return cause_from_name(of.name, of.time_s);
+  if (!largest || times == nullptr || times->table() == nullptr) return scopes::cause_from_name(of.name, of.time_s);
   Cause cause{*largest, function.text_or_empty("cause_basis") == "ledger" ? CauseBasis::ledger : CauseBasis::name};
   for (const CauseClass each : kCauseClasses) {
     cause.times_s[each] = times->number(joulemap::to_string(each)).value_or(0);

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "base/quadrature.h"
+#include "statistics/random.h"
 
 namespace joulemap::predict {
 namespace {
@@ -50,8 +50,7 @@ std::map<std::string, int, std::less<>> folds_of(const FitData& data, int folds)
   std::set<std::string, std::less<>> families;
   for (const MeasuredNetwork& network : data.networks.networks) families.insert(network.family);
   std::vector<std::string> order(families.begin(), families.end());
-  std::mt19937 chance(kSeed);
-  for (std::size_t index = order.size(); index > 1; --index) std::swap(order[index - 1], order[chance() % index]);
+  statistics::Random(kSeed).shuffle(order.begin(), order.end());
   std::map<std::string, int, std::less<>> fold;
   for (std::size_t index = 0; index < order.size(); ++index) fold[order[index]] = static_cast<int>(index) % folds;
   return fold;
@@ -274,9 +273,9 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
   evaluation.network_cases = halves[0];
   evaluation.network_cases.insert(evaluation.network_cases.end(), halves[1].begin(), halves[1].end());
   evaluation.networks = by_pass(evaluation.network_cases);
-  std::mt19937 chance(kSeed);
+  statistics::Random random(kSeed);
   std::vector<std::set<std::string, std::less<>>> keys(kOperationFolds);
-  for (const MeasuredOperation& row : data->operations) keys[chance() % kOperationFolds].insert(row.key);
+  for (const MeasuredOperation& row : data->operations) keys[random.uniform_below(kOperationFolds)].insert(row.key);
   for (const auto& some : keys) {
     Result<std::vector<OperationCase>> found = predict_keys(*data, some);
     if (!found) return std::move(found).error();

@@ -8,12 +8,12 @@
 #include <charconv>
 #include <iterator>
 #include <map>
-#include <random>
 #include <set>
 #include <string_view>
 
 #include "predict/fit/table.h"
 #include "predict/model/operation_model.h"
+#include "statistics/random.h"
 
 namespace joulemap::predict {
 namespace {
@@ -108,8 +108,7 @@ Result<Energies> predicted(const Measured& measured, const Keys& wanted, const I
 std::vector<std::size_t> folds_of(std::size_t count) {
   std::vector<std::size_t> folds(count);
   for (std::size_t index = 0; index < count; ++index) folds[index] = index % kFolds;
-  std::mt19937 chance(kSeed);
-  for (std::size_t index = count; index > 1; --index) std::swap(folds[index - 1], folds[chance() % index]);
+  statistics::Random(kSeed).shuffle(folds.begin(), folds.end());
   return folds;
 }
 

@@ -25,7 +25,7 @@ Error not_a_graph(std::string_view what, std::string_view remedy) {
 Result<Graph> read_list(std::string_view json, const GraphOptions& options) {
   if (options.batch || !options.inputs.empty()) {
     return Error{ErrorCode::usage, "a list of traced operations has fixed sizes: --batch and --input do not apply",
-                 "trace the module again with other inputs: joulemap.trace(model, inputs)"};
+                 "list its operations again with other inputs: joulemap.list_operations(model, inputs)"};
   }
   return read_torch_list(json);
 }
@@ -46,8 +46,9 @@ Result<Graph> read_graph(std::string_view bytes, const GraphOptions& options) {
   if (!is_json(bytes)) return read_onnx(bytes, options);
   if (holds(bytes, "joulemap.operations/")) return read_list(bytes, options);
   if (holds(bytes, "\"class_name\"")) return read_keras(bytes, options);
-  return not_a_graph("JSON, but neither a Keras model (it has no class_name) nor a list of traced operations",
-                     "write the file with model.to_json() of Keras or json.dumps(joulemap.trace(model, inputs))");
+  return not_a_graph(
+      "JSON, but neither a Keras model (it has no class_name) nor a list of traced operations",
+      "write the file with model.to_json() of Keras or json.dumps(joulemap.list_operations(model, inputs))");
 }
 
 }  // namespace joulemap::predict

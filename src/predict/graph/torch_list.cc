@@ -18,7 +18,7 @@ namespace {
 using formats::DocumentValue;
 
 constexpr std::string_view kSchema = "joulemap.operations/1";
-constexpr std::string_view kRemedy = "create the list again with joulemap.trace of this version";
+constexpr std::string_view kRemedy = "create the list again with joulemap.list_operations of this version";
 
 // Twice as many as a three-dimensional convolution has.
 constexpr std::size_t kMostParameters = 48;

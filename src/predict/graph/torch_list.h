@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads lists of operations that the Python package traced from a PyTorch module (`joulemap.trace`, schema
+// Reads lists of operations that the Python package traced from a PyTorch module (`joulemap.list_operations`, schema
 // joulemap.operations/1): the forward pass, and for a training step also backward and optimizer. Pure.
 #pragma once
 

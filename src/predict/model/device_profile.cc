@@ -15,8 +15,10 @@
 namespace joulemap::predict {
 namespace {
 
-// 2: host costs by name and kind, copies from the host by the bus. 3: similar operations in digits of radix 64.
-constexpr std::string_view kSchema = "joulemap.profile/3";
+// 2: host costs by name and kind, copies from the host by the bus. 3: similar operations in digits of radix 64. 4: a
+// coefficient for each term; profiles of version 3 are still read.
+constexpr std::string_view kSchema = "joulemap.profile/4";
+constexpr std::string_view kFormerSchema = "joulemap.profile/3";
 
 // Coefficients are accurate to a few percent; five digits keep files small.
 double rounded(double value) {
@@ -109,6 +111,33 @@ class Numbers {
   std::string missing_;
 };
 
+// Profiles of schema 3 have six terms. The fifth was that of elements or of what a kind has instead, the second that
+// of tiles or of an optimizer's tensors. Each group uses only the terms of its kind, so all of them get the value.
+constexpr std::size_t kFormerTerms = 6;
+
+template <std::size_t N>
+TermValues<N> from_former_terms(std::span<const double> former) {
+  TermValues<N> values{};
+  std::copy_n(former.begin(), kFormerTerms, values.begin());
+  for (const Term term : {Term::bus, Term::serial_groups, Term::step_latency}) values[term] = values[Term::elements];
+  values[Term::tensor_launches] = values[Term::tiles];
+  if constexpr (N > kTermCount) values[kTermCount] = former[kFormerTerms];
+  return values;
+}
+
+template <std::size_t N>
+TermValues<N> read_terms(const formats::DocumentMember& member, Numbers& numbers) {
+  TermValues<N> values{};
+  constexpr std::size_t kFormerSize = kFormerTerms + (N - kTermCount);
+  if (const auto* list = member.value.array(); list != nullptr && list->size() == kFormerSize) {
+    std::array<double, kFormerSize> former{};
+    numbers.fill(&member.value, member.key, former);
+    return from_former_terms<N>(former);
+  }
+  numbers.fill(&member.value, member.key, values);
+  return values;
+}
+
 template <std::size_t N>
 Coefficients<N> read_groups(const formats::DocumentValue* object, std::string_view name, Numbers& numbers) {
   Coefficients<N> groups;
@@ -116,8 +145,7 @@ Coefficients<N> read_groups(const formats::DocumentValue* object, std::string_vi
     numbers.of(nullptr, name);
     return groups;
   }
-  for (const formats::DocumentMember& member : *object->table())
-    numbers.fill(&member.value, member.key, groups[member.key]);
+  for (const formats::DocumentMember& member : *object->table()) groups[member.key] = read_terms<N>(member, numbers);
   return groups;
 }
 
@@ -232,7 +260,8 @@ Result<DeviceProfile> read_profile(std::string_view json, std::string_view name)
     return Error{ErrorCode::malformed, fmt::format("{} is not a GPU profile: {}", name, why),
                  "create one: joulemap model fit DIR -o PROFILE"};
   };
-  if (document->text_or_empty("schema") != kSchema) return refused(fmt::format("its schema is not {}", kSchema));
+  const std::string schema = document->text_or_empty("schema");
+  if (schema != kSchema && schema != kFormerSchema) return refused(fmt::format("its schema is not {}", kSchema));
   Numbers numbers;
   DeviceProfile profile;
   profile.device = document->text_or_empty("device");

@@ -6,10 +6,6 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr std::array<std::string_view, kTermCount> kTermNames = {"launch", "tiles",    "cache",
-                                                                 "memory", "elements", "arithmetic"};
-enum : std::size_t { kLaunch, kTiles, kCache, kMemory, kElements, kArithmetic };
-
 TimeTerms parts_of(const TimeCoefficients& fitted, const Operation& operation, const TimeTerms& datasheet_terms) {
   const TimeTerms* found = time_coefficients(fitted, coefficient_groups(operation));
   TimeTerms physical_terms = datasheet_terms;
@@ -18,15 +14,10 @@ TimeTerms parts_of(const TimeCoefficients& fitted, const Operation& operation, c
   return physical_terms;
 }
 
-// Terms mean other things for some kinds: the second term of an optimizer is launches for its tensors. The elements
-// term is bus bytes for an input, serial groups for a grouped convolution, and step latency for a recurrent layer.
-Bound bound_of(const TimeTerms& parts, const Operation& operation) {
-  const bool launches = operation.kind == Kind::optimizer;
-  const bool waits = operation.kind == Kind::recurrent;
-  const bool serial = convolution_grouping(operation) == ConvolutionGrouping::groups;
-  const double launch = parts[kLaunch] + (launches ? parts[kTiles] : 0) + (waits ? parts[kElements] : 0);
-  const double compute = parts[kArithmetic] + (launches ? 0 : parts[kTiles]) + (serial ? parts[kElements] : 0);
-  const double memory = parts[kCache] + parts[kMemory] + (serial || waits ? 0 : parts[kElements]);
+Bound bound_of(const TimeTerms& parts) {
+  const double launch = parts[Term::launch] + parts[Term::tensor_launches] + parts[Term::step_latency];
+  const double compute = parts[Term::arithmetic] + parts[Term::tiles] + parts[Term::serial_groups];
+  const double memory = parts[Term::cache] + parts[Term::memory] + parts[Term::elements] + parts[Term::bus];
   if (launch >= memory && launch >= compute) return Bound::launch;
   return memory >= compute ? Bound::memory : Bound::compute;
 }
@@ -38,8 +29,6 @@ std::string_view name_of(Bound bound) {
   return kNames.at(static_cast<std::size_t>(bound));
 }
 
-std::span<const std::string_view> term_names() { return kTermNames; }
-
 OperationExplanation explain_operation(const OperationModel& model, const Operation& operation,
                                        const CallConditions& conditions) {
   OperationExplanation explanation;
@@ -47,7 +36,7 @@ OperationExplanation explain_operation(const OperationModel& model, const Operat
   explanation.work = work_of(operation);
   explanation.datasheet_terms = time_terms(operation, explanation.work, model.sheet, conditions.cold);
   explanation.physical_terms = parts_of(model.times, operation, explanation.datasheet_terms);
-  explanation.bound = bound_of(explanation.physical_terms, operation);
+  explanation.bound = bound_of(explanation.physical_terms);
   explanation.estimate = estimate(model, operation, conditions);
   explanation.physical_j = explanation.estimate.physical_time_s * explanation.estimate.physical_power_w;
   if (explanation.physical_j > 0) explanation.tree_factor = explanation.estimate.energy_j / explanation.physical_j;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Explains the prediction for one operation: the time at the datasheet's rates, the fitted physics, the correction by
-// the trees, and the trust in them. `predict --explain` and `card` print it. Pure; seconds and joules.
+// the trees, and the trust in them. `predict --explain` prints it. Pure; seconds and joules.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,6 @@ struct OperationExplanation {
   double tree_factor = 1;  // predicted energy over physical energy
   std::vector<float> features;
 };
-
-// In the order of TimeTerms: launch, tiles, cache, memory, elements, arithmetic.
-std::span<const std::string_view> term_names();
 
 OperationExplanation explain_operation(const OperationModel& model, const Operation& operation,
                                        const CallConditions& conditions);

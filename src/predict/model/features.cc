@@ -138,7 +138,7 @@ std::vector<float> features_of(const Operation& operation, const Work& work, con
   const double compute_s = work.flops / peak;
   const double memory_s = work.bytes / sheet.memory_bytes_per_s;
   const ConvolutionGrouping grouping = convolution_grouping(operation);
-  const double moved_s = terms[2] + terms[3];
+  const double moved_s = terms[Term::cache] + terms[Term::memory];
   const RecurrentColumns recurrent = recurrent_columns(operation);
   const bool is_recurrent = operation.kind == Kind::recurrent;
   const std::array<double, 40> values = {
@@ -177,8 +177,8 @@ std::vector<float> features_of(const Operation& operation, const Work& work, con
       of("height", 0) + recurrent.steps,
       of("width", 0),
       static_cast<double>(alignment_class(operation)),
-      logarithm(terms[1] + 1e-9),
-      work.products.empty() ? 0.0 : logarithm((terms[1] * peak + 1) / (work.flops + 1)),
+      logarithm(terms[Term::tiles] + terms[Term::tensor_launches] + 1e-9),
+      work.products.empty() ? 0.0 : logarithm((terms[Term::tiles] * peak + 1) / (work.flops + 1)),
       logarithm(moved_s + 1e-9),
       static_cast<double>(work.products.size()),
       logarithm(physical_time_s)};

@@ -72,11 +72,11 @@ std::vector<std::int64_t> rows_in_memory(const Operation& operation) {
 }
 
 // Prior of recurrent layers until one is measured: a call costs 20 us, and steps take the latency in their terms.
-constexpr std::array<double, kTermCount> kPriorTimesOfRecurrent = {20, 1, 1.5, 1.2, 1, 0};
-constexpr std::array<double, kTermCount + 1> kPriorEnergiesOfRecurrent = {0, 0.5, 0.3, 0.5, 0.1, 0.3, 0.2};
+constexpr TermValues<kTermCount> kPriorTimesOfRecurrent = {{20, 1, 1.5, 1.2, 0, 0, 0, 0, 1, 0}};
+constexpr TermValues<kTermCount + 1> kPriorEnergiesOfRecurrent = {{0, 0.5, 0.3, 0.5, 0, 0.3, 0, 0, 0.1, 0, 0.2}};
 
 template <std::size_t N>
-const std::array<double, N>* prior_of_recurrent() {
+const TermValues<N>* prior_of_recurrent() {
   if constexpr (N == kTermCount) {
     return &kPriorTimesOfRecurrent;
   } else {
@@ -85,8 +85,7 @@ const std::array<double, N>* prior_of_recurrent() {
 }
 
 template <std::size_t N>
-const std::array<double, N>* find_group(const Coefficients<N>& fitted,
-                                        const std::array<std::string, kGroupLevels>& groups) {
+const TermValues<N>* find_group(const Coefficients<N>& fitted, const std::array<std::string, kGroupLevels>& groups) {
   for (const std::string& group : groups) {
     if (const auto at = fitted.find(group); at != fitted.end()) return &at->second;
   }
@@ -103,15 +102,14 @@ constexpr double kSquareOfPrior = 0.05;
 
 template <std::size_t N>
 struct Fitted {
-  std::array<double, N> coefficients = {};
-  std::array<double, N> squares = {};  // mean squares of the terms relative to the measured value
+  TermValues<N> coefficients = {};
+  TermValues<N> squares = {};  // mean squares of the terms relative to the measured value
 };
 
 // The precision of the prior follows the term's size in the wider group. A term that hardly occurs in a group could
 // otherwise take any coefficient, fit slightly better, and be far off where the term does occur.
 template <std::size_t N>
-std::array<double, N> fit_group(const statistics::NormalEquations& sums, const Fitted<N>& wider,
-                                double observations_of_prior) {
+TermValues<N> fit_group(const statistics::NormalEquations& sums, const Fitted<N>& wider, double observations_of_prior) {
   std::vector<statistics::Prior> priors(N);
   for (std::size_t index = 0; index < N; ++index) {
     const double own = sums.gram(index, index) / std::max(1.0, sums.total_weight());
@@ -119,7 +117,7 @@ std::array<double, N> fit_group(const statistics::NormalEquations& sums, const F
                      kLeastPull + observations_of_prior * std::max(own, wider.squares[index])};
   }
   const statistics::NonnegativeFit fit = statistics::nonnegative_least_squares(sums, priors);
-  std::array<double, N> coefficients{};
+  TermValues<N> coefficients{};
   std::copy(fit.x.begin(), fit.x.end(), coefficients.begin());
   return coefficients;
 }
@@ -130,7 +128,7 @@ constexpr int kRounds = 4;
 constexpr double kFarOff = 0.5;
 
 template <std::size_t N>
-double weight_of(const std::array<double, N>& terms, const std::array<double, N>& coefficients) {
+double weight_of(const TermValues<N>& terms, const TermValues<N>& coefficients) {
   double ratio = 0;  // predicted / measured
   for (std::size_t index = 0; index < N; ++index) ratio += terms[index] * coefficients[index];
   ratio = std::clamp(ratio, 1e-3, 1e3);
@@ -139,16 +137,16 @@ double weight_of(const std::array<double, N>& terms, const std::array<double, N>
 
 template <std::size_t N>
 struct Group {
-  std::vector<std::array<double, N>> rows;  // terms / measured value
+  std::vector<TermValues<N>> rows;  // terms / measured value
   std::string wider;
 };
 
 template <std::size_t N>
-Fitted<N> fit_rows(std::span<const std::array<double, N>> rows, const Fitted<N>& wider, double observations_of_prior) {
+Fitted<N> fit_rows(std::span<const TermValues<N>> rows, const Fitted<N>& wider, double observations_of_prior) {
   Fitted<N> fitted = wider;
   for (int round = 0; round < kRounds; ++round) {
     statistics::NormalEquations sums(N);
-    for (const std::array<double, N>& terms : rows) {
+    for (const TermValues<N>& terms : rows) {
       sums.add_observation(terms, 1.0, round == 0 ? 1.0 : weight_of<N>(terms, fitted.coefficients));
     }
     fitted.coefficients = fit_group<N>(sums, wider, observations_of_prior);
@@ -163,10 +161,10 @@ Fitted<N> fit_rows(std::span<const std::array<double, N>> rows, const Fitted<N>&
 // Fits from the widest group, which contains all rows and has the prior `first`, to the narrowest.
 template <std::size_t N, class Row, class Target>
 Coefficients<N> fit_groups(std::span<const PhysicsObservation> rows, const Row& row_of, const Target& target_of,
-                           const std::array<double, N>& first) {
+                           const TermValues<N>& first) {
   std::array<std::map<std::string, Group<N>, std::less<>>, kGroupLevels + 1> levels;
   for (const PhysicsObservation& row : rows) {
-    std::array<double, N> terms = row_of(row);
+    TermValues<N> terms = row_of(row);
     const double target = target_of(row);
     for (double& term : terms) term /= target;
     for (std::size_t level = 0; level <= kGroupLevels; ++level) {
@@ -189,8 +187,8 @@ Coefficients<N> fit_groups(std::span<const PhysicsObservation> rows, const Row& 
   return coefficients;
 }
 
-std::array<double, kTermCount + 1> energy_terms(const PhysicsObservation& row, double limit_w) {
-  std::array<double, kTermCount + 1> terms{};
+TermValues<kTermCount + 1> energy_terms(const PhysicsObservation& row, double limit_w) {
+  TermValues<kTermCount + 1> terms{};
   for (std::size_t index = 0; index < kTermCount; ++index) terms[index] = row.terms[index] * limit_w;
   terms[kTermCount] = row.time_s * limit_w;
   return terms;
@@ -201,14 +199,15 @@ std::array<double, kTermCount + 1> energy_terms(const PhysicsObservation& row, d
 void add_recurrent_steps(const Operation& operation, const Datasheet& sheet, double peak, TimeTerms& terms) {
   const RecurrentSizes sizes = recurrent_sizes(operation);
   const double steps = sizes.steps * sizes.layers;
-  terms[1] += steps * padded_flops(recurrent_step_product(sizes, operation.pass), sheet) / peak;
-  terms[4] = recurrent_latency_s(operation);
+  terms[Term::tiles] += steps * padded_flops(recurrent_step_product(sizes, operation.pass), sheet) / peak;
+  terms[Term::elements] = 0;
+  terms[Term::step_latency] = recurrent_latency_s(operation);
   if (recurrent_algorithm(operation) != RecurrentAlgorithm::standard) return;
   const double weights_bytes = bytes_of(operation.dtype) * recurrent_state_weights(sizes);
   const double again_bytes = weights_bytes * (steps - sizes.layers);
   const double cached = cache_hit_fraction(weights_bytes * sizes.layers, sheet);
-  terms[2] += again_bytes * cached / sheet.cache_bytes_per_s;
-  terms[3] += again_bytes * (1 - cached) / sheet.memory_bytes_per_s;
+  terms[Term::cache] += again_bytes * cached / sheet.cache_bytes_per_s;
+  terms[Term::memory] += again_bytes * (1 - cached) / sheet.memory_bytes_per_s;
 }
 
 std::array<std::string, kGroupLevels> recurrent_groups(const Operation& operation) {
@@ -219,6 +218,13 @@ std::array<std::string, kGroupLevels> recurrent_groups(const Operation& operatio
 }
 
 }  // namespace
+
+std::string_view name_of(Term term) {
+  constexpr std::array<std::string_view, kTermCount> kNames = {
+      "launch",     "tiles", "cache",         "memory",       "elements",
+      "arithmetic", "bus",   "serial_groups", "step_latency", "tensor_launches"};
+  return kNames.at(static_cast<std::size_t>(term));
+}
 
 double padded_flops(const MatrixProduct& product, const Datasheet& sheet) {
   double least = INFINITY;
@@ -248,27 +254,27 @@ TimeTerms time_terms(const Operation& operation, const Work& work, const Datashe
   double tiled = 0;
   for (const MatrixProduct& product : work.products) tiled += padded_flops(product, sheet);
   const double cached = cold ? 0 : cache_hit_fraction(work.bytes, sheet);
-  TimeTerms terms = {kMicrosecond,
-                     tiled / peak,
-                     work.bytes * cached / sheet.cache_bytes_per_s,
-                     work.bytes * (1 - cached) / sheet.memory_bytes_per_s,
-                     std::max(work.inputs, work.outputs) / kElementsPerSecond,
-                     work.flops / peak};
-  if (operation.kind == Kind::input) {  // copies from the host wait for the bus
-    terms[2] = 0;
-    terms[3] = 0;
-    terms[4] = work.bytes / kBusBytesPerSecond;
+  TimeTerms terms{};
+  terms[Term::launch] = kMicrosecond;
+  terms[Term::tiles] = tiled / peak;
+  terms[Term::cache] = work.bytes * cached / sheet.cache_bytes_per_s;
+  terms[Term::memory] = work.bytes * (1 - cached) / sheet.memory_bytes_per_s;
+  terms[Term::elements] = std::max(work.inputs, work.outputs) / kElementsPerSecond;
+  terms[Term::arithmetic] = work.flops / peak;
+  if (operation.kind == Kind::input) {  // copies from the host wait for the bus alone
+    terms[Term::cache] = terms[Term::memory] = terms[Term::elements] = 0;
+    terms[Term::bus] = work.bytes / kBusBytesPerSecond;
   }
   if (alignment == kInGroups) {  // libraries often run groups serially, with a launch each
-    double serial = 0;
+    terms[Term::elements] = 0;
     for (const MatrixProduct& product : work.products) {
-      serial += product.count * (kMicrosecond + padded_flops({product.m, product.n, product.k, 1}, sheet) / peak);
+      terms[Term::serial_groups] +=
+          product.count * (kMicrosecond + padded_flops({product.m, product.n, product.k, 1}, sheet) / peak);
     }
-    terms[4] = serial;
   }
   if (operation.kind == Kind::recurrent) add_recurrent_steps(operation, sheet, peak, terms);
   if (operation.kind == Kind::optimizer) {
-    terms[1] = static_cast<double>(operation.parameters.get("tensors", 1)) * kMicrosecond;
+    terms[Term::tensor_launches] = static_cast<double>(operation.parameters.get("tensors", 1)) * kMicrosecond;
   }
   return terms;
 }
@@ -314,24 +320,24 @@ std::array<std::string, kGroupLevels> coefficient_groups(const Operation& operat
 TimeCoefficients fit_time_coefficients(std::span<const PhysicsObservation> rows) {
   return fit_groups<kTermCount>(
       rows, [](const PhysicsObservation& row) { return row.terms; },
-      [](const PhysicsObservation& row) { return row.time_s; }, {1, 1, 1, 1, 1, 1});
+      [](const PhysicsObservation& row) { return row.time_s; }, {{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}});
 }
 
 EnergyCoefficients fit_energy_coefficients(std::span<const PhysicsObservation> rows, double limit_w) {
   return fit_groups<kTermCount + 1>(
       rows, [limit_w](const PhysicsObservation& row) { return energy_terms(row, limit_w); },
-      [](const PhysicsObservation& row) { return row.energy_j; }, {0, 0.5, 0.3, 0.5, 0, 0, 0.2});
+      [](const PhysicsObservation& row) { return row.energy_j; }, {{0, 0.5, 0.3, 0.5, 0, 0, 0, 0, 0, 0.5, 0.2}});
 }
 
-const std::array<double, kTermCount>* time_coefficients(const TimeCoefficients& fitted,
-                                                        const std::array<std::string, kGroupLevels>& groups) {
+const TermValues<kTermCount>* time_coefficients(const TimeCoefficients& fitted,
+                                                const std::array<std::string, kGroupLevels>& groups) {
   return find_group(fitted, groups);
 }
 
 bool is_measured(const TimeCoefficients& fitted, Kind kind) { return fitted.find(name_of(kind)) != fitted.end(); }
 
 double physical_time_s(const TimeCoefficients& fitted, const PhysicsObservation& row) {
-  const std::array<double, kTermCount>* found = find_group(fitted, row.groups);
+  const TermValues<kTermCount>* found = find_group(fitted, row.groups);
   double time_s = 0;
   for (std::size_t index = 0; index < kTermCount; ++index)
     time_s += row.terms[index] * (found != nullptr ? (*found)[index] : 1);
@@ -339,12 +345,12 @@ double physical_time_s(const TimeCoefficients& fitted, const PhysicsObservation&
 }
 
 double roofline_time_s(const TimeTerms& terms) {
-  return std::max({kLeastTime_s, kOfMemoryRoof * terms[3], kOfComputeRoof * terms[5]});
+  return std::max({kLeastTime_s, kOfMemoryRoof * terms[Term::memory], kOfComputeRoof * terms[Term::arithmetic]});
 }
 
 double physical_power_w(const EnergyCoefficients& fitted, const PhysicsObservation& row, const Datasheet& sheet) {
-  const std::array<double, kTermCount + 1>* found = find_group(fitted, row.groups);
-  const std::array<double, kTermCount + 1> terms = energy_terms(row, sheet.power_limit_w);
+  const TermValues<kTermCount + 1>* found = find_group(fitted, row.groups);
+  const TermValues<kTermCount + 1> terms = energy_terms(row, sheet.power_limit_w);
   double energy_j = 0;
   for (std::size_t index = 0; index <= kTermCount; ++index)
     energy_j += terms[index] * (found != nullptr ? (*found)[index] : 0.5);

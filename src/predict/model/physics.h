@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Physical time and energy of an operation: a non-negative sum of terms. Each term is a time at the datasheet's rates:
-// a launch, tiles of a matrix product in whole waves, bytes from the cache, bytes from memory, elements, and
-// arithmetic. The elements term is the serial groups of a grouped convolution, or the step latency of a recurrent
-// layer. Each term has one coefficient, fitted by non-negative least squares on relative errors. Pure.
+// Physical time and energy of an operation: a non-negative sum of terms. Each term is a time at the datasheet's rates
+// (enum Term). Each term has one coefficient, fitted by non-negative least squares on relative errors. Pure.
 //
 // Coefficients are fitted in groups from narrow to wide, each with the wider group as its prior: a group with few
 // measurements resembles its kind, and an unmeasured operation gets the coefficients of its kind.
@@ -11,9 +9,11 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "predict/graph/operation.h"
@@ -22,8 +22,30 @@
 
 namespace joulemap::predict {
 
-inline constexpr std::size_t kTermCount = 6;
-using TimeTerms = std::array<double, kTermCount>;  // s
+// In the order of the coefficients in a profile's file.
+enum class Term : std::uint8_t {
+  launch,           // one kernel
+  tiles,            // a matrix product in tiles, in whole waves of multiprocessors
+  cache,            // bytes from the cache
+  memory,           // bytes from memory
+  elements,         // elements at one rate, whatever their size
+  arithmetic,       // FLOPs at the peak rate
+  bus,              // bytes from the host
+  serial_groups,    // the groups of a convolution, one after another
+  step_latency,     // steps of a recurrent layer, which wait for one another
+  tensor_launches,  // an optimizer's kernels for its tensors
+};
+inline constexpr std::size_t kTermCount = 10;
+std::string_view name_of(Term term);
+
+// A number for each term, and for energies one for the time itself (index kTermCount).
+template <std::size_t N>
+struct TermValues : std::array<double, N> {
+  using std::array<double, N>::operator[];
+  double& operator[](Term term) { return (*this)[static_cast<std::size_t>(term)]; }
+  double operator[](Term term) const { return (*this)[static_cast<std::size_t>(term)]; }
+};
+using TimeTerms = TermValues<kTermCount>;  // s
 
 // `cold`: its inputs are not in the cache, as if another operation had run between two calls.
 TimeTerms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold);
@@ -42,7 +64,7 @@ std::array<std::string, kGroupLevels> coefficient_groups(const Operation& operat
 
 // Group name to coefficients; energies have one more term, the time itself.
 template <std::size_t N>
-using Coefficients = std::map<std::string, std::array<double, N>, std::less<>>;
+using Coefficients = std::map<std::string, TermValues<N>, std::less<>>;
 using TimeCoefficients = Coefficients<kTermCount>;
 using EnergyCoefficients = Coefficients<kTermCount + 1>;
 
@@ -60,8 +82,8 @@ double roofline_time_s(const TimeTerms& terms);
 
 // Coefficients of the narrowest fitted group. For an unmeasured kind, its prior or those of all kinds. Null if nothing
 // was fitted.
-const std::array<double, kTermCount>* time_coefficients(const TimeCoefficients& fitted,
-                                                        const std::array<std::string, kGroupLevels>& groups);
+const TermValues<kTermCount>* time_coefficients(const TimeCoefficients& fitted,
+                                                const std::array<std::string, kGroupLevels>& groups);
 
 // Whether any operation of the kind was fitted.
 bool is_measured(const TimeCoefficients& fitted, Kind kind);

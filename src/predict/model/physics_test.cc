@@ -46,7 +46,7 @@ TEST(Physics, FindsTheCoefficientsThatMadeTheTimes) {
   std::vector<PhysicsObservation> rows;
   for (std::int64_t width = 1000; width < 400'000'000; width = width * 3 / 2) {
     PhysicsObservation row = row_of(relu(width), sheet);
-    row.time_s = 2 * row.terms[0] + 1.1 * row.terms[2] + 1.3 * row.terms[3];
+    row.time_s = 2 * row.terms[Term::launch] + 1.1 * row.terms[Term::cache] + 1.3 * row.terms[Term::memory];
     rows.push_back(row);
   }
   const TimeCoefficients fitted = fit_time_coefficients(rows);
@@ -58,13 +58,13 @@ TEST(Physics, AnUnobservedTermOfAGroupStaysBounded) {
   std::vector<PhysicsObservation> rows;
   for (std::int64_t width = 1000; width < 2'000'000; width = width * 5 / 4) {  // all of it fits the cache
     PhysicsObservation row = row_of(relu(width), sheet);
-    row.time_s = 2 * row.terms[0] + 1.1 * row.terms[2];
+    row.time_s = 2 * row.terms[Term::launch] + 1.1 * row.terms[Term::cache];
     row.time_s *= width % 2 == 0 ? 1.1 : 0.9;
     rows.push_back(row);
   }
   const TimeCoefficients fitted = fit_time_coefficients(rows);
   const PhysicsObservation large = row_of(relu(400'000'000), sheet);
-  const double ideal_s = large.terms[3];
+  const double ideal_s = large.terms[Term::memory];
   EXPECT_GT(physical_time_s(fitted, large), 0.3 * ideal_s);
   EXPECT_LT(physical_time_s(fitted, large), 5 * ideal_s);
 }
@@ -83,23 +83,24 @@ TEST(Physics, GroupedConvolutionsShareDataAcrossTypes) {
   EXPECT_EQ(coefficient_groups(fp32)[1], coefficient_groups(tf32)[1]);
   EXPECT_NE(coefficient_groups(fp32)[1], coefficient_groups(convolution(1, Dtype::fp32))[1]);
   const Datasheet sheet = *find_datasheet("h200");
-  EXPECT_GT(row_of(convolution(1, Dtype::fp32), sheet).terms.back(),
-            5 * row_of(convolution(1, Dtype::tf32), sheet).terms.back());
+  EXPECT_GT(row_of(convolution(1, Dtype::fp32), sheet).terms[Term::arithmetic],
+            5 * row_of(convolution(1, Dtype::tf32), sheet).terms[Term::arithmetic]);
 }
 
 TEST(Physics, SequentialGroupsTakeOneLaunchEach) {
   const Datasheet sheet = *find_datasheet("h200");
   const TimeTerms few = row_of(convolution(4, Dtype::fp32), sheet).terms;
   const TimeTerms many = row_of(convolution(64, Dtype::fp32), sheet).terms;
-  EXPECT_GE(few[4], 4e-6);
-  EXPECT_GE(many[4], 64e-6);
-  EXPECT_LT(row_of(convolution(1, Dtype::fp32), sheet).terms[4], 1e-6);
+  EXPECT_GE(few[Term::serial_groups], 4e-6);
+  EXPECT_GE(many[Term::serial_groups], 64e-6);
+  EXPECT_LT(row_of(convolution(1, Dtype::fp32), sheet).terms[Term::serial_groups], 1e-6);
 }
 
 TEST(Physics, SequentialGroupsAreComputeBound) {
   OperationModel model;
   model.sheet = *find_datasheet("h200");
-  model.times[""] = {0, 0, 0, 0, 1, 0};
+  model.times[""][Term::elements] = 1;
+  model.times[""][Term::serial_groups] = 1;
   EXPECT_EQ(explain_operation(model, convolution(4, Dtype::fp32), {}).bound, Bound::compute);
   EXPECT_EQ(explain_operation(model, relu(1 << 20), {}).bound, Bound::memory);
 }
@@ -108,8 +109,9 @@ TEST(Physics, TensorCoresDoNotSpeedUpDepthwiseConvolutions) {
   const Datasheet sheet = *find_datasheet("h200");
   const TimeTerms of_half = row_of(convolution(768, Dtype::bf16), sheet).terms;
   const TimeTerms of_whole = row_of(convolution(768, Dtype::fp32), sheet).terms;
-  EXPECT_DOUBLE_EQ(of_half[5], of_whole[5]);
-  EXPECT_LT(row_of(convolution(4, Dtype::bf16), sheet).terms[5], row_of(convolution(4, Dtype::fp32), sheet).terms[5]);
+  EXPECT_DOUBLE_EQ(of_half[Term::arithmetic], of_whole[Term::arithmetic]);
+  EXPECT_LT(row_of(convolution(4, Dtype::bf16), sheet).terms[Term::arithmetic],
+            row_of(convolution(4, Dtype::fp32), sheet).terms[Term::arithmetic]);
 }
 
 TEST(LaunchCounts, OutliersWithHundredsOfLaunchesHaveLittleWeight) {

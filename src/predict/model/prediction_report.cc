@@ -144,9 +144,10 @@ Diagnostics prediction_diagnostics(const Prediction& prediction) {
 }
 
 Error list_has_its_types(Precision precision) {
-  return {ErrorCode::usage,
-          fmt::format("a list of traced operations has fixed types: --precision {} does not apply", name_of(precision)),
-          "trace the module again: joulemap.trace(model, inputs, dtype=\"tf32\"), or autocast=torch.bfloat16"};
+  return {
+      ErrorCode::usage,
+      fmt::format("a list of traced operations has fixed types: --precision {} does not apply", name_of(precision)),
+      "list its operations again: joulemap.list_operations(model, inputs, dtype=\"tf32\"), or autocast=torch.bfloat16"};
 }
 
 MachineCorrection machine_of(const DeviceProfile& profile, const PredictionRequest& request) {

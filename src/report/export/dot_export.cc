@@ -9,8 +9,8 @@
 #include <map>
 #include <set>
 
+#include "base/amount_text.h"
 #include "base/printable_text.h"
-#include "model/amount_text.h"
 #include "model/cause_class.h"
 #include "report/export/energy_stacks.h"
 #include "report/export/exports.h"

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "model/path_tree.h"
 #include "report/plot/plots.h"
 #include "report/text/text_style.h"
+#include "scopes/path_tree.h"
 
 namespace joulemap::report {
 namespace {
@@ -17,7 +17,7 @@ std::string plain(std::string_view name) { return printable(to_valid_utf8(name))
 
 std::vector<std::string> frames_of(const ReportRow& row, std::string_view by) {
   std::vector<std::string> frames = {plain(row.device.empty() ? "machine" : row.device)};
-  for (const std::string& branch : tree_path(row.path, by)) {
+  for (const std::string& branch : scopes::tree_path(row.path, by)) {
     const bool is_within = branch.starts_with('.') && frames.size() > 1;
     frames.push_back(is_within ? frames.back() + plain(branch) : plain(branch));
   }

@@ -5,6 +5,7 @@
 
 #include "formats/sqlite.h"
 #include "report/export/energy_stacks.h"
+#include "scopes/cause_names.h"
 
 namespace joulemap::report {
 namespace {
@@ -59,7 +60,7 @@ TEST(Exports, TheCallGraphHasCausesFromTheLedgerAndMarksThoseFromNames) {
   by_ledger.times_s[CauseClass::launch] = 3;
   by_ledger.times_s[CauseClass::synchronisation] = 1;
   view.levels[0].rows[0].cause = by_ledger;
-  view.levels[0].rows[1].cause = cause_from_name("copy_", 1);
+  view.levels[0].rows[1].cause = scopes::cause_from_name("copy_", 1);
   const Result<std::string> dot = graphviz_dot_text(view, {});
   ASSERT_TRUE(dot);
   EXPECT_NE(dot->find("\\nlaunch\""), std::string::npos) << *dot;

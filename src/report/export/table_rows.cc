@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "model/path_tree.h"
+#include "scopes/path_tree.h"
 
 namespace joulemap::report {
 namespace {
@@ -74,7 +74,7 @@ TableContent table_content(const ReportResult& result, const TreeQuery& query, s
   }
   std::set<std::string> devices;
   for (const ReportRow& row : result.rows) {
-    if (!path_matches(row.path, row.device, query.filter)) continue;
+    if (!scopes::path_matches(row.path, row.device, query.filter)) continue;
     content.rows.push_back({name_of(row, result.by), row, false});
     devices.insert(row.device);
   }

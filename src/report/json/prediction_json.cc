@@ -80,7 +80,7 @@ void write_lifetime(JsonWriter& json, const PredictionReport& report) {
 void write_terms(JsonWriter& json, std::string_view name, const predict::TimeTerms& terms) {
   json.key(name).begin_object();
   for (std::size_t index = 0; index < predict::kTermCount; ++index)
-    json.member(predict::term_names()[index], terms[index]);
+    json.member(name_of(static_cast<predict::Term>(index)), terms[index]);
   json.end_object();
 }
 

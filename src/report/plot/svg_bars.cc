@@ -5,7 +5,6 @@
 #include <set>
 
 #include "model/activity.h"
-#include "model/path_tree.h"
 #include "report/plot/plots.h"
 #include "report/plot/svg_axes.h"
 #include "report/plot/svg_frame.h"
@@ -14,6 +13,7 @@
 #include "report/text/energy_tree.h"
 #include "report/text/kernel_names.h"
 #include "report/text/text_style.h"
+#include "scopes/path_tree.h"
 
 namespace joulemap::report {
 namespace {
@@ -43,7 +43,7 @@ std::vector<Bar> bars_of(const RunView& view, const LevelView& level, const Plot
     if (!row.energy_j || (!row.path.empty() && row.path.front() == kProbeMode))
       continue;  // the footer shows the cost
                  // of probing
-    if (!path_matches(row.path, row.device, query.filter)) continue;
+    if (!scopes::path_matches(row.path, row.device, query.filter)) continue;
     rows.push_back(&row);
     devices.insert(row.device);
   }

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "model/amount_text.h"
+#include "base/amount_text.h"
 #include "report/plot/experiment_plots.h"
 #include "report/plot/svg_axes.h"
 #include "report/plot/svg_cells.h"

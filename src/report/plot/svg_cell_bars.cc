@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/amount_text.h"
+#include "base/amount_text.h"
 #include "report/plot/experiment_plots.h"
 #include "report/plot/svg_axes.h"
 #include "report/plot/svg_cells.h"

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/path_tree.h"
 #include "report/plot/plots.h"
 #include "report/plot/svg_axes.h"
 #include "report/plot/svg_frame.h"
 #include "report/plot/svg_theme.h"
 #include "report/text/energy_rows.h"
+#include "scopes/path_tree.h"
 
 namespace joulemap::report {
 namespace {
@@ -92,7 +92,7 @@ void draw_box(SvgCanvas& canvas, const Axes& axes, double centre_y, const LayerD
 Result<std::string> distributions_svg(const RunView& view, const PlotQuery& query) {
   std::vector<const LayerDistribution*> shown;
   for (const LayerDistribution& spread : view.layer_distributions) {
-    if (spread.quantiles_j.size() < 2 || !path_matches(spread.path, spread.device, query.filter)) continue;
+    if (spread.quantiles_j.size() < 2 || !scopes::path_matches(spread.path, spread.device, query.filter)) continue;
     if (shown.size() < query.top.value_or(kUsualLayers)) shown.push_back(&spread);
   }
   if (shown.empty()) {

@@ -7,12 +7,12 @@
 #include <map>
 
 #include "model/activity.h"
-#include "model/path_tree.h"
 #include "report/plot/plots.h"
 #include "report/plot/svg_axes.h"
 #include "report/plot/svg_frame.h"
 #include "report/plot/svg_theme.h"
 #include "report/text/energy_rows.h"
+#include "scopes/path_tree.h"
 
 namespace joulemap::report {
 namespace {
@@ -31,7 +31,7 @@ std::map<std::string, Layer> layers_of(const LevelView& level, const std::string
   std::map<std::string, Layer> layers;
   for (const ReportRow& row : level.rows) {
     if (!row.energy_j || row.path.empty() || row.path.front() == kProbeMode) continue;
-    if (!path_matches(row.path, row.device, filter)) continue;
+    if (!scopes::path_matches(row.path, row.device, filter)) continue;
     const std::string phase = row.path.size() > 1 ? row.path[row.path.size() - 2] : row.device;
     Layer& layer = layers[row.path.back()];
     layer.energy_j += *row.energy_j;

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "model/path_tree.h"
 #include "report/plot/plots.h"
 #include "report/plot/svg_axes.h"
 #include "report/plot/svg_curve.h"
 #include "report/plot/svg_frame.h"
 #include "report/plot/svg_theme.h"
+#include "scopes/path_tree.h"
 
 namespace joulemap::report {
 namespace {
@@ -66,7 +66,7 @@ std::string how_smooth(const PlotQuery& query, const std::vector<Line>& lines) {
 Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
   std::vector<const LayerDistribution*> shown;
   for (const LayerDistribution& spread : view.layer_distributions) {
-    if (spread.points.size() < 2 || !path_matches(spread.path, spread.device, query.filter)) continue;
+    if (spread.points.size() < 2 || !scopes::path_matches(spread.path, spread.device, query.filter)) continue;
     if (shown.size() < query.top.value_or(kUsualLines)) shown.push_back(&spread);
   }
   if (shown.empty()) {

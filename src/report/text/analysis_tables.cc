@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "model/amount_text.h"
+#include "base/amount_text.h"
 
 namespace joulemap::report {
 namespace {

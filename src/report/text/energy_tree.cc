@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "model/activity.h"
-#include "model/path_tree.h"
 #include "report/text/kernel_names.h"
+#include "scopes/path_tree.h"
 
 namespace joulemap::report {
 namespace {
@@ -87,7 +87,7 @@ EnergyNode finished(std::string name, Branch branch, SortBy sort) {
   // A branch with a single child is the same thing under two names: join them.
   if (node.children.size() == 1 && !branch.own) {
     EnergyNode only = std::move(node.children.front());
-    only.name = join_branch_names(node.name, only.name);
+    only.name = scopes::join_branch_names(node.name, only.name);
     return only;
   }
   sort_children(node, sort);
@@ -105,8 +105,8 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
     branch.is_group_sum = true;
   }
   for (const ReportRow& row : result.rows) {
-    if (!path_matches(row.path, row.device, query.filter)) continue;
-    const Path path = tree_path(row.path, result.by);
+    if (!scopes::path_matches(row.path, row.device, query.filter)) continue;
+    const Path path = scopes::tree_path(row.path, result.by);
     Branch& branch = branch_at(devices[row.device], path);
     if (!branch.own) branch.own.emplace();
     if (result.by == "kernel") branch.own->display_name = row.display_name;
@@ -118,7 +118,8 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
   EnergyNode root;
   if (has_step_or_epoch_rows(result)) {
     for (const ReportRow& row : result.rows) {
-      if (path_matches(row.path, row.device, query.filter)) root.children.push_back({row.display_name, row, {}});
+      if (scopes::path_matches(row.path, row.device, query.filter))
+        root.children.push_back({row.display_name, row, {}});
     }
     devices.clear();
   }

@@ -28,7 +28,7 @@ struct EnergyNode {
 
 struct TreeQuery {
   std::optional<SortBy> sort;  // default: energy; for steps and epochs run order
-  std::string filter;          // only rows that contain it (model/path_tree.h)
+  std::string filter;          // only rows that contain it (scopes/path_tree.h)
 };
 
 EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query);

@@ -26,7 +26,9 @@ std::string physics_table(const OperationExplanation& explanation, const TextSty
   double sum_s = 0;
   for (const double part : explanation.physical_terms) sum_s += part;
   for (std::size_t index = 0; index < predict::kTermCount; ++index) {
-    table.rows.push_back({std::string(predict::term_names()[index]), duration_text(explanation.datasheet_terms[index]),
+    if (explanation.datasheet_terms[index] == 0) continue;
+    table.rows.push_back({std::string(name_of(static_cast<predict::Term>(index))),
+                          duration_text(explanation.datasheet_terms[index]),
                           duration_text(explanation.physical_terms[index]),
                           percent_text(sum_s > 0 ? explanation.physical_terms[index] / sum_s : 0)});
   }

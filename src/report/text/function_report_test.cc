@@ -5,6 +5,7 @@
 
 #include "report/export/experiment_rows.h"
 #include "report/text/function_tables.h"
+#include "scopes/cause_names.h"
 #include "support/golden.h"
 
 namespace joulemap::report {
@@ -29,7 +30,7 @@ AnalysisResult two_cells() {
                         {"unheard", "cpu", 3, std::nullopt, 0.25, 1.5, 0.0005, std::nullopt}};
   AnalysisCell named;
   named.levels = {1};
-  named.functions = {{"cudaMemcpyAsync", "cpu", 1, 3, 0.5, 4, 0.1, cause_from_name("cudaMemcpyAsync", 0.5)}};
+  named.functions = {{"cudaMemcpyAsync", "cpu", 1, 3, 0.5, 4, 0.1, scopes::cause_from_name("cudaMemcpyAsync", 0.5)}};
   result.cells = {recorded, named};
   result.row_flags = {{"throttled", "outlier"}, {}};
   return result;

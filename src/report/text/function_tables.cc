@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "model/amount_text.h"
+#include "base/amount_text.h"
 #include "report/text/analysis_tables.h"
 #include "report/text/text_style.h"
 

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "report/json/prediction_json.h"
-#include "report/text/card_text.h"
 #include "report/text/energy_text.h"
+#include "report/text/operation_text.h"
 #include "report/text/prediction_text.h"
 #include "support/golden.h"
 
@@ -116,22 +116,23 @@ TEST(PredictionReport, ChoosesTheUnitByTheSizeOfAnEnergy) {
   EXPECT_EQ(interval_text(0.0123, 0.009, 0.0151), "12.3 mJ (9.00 .. 15.1)");
 }
 
-TEST(CardReport, HasALinePerSizeAndPrecisionWithTheBackwardPass) {
-  predict::OperationCard card;
-  card.subject = {"torch.nn.Linear", predict::Kind::dense, "", ""};
-  card.device = "NVIDIA H200";
+TEST(OperationReport, HasALinePerSizeAndPrecisionWithTheBackwardPass) {
+  predict::OperationTable table;
+  table.subject = {"torch.nn.Linear", predict::Kind::dense, "", ""};
+  table.device = "NVIDIA H200";
   for (const predict::Dtype dtype : {predict::Dtype::fp32, predict::Dtype::bf16}) {
     for (const predict::Pass pass : {predict::Pass::forward, predict::Pass::backward}) {
       predict::Operation operation;
       operation.dtype = dtype;
       operation.pass = pass;
       operation.parameters = {{"rows", 64}};
-      card.rows.push_back({"64 x 1024 -> 1024", false, operation, 12e-6, 0.004, 1.3e8, 4e6, predict::Bound::memory, 1});
+      table.rows.push_back(
+          {"64 x 1024 -> 1024", false, operation, 12e-6, 0.004, 1.3e8, 4e6, predict::Bound::memory, 1});
     }
   }
-  card.advice = {"At 64 x 1024 -> 1024 bf16 saves almost no energy compared with fp32."};
-  expect_golden("card.txt", operation_card_text(card, {Characters::ascii}));
-  expect_golden("card.json", operation_card_json(card) + "\n");
+  table.advice = {"At 64 x 1024 -> 1024 bf16 saves almost no energy compared with fp32."};
+  expect_golden("card.txt", operation_table_text(table, {Characters::ascii}));
+  expect_golden("card.json", operation_table_json(table) + "\n");
 }
 
 }  // namespace

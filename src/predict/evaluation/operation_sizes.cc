@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes that a card shows, by kind: typical of networks, from launch-bound to sizes that fill the GPU.
+// Sizes that the table of an operation shows, by kind: typical of networks, from launch-bound to sizes that fill the GPU.
 #include <fmt/format.h>
 
-#include "predict/evaluation/operation_card.h"
+#include "predict/evaluation/operation_table.h"
 
 namespace joulemap::predict {
 namespace {
 
-using Sizes = std::vector<CardExampleSize>;
+using Sizes = std::vector<ExampleSize>;
 
-CardExampleSize dense(std::int64_t rows, std::int64_t in, std::int64_t out, bool is_unaligned = false) {
+ExampleSize dense(std::int64_t rows, std::int64_t in, std::int64_t out, bool is_unaligned = false) {
   return {fmt::format("{} x {} -> {}", rows, in, out),
           {{"rows", rows}, {"in", in}, {"out", out}, {"bias", 1}},
           is_unaligned};
 }
 
-CardExampleSize bmm(std::int64_t batch, std::int64_t m, std::int64_t k, std::int64_t n, bool is_unaligned = false) {
+ExampleSize bmm(std::int64_t batch, std::int64_t m, std::int64_t k, std::int64_t n, bool is_unaligned = false) {
   return {fmt::format("{} x ({} x {} x {})", batch, m, k, n),
           {{"batch", batch}, {"m", m}, {"k", k}, {"n", n}, {"transposed", 0}},
           is_unaligned};
 }
 
-CardExampleSize attention(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys,
+ExampleSize attention(std::int64_t batch, std::int64_t heads, std::int64_t queries, std::int64_t keys,
                           std::int64_t width) {
   return {fmt::format("{} x {} heads, {} on {}, {} wide", batch, heads, queries, keys, width),
           {{"batch", batch}, {"heads", heads}, {"queries", queries}, {"keys", keys}, {"width", width}, {"causal", 0}}};
 }
 
-CardExampleSize recurrent(std::int64_t batch, std::int64_t steps, std::int64_t width, std::int64_t layers,
+ExampleSize recurrent(std::int64_t batch, std::int64_t steps, std::int64_t width, std::int64_t layers,
                           std::int64_t directions) {
   return {fmt::format("{} x {} steps, {} wide, {} layers{}", batch, steps, width, layers,
                       directions > 1 ? ", bidirectional" : ""),
@@ -49,7 +49,7 @@ struct Filters {
   std::int64_t kernel;
 };
 
-CardExampleSize convolution(const Filters& f, bool is_depthwise, bool is_unaligned = false) {
+ExampleSize convolution(const Filters& f, bool is_depthwise, bool is_unaligned = false) {
   const std::string text =
       fmt::format("{} x {} x {}^2, {}x{} -> {}", f.batch, f.channels, f.side, f.kernel, f.kernel, f.out);
   return {text,
@@ -68,7 +68,7 @@ CardExampleSize convolution(const Filters& f, bool is_depthwise, bool is_unalign
           is_unaligned};
 }
 
-CardExampleSize convolution_1d(std::int64_t batch, std::int64_t channels, std::int64_t width) {
+ExampleSize convolution_1d(std::int64_t batch, std::int64_t channels, std::int64_t width) {
   return {fmt::format("{} x {} x {}, 3 -> {}", batch, channels, width, channels),
           {{"batch", batch},
            {"channels", channels},
@@ -107,15 +107,15 @@ struct Image {
 constexpr auto kImages =
     std::to_array<Image>({{1, 64, 56}, {16, 64, 56}, {32, 64, 112}, {64, 256, 56}, {128, 256, 112}});
 
-CardExampleSize image(const Image& i) {
+ExampleSize image(const Image& i) {
   return {fmt::format("{} x {} x {}^2", i.batch, i.channels, i.side),
           {{"batch", i.batch}, {"channels", i.channels}, {"height", i.side}, {"width", i.side}}};
 }
 
-Sizes images(const CardOperation& subject) {
+Sizes images(const NamedOperation& subject) {
   Sizes sizes;
   for (const Image& one : kImages) {
-    CardExampleSize size = image(one);
+    ExampleSize size = image(one);
     if (subject.kind == Kind::padding) size.parameters.set("padding", 1);
     if (subject.kind == Kind::resize) size.parameters.set("out", 2 * one.side);
     if (subject.kind == Kind::pooling && subject.form == "adaptive") size.parameters.set("out", 1);
@@ -130,7 +130,7 @@ Sizes images(const CardOperation& subject) {
   return sizes;
 }
 
-Sizes normed(const CardOperation& subject) {
+Sizes normed(const NamedOperation& subject) {
   if (subject.form != "layer" && subject.form != "rms") return images(subject);
   Sizes sizes;
   for (const auto& [rows, width] :
@@ -141,11 +141,11 @@ Sizes normed(const CardOperation& subject) {
   return sizes;
 }
 
-Sizes tensors(const CardOperation& subject) {
+Sizes tensors(const NamedOperation& subject) {
   Sizes sizes;
   for (const auto& [batch, rows] :
        {std::pair<std::int64_t, std::int64_t>{1, 16}, {1, 256}, {8, 256}, {32, 512}, {64, 1024}}) {
-    CardExampleSize size{fmt::format("{} x {} x 1024", batch, rows),
+    ExampleSize size{fmt::format("{} x {} x 1024", batch, rows),
                          {{"batch", batch}, {"rows", rows}, {"width", 1024}}};
     if (subject.kind == Kind::concatenate) size.parameters.set("parts", 2);
     if (subject.kind == Kind::reduce) size.parameters.set("over", 0);
@@ -155,16 +155,16 @@ Sizes tensors(const CardOperation& subject) {
   return sizes;
 }
 
-CardExampleSize embedding(std::int64_t tokens, std::int64_t width) {
+ExampleSize embedding(std::int64_t tokens, std::int64_t width) {
   return {fmt::format("{} of 32000, {} wide", tokens, width),
           {{"vocabulary", 32000}, {"width", width}, {"tokens", tokens}}};
 }
 
-CardExampleSize loss(std::int64_t rows, std::int64_t classes) {
+ExampleSize loss(std::int64_t rows, std::int64_t classes) {
   return {fmt::format("{} x {}", rows, classes), {{"rows", rows}, {"classes", classes}}};
 }
 
-CardExampleSize optimizer(std::int64_t count, std::int64_t millions, bool is_fused) {
+ExampleSize optimizer(std::int64_t count, std::int64_t millions, bool is_fused) {
   return {fmt::format("{} M in {} tensors{}", millions, count, is_fused ? ", fused" : ""),
           {{"tensors", count},
            {"elements", millions * 1'000'000},
@@ -172,7 +172,7 @@ CardExampleSize optimizer(std::int64_t count, std::int64_t millions, bool is_fus
            {"foreach", is_fused ? 0 : 1}}};
 }
 
-CardExampleSize input(std::int64_t batch, bool is_pinned) {
+ExampleSize input(std::int64_t batch, bool is_pinned) {
   return {fmt::format("{} x 3 x 224^2{}", batch, is_pinned ? ", pinned" : ""),
           {{"batch", batch},
            {"channels", 3},
@@ -184,7 +184,7 @@ CardExampleSize input(std::int64_t batch, bool is_pinned) {
 
 }  // namespace
 
-std::vector<CardExampleSize> card_example_sizes(const CardOperation& subject) {
+std::vector<ExampleSize> example_sizes(const NamedOperation& subject) {
   switch (subject.kind) {
     case Kind::dense:
       return {dense(1, 1024, 1024),    dense(64, 1024, 1024),   dense(1024, 1024, 4096),

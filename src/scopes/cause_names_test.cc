@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/cause_class.h"
+#include "scopes/cause_names.h"
 
 #include <gtest/gtest.h>
 
-namespace joulemap {
+namespace joulemap::scopes {
 namespace {
 
 TEST(CauseClass, ClassifiesByName) {
@@ -37,4 +37,4 @@ TEST(CauseClass, EveryClassIsFoundByItsText) {
 }
 
 }  // namespace
-}  // namespace joulemap
+}  // namespace joulemap::scopes

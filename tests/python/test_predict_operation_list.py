@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
-from _predict.trace import trace  # noqa: E402
+from _predict.operation_list import list_operations  # noqa: E402
 
 nn = torch.nn
 
@@ -32,14 +32,14 @@ def result(operation: dict) -> tuple:
     return operation["layer"], operation["kind"], operation["form"], operation["pass"]
 
 
-def work(traced: dict, phase: str) -> list[tuple]:
+def work(listed: dict, phase: str) -> list[tuple]:
     """Operations of a phase, without views, which launch nothing, and without the fill of the first gradient."""
-    found = [one for one in traced["operations"] if one["phase"] == phase and one["kind"] != "view"]
+    found = [one for one in listed["operations"] if one["phase"] == phase and one["kind"] != "view"]
     return [result(one) for one in found if one["form"] != "fill"]
 
 
-def only(traced: dict, **wanted) -> dict:
-    found = [one for one in traced["operations"] if all(one[key] == value for key, value in wanted.items())]
+def only(listed: dict, **wanted) -> dict:
+    found = [one for one in listed["operations"] if all(one[key] == value for key, value in wanted.items())]
     assert len(found) == 1, found
     return found[0]
 
@@ -62,32 +62,32 @@ def flops(operation: dict) -> int:
 
 
 def test_inference_of_a_small_network_is_its_layers_in_order():
-    traced = trace(small_cnn(), (image(),))
-    assert work(traced, "forward") == [
+    listed = list_operations(small_cnn(), (image(),))
+    assert work(listed, "forward") == [
         ("0", "convolution", "", "forward"),
         ("1", "normalization", "batch-inference", "forward"),
         ("2", "activation", "relu", "forward"),
         ("3", "pooling", "max", "forward"),
         ("5", "dense", "", "forward"),
     ]
-    assert only(traced, kind="dense")["parameters"] == {"rows": 4, "in": 128, "out": 10, "bias": 1}
-    convolution = only(traced, kind="convolution")["parameters"]
+    assert only(listed, kind="dense")["parameters"] == {"rows": 4, "in": 128, "out": 10, "bias": 1}
+    convolution = only(listed, kind="convolution")["parameters"]
     assert convolution == {
         **{"batch": 4, "channels": 3, "out": 8, "height": 8, "width": 8, "kernel": 3, "stride": 1, "padding": 1},
         **{"dilation": 1, "groups": 1, "bias": 1, "channels_last": 0},
     }
-    assert (traced["weight_tensors"], traced["unknown"]) == (6, [])
+    assert (listed["weight_tensors"], listed["unknown"]) == (6, [])
 
 
 def test_a_trace_is_ready_for_json():
-    traced = trace(small_cnn(), (image(),), training=True, optimizer="adamw")
-    assert json.loads(json.dumps(traced)) == traced
-    assert (traced["schema"], traced["format"], traced["pass"]) == ("joulemap.operations/1", "torch", "training")
+    listed = list_operations(small_cnn(), (image(),), training=True, optimizer="adamw")
+    assert json.loads(json.dumps(listed)) == listed
+    assert (listed["schema"], listed["format"], listed["pass"]) == ("joulemap.operations/1", "torch", "training")
 
 
 def test_gradients_are_one_operation_of_the_layer_that_they_belong_to():
-    traced = trace(small_cnn(), (image(),), training=True, optimizer="momentum")
-    assert work(traced, "backward") == [
+    listed = list_operations(small_cnn(), (image(),), training=True, optimizer="momentum")
+    assert work(listed, "backward") == [
         ("", "loss", "", "backward"),
         ("5", "dense", "", "backward"),
         ("3", "pooling", "max", "backward"),
@@ -101,7 +101,7 @@ def test_the_optimizer_steps_over_the_weights_that_got_a_gradient():
     model = small_cnn()
     model[0].weight.requires_grad_(False)
     elements = sum(one.numel() for one in model.parameters() if one.requires_grad)
-    step = only(trace(model, (image(),), training=True, optimizer="momentum"), kind="optimizer")
+    step = only(list_operations(model, (image(),), training=True, optimizer="momentum"), kind="optimizer")
     assert step["form"] == "momentum" and step["pass"] == "optimizer"
     assert step["parameters"] == {"tensors": 5, "elements": elements, "fused": 0, "foreach": 1}
 
@@ -116,42 +116,43 @@ def test_the_optimizer_steps_over_the_weights_that_got_a_gradient():
 )
 def test_optimizers_of_pytorch_are_recognized(make, form, fused, foreach):
     model = small_cnn()
-    step = only(trace(model, (image(),), training=True, optimizer=make(model.parameters())), kind="optimizer")
+    step = only(list_operations(model, (image(),), training=True, optimizer=make(model.parameters())), kind="optimizer")
     assert (step["form"], step["parameters"]["fused"], step["parameters"]["foreach"]) == (form, fused, foreach)
 
 
 def test_an_optimizer_that_was_not_measured_is_listed_as_unknown():
     model = small_cnn()
-    traced = trace(model, (image(),), training=True, optimizer=torch.optim.Adagrad(model.parameters()))
-    assert traced["unknown"][0]["source"] == "torch.optim.Adagrad"
-    assert only(traced, kind="unknown")["pass"] == "optimizer"
+    listed = list_operations(model, (image(),), training=True, optimizer=torch.optim.Adagrad(model.parameters()))
+    assert listed["unknown"][0]["source"] == "torch.optim.Adagrad"
+    assert only(listed, kind="unknown")["pass"] == "optimizer"
 
 
 def test_weights_that_are_frozen_leave_the_gradient_of_the_input():
     model = nn.Sequential(nn.Linear(16, 32), nn.Linear(32, 8))
     for parameter in model[1].parameters():
         parameter.requires_grad_(False)
-    traced = trace(model, (torch.empty(4, 16, device="meta"),), training=True)
-    gradient = only(traced, kind="dense", layer="1", phase="backward")
+    listed = list_operations(model, (torch.empty(4, 16, device="meta"),), training=True)
+    gradient = only(listed, kind="dense", layer="1", phase="backward")
     assert (gradient["pass"], gradient["parameters"]) == ("forward", {"rows": 4, "in": 8, "out": 32, "bias": 0})
-    assert only(traced, kind="dense", layer="0", phase="backward")["pass"] == "backward-weights"
+    assert only(listed, kind="dense", layer="0", phase="backward")["pass"] == "backward-weights"
 
 
 def test_dropout_is_one_kernel_as_on_a_gpu():
     model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5))
-    traced = trace(model, (torch.empty(4, 8, device="meta"),), training=True)
-    found = [one["pass"] for one in traced["operations"] if one["kind"] == "dropout"]
+    listed = list_operations(model, (torch.empty(4, 8, device="meta"),), training=True)
+    found = [one["pass"] for one in listed["operations"] if one["kind"] == "dropout"]
     assert found == ["forward", "backward"]
-    assert "dropout" not in {one["kind"] for one in trace(model, (torch.empty(4, 8, device="meta"),))["operations"]}
+    inference = list_operations(model, (torch.empty(4, 8, device="meta"),))
+    assert "dropout" not in {one["kind"] for one in inference["operations"]}
 
 
 @pytest.mark.parametrize("make", [nn.SiLU, nn.ReLU6, nn.Hardswish, nn.Mish, nn.ELU, nn.LeakyReLU, nn.ReLU])
 def test_in_place_operations_have_gradients(make):
     model = nn.Sequential(nn.Linear(8, 8), make(inplace=True), nn.Linear(8, 4))
-    traced = trace(model, (torch.empty(2, 8, device="meta"),), training=True)
-    found = [one for one in traced["operations"] if one["kind"] == "activation" and one["form"] != "fill"]
+    listed = list_operations(model, (torch.empty(2, 8, device="meta"),), training=True)
+    found = [one for one in listed["operations"] if one["kind"] == "activation" and one["form"] != "fill"]
     assert [(one["layer"], one["pass"]) for one in found] == [("1", "forward"), ("1", "backward")]
-    assert not traced["unknown"]
+    assert not listed["unknown"]
 
 
 def test_a_module_that_is_called_twice_counts_twice():
@@ -163,8 +164,8 @@ def test_a_module_that_is_called_twice_counts_twice():
         def forward(self, x):
             return self.inner(self.inner(x))
 
-    traced = trace(Twice(), (torch.empty(2, 8, device="meta"),), training=True)
-    found = [result(one) for one in traced["operations"] if one["kind"] == "dense"]
+    listed = list_operations(Twice(), (torch.empty(2, 8, device="meta"),), training=True)
+    found = [result(one) for one in listed["operations"] if one["kind"] == "dense"]
     assert found == [
         ("inner", "dense", "", "forward"),
         ("inner", "dense", "", "forward"),
@@ -172,21 +173,21 @@ def test_a_module_that_is_called_twice_counts_twice():
         ("inner", "dense", "", "backward-weights"),
     ]
     # The two gradients of the shared weight are added, and so are those of the bias.
-    assert [result(one)[1:] for one in traced["operations"] if one["kind"] == "add"] == [("add", "same", "forward")] * 2
+    assert [result(one)[1:] for one in listed["operations"] if one["kind"] == "add"] == [("add", "same", "forward")] * 2
 
 
 def test_nothing_is_allocated():
     with torch.device("meta"):
         model = nn.Linear(2**20, 2**20)
-    traced = trace(model, (torch.empty(1, 2**20, device="meta"),), training=True, optimizer="adam")
-    assert traced["weight_elements"] == 2**40 + 2**20
-    assert only(traced, kind="optimizer")["parameters"]["elements"] == 2**40 + 2**20
+    listed = list_operations(model, (torch.empty(1, 2**20, device="meta"),), training=True, optimizer="adam")
+    assert listed["weight_elements"] == 2**40 + 2**20
+    assert only(listed, kind="optimizer")["parameters"]["elements"] == 2**40 + 2**20
 
 
 def test_the_model_is_as_it_was():
     model = small_cnn().eval()
     before = {name: (id(one), one.clone()) for name, one in model.state_dict(keep_vars=True).items()}
-    trace(model, (torch.randn(4, 3, 8, 8),), training=True, optimizer="sgd")
+    list_operations(model, (torch.randn(4, 3, 8, 8),), training=True, optimizer="sgd")
     after = model.state_dict(keep_vars=True)
     for name, (number, value) in before.items():
         assert id(after[name]) == number and torch.equal(after[name], value)
@@ -197,7 +198,7 @@ def test_the_model_is_as_it_was():
 def test_a_trace_that_fails_leaves_the_model_as_it_was():
     model = small_cnn()
     with pytest.raises(RuntimeError):
-        trace(model, (torch.empty(4, 5, 8, 8, device="meta"),))
+        list_operations(model, (torch.empty(4, 5, 8, 8, device="meta"),))
     assert torch.isfinite(model(torch.randn(4, 3, 8, 8))).all()
     assert torch.nn.functional.scaled_dot_product_attention(*[torch.ones(1, 1, 2, 4)] * 3).sum() == 8
 
@@ -212,10 +213,10 @@ def test_operations_of_others_are_listed_and_bounded():
         def forward(self, x):
             return torch.ops.acme.mystery(x)
 
-    traced = trace(Other(), (torch.empty(3, 5, device="meta"),))
+    listed = list_operations(Other(), (torch.empty(3, 5, device="meta"),))
     reason = "an operation of the library acme"
-    assert traced["unknown"] == [{"layer": "", "source": "acme.mystery", "reason": reason, "bounded": True}]
-    size = only(traced, kind="unknown")["parameters"]
+    assert listed["unknown"] == [{"layer": "", "source": "acme.mystery", "reason": reason, "bounded": True}]
+    size = only(listed, kind="unknown")["parameters"]
     assert (size["in"], size["out"]) == (15, 30)
 
 
@@ -224,10 +225,10 @@ def test_operations_of_others_are_listed_and_bounded():
     [("default", "tf32", "fp32"), ("tf32", "tf32", "tf32"), ("fp32", "fp32", "fp32")],
 )
 def test_products_are_computed_in_what_was_asked_for(dtype, convolution, product):
-    traced = trace(small_cnn(), (image(),), dtype=dtype)
-    assert only(traced, kind="convolution")["dtype"] == convolution
-    assert only(traced, kind="dense")["dtype"] == product
-    assert only(traced, kind="activation")["dtype"] == "fp32"
+    listed = list_operations(small_cnn(), (image(),), dtype=dtype)
+    assert only(listed, kind="convolution")["dtype"] == convolution
+    assert only(listed, kind="dense")["dtype"] == product
+    assert only(listed, kind="activation")["dtype"] == "fp32"
 
 
 def test_autocast_uses_the_rules_of_a_gpu():
@@ -239,16 +240,16 @@ def test_autocast_uses_the_rules_of_a_gpu():
         def forward(self, x):
             return torch.softmax(self.last(self.norm(self.first(x))), -1)
 
-    traced = trace(Mixed(), (torch.empty(2, 8, device="meta"),), autocast=torch.bfloat16)
-    assert {one["dtype"] for one in traced["operations"] if one["kind"] == "dense"} == {"bf16"}
-    assert only(traced, kind="normalization")["dtype"] == "fp32"
+    listed = list_operations(Mixed(), (torch.empty(2, 8, device="meta"),), autocast=torch.bfloat16)
+    assert {one["dtype"] for one in listed["operations"] if one["kind"] == "dense"} == {"bf16"}
+    assert only(listed, kind="normalization")["dtype"] == "fp32"
     # Autocast casts the norm's input; the softmax casts internally.
-    assert [one["layer"] for one in traced["operations"] if (one["kind"], one["form"]) == ("cast", "fp32")] == ["norm"]
+    assert [one["layer"] for one in listed["operations"] if (one["kind"], one["form"]) == ("cast", "fp32")] == ["norm"]
 
 
 def test_channels_last_images_are_recorded():
     x = torch.empty(4, 3, 8, 8, device="meta").to(memory_format=torch.channels_last)
-    assert only(trace(small_cnn(), (x,)), kind="convolution")["parameters"]["channels_last"] == 1
+    assert only(list_operations(small_cnn(), (x,)), kind="convolution")["parameters"]["channels_last"] == 1
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,7 @@ def test_a_second_operand_has_a_form(second, form, width):
         def forward(self, x, y):
             return x + y
 
-    found = only(trace(Sum(), (torch.empty(4, 6, 8), torch.empty(second))), kind="add")
+    found = only(list_operations(Sum(), (torch.empty(4, 6, 8), torch.empty(second))), kind="add")
     assert (found["form"], found["parameters"]) == (form, {"batch": 4, "rows": 6, "width": width})
 
 
@@ -276,8 +277,8 @@ def test_products_and_convolutions_have_the_arithmetic_that_pytorch_counts(train
         output = model(x)
         if training:
             output.sum().backward()
-    traced = trace(model, (x,), training=training, loss=lambda output: output.sum())
-    assert sum(map(flops, traced["operations"])) == pytest.approx(counter.get_total_flops(), rel=0.01)
+    listed = list_operations(model, (x,), training=training, loss=lambda output: output.sum())
+    assert sum(map(flops, listed["operations"])) == pytest.approx(counter.get_total_flops(), rel=0.01)
 
 
 class WithPositions(nn.Module):
@@ -298,6 +299,6 @@ class WithPositions(nn.Module):
 @pytest.mark.parametrize("training", [False, True])
 def test_cached_state_of_a_module_is_not_part_of_a_pass(training):
     model = WithPositions()
-    traced = trace(model, [torch.empty(4, 8, device="meta")], training=training)
-    assert [kind for _, kind, _, _ in work(traced, "forward")][:2] == ["add", "dense"]
+    listed = list_operations(model, [torch.empty(4, 8, device="meta")], training=training)
+    assert [kind for _, kind, _, _ in work(listed, "forward")][:2] == ["add", "dense"]
     assert model.positions is None

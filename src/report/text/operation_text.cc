@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/text/card_text.h"
+#include "report/text/operation_text.h"
 
 #include <fmt/format.h>
 
@@ -12,15 +12,15 @@
 namespace joulemap::report {
 namespace {
 
-using predict::CardRow;
-using predict::OperationCard;
+using predict::OperationRow;
+using predict::OperationTable;
 using predict::Pass;
 
-std::string per_flop(const CardRow& row) {
+std::string per_flop(const OperationRow& row) {
   return row.flops > 0 ? format_number(1e12 * row.energy_j / row.flops, 3) : std::string("-");
 }
 
-std::vector<std::string> cells_of(const CardRow& first, const CardRow* backward) {
+std::vector<std::string> cells_of(const OperationRow& first, const OperationRow* backward) {
   std::vector<std::string> cells = {std::string(name_of(first.operation.dtype)), energy_text(first.energy_j),
                                     duration_text(first.time_s), per_flop(first), std::string(name_of(first.bound))};
   if (backward != nullptr) {
@@ -30,26 +30,26 @@ std::vector<std::string> cells_of(const CardRow& first, const CardRow* backward)
   return cells;
 }
 
-bool has_backward(const OperationCard& card) {
-  for (const CardRow& row : card.rows) {
+bool has_backward(const OperationTable& table) {
+  for (const OperationRow& row : table.rows) {
     if (row.operation.pass == Pass::backward) return true;
   }
   return false;
 }
 
 // A heading per size, and below it one line per precision; the backward pass is to the right of its forward pass.
-std::string table_text(const OperationCard& card, std::size_t columns) {
+std::string table_text(const OperationTable& operation, std::size_t columns) {
   TextTable table{"", {"type", "energy", "time", "pJ/FLOP", "bound"}, {false, true, true, true, false}, {}};
-  if (has_backward(card)) {
+  if (has_backward(operation)) {
     table.column_headers.insert(table.column_headers.end(), {"backward", "time"});
     table.is_number.insert(table.is_number.end(), {true, true});
   }
   std::vector<std::string_view> sizes;
-  for (std::size_t index = 0; index < card.rows.size(); ++index) {
-    const CardRow& row = card.rows[index];
+  for (std::size_t index = 0; index < operation.rows.size(); ++index) {
+    const OperationRow& row = operation.rows[index];
     if (row.operation.pass == Pass::backward) continue;
-    const bool followed = index + 1 < card.rows.size() && card.rows[index + 1].operation.pass == Pass::backward;
-    table.rows.push_back(cells_of(row, followed ? &card.rows[index + 1] : nullptr));
+    const bool followed = index + 1 < operation.rows.size() && operation.rows[index + 1].operation.pass == Pass::backward;
+    table.rows.push_back(cells_of(row, followed ? &operation.rows[index + 1] : nullptr));
     sizes.push_back(row.size);
   }
   const std::string lines = terminal_table(table, "    ", columns);
@@ -65,15 +65,15 @@ std::string table_text(const OperationCard& card, std::size_t columns) {
 
 }  // namespace
 
-std::string operation_card_text(const OperationCard& card, const TextStyle& style) {
-  std::string what = std::string(name_of(card.subject.kind));
-  for (const std::string* more : {&card.subject.form, &card.subject.variant}) {
+std::string operation_table_text(const OperationTable& table, const TextStyle& style) {
+  std::string what = std::string(name_of(table.subject.kind));
+  for (const std::string* more : {&table.subject.form, &table.subject.variant}) {
     if (!more->empty()) what += " " + *more;
   }
   std::string out =
-      "\n " + style.bold(fmt::format("{} ({}) on {}: one call", printable(card.subject.name), what, card.device)) +
+      "\n " + style.bold(fmt::format("{} ({}) on {}: one call", printable(table.subject.name), what, table.device)) +
       "\n";
-  out += card.fitted
+  out += table.fitted
              ? wrap_text(" ",
                          "Predicted by a model fitted to measurements of this GPU. Data that fits into its cache is "
                          "assumed to be cached.",
@@ -82,15 +82,15 @@ std::string operation_card_text(const OperationCard& card, const TextStyle& styl
                          "Predicted from the datasheet: this GPU was not measured. Compare the values with each other; "
                          "do not use them as absolute energy.",
                          style.columns);
-  if (!card.is_measured) {
+  if (!table.is_measured) {
     out += wrap_text(
         " WARNING: ",
         "no operation of this kind was measured: energy follows from tensor sizes and the datasheet alone and may "
         "be wrong by a factor of three.",
         style.columns);
   }
-  out += "\n" + table_text(card, style.columns) + "\n";
-  for (const std::string& sentence : card.advice) out += wrap_text(" - ", sentence, style.columns);
+  out += "\n" + table_text(table, style.columns) + "\n";
+  for (const std::string& sentence : table.advice) out += wrap_text(" - ", sentence, style.columns);
   return out + "\n";
 }
 

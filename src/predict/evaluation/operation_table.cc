@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "predict/evaluation/operation_card.h"
+#include "predict/evaluation/operation_table.h"
 
 #include <utility>
 
@@ -13,7 +13,7 @@ std::vector<Dtype> dtypes_of(Kind kind) {
 }
 
 // Kinds that pass their gradient on, or copy it, have no backward pass of their own.
-std::vector<Pass> passes_of(const CardOperation& subject) {
+std::vector<Pass> passes_of(const NamedOperation& subject) {
   switch (subject.kind) {
     case Kind::optimizer:
       return {Pass::optimizer};
@@ -31,7 +31,7 @@ std::vector<Pass> passes_of(const CardOperation& subject) {
   }
 }
 
-Operation operation_of(const CardOperation& subject, const CardExampleSize& size, Dtype dtype, Pass pass) {
+Operation operation_of(const NamedOperation& subject, const ExampleSize& size, Dtype dtype, Pass pass) {
   Operation operation;
   operation.source = subject.name;
   operation.kind = subject.kind;
@@ -43,7 +43,7 @@ Operation operation_of(const CardOperation& subject, const CardExampleSize& size
   return operation;
 }
 
-CardRow row_of(const DeviceProfile& profile, const CardExampleSize& size, Operation operation) {
+OperationRow row_of(const DeviceProfile& profile, const ExampleSize& size, Operation operation) {
   OperationExplanation explanation =
       explain_operation(profile.operation_model, operation, {.cold = false, .in_network = false});
   return {size.text,
@@ -59,21 +59,21 @@ CardRow row_of(const DeviceProfile& profile, const CardExampleSize& size, Operat
 
 }  // namespace
 
-OperationCard make_operation_card(const DeviceProfile& profile, const CardOperation& subject) {
-  OperationCard card;
-  card.subject = subject;
-  card.device = profile.device;
-  card.fitted = profile.basis == ProfileBasis::fitted;
-  card.is_measured = is_measured(profile.operation_model.times, subject.kind);
-  for (const CardExampleSize& size : card_example_sizes(subject)) {
+OperationTable make_operation_table(const DeviceProfile& profile, const NamedOperation& subject) {
+  OperationTable table;
+  table.subject = subject;
+  table.device = profile.device;
+  table.fitted = profile.basis == ProfileBasis::fitted;
+  table.is_measured = is_measured(profile.operation_model.times, subject.kind);
+  for (const ExampleSize& size : example_sizes(subject)) {
     for (const Dtype dtype : dtypes_of(subject.kind)) {
       for (const Pass pass : passes_of(subject)) {
-        card.rows.push_back(row_of(profile, size, operation_of(subject, size, dtype, pass)));
+        table.rows.push_back(row_of(profile, size, operation_of(subject, size, dtype, pass)));
       }
     }
   }
-  card.advice = card_advice(card.rows);
-  return card;
+  table.advice = operation_advice(table.rows);
+  return table;
 }
 
 }  // namespace joulemap::predict

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/kernel_power.h"
+#include "recording/kernel_power_library.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <tuple>
 
-namespace joulemap {
+namespace joulemap::recording {
 namespace {
 
 // Usual relative standard deviation between recordings of one class, measured between two H200s. It has the weight of
@@ -75,13 +75,13 @@ ObservedKernels make_observed_kernels(const KernelClass& known, double time_s, s
   return {kernel_key_of(known), product(known.grid), product(known.block), time_s, count};
 }
 
-void ObservedKernels::add(const ObservedKernels& others) {
-  const double all_s = time_s + others.time_s;
-  const double share = all_s > 0 ? others.time_s / all_s : 0.5;
-  blocks += share * (others.blocks - blocks);
-  threads_per_block += share * (others.threads_per_block - threads_per_block);
-  time_s = all_s;
-  count += others.count;
+void add(ObservedKernels& known, const ObservedKernels& more) {
+  const double all_s = known.time_s + more.time_s;
+  const double share = all_s > 0 ? more.time_s / all_s : 0.5;
+  known.blocks += share * (more.blocks - known.blocks);
+  known.threads_per_block += share * (more.threads_per_block - known.threads_per_block);
+  known.time_s = all_s;
+  known.count += more.count;
 }
 
 KernelPower entry_from_measurement(std::string gpu, const ObservedKernels& seen, double watts, double spread) {
@@ -178,4 +178,4 @@ const KernelPower* find_power(const std::vector<KernelPower>& library, const std
   return at != library.end() && at->gpu == gpu && at->kernel_key == kernel_key ? &*at : nullptr;
 }
 
-}  // namespace joulemap
+}  // namespace joulemap::recording

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/cause_class.h"
+#include "scopes/cause_names.h"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <numeric>
 #include <string>
 
-namespace joulemap {
+namespace joulemap::scopes {
 namespace {
 
 struct Rule {
@@ -52,16 +51,6 @@ constexpr std::array<Rule, 31> kRules = {{
 
 }  // namespace
 
-void AmountByCause::add(const AmountByCause& other, double share) {
-  for (std::size_t i = 0; i < amounts_.size(); ++i) amounts_[i] += share * other.amounts_[i];
-}
-
-double AmountByCause::sum() const { return std::accumulate(amounts_.begin(), amounts_.end(), 0.0); }
-
-CauseClass AmountByCause::largest_class() const {
-  return kCauseClasses[static_cast<std::size_t>(std::max_element(amounts_.begin(), amounts_.end()) - amounts_.begin())];
-}
-
 std::optional<CauseClass> cause_class_from_name(std::string_view name) {
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(),
@@ -78,22 +67,6 @@ Cause cause_from_name(std::string_view name, double time_s) {
   return cause;
 }
 
-std::string_view to_string(CauseClass cause) {
-  switch (cause) {
-    case CauseClass::compute:
-      return "compute";
-    case CauseClass::memory:
-      return "memory";
-    case CauseClass::launch:
-      return "launch";
-    case CauseClass::synchronisation:
-      return "synchronisation";
-  }
-  return "";
-}
-
-std::string_view to_string(CauseBasis basis) { return basis == CauseBasis::ledger ? "ledger" : "name"; }
-
 std::optional<CauseClass> parse_cause_class(std::string_view text) {
   for (const CauseClass cause : kCauseClasses) {
     if (to_string(cause) == text) return cause;
@@ -101,4 +74,4 @@ std::optional<CauseClass> parse_cause_class(std::string_view text) {
   return std::nullopt;
 }
 
-}  // namespace joulemap
+}  // namespace joulemap::scopes

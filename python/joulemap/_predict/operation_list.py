@@ -21,7 +21,7 @@ FORMS = ("sgd", "momentum", "adam", "adamw", "rmsprop")
 OPTIMIZERS = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw", "RMSprop": "rmsprop"}
 
 
-def trace(
+def list_operations(
     model: Any,
     inputs: Any = (),
     named: Optional[dict] = None,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "predict/evaluation/operation_card.h"
+#include "predict/evaluation/operation_table.h"
 
 #include <gtest/gtest.h>
 
@@ -10,59 +10,59 @@
 namespace joulemap::predict {
 namespace {
 
-TEST(OperationCard, AnOperationHasItsNamesInAllFrameworks) {
+TEST(OperationTable, AnOperationHasItsNamesInAllFrameworks) {
   for (const char* name : {"torch.nn.Linear", "keras.layers.Dense", "Gemm", "dense", "torch.nn.functional.linear"}) {
-    const Result<CardOperation> subject = find_card_operation(name);
+    const Result<NamedOperation> subject = find_operation(name);
     ASSERT_TRUE(subject) << name;
     EXPECT_EQ(subject->kind, Kind::dense) << name;
   }
-  EXPECT_EQ(find_card_operation("torch.nn.functional.leaky_relu")->form, "leaky_relu");
-  EXPECT_EQ(find_card_operation("aten::convolution")->kind, Kind::convolution);
-  EXPECT_EQ(find_card_operation("torch.optim.AdamW")->kind, Kind::optimizer);
-  EXPECT_EQ(find_card_operation("tf.keras.layers.DepthwiseConv2D")->variant, "depthwise");
+  EXPECT_EQ(find_operation("torch.nn.functional.leaky_relu")->form, "leaky_relu");
+  EXPECT_EQ(find_operation("aten::convolution")->kind, Kind::convolution);
+  EXPECT_EQ(find_operation("torch.optim.AdamW")->kind, Kind::optimizer);
+  EXPECT_EQ(find_operation("tf.keras.layers.DepthwiseConv2D")->variant, "depthwise");
 }
 
-TEST(OperationCard, EveryMeasuredKindHasACard) {
+TEST(OperationTable, EveryMeasuredKindHasATable) {
   for (int number = 0; number < static_cast<int>(Kind::view); ++number) {
     const auto kind = static_cast<Kind>(number);
-    const Result<CardOperation> subject = find_card_operation(name_of(kind));
+    const Result<NamedOperation> subject = find_operation(name_of(kind));
     ASSERT_TRUE(subject) << name_of(kind);
     EXPECT_EQ(subject->kind, kind);
-    EXPECT_GE(card_example_sizes(*subject).size(), 3U) << name_of(kind);
+    EXPECT_GE(example_sizes(*subject).size(), 3U) << name_of(kind);
   }
 }
 
-TEST(OperationCard, SuggestsNearNamesForAnUnknownName) {
-  const Result<CardOperation> subject = find_card_operation("torch.nn.Conv2dd");
+TEST(OperationTable, SuggestsNearNamesForAnUnknownName) {
+  const Result<NamedOperation> subject = find_operation("torch.nn.Conv2dd");
   ASSERT_FALSE(subject);
   EXPECT_EQ(subject.error().code, ErrorCode::usage);
   EXPECT_NE(subject.error().remedy.find("Conv2d"), std::string::npos) << subject.error().remedy;
-  EXPECT_FALSE(find_card_operation(""));
-  EXPECT_FALSE(find_card_operation("..."));
+  EXPECT_FALSE(find_operation(""));
+  EXPECT_FALSE(find_operation("..."));
 }
 
-TEST(OperationCard, SuggestsEachNearNameOnceNearestFirst) {
+TEST(OperationTable, SuggestsEachNearNameOnceNearestFirst) {
   const std::vector<std::string_view> known = {"relu", "gelu", "silu", "relu", "convolution"};
   const std::vector<std::string_view> near = nearest_names("ReLu", known, 2);
   EXPECT_EQ(near, (std::vector<std::string_view>{"relu", "gelu"}));
 }
 
-TEST(OperationCard, RowsAreFiniteAndAdviceHasNumbers) {
+TEST(OperationTable, RowsAreFiniteAndAdviceHasNumbers) {
   DeviceProfile profile;
   profile.device = "NVIDIA H200";
   profile.operation_model.sheet = *find_datasheet("h200");
   for (const char* name : {"torch.nn.Linear", "torch.nn.Conv2d", "torch.nn.ReLU", "torch.optim.AdamW", "add", "cast"}) {
-    const OperationCard card = make_operation_card(profile, *find_card_operation(name));
-    ASSERT_FALSE(card.rows.empty()) << name;
-    for (const CardRow& row : card.rows) {
+    const OperationTable table = make_operation_table(profile, *find_operation(name));
+    ASSERT_FALSE(table.rows.empty()) << name;
+    for (const OperationRow& row : table.rows) {
       EXPECT_TRUE(std::isfinite(row.energy_j) && row.energy_j > 0) << name << " " << row.size;
       EXPECT_TRUE(std::isfinite(row.time_s) && row.time_s > 0) << name << " " << row.size;
     }
-    EXPECT_FALSE(card.advice.empty()) << name;
+    EXPECT_FALSE(table.advice.empty()) << name;
   }
 }
 
-CardRow row(std::string size, Dtype dtype, double energy_j, bool is_unaligned = false) {
+OperationRow row(std::string size, Dtype dtype, double energy_j, bool is_unaligned = false) {
   Operation operation;
   operation.kind = Kind::dense;
   operation.dtype = dtype;
@@ -77,10 +77,10 @@ CardRow row(std::string size, Dtype dtype, double energy_j, bool is_unaligned = 
           1};
 }
 
-TEST(OperationCard, AdviceComparesPrecisionsAndOddSizes) {
-  const std::vector<CardRow> rows = {row("large", Dtype::fp32, 4.1), row("large", Dtype::bf16, 1),
+TEST(OperationTable, AdviceComparesPrecisionsAndOddSizes) {
+  const std::vector<OperationRow> rows = {row("large", Dtype::fp32, 4.1), row("large", Dtype::bf16, 1),
                                      row("odd", Dtype::fp32, 4.1, true), row("odd", Dtype::bf16, 2.3, true)};
-  const std::vector<std::string> advice = card_advice(rows);
+  const std::vector<std::string> advice = operation_advice(rows);
   ASSERT_EQ(advice.size(), 2U);
   EXPECT_EQ(advice[0], "At large bf16 takes 4.1 times less energy than fp32.");
   EXPECT_EQ(advice[1], "Sizes that are not a multiple of 8 cost 2.3 times as much in bf16: odd compared with large.");

@@ -2,14 +2,14 @@
 #include <cmath>
 
 #include "formats/json_writer.h"
-#include "report/text/card_text.h"
+#include "report/text/operation_text.h"
 
 namespace joulemap::report {
 namespace {
 
 using formats::JsonWriter;
 
-void write_row(JsonWriter& json, const predict::CardRow& row) {
+void write_row(JsonWriter& json, const predict::OperationRow& row) {
   constexpr double kPicojoules = 1e12;
   json.begin_object().member("size", row.size).key("parameters").begin_object();
   for (const auto& [name, value] : row.operation.parameters.entries()) json.member(name, value);
@@ -28,22 +28,22 @@ void write_row(JsonWriter& json, const predict::CardRow& row) {
 
 }  // namespace
 
-std::string operation_card_json(const predict::OperationCard& card) {
+std::string operation_table_json(const predict::OperationTable& table) {
   JsonWriter json;
   json.begin_object()
       .member("schema", "joulemap.card/1")
-      .member("name", card.subject.name)
-      .member("kind", name_of(card.subject.kind))
-      .text_or_null("form", card.subject.form)
-      .text_or_null("variant", card.subject.variant)
-      .member("device", card.device)
-      .member("basis", card.fitted ? "fitted" : "datasheet")
-      .member("is_measured", card.is_measured)
+      .member("name", table.subject.name)
+      .member("kind", name_of(table.subject.kind))
+      .text_or_null("form", table.subject.form)
+      .text_or_null("variant", table.subject.variant)
+      .member("device", table.device)
+      .member("basis", table.fitted ? "fitted" : "datasheet")
+      .member("is_measured", table.is_measured)
       .key("rows")
       .begin_array();
-  for (const predict::CardRow& row : card.rows) write_row(json, row);
+  for (const predict::OperationRow& row : table.rows) write_row(json, row);
   json.end_array().key("advice").begin_array();
-  for (const std::string& sentence : card.advice) json.value(sentence);
+  for (const std::string& sentence : table.advice) json.value(sentence);
   json.end_array().end_object();
   return std::move(json).text();
 }

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/card_command.h"
+#include "cli/operation_command.h"
 
 #include <memory>
 
 #include "cli/device_profile.h"
 #include "cli/output.h"
 #include "cli/terminal.h"
-#include "predict/evaluation/operation_card.h"
-#include "report/text/card_text.h"
+#include "predict/evaluation/operation_table.h"
+#include "report/text/operation_text.h"
 
 namespace joulemap::cli {
 namespace {
 
-struct CardFlags {
+struct OperationFlags {
   std::string name;
   DeviceFlags device;
   bool json = false;
   std::string output;
 };
 
-int run_card(const CardFlags& flags) {
-  const Result<predict::CardOperation> subject = predict::find_card_operation(flags.name);
+int run_operation(const OperationFlags& flags) {
+  const Result<predict::NamedOperation> subject = predict::find_operation(flags.name);
   if (!subject) return print_error(subject.error());
   const Result<predict::DeviceProfile> profile = load_profile(flags.device);
   if (!profile) return print_error(profile.error());
-  const predict::OperationCard card = predict::make_operation_card(*profile, *subject);
+  const predict::OperationTable table = predict::make_operation_table(*profile, *subject);
   report::TextStyle style = style_of_stdout();
   if (!flags.output.empty()) style.colour = false;
   const std::string text =
-      flags.json ? report::operation_card_json(card) + "\n" : report::operation_card_text(card, style);
+      flags.json ? report::operation_table_json(table) + "\n" : report::operation_table_text(table, style);
   const Status written = write_to_file_or_stdout(flags.output, text, std::vector{flags.device.profile});
   return written ? kExitSuccess : print_error(written.error());
 }
 
 }  // namespace
 
-void add_card_command(CLI::App& verb, CommandLine& line) {
-  const auto flags = std::make_shared<CardFlags>();
+void add_operation_command(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<OperationFlags>();
   verb.add_option("NAME", flags->name,
                   "operation of PyTorch, Keras or ONNX: torch.nn.Conv2d, keras.layers.Dense, Gemm ...")
       ->required();
   add_device_options(verb, flags->device);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.card/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
-  verb.callback([flags, &line] { line.exit_code = run_card(*flags); });
+  verb.callback([flags, &line] { line.exit_code = run_operation(*flags); });
 }
 
 }  // namespace joulemap::cli

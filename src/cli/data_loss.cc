@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/data_loss.h"
+#include "cli/data_loss.h"
 
 #include <algorithm>
 #include <array>
 
-namespace joulemap {
+namespace joulemap::cli {
 namespace {
 
 // Documented in docs/record.md.
@@ -31,4 +31,4 @@ bool has_data_loss(const Diagnostics& diagnostics) {
                      [](const Diagnostic& one) { return is_data_loss(one.code); });
 }
 
-}  // namespace joulemap
+}  // namespace joulemap::cli

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace joulemap {
+namespace joulemap::scopes {
 
 // `by` is the level of the report. An element that follows a dot keeps the dot, which marks it as a submodule. Dots are
 // branches only at levels whose paths contain modules: kernel names may contain any dots.
@@ -25,4 +25,4 @@ bool path_matches(std::span<const std::string> path, std::string_view device, st
 // Joins the names of a branch and its only child: "layer4.0", "train backward".
 std::string join_branch_names(std::string_view outer, std::string_view inner);
 
-}  // namespace joulemap
+}  // namespace joulemap::scopes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/amount_text.h"
+#include "base/amount_text.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/path_tree.h"
+#include "scopes/path_tree.h"
 
 #include <gtest/gtest.h>
 
-namespace joulemap {
+namespace joulemap::scopes {
 namespace {
 
 using Path = std::vector<std::string>;
@@ -38,4 +38,4 @@ TEST(PathTree, AFilterMatchesPartOfDeviceAndPath) {
 }
 
 }  // namespace
-}  // namespace joulemap
+}  // namespace joulemap::scopes

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The card of an operation: predicted time and energy of a call by size, precision and pass, with advice for authors of
+// The table of an operation: predicted time and energy of a call by size, precision and pass, with advice for authors of
 // networks, as a framework's documentation could show it. Pure; computed from the model of a profile, with warm caches.
 #pragma once
 
@@ -17,7 +17,7 @@
 namespace joulemap::predict {
 
 // The meaning of a name of PyTorch, Keras, ONNX or operation.h.
-struct CardOperation {
+struct NamedOperation {
   std::string name;  // as requested
   Kind kind = Kind::unknown;
   std::string form;
@@ -25,17 +25,17 @@ struct CardOperation {
 };
 
 // "torch.nn.Conv2d", "F.relu", "keras.layers.Dense", "Gemm", "convolution". The Error suggests similar names.
-Result<CardOperation> find_card_operation(std::string_view name);
+Result<NamedOperation> find_operation(std::string_view name);
 
-struct CardExampleSize {
+struct ExampleSize {
   std::string text;  // "4096 x 1024 -> 1024"
   Parameters parameters;
   bool is_unaligned = false;  // the preceding size, changed to no multiples of 8
 };
 // From small to large, the odd one last; within the measured range.
-std::vector<CardExampleSize> card_example_sizes(const CardOperation& subject);
+std::vector<ExampleSize> example_sizes(const NamedOperation& subject);
 
-struct CardRow {
+struct OperationRow {
   std::string size;
   bool is_unaligned = false;
   Operation operation;
@@ -47,18 +47,18 @@ struct CardRow {
   double trust = 0;
 };
 
-struct OperationCard {
-  CardOperation subject;
+struct OperationTable {
+  NamedOperation subject;
   std::string device;
   bool fitted = true;
   bool is_measured = true;          // false: physics alone, because no operation of the kind was measured
-  std::vector<CardRow> rows;        // by size, precision, pass
+  std::vector<OperationRow> rows;        // by size, precision, pass
   std::vector<std::string> advice;  // sentences with numbers from the rows
 };
 
-OperationCard make_operation_card(const DeviceProfile& profile, const CardOperation& subject);
+OperationTable make_operation_table(const DeviceProfile& profile, const NamedOperation& subject);
 
-// Advice for the reader of a card, derived from its rows only.
-std::vector<std::string> card_advice(std::span<const CardRow> rows);
+// Advice for the reader of a table, derived from its rows only.
+std::vector<std::string> operation_advice(std::span<const OperationRow> rows);
 
 }  // namespace joulemap::predict

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/kernel_power.h"
+#include "recording/kernel_power_library.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-namespace joulemap {
+namespace joulemap::recording {
 namespace {
 
 ObservedKernels observed(std::string name, double time_s = 1) {
@@ -111,4 +111,4 @@ TEST(KernelPower, ImpossibleValuesAreInvalid) {
 }
 
 }  // namespace
-}  // namespace joulemap
+}  // namespace joulemap::recording

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/path_tree.h"
+#include "scopes/path_tree.h"
 
 #include <algorithm>
 #include <cctype>
 
 #include "base/text.h"
 
-namespace joulemap {
+namespace joulemap::scopes {
 namespace {
 
 bool is_identifier(std::string_view text) {
@@ -70,4 +70,4 @@ std::string join_branch_names(std::string_view outer, std::string_view inner) {
   return std::string(outer) + (inner.starts_with('.') ? "" : " ") + std::string(inner);
 }
 
-}  // namespace joulemap
+}  // namespace joulemap::scopes

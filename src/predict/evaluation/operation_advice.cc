@@ -4,43 +4,43 @@
 #include <algorithm>
 #include <optional>
 
-#include "predict/evaluation/operation_card.h"
+#include "predict/evaluation/operation_table.h"
 
 namespace joulemap::predict {
 namespace {
 
-using Rows = std::span<const CardRow>;
+using Rows = std::span<const OperationRow>;
 
 // A smaller ratio is no reason to change a network.
 constexpr double kMinRatioToMention = 1.05;
 
 std::string times(double factor) { return fmt::format("{:.{}f} times", factor, factor < 9.95 ? 1 : 0); }
 
-const CardRow* find(Rows rows, std::string_view size, Dtype dtype, Pass pass) {
-  const auto at = std::find_if(rows.begin(), rows.end(), [&](const CardRow& row) {
+const OperationRow* find(Rows rows, std::string_view size, Dtype dtype, Pass pass) {
+  const auto at = std::find_if(rows.begin(), rows.end(), [&](const OperationRow& row) {
     return row.size == size && row.operation.dtype == dtype && row.operation.pass == pass;
   });
   return at == rows.end() ? nullptr : &*at;
 }
 
 // Ratio of the energies of two rows.
-std::optional<double> ratio(const CardRow* much, const CardRow* little) {
+std::optional<double> ratio(const OperationRow* much, const OperationRow* little) {
   if (much == nullptr || little == nullptr || little->energy_j <= 0) return std::nullopt;
   return much->energy_j / little->energy_j;
 }
 
-const CardRow* largest(Rows rows) {
-  const CardRow* found = nullptr;
-  for (const CardRow& row : rows) {
+const OperationRow* largest(Rows rows) {
+  const OperationRow* found = nullptr;
+  for (const OperationRow& row : rows) {
     if (row.is_unaligned || row.operation.pass != rows.front().operation.pass) continue;
     if (found == nullptr || row.bytes > found->bytes) found = &row;
   }
   return found;
 }
 
-std::optional<std::string> about_precision(Rows rows, const CardRow& large) {
+std::optional<std::string> about_precision(Rows rows, const OperationRow& large) {
   const Pass pass = rows.front().operation.pass;
-  const CardRow* fp32 = find(rows, large.size, Dtype::fp32, pass);
+  const OperationRow* fp32 = find(rows, large.size, Dtype::fp32, pass);
   const std::optional<double> half = ratio(fp32, find(rows, large.size, Dtype::bf16, pass));
   if (!half) return std::nullopt;
   if (*half < kMinRatioToMention)
@@ -51,9 +51,9 @@ std::optional<std::string> about_precision(Rows rows, const CardRow& large) {
 }
 
 std::optional<std::string> about_odd_sizes(Rows rows) {
-  const CardRow* odd = nullptr;
-  const CardRow* even = nullptr;
-  for (const CardRow& row : rows) {
+  const OperationRow* odd = nullptr;
+  const OperationRow* even = nullptr;
+  for (const OperationRow& row : rows) {
     if (row.operation.dtype != Dtype::bf16 || row.operation.pass != Pass::forward) continue;
     if (row.is_unaligned) {
       odd = &row;
@@ -70,11 +70,11 @@ std::optional<std::string> about_odd_sizes(Rows rows) {
 }
 
 // Compares energy per FLOP for products, per byte for other kinds.
-std::optional<std::string> about_small_calls(Rows rows, const CardRow& large) {
+std::optional<std::string> about_small_calls(Rows rows, const OperationRow& large) {
   const Operation& like = large.operation;
-  const CardRow* small = nullptr;
-  const CardRow* last_launch = nullptr;
-  for (const CardRow& row : rows) {
+  const OperationRow* small = nullptr;
+  const OperationRow* last_launch = nullptr;
+  for (const OperationRow& row : rows) {
     if (row.is_unaligned || row.operation.dtype != like.dtype || row.operation.pass != like.pass || row.bytes <= 0)
       continue;
     if (small == nullptr) small = &row;
@@ -95,7 +95,7 @@ std::optional<std::string> about_small_calls(Rows rows, const CardRow& large) {
   return out;
 }
 
-std::optional<std::string> about_backward(Rows rows, const CardRow& large) {
+std::optional<std::string> about_backward(Rows rows, const OperationRow& large) {
   const Dtype dtype = large.operation.dtype;
   const std::optional<double> more =
       ratio(find(rows, large.size, dtype, Pass::backward), find(rows, large.size, dtype, Pass::forward));
@@ -106,9 +106,9 @@ std::optional<std::string> about_backward(Rows rows, const CardRow& large) {
 
 }  // namespace
 
-std::vector<std::string> card_advice(std::span<const CardRow> rows) {
+std::vector<std::string> operation_advice(std::span<const OperationRow> rows) {
   std::vector<std::string> advice;
-  const CardRow* large = largest(rows);
+  const OperationRow* large = largest(rows);
   if (large == nullptr) return advice;
   const auto add = [&advice](std::optional<std::string> sentence) {
     if (sentence) advice.push_back(std::move(*sentence));

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/text.h"
-#include "predict/evaluation/operation_card.h"
+#include "predict/evaluation/operation_table.h"
 #include "predict/graph/names.h"
 
 namespace joulemap::predict {
@@ -128,12 +128,12 @@ std::string_view last_part(std::string_view name) {
 
 }  // namespace
 
-Result<CardOperation> find_card_operation(std::string_view name) {
+Result<NamedOperation> find_operation(std::string_view name) {
   const std::string wanted = normalized_name(last_part(trim(name)));
   std::vector<std::string_view> names;
   for (const Known& known : kKnown) {
     if (!wanted.empty() && normalized_name(known.name) == wanted) {
-      return CardOperation{std::string(trim(name)), known.kind, std::string(known.form), std::string(known.variant)};
+      return NamedOperation{std::string(trim(name)), known.kind, std::string(known.form), std::string(known.variant)};
     }
     names.push_back(known.name);
   }
@@ -141,7 +141,7 @@ Result<CardOperation> find_card_operation(std::string_view name) {
   for (const std::string_view one : nearest_names(wanted, names, kNear)) {
     near += fmt::format("{}{}", near.empty() ? "" : ", ", one);
   }
-  return Error{ErrorCode::usage, fmt::format("there is no card for {}", quoted(name, 80)), "similar names: " + near};
+  return Error{ErrorCode::usage, fmt::format("there is no operation {}", quoted(name, 80)), "similar names: " + near};
 }
 
 }  // namespace joulemap::predict
