@@ -3,19 +3,32 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
 from typing import Any, Optional
+
+from . import _hot
 
 
 def load_ipython_extension(shell: Any) -> None:
     from . import measure
 
     def joules(line: str, cell: Optional[str] = None) -> Any:
-        """Prints the energy of a cell (or of the rest of the line). %%joules NAME stores the window in the variable
-        NAME."""
+        """Shows the energy of a cell (or of the rest of the line), and its layers if PyTorch modules ran in it.
+        %%joules NAME stores the window in the variable NAME."""
         code = line if cell is None else cell
-        with measure("line" if cell is None else "cell") as window:
-            result = shell.run_cell(code)
+        recorded = None if cell is None else _RecordedCell.begin()
+        try:
+            with measure("line" if cell is None else "cell") as window:
+                result = shell.run_cell(code)
+        finally:
+            run = recorded.end() if recorded else None
         print(window.wait())
+        if run is not None and any(len(row.path) > 1 for row in run.ledger().rows):
+            from IPython.display import display
+
+            display(run)
         name = line.strip()
         if cell is not None and name:
             shell.user_ns[name] = window
@@ -26,3 +39,39 @@ def load_ipython_extension(shell: Any) -> None:
             raise UsageError("the code of the cell failed; the energy covers the time until then")
 
     shell.register_magic_function(joules, magic_kind="line_cell", magic_name="joules")
+
+
+class _RecordedCell:
+    """A recording of this process in a temporary folder, while a cell runs."""
+
+    def __init__(self, folder: tempfile.TemporaryDirectory, recorder: Any) -> None:
+        self._folder, self._recorder = folder, recorder
+
+    @classmethod
+    def begin(cls) -> Optional[_RecordedCell]:
+        """None where modules cannot be recorded: without PyTorch, or within another recording."""
+        if "torch" not in sys.modules or _hot.is_recording():
+            return None
+        from . import _torch_capture
+        from ._library import JoulemapError
+        from ._recorder import Recorder
+
+        folder = tempfile.TemporaryDirectory(prefix="joulemap-")
+        try:
+            recorder = Recorder.begin(os.path.join(folder.name, "cell.joule"), "auto", None, False)
+        except JoulemapError:
+            folder.cleanup()
+            return None
+        _torch_capture.install_or_resume(sys.modules["torch"])
+        return cls(folder, recorder)
+
+    def end(self) -> Any:
+        from . import _torch_capture
+        from ._run import Run
+
+        if _torch_capture.session is not None:
+            _torch_capture.session.pause()
+        self._recorder.end()
+        run = Run([self._recorder.file])
+        run.folder = self._folder  # type: ignore[attr-defined]  # removed with the run
+        return run

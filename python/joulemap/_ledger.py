@@ -31,11 +31,13 @@ class Row:
     power_w: Optional[float]
     share: Optional[float]
     basis: Optional[str]  # method: "measured", "regressed", "time-share" ...
+    waiting_s: Optional[float]  # of the idle GPU, while the host was in this scope
+    waiting_j: Optional[float]
     part: str  # "gpu", "cpu" or "ram"; "cpu+ram" if the row covers several
 
 
 _FIELDS = [field.name for field in dataclasses.fields(Row)]
-_SUMMED_FIELDS = ("count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j")
+_SUMMED_FIELDS = ("count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j", "waiting_s", "waiting_j")
 
 
 class Ledger:
@@ -185,6 +187,11 @@ class Ledger:
 
     def __str__(self) -> str:
         return self._render_text()
+
+    def _repr_html_(self) -> str:
+        from ._notebook import ledger_html
+
+        return ledger_html(self)
 
     def __repr__(self) -> str:
         total = "energy unknown" if self.joules is None else f"{self.joules:.4g} J {self.provenance}"

@@ -97,6 +97,9 @@ class Run:
         """The energy of the machine in each epoch, in order."""
         return self.ledger("epoch")
 
+    def _repr_html_(self) -> str:
+        return self.ledger()._repr_html_()
+
     @property
     def joules(self) -> Optional[float]:
         """Sum over the counted domains: measured if any domain was measured, otherwise estimated."""

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 
 #include "base/text.h"
@@ -14,6 +16,7 @@
 #include "page/analysis_page.h"
 #include "report/export/experiment_rows.h"
 #include "report/json/analysis_json.h"
+#include "report/text/analysis_summary.h"
 #include "report/text/analysis_tables.h"
 #include "report/text/analysis_text.h"
 #include "report/text/function_tables.h"
@@ -23,6 +26,7 @@ namespace {
 
 constexpr std::uint64_t kMostResamples = 10'000'000;
 constexpr std::uint64_t kMostThreads = 4096;
+constexpr std::ptrdiff_t kScreenLines = 50;
 
 struct AnalyzeFlags {
   std::string folder;
@@ -32,6 +36,7 @@ struct AnalyzeFlags {
   std::vector<std::string> metrics;
   std::size_t resamples = experiment::AnalysisOptions{}.resamples;
   unsigned threads = 0;
+  bool full = false;
   bool json = false;
   bool markdown = false;
   bool latex = false;
@@ -59,7 +64,8 @@ Result<experiment::AnalysisOptions> options_of(const AnalyzeFlags& flags) {
   return options;
 }
 
-std::string text_of(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags) {
+std::string text_of(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags,
+                    const CommandLine& line) {
   if (flags.json) return report::analysis_json(result) + "\n";
   if (flags.markdown) return report::analysis_markdown(result);
   if (flags.latex) return report::analysis_latex(result);
@@ -67,10 +73,46 @@ std::string text_of(const AnalysisResult& result, const ExperimentData& data, co
   if (flags.csv_rows) return csv_table(report::full_precision_rows_table(data, result));
   if (flags.csv_functions) return csv_table(report::full_precision_functions_table(result));
   if (flags.csv) return csv_table(report::full_precision_comparisons_table(result));
-  return report::analysis_text(result, style_of_stdout());
+  return report::analysis_text(result, style_of_stdout(line.colour));
 }
 
-int run_analyze(const AnalyzeFlags& flags) {
+bool fits_a_screen(std::string_view text) { return std::ranges::count(text, '\n') <= kScreenLines; }
+
+// Everything, in files beside the rows. Returns the folder.
+Result<std::string> write_details(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags) {
+  const std::string folder = flags.folder + "/analysis";
+  std::error_code error;
+  std::filesystem::create_directory(folder, error);
+  if (error) return Error{ErrorCode::io, fmt::format("cannot create {}: {}", folder, error.message()), ""};
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"analysis.txt", report::analysis_text(result, {})},
+      {"comparisons.csv", csv_table(report::full_precision_comparisons_table(result))},
+      {"cells.csv", csv_table(report::full_precision_cells_table(result))},
+      {"rows.csv", csv_table(report::full_precision_rows_table(data, result))},
+      {"analysis.html", page::analysis_html(result, data)}};
+  for (const auto& [name, content] : files) {
+    if (Status written = write_to_file_or_stdout(fmt::format("{}/{}", folder, name), content, {}); !written)
+      return std::move(written).error();
+  }
+  return folder;
+}
+
+// An analysis that fits a screen is printed as a whole; of a longer one a summary, and the rest goes to files.
+int print_on_a_screen(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags,
+                      const CommandLine& line, Output& output) {
+  std::string text = text_of(result, data, flags, line);
+  if (!flags.full && !fits_a_screen(text)) {
+    text = report::analysis_summary(result, style_of_stdout(line.colour));
+    const Result<std::string> folder = write_details(result, data, flags);
+    text += folder
+                ? fmt::format("\nAll cells, comparisons and methods: {}/analysis.html, analysis.txt, *.csv\n", *folder)
+                : fmt::format("\nDetails could not be written ({}): see --full or -o FILE\n", folder.error().message);
+  }
+  const Status written = output.write(text);
+  return written ? kExitSuccess : print_error(written.error());
+}
+
+int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
   const int formats = int{flags.json} + int{flags.markdown} + int{flags.latex} + int{flags.csv} + int{flags.csv_cells} +
                       int{flags.csv_rows} + int{flags.csv_functions};
   if (formats > 1) {
@@ -93,7 +135,8 @@ int run_analyze(const AnalyzeFlags& flags) {
     if (!page) return print_error(page.error());
     if (formats == 0 && flags.output.empty()) return kExitSuccess;
   }
-  const Status written = output->write(text_of(*result, *data, flags));
+  if (formats == 0 && flags.output.empty()) return print_on_a_screen(*result, *data, flags, line, *output);
+  const Status written = output->write(text_of(*result, *data, flags, line));
   return written ? kExitSuccess : print_error(written.error());
 }
 
@@ -124,6 +167,7 @@ void add_analyze_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--threads", flags->threads, "number of threads; default: all CPUs; does not change results")
       ->type_name("N")
       ->check(whole_number(0, kMostThreads));
+  verb.add_flag("--full", flags->full, "print everything; default: a summary if it does not fit a screen");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.analysis/1)");
   verb.add_flag("--markdown", flags->markdown, "tables, verdicts and methods as Markdown");
   verb.add_flag("--latex", flags->latex, "the same as LaTeX");
@@ -134,7 +178,7 @@ void add_analyze_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--html", flags->html, "write a self-contained HTML page with plots and tables to FILE")
       ->type_name("FILE");
   verb.add_option("-o,--output", flags->output, "write to FILE instead of stdout")->type_name("FILE");
-  verb.callback([flags, &line] { line.exit_code = run_analyze(*flags); });
+  verb.callback([flags, &line] { line.exit_code = run_analyze(*flags, line); });
 }
 
 }  // namespace joulemap::cli

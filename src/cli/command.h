@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Command: a verb of the command line: a name, a line of help, and a function that declares its flags and its action. A
-// command parses, calls the library, chooses a report, and prints; nothing else.
+// Command: a verb of the command line: a name, a task, a line of help, an example, and a function that declares its
+// options and its action. A command parses, calls the library, chooses a report, and prints; nothing else.
 //
 // To add one: a file <verb>_command.cc with an add function, and a line in commands.cc.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <array>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +16,7 @@
 
 #include "base/result.h"
 #include "base/system_root.h"
+#include "cli/terminal.h"
 #include "model/diagnostics.h"
 
 namespace joulemap::cli {
@@ -29,6 +32,10 @@ inline constexpr int kExitUnsupported = 77;
 // State shared by all commands: filled in while parsing, read when a command runs. Must outlive the parser.
 struct CommandLine {
   SystemRoot root;
+  Colour colour = Colour::automatic;
+  bool quiet = false;                                  // errors and asked-for results only
+  bool verbose = false;                                // also where numbers come from
+  const CLI::App* app = nullptr;                       // the parser, for commands that describe it
   std::string replay;                                  // a recording that replaces the sensors
   std::string program;                                 // path of this executable
   bool has_double_dash = false;                        // the command line contains a --
@@ -38,14 +45,26 @@ struct CommandLine {
   int exit_code = kExitSuccess;
 };
 
+enum class Task : std::uint8_t { measure, look, compare, predict, maintain };
+inline constexpr std::array<Task, 5> kTasks = {Task::measure, Task::look, Task::compare, Task::predict, Task::maintain};
+
 struct Command {
   std::string_view name;
+  Task task;
   std::string_view summary;
+  std::string_view example;  // without "joulemap "
   // Declares flags on `verb` and a callback that runs the command and sets line.exit_code.
   void (*add)(CLI::App& verb, CommandLine& line);
 };
 
-// All verbs, in the order of the help text.
+// A verb of a verb, such as "experiment run".
+struct Subcommand {
+  std::string_view name;
+  std::string_view summary;
+  void (*add)(CLI::App& verb, CommandLine& line);
+};
+
+// All verbs, in the order of the overview.
 std::span<const Command> commands();
 
 // The only function that maps an error to an exit code: wrong usage 2, not possible here 77, command not found 127 or

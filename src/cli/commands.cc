@@ -5,13 +5,16 @@
 
 #include "cli/calibrate_command.h"
 #include "cli/command.h"
+#include "cli/completion_command.h"
 #include "cli/data_loss.h"
 #include "cli/diff_command.h"
 #include "cli/doctor_command.h"
 #include "cli/experiment_command.h"
 #include "cli/export_command.h"
 #include "cli/import_command.h"
+#include "cli/man_command.h"
 #include "cli/model_command.h"
+#include "cli/open_command.h"
 #include "cli/operation_command.h"
 #include "cli/output.h"
 #include "cli/predict_command.h"
@@ -23,24 +26,26 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::array<Command, 13> kCommands = {{
-    {"doctor", "list available and unavailable sensors, with the reason and the command that fixes it",
-     &add_doctor_command},
-    {"calibrate", "measure sensor update rate, read cost, latency and idle power (loads each GPU for 20 s)",
-     &add_calibrate_command},
-    {"operation", "show the energy of one call of an operation by size and precision: operation torch.nn.Conv2d",
+constexpr std::array<Command, 16> kCommands = {{
+    {"record", Task::measure, "energy, layers, kernels of a run", "record -- python train.py", &add_record_command},
+    {"stat", Task::measure, "energy of a command, like perf stat", "stat -r 5 -- python infer.py", &add_stat_command},
+    {"import", Task::measure, "traces and power logs of others", "import trace.json --power p.csv",
+     &add_import_command},
+    {"report", Task::look, "where the energy went, by layer", "report run.joule", &add_report_command},
+    {"open", Task::look, "a page of the run in the browser", "open run.joule", &add_open_command},
+    {"export", Task::look, "TensorBoard, pprof, CSV and others", "export run.joule --to perfetto", &add_export_command},
+    {"diff", Task::compare, "what changed between two runs", "diff old.joule new.joule", &add_diff_command},
+    {"experiment", Task::compare, "experiments and their statistics", "experiment run study.toml",
+     &add_experiment_command},
+    {"predict", Task::predict, "energy of a network before it runs", "predict model.onnx", &add_predict_command},
+    {"operation", Task::predict, "energy of one call of an operation", "operation torch.nn.Conv2d",
      &add_operation_command},
-    {"diff", "compare two recordings: increases, decreases and noise", &add_diff_command},
-    {"experiment", "plan, run and analyze designed experiments; each row is a recording", &add_experiment_command},
-    {"export", "export a recording to TensorBoard, Perfetto, pprof, speedscope, CSV and databases",
-     &add_export_command},
-    {"import", "convert traces and power logs of other tools to a recording", &add_import_command},
-    {"model", "fit and evaluate GPU profiles for predict", &add_model_command},
-    {"predict", "predict the energy of a network by layer, for inference and training", &add_predict_command},
-    {"record", "record sensor samples and events of a command to a file", &add_record_command},
-    {"report", "report energy by domain, layer, kernel, step ... and power over time", &add_report_command},
-    {"share", "copy a recording without the names of its machine, users and folders", &add_share_command},
-    {"stat", "measure the energy of a command, a process or the machine, by domain", &add_stat_command},
+    {"model", Task::predict, "fit and evaluate GPU profiles", "model fit data/my-gpu", &add_model_command},
+    {"doctor", Task::maintain, "what can be measured here, and how", "doctor", &add_doctor_command},
+    {"calibrate", Task::maintain, "measure the sensors themselves", "calibrate", &add_calibrate_command},
+    {"share", Task::maintain, "copy it without private names", "share run.joule -o public.joule", &add_share_command},
+    {"completion", Task::maintain, "completion for bash, zsh or fish", "completion bash", &add_completion_command},
+    {"man", Task::maintain, "write man pages to a folder", "man share/man", &add_man_command},
 }};
 
 }  // namespace

@@ -76,7 +76,7 @@ Result<RunDifference> difference_of(const DiffFlags& flags) {
                                          {flags.per, *failure_threshold, *run_sd, flags.whole_run});
 }
 
-int run_diff(const DiffFlags& flags) {
+int run_diff(const DiffFlags& flags, const CommandLine& line) {
   std::vector<std::string> inputs = flags.recordings;
   inputs.insert(inputs.end(), flags.baseline.begin(), flags.baseline.end());
   Result<Output> output = Output::open(flags.html.empty() ? flags.output : flags.html, inputs);
@@ -88,7 +88,7 @@ int run_diff(const DiffFlags& flags) {
     if (!page) return print_error(page.error());
     return strict_exit_code(difference->failed ? kExitFailure : kExitSuccess, flags.strict, difference->diagnostics);
   }
-  report::TextStyle style = style_of_stdout();
+  report::TextStyle style = style_of_stdout(line.colour);
   if (!flags.output.empty()) style.colour = false;
   const std::string text =
       flags.json ? report::diff_json(*difference) + "\n" : report::diff_text(*difference, flags.top, style);
@@ -131,7 +131,7 @@ void add_diff_command(CLI::App& verb, CommandLine& line) {
       ->excludes("--json");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
   add_strict_flag(verb, flags->strict);
-  verb.callback([flags, &line] { line.exit_code = run_diff(*flags); });
+  verb.callback([flags, &line] { line.exit_code = run_diff(*flags, line); });
 }
 
 }  // namespace joulemap::cli

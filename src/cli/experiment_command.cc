@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kShownRows = 24;
 
-constexpr std::array<Command, 7> kVerbs = {{
+constexpr std::array<Subcommand, 7> kVerbs = {{
     {"plan", "show the rows of a plan, their cost and their statistical power", &add_experiment_plan},
     {"run", "run the rows of a plan, one at a time, into a folder", &add_experiment_run},
     {"resume", "continue an interrupted run and retry failed rows", &add_experiment_resume},
@@ -41,9 +41,9 @@ struct PlanFlags {
   bool json = false;
 };
 
-int print_plan(const ExperimentPlan& plan, const PlanFlags& flags) {
+int print_plan(const ExperimentPlan& plan, const PlanFlags& flags, const CommandLine& line) {
   const std::string text = flags.json ? report::experiment_plan_json(plan) + "\n"
-                                      : report::experiment_plan_text(plan, flags.top, style_of_stdout());
+                                      : report::experiment_plan_text(plan, flags.top, style_of_stdout(line.colour));
   const Status written = write_to(Stream::out, text);
   return written ? kExitSuccess : print_error(written.error());
 }
@@ -57,7 +57,7 @@ int run_plan(const PlanFlags& flags, const CommandLine& line) {
     const Result<experiment::ExperimentSpec> spec = experiment::parse_spec(*toml, flags.plan);
     if (!spec) return print_error(spec.error());
     const Result<ExperimentPlan> plan = experiment::summarize_plan(*spec);
-    return plan ? print_plan(*plan, flags) : print_error(plan.error());
+    return plan ? print_plan(*plan, flags, line) : print_error(plan.error());
   }
   Result<experiment::ExperimentFolder> folder = open_or_create_experiment(flags.plan, flags.folder);
   if (!folder) return print_error(folder.error());
@@ -72,7 +72,7 @@ int run_plan(const PlanFlags& flags, const CommandLine& line) {
                           "see stderr.txt in " + folder->path() + "/pilot"});
     }
   }
-  return print_plan(experiment::summarize_plan(*folder), flags);
+  return print_plan(experiment::summarize_plan(*folder), flags, line);
 }
 
 }  // namespace
@@ -101,15 +101,16 @@ void add_experiment_status(CLI::App& verb, CommandLine& line) {
     }
     ExperimentPlan plan = experiment::summarize_plan(*folder);
     plan.jobs = experiment::query_slurm_jobs(*folder, plan.diagnostics);
-    const Status written = write_to(Stream::out, flags->json ? report::experiment_plan_json(plan) + "\n"
-                                                             : report::experiment_status_text(plan, style_of_stdout()));
+    const Status written =
+        write_to(Stream::out, flags->json ? report::experiment_plan_json(plan) + "\n"
+                                          : report::experiment_status_text(plan, style_of_stdout(line.colour)));
     line.exit_code = written ? kExitSuccess : print_error(written.error());
   });
 }
 
 void add_experiment_command(CLI::App& verb, CommandLine& line) {
   verb.require_subcommand(1);
-  for (const Command& command : kVerbs) {
+  for (const Subcommand& command : kVerbs) {
     CLI::App* const sub = verb.add_subcommand(std::string(command.name), std::string(command.summary));
     sub->fallthrough();  // --sysroot may follow it
     command.add(*sub, line);

@@ -56,8 +56,9 @@ int run_rows_of(ExperimentFolder& folder, const experiment::RunRequest& request,
   print_checks(*outcome, folder.spec().checks);
   if (const Status read = folder.refresh(); !read) return print_error(read.error());
   const ExperimentPlan plan = experiment::summarize_plan(folder);
-  const Status written = write_to(Stream::out, flags.json ? report::experiment_plan_json(plan) + "\n"
-                                                          : report::experiment_status_text(plan, style_of_stdout()));
+  const Status written =
+      write_to(Stream::out, flags.json ? report::experiment_plan_json(plan) + "\n"
+                                       : report::experiment_status_text(plan, style_of_stdout(line.colour)));
   if (!written) return print_error(written.error());
   if (outcome->stopped) {
     return print_error({ErrorCode::io, "stopped before all rows ran", "joulemap experiment resume " + folder.path()});

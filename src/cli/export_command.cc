@@ -2,11 +2,17 @@
 #include "cli/export_command.h"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <memory>
 
 #include "attribution/analysis/run_view_builder.h"
+#include "base/child_process.h"
 #include "cli/attribution_options.h"
+#include "cli/capture_files.h"
 #include "cli/output.h"
 #include "cli/tensorboard_log_folder.h"
 #include "cli/terminal.h"
@@ -95,13 +101,46 @@ int export_to_file(const report::ExportFormat& format, const ExportFlags& flags)
   return written ? kExitSuccess : print_error(written.error());
 }
 
+// Arrow's Parquet writer is in Python: pyarrow. The words after the script are the file, the level and the recordings.
+constexpr std::string_view kParquetScript = R"(
+import sys
+try:
+    import joulemap, pyarrow.parquet
+except ImportError as error:
+    sys.exit(print(f"joulemap: Parquet is written by Python: {error}\njoulemap: -> pip install pyarrow", file=sys.stderr) or 77)
+joulemap.load(*sys.argv[3:]).to_parquet(sys.argv[1], by=sys.argv[2])
+)";
+
+// JOULEMAP_PYTHON, or the python3 that the shell would run, with the package that belongs to this program.
+int export_to_parquet(const ExportFlags& flags) {
+  if (flags.output.empty()) return print_error({ErrorCode::usage, "parquet is written to a file", "-o run.parquet"});
+  if (const Status distinct = check_not_input(flags.output, with_part_folders(inputs_of(flags))); !distinct)
+    return print_error(distinct.error());
+  const char* const named = std::getenv("JOULEMAP_PYTHON");  // NOLINT(concurrency-mt-unsafe): there is one thread
+  std::vector<std::string> command = {named != nullptr && *named != '\0' ? named : "python3", "-c",
+                                      std::string(kParquetScript), flags.output, flags.by.empty() ? "layer" : flags.by};
+  command.insert(command.end(), flags.files.begin(), flags.files.end());
+  std::vector<std::string> environment;
+  const char* const path = std::getenv("PYTHONPATH");  // NOLINT(concurrency-mt-unsafe)
+  if (const Result<CaptureFiles> files = find_capture_files(program_path());
+      files && !files->sitecustomize_folder.empty())
+    environment.push_back(
+        fmt::format("PYTHONPATH={}/../..:{}", files->sitecustomize_folder, path != nullptr ? path : ""));
+  sigset_t none;
+  sigemptyset(&none);
+  Result<ChildProcess> child = ChildProcess::prepare(command, none, environment);
+  const Status started = child ? child->release() : Status(child.error());
+  if (!started) return print_error(started.error());
+  int status = 0;
+  while (::waitpid(child->pid(), &status, 0) < 0 && errno == EINTR) continue;
+  return ExitStatus::from_wait_status(status).code;
+}
+
 int run_export(const ExportFlags& flags) {
   if (flags.to == "tensorboard") return export_to_tensorboard(flags);
   if (const report::ExportFormat* const format = report::find_export_format(flags.to))
     return export_to_file(*format, flags);
-  return print_error({ErrorCode::unsupported, "only the Python package writes Parquet",
-                      fmt::format("python3 -c 'import joulemap as jm; jm.load(\"{}\").to_parquet(\"run.parquet\")'",
-                                  flags.files.front())});
+  return export_to_parquet(flags);
 }
 
 }  // namespace
@@ -109,7 +148,7 @@ int run_export(const ExportFlags& flags) {
 void add_export_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ExportFlags>();
   std::vector<std::string> names = {"tensorboard", "parquet"};
-  std::string help = "tensorboard (-o is a folder, for example the log folder of the run)";
+  std::string help = "tensorboard (-o is a folder, for example the log folder of the run), parquet (needs pyarrow)";
   for (const report::ExportFormat& format : report::export_formats()) {
     names.emplace_back(format.name);
     help += fmt::format(", {} ({})", format.name, format.summary);

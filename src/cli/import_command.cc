@@ -14,7 +14,9 @@
 #include "base/text.h"
 #include "cli/import_experiment.h"
 #include "cli/output.h"
+#include "cli/page_file.h"
 #include "cli/value_checks.h"
+#include "ingest/detect_format.h"
 #include "ingest/import_recording.h"
 #include "ingest/trace_file.h"
 #include "ingest/trace_formats.h"
@@ -31,7 +33,7 @@ constexpr std::size_t kLargestModules = std::size_t{64} << 20;
 constexpr double kLongestOffset_ms = 4e12;  // the last time is in the year 2096
 
 struct ImportFlags {
-  std::string format;
+  std::string format;  // as named, or detected
   std::vector<std::string> inputs;
   std::vector<std::string> power;
   std::string modules;
@@ -41,7 +43,7 @@ struct ImportFlags {
   std::string utc_offset;
   std::string epochs;
   std::string pattern;
-  std::string output;
+  std::string output{kDefaultRecording};
   bool json = false;
 };
 
@@ -200,7 +202,26 @@ std::vector<std::string> inputs_of(const ImportFlags& flags) {
   return inputs;
 }
 
-int run_import(const ImportFlags& flags) {
+bool is_format(std::string_view word) {
+  return word == kNvidiaSmi || word == kPowerCsv || word == kPrengdlFormat ||
+         ingest::find_trace_format(word) != nullptr;
+}
+
+// "import trace.json" has no format: the first word is an input, and its content shows the format.
+Status find_format(ImportFlags& flags) {
+  std::error_code error;
+  if (is_format(flags.format) || !std::filesystem::exists(flags.format, error)) return Done{};
+  flags.inputs.insert(flags.inputs.begin(), flags.format);
+  Result<std::string> format = ingest::detect_format(flags.inputs.front());
+  if (!format) return std::move(format).error();
+  flags.format = std::move(*format);
+  return Done{};
+}
+
+int run_import(ImportFlags flags) {
+  if (const Status found = find_format(flags); !found) return print_error(found.error());
+  if (flags.inputs.empty() && is_format(flags.format))
+    return print_error(usage("import needs an input", "joulemap import trace.json"));
   if (const std::optional<Error> error = usage_error(flags)) return print_error(*error);
   if (makes_experiment(flags)) {
     const Result<std::optional<std::int64_t>> utc_offset_s = utc_offset_of(flags);
@@ -229,8 +250,9 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
                           "a power log; with --epochs or --pattern an experiment", kPowerCsv,
                           "a power log with the columns time_unix_ns,domain,kind,value", kPrengdlFormat,
                           "the folder of the PrEnGDL measurements, as an experiment"));
-  verb.add_option("FORMAT", flags->format, "format of the inputs, see below")->required();
-  verb.add_option("INPUT", flags->inputs, "input files; several files are processes (ranks) of one run")->required();
+  verb.add_option("FORMAT", flags->format, "format of the inputs, see below; default: found by their content")
+      ->required();
+  verb.add_option("INPUT", flags->inputs, "input files; several files are processes (ranks) of one run");
   verb.add_option("--power", flags->power,
                   "power log of the same time: CSV time_unix_ns,domain,kind,value, or of nvidia-smi")
       ->type_name("FILE")
@@ -257,10 +279,11 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--pattern", flags->pattern,
                   "file names with their factors: 'run{run}-{framework}-{model}.csv'; {run} is the repetition")
       ->type_name("NAME");
-  verb.add_option("-o,--output", flags->output,
-                  "write the recording to FILE (an existing one becomes FILE.old), or an experiment to a new folder")
-      ->type_name("FILE")
-      ->required();
+  verb.add_option(
+          "-o,--output", flags->output,
+          "write the recording to FILE (run.joule; an existing one becomes FILE.old), or an experiment to a new "
+          "folder")
+      ->type_name("FILE");
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.import/1)");
   verb.callback([flags, &line] { line.exit_code = run_import(*flags); });
 }

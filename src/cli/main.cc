@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <filesystem>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -14,7 +16,10 @@
 
 #include "base/file_capabilities.h"
 #include "cli/command.h"
+#include "cli/config_file.h"
 #include "cli/output.h"
+#include "cli/overview.h"
+#include "cli/terminal.h"
 #include "cli/usage_check.h"
 #include "cli/value_checks.h"
 
@@ -40,10 +45,25 @@ std::string without_trailing_slashes(std::string directory) {
   return directory;
 }
 
+constexpr std::string_view kCommonGroup = "Common options";
+
+void add_common_options(CLI::App& app, CommandLine& line) {
+  const std::map<std::string, Colour> choices = {
+      {"auto", Colour::automatic}, {"always", Colour::always}, {"never", Colour::never}};
+  app.add_option("--color", line.colour, "auto (the default: on a terminal, unless NO_COLOR is set), always or never")
+      ->type_name("WHEN")
+      ->transform(CLI::CheckedTransformer(choices).description("{auto,always,never}"))
+      ->group(std::string(kCommonGroup));
+  app.add_flag("-q,--quiet", line.quiet, "no notes, no progress, no summary of a recording")
+      ->group(std::string(kCommonGroup));
+  app.add_flag("-v,--verbose", line.verbose, "more details")->group(std::string(kCommonGroup));
+}
+
 void add_sysroot(CLI::App& app, CommandLine& line) {
   app.add_option_function<std::string>(
          "--sysroot", [&line](const std::string& directory) { line.root.prefix = without_trailing_slashes(directory); },
          "read DIR/sys and DIR/proc instead of /sys and /proc for sensors")
+      ->group(std::string(kCommonGroup))
       ->type_name("DIR")
       ->check([](const std::string& directory) -> std::string {
         if (has_file_capabilities()) return "not allowed for a program with file capabilities";
@@ -56,18 +76,59 @@ void add_replay(CLI::App& app, CommandLine& line) {
       ->type_name("FILE");
 }
 
+int print_text(std::string_view text) {
+  const Status written = write_to(Stream::out, text);
+  return written ? kExitSuccess : print_error(written.error());
+}
+
+// Options of the program itself, which precede the verb.
+std::string options_text(const CLI::App& app) {
+  const auto formatter = std::dynamic_pointer_cast<CLI::Formatter>(app.get_formatter());
+  return formatter ? formatter->make_groups(&app, CLI::AppFormatMode::Normal) : std::string();
+}
+
 // CLI11 reports --help and --version by an exception, too.
-int help_or_fault(CLI::App& app, const CLI::ParseError& error, const std::optional<Error>& fault) {
+int help_or_fault(CLI::App& app, const CommandLine& line, const CLI::ParseError& error,
+                  const std::optional<Error>& fault) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+    if (error.get_name() == "CallForHelp" && app.get_subcommands().empty())
+      return print_text(overview_text(commands(), style_of_stdout(line.colour)) + options_text(app));
     std::ostringstream text;
     app.exit(error, text, text);
-    const Status written = write_to(Stream::out, text.str());
-    return written ? kExitSuccess : print_error(written.error());
+    return print_text(text.str());
   }
   const std::string verb = verb_path(app);
   if (fault) return print_error(*fault, verb);
   return print_error(
       {ErrorCode::usage, error.what(), fmt::format("see joulemap {}--help", verb.empty() ? "" : verb + " ")}, verb);
+}
+
+bool is_verb(std::string_view word) {
+  return std::ranges::any_of(commands(), [word](const Command& command) { return command.name == word; });
+}
+
+// Position of the first word that is neither an option of the program nor the value of one.
+std::size_t first_word(const std::vector<std::string>& arguments) {
+  std::size_t at = 0;
+  while (at < arguments.size() && arguments[at].starts_with('-')) {
+    const bool takes_value = arguments[at] == "--color" || arguments[at] == "--sysroot" || arguments[at] == "--replay";
+    at += takes_value ? 2 : 1;
+  }
+  return std::min(at, arguments.size());
+}
+
+// "help record" is "record --help", and "run.joule" is "report run.joule".
+std::vector<std::string> without_shortcuts(std::vector<std::string> arguments) {
+  const auto word = arguments.begin() + static_cast<std::ptrdiff_t>(first_word(arguments));
+  if (word == arguments.end() || is_verb(*word)) return arguments;
+  std::error_code error;
+  if (*word == "help") {
+    const auto verb = arguments.erase(word);
+    if (verb == arguments.end() || is_verb(*verb)) arguments.emplace_back("--help");  // else: an unknown verb
+  } else if (word->ends_with(".joule") || std::filesystem::is_regular_file(*word, error)) {
+    arguments.insert(word, "report");
+  }
+  return arguments;
 }
 
 int run(std::vector<std::string> arguments) {
@@ -81,19 +142,26 @@ int run(std::vector<std::string> arguments) {
     line.wrapped_words.assign(dashes + 1, arguments.end());
     arguments.erase(dashes, arguments.end());
   }
+  if (arguments.empty() && !line.has_double_dash)
+    return print_text(overview_text(commands(), style_of_stdout(line.colour)));
+  arguments = without_shortcuts(std::move(arguments));
 
   CLI::App app("Maps the energy of a run to the code that uses it.", "joulemap");
-  app.set_version_flag("--version", fmt::format("joulemap {}", JOULEMAP_VERSION));
+  line.app = &app;
+  app.set_version_flag("-V,--version", fmt::format("joulemap {}", JOULEMAP_VERSION));
+  add_common_options(app, line);
   add_sysroot(app, line);
   add_replay(app, line);
   app.require_subcommand(0, 1);  // a second one is a surplus word
   app.allow_extras();            // inherited by verbs; find_usage_error rejects what they do not take
   for (const Command& command : commands()) {
     CLI::App* verb = app.add_subcommand(std::string(command.name), std::string(command.summary));
-    add_sysroot(*verb, line);  // before or after the verb
     command.add(*verb, line);
+    add_common_options(*verb, line);  // before or after the verb, and before or after its own verb
+    add_sysroot(*verb, line);
   }
   reject_empty_values(app);
+  if (Status configured = apply_config_files(app); !configured) return print_error(configured.error());
   std::optional<Error> fault;
   app.parse_complete_callback([&] {  // runs before the verb's callback
     if (find_usage_error(app, line, arguments)) throw CLI::ExtrasError(arguments);
@@ -107,7 +175,7 @@ int run(std::vector<std::string> arguments) {
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 expects them in reverse
   } catch (const CLI::ParseError& error) {
-    return help_or_fault(app, error, fault ? fault : find_usage_error(app, line, arguments));
+    return help_or_fault(app, line, error, fault ? fault : find_usage_error(app, line, arguments));
   }
   return line.exit_code;
 }

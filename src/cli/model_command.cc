@@ -99,11 +99,11 @@ void add_model_eval(CLI::App& verb, CommandLine& line) {
 
 void add_model_command(CLI::App& verb, CommandLine& line) {
   verb.require_subcommand(1);
-  constexpr std::array<Command, 2> kVerbs = {{
+  constexpr std::array<Subcommand, 2> kVerbs = {{
       {"fit", "fit a GPU profile to tables of measurements", &add_model_fit},
       {"eval", "evaluate predictions on held-out families, sizes and networks", &add_model_eval},
   }};
-  for (const Command& command : kVerbs) {
+  for (const Subcommand& command : kVerbs) {
     CLI::App* const sub = verb.add_subcommand(std::string(command.name), std::string(command.summary));
     sub->fallthrough();  // --sysroot may follow it
     command.add(*sub, line);

@@ -19,13 +19,13 @@ struct OperationFlags {
   std::string output;
 };
 
-int run_operation(const OperationFlags& flags) {
+int run_operation(const OperationFlags& flags, const CommandLine& line) {
   const Result<predict::NamedOperation> subject = predict::find_operation(flags.name);
   if (!subject) return print_error(subject.error());
   const Result<predict::DeviceProfile> profile = load_profile(flags.device);
   if (!profile) return print_error(profile.error());
   const predict::OperationTable table = predict::make_operation_table(*profile, *subject);
-  report::TextStyle style = style_of_stdout();
+  report::TextStyle style = style_of_stdout(line.colour);
   if (!flags.output.empty()) style.colour = false;
   const std::string text =
       flags.json ? report::operation_table_json(table) + "\n" : report::operation_table_text(table, style);
@@ -43,7 +43,7 @@ void add_operation_command(CLI::App& verb, CommandLine& line) {
   add_device_options(verb, flags->device);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.card/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
-  verb.callback([flags, &line] { line.exit_code = run_operation(*flags); });
+  verb.callback([flags, &line] { line.exit_code = run_operation(*flags, line); });
 }
 
 }  // namespace joulemap::cli

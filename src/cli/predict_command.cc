@@ -133,7 +133,7 @@ Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
   return report;
 }
 
-int run_predict(PredictFlags flags) {
+int run_predict(PredictFlags flags, const CommandLine& line) {
   // --explain takes the next word as a layer: in `predict --explain model.onnx` that is the model.
   if (flags.model.empty() && flags.explained_layer) std::swap(flags.model, *flags.explained_layer);
   if (flags.model.empty()) {
@@ -143,7 +143,7 @@ int run_predict(PredictFlags flags) {
   if (!output) return print_error(output.error());
   const Result<predict::PredictionReport> report = report_of(flags);
   if (!report) return print_error(report.error());
-  report::TextStyle style = style_of_stdout();
+  report::TextStyle style = style_of_stdout(line.colour);
   if (!flags.output.empty()) style.colour = false;
   const std::string text =
       flags.json ? report::prediction_json(*report) + "\n" : report::prediction_text(*report, flags.top, style);
@@ -201,10 +201,10 @@ void add_cost_options(CLI::App& verb, PredictFlags& flags) {
   verb.add_option("--inferences", flags.inferences, "inference passes with this batch over the lifetime of the model")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, kMostTimes));
-  verb.add_option("--grid-gco2-kwh", flags.grid_gco2_kwh, "grams of CO2 per kWh (400, about the world average)")
+  verb.add_option("--gco2-per-kwh", flags.grid_gco2_kwh, "grams of CO2 per kWh (400, about the world average)")
       ->type_name("G")
       ->check(number_between(0, 1e5));
-  verb.add_option("--price-kwh", flags.price_kwh, "price per kWh, in any currency; without it no price is shown")
+  verb.add_option("--price-per-kwh", flags.price_kwh, "price per kWh, in any currency; without it no price is shown")
       ->type_name("P")
       ->check(number_between(0, 1e9));
   verb.add_option("--pue", flags.pue, "power usage effectiveness of the data center (1), for CO2 and price")
@@ -229,7 +229,7 @@ void add_predict_command(CLI::App& verb, CommandLine& line) {
       ->check(whole_number());
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.prediction/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
-  verb.callback([flags, &line] { line.exit_code = run_predict(*flags); });
+  verb.callback([flags, &line] { line.exit_code = run_predict(*flags, line); });
 }
 
 }  // namespace joulemap::cli

@@ -8,18 +8,22 @@
 #include <filesystem>
 #include <memory>
 
+#include "attribution/analysis/report_builder.h"
 #include "base/clock.h"
 #include "base/small_file.h"
 #include "cli/capture_files.h"
 #include "cli/data_folder.h"
 #include "cli/kernel_library_update.h"
+#include "cli/live_line.h"
 #include "cli/output.h"
+#include "cli/page_file.h"
 #include "cli/value_checks.h"
 #include "cli/wrapped_command.h"
 #include "ingest/framework_traces.h"
 #include "recording/calibration_file.h"
 #include "recording/part_folder.h"
 #include "report/json/record_json.h"
+#include "report/text/answer_text.h"
 #include "report/text/record_text.h"
 #include "sampling/meter.h"
 #include "session/environment.h"
@@ -36,7 +40,7 @@ constexpr int kMostPid = 1 << 22;  // PID_MAX_LIMIT of Linux
 constexpr std::size_t kMostCommandLine_bytes = 1 << 16;
 
 struct RecordFlags {
-  std::string file = "run.joule";
+  std::string file{kDefaultRecording};
   std::string run;
   std::optional<double> period_ms;
   std::string trace = "auto";
@@ -116,6 +120,27 @@ bool has_known_gpu(std::span<const Channel> channels) {
                      [](const Channel& channel) { return !channel.device_model.empty(); });
 }
 
+// The energy of the run by layer, if the recording can be read.
+std::optional<ReportResult> report_of(const RecordResult& result) {
+  if (result.file_bytes == 0) return std::nullopt;
+  attribution::ReportQuery query;
+  query.level = attribution::RowLevel::layer;
+  Result<ReportResult> report = attribution::build_report(std::vector{result.file}, query);
+  return report ? std::optional(std::move(*report)) : std::nullopt;
+}
+
+// What the user reads when the command has ended.
+Status print_ending(const RecordResult& result, const RecordFlags& flags, const CommandLine& line) {
+  // The command may have left stdout within a line.
+  if (flags.json) return write_to(Stream::out, "\n" + report::record_json(result) + "\n");
+  if (line.quiet) return Done{};
+  const report::TextStyle style = style_of_stderr(line.colour);
+  const std::optional<ReportResult> by_layer = report_of(result);
+  std::string text = by_layer ? report::answer_text(*by_layer, result.file, style) : std::string();
+  if (!by_layer || line.verbose) text += report::record_text(result);
+  return write_to(Stream::error, text + report::record_notes(result));
+}
+
 int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return print_error(*error);
   if (const Status distinct = check_not_input(flags.file, with_part_folders(std::vector{line.replay})); !distinct) {
@@ -170,14 +195,15 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
       return read_library_powers(library, folder, diagnostics);
     };
   }
+  std::unique_ptr<LiveLine> live = line.quiet || flags.announce ? nullptr : LiveLine::open();
+  if (live) options.on_status = [&](const LiveStatus& status) { live->show(report::live_text(status)); };
   Result<RecordResult> result = session::record(*meter, options);
+  live.reset();
   if (!result) return print_error(result.error());
   const bool is_joined = result->file_bytes > 0;  // otherwise its parts stay in their folder
   if (is_real && is_joined && !flags.no_learn && flags.trace != "off") update_kernel_library(library, *result);
   note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
-  // The command may have left stdout within a line.
-  const Status written = flags.json ? write_to(Stream::out, "\n" + report::record_json(*result) + "\n")
-                                    : write_to(Stream::error, report::record_text(*result));
+  const Status written = print_ending(*result, flags, line);
   if (!written) print_error(written.error());
   Diagnostics all_diagnostics = result->diagnostics;
   all_diagnostics.add_all(result->energy.diagnostics);
@@ -190,7 +216,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<RecordFlags>();
   verb.footer(
       "Usage: joulemap record [OPTIONS] [--] COMMAND...\n   or: joulemap record -p PID [OPTIONS]\nThe summary goes to "
-      "stderr; joulemap report FILE shows the details.");
+      "stderr; joulemap report shows the details.");
   verb.prefix_command();
   line.verbs_taking_command.push_back(&verb);
   line.verbs_opening_sensors.push_back(&verb);

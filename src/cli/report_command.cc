@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -10,10 +11,10 @@
 #include "attribution/analysis/run_view_builder.h"
 #include "cli/attribution_options.h"
 #include "cli/output.h"
+#include "cli/page_file.h"
 #include "cli/plot_file.h"
 #include "cli/terminal.h"
 #include "cli/value_checks.h"
-#include "page/page_html.h"
 #include "report/export/citation.h"
 #include "report/export/tables.h"
 #include "report/json/report_json.h"
@@ -28,7 +29,7 @@ constexpr std::size_t kPointsOfLines = 2000;  // twice the pixels of a plot
 
 struct ReportFlags {
   std::vector<std::string> files;
-  std::string by;  // default: domains
+  std::string by;  // default: layers, or domains if there are none
   AttributionFlags attribution_options;
   std::optional<std::size_t> depth;
   std::optional<std::size_t> top;
@@ -46,7 +47,7 @@ struct ReportFlags {
   bool strict = false;
 };
 
-Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags) {
+Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags, const CommandLine& line) {
   if (flags.json) return report::report_json(result) + "\n";
   if (flags.cite) return report::citation_text(result, flags.card.hardware, JOULEMAP_VERSION);
   if (flags.model_card) return report::model_card(result, flags.card, JOULEMAP_VERSION);
@@ -55,7 +56,7 @@ Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags
     return report::formatted_table(result, report::TableFormat::markdown, {rows, flags.top});
   if (flags.format == "latex") return report::formatted_table(result, report::TableFormat::latex, {rows, flags.top});
   if (flags.format == "csv") return report::formatted_table(result, report::TableFormat::csv, {rows, flags.top});
-  report::TextStyle style = style_of_stdout();
+  report::TextStyle style = style_of_stdout(line.colour);
   if (!flags.output.empty()) style.colour = false;
   return report::report_text(result, {rows, flags.depth, flags.top}, style);
 }
@@ -93,22 +94,6 @@ int run_plot(const ReportFlags& flags) {
   return written ? strict_exit_code(kExitSuccess, flags.strict, view->run.diagnostics) : print_error(written.error());
 }
 
-// The page contains all levels, and the user selects one there.
-int write_page(const ReportFlags& flags) {
-  Result<Output> output = Output::open(flags.html, inputs_of(flags));
-  if (!output) return print_error(output.error());
-  Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
-  if (!attribution_options) return print_error(attribution_options.error());
-  attribution::ViewQuery wanted{attribution_options->mode, attribution_options->time_range,
-                                std::move(attribution_options->library), true};
-  wanted.excluded_domains = std::move(attribution_options->excluded_domains);
-  Result<RunView> view = attribution::build_run_view(flags.files, wanted);
-  if (!view) return print_error(view.error());
-  view->run.diagnostics.add_all(attribution_options->diagnostics);
-  const Status written = output->write(page::page_html(*view));
-  return written ? strict_exit_code(kExitSuccess, flags.strict, view->run.diagnostics) : print_error(written.error());
-}
-
 // Each output flag has different content: only one is allowed.
 Status is_one_output(const ReportFlags& flags) {
   const int wanted = (flags.json ? 1 : 0) + (flags.plot.empty() ? 0 : 1) + (flags.html.empty() ? 0 : 1) +
@@ -118,10 +103,26 @@ Status is_one_output(const ReportFlags& flags) {
                "choose one of them"};
 }
 
-int run_report(const ReportFlags& flags) {
+// Without --by: layers, and domains for a run without layers.
+Result<ReportResult> build_default_report(const std::vector<std::string>& files, attribution::ReportQuery query) {
+  query.level = attribution::RowLevel::layer;
+  Result<ReportResult> by_layer = attribution::build_report(files, query);
+  const auto is_scope = [](const ReportRow& row) { return row.path.size() > 1; };
+  if (!by_layer || std::ranges::any_of(by_layer->rows, is_scope)) return by_layer;
+  query.level = attribution::RowLevel::domain;
+  return attribution::build_report(files, query);
+}
+
+int run_report(ReportFlags flags, const CommandLine& line) {
+  Result<std::vector<std::string>> files = recordings_or_default(std::move(flags.files), "report");
+  if (!files) return print_error(files.error());
+  flags.files = std::move(*files);
   if (const Status is_clear = is_one_output(flags); !is_clear) return print_error(is_clear.error());
   if (!flags.plot.empty()) return run_plot(flags);
-  if (!flags.html.empty()) return write_page(flags);
+  if (!flags.html.empty()) {
+    const Result<Diagnostics> notes = write_page(flags.files, flags.html, flags.attribution_options);
+    return notes ? strict_exit_code(kExitSuccess, flags.strict, *notes) : print_error(notes.error());
+  }
   Result<Output> output = Output::open(flags.output, inputs_of(flags));
   if (!output) return print_error(output.error());
   Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
@@ -132,13 +133,16 @@ int run_report(const ReportFlags& flags) {
                                  std::move(attribution_options->library),
                                  {!flags.json, flags.filter},
                                  std::move(attribution_options->excluded_domains)};
-  Result<ReportResult> result = attribution::build_report(flags.files, query);
+  Result<ReportResult> result =
+      flags.by.empty() ? build_default_report(flags.files, query) : attribution::build_report(flags.files, query);
   if (!result) return print_error(result.error());
   result->diagnostics.add_all(attribution_options->diagnostics);
-  const Result<std::string> text = text_of(*result, flags);
+  const Diagnostics notes = result->diagnostics;
+  if (line.quiet && !flags.json) result->diagnostics = {};
+  const Result<std::string> text = text_of(*result, flags, line);
   if (!text) return print_error(text.error());
   const Status written = output->write(*text);
-  return written ? strict_exit_code(kExitSuccess, flags.strict, result->diagnostics) : print_error(written.error());
+  return written ? strict_exit_code(kExitSuccess, flags.strict, notes) : print_error(written.error());
 }
 
 void add_view_flags(CLI::App& verb, ReportFlags& flags) {
@@ -194,9 +198,10 @@ void add_document_flags(CLI::App& verb, ReportFlags& flags) {
 
 void add_report_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ReportFlags>();
-  verb.add_option("FILE", flags->files, "recordings; several parts of one run are merged")->required();
+  verb.add_option("FILE", flags->files, "recordings (run.joule); several parts of one run are merged");
   verb.add_option("--by", flags->by,
-                  "level of rows: domain, phase, layer, op, tensor, function, region, kernel, stack (layers and their "
+                  "level of rows: layer (the default), domain, phase, op, tensor, function, region, kernel, stack "
+                  "(layers and their "
                   "kernels), step, epoch, rank")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step",
@@ -207,7 +212,7 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
   add_document_flags(verb, *flags);
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
   add_strict_flag(verb, flags->strict);
-  verb.callback([flags, &line] { line.exit_code = run_report(*flags); });
+  verb.callback([flags, &line] { line.exit_code = run_report(*flags, line); });
 }
 
 }  // namespace joulemap::cli

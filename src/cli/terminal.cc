@@ -33,25 +33,30 @@ report::Characters characters_of_the_locale() {
   return report::Characters::ascii;
 }
 
-std::optional<std::size_t> columns_of_stdout() {
+std::optional<std::size_t> columns_of(int fd) {
   if (const std::optional<std::uint64_t> wanted = parse_u64(variable("COLUMNS")); wanted && *wanted > 0) return *wanted;
   winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
+  if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
   return size.ws_col;
+}
+
+report::TextStyle style_of(int fd, Colour colour) {
+  report::TextStyle style;
+  style.characters = characters_of_the_locale();
+  if (const std::optional<std::size_t> columns = columns_of(fd)) {
+    style.columns = std::clamp(*columns, kLeastColumns, kMostColumns);
+  }
+  const bool suits = ::isatty(fd) == 1 && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
+  style.colour = colour == Colour::always || (colour == Colour::automatic && suits);
+  return style;
 }
 
 }  // namespace
 
 bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
+bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
-report::TextStyle style_of_stdout() {
-  report::TextStyle style;
-  style.characters = characters_of_the_locale();
-  if (const std::optional<std::size_t> columns = columns_of_stdout()) {
-    style.columns = std::clamp(*columns, kLeastColumns, kMostColumns);
-  }
-  style.colour = stdout_is_terminal() && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
-  return style;
-}
+report::TextStyle style_of_stdout(Colour colour) { return style_of(STDOUT_FILENO, colour); }
+report::TextStyle style_of_stderr(Colour colour) { return style_of(STDERR_FILENO, colour); }
 
 }  // namespace joulemap::cli

@@ -14,6 +14,16 @@
 
 namespace joulemap {
 
+// How far a running recording is.
+struct LiveStatus {
+  double elapsed_s = 0;
+  std::optional<double> energy_j;  // of all counted domains, up to the last reading: measured, else estimated
+  std::optional<double> power_w;   // mean since the last status
+  bool is_estimated = false;
+  std::uint64_t steps = 0;
+  std::optional<double> step_j;  // mean since the first status with steps
+};
+
 struct RecordResult {
   std::vector<std::string> command;
   std::string file;  // path of the recording: the file, or its folder of parts when they could not be joined

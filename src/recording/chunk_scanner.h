@@ -32,7 +32,8 @@ struct DamagedRange {
 
 class ChunkScanner {
  public:
-  explicit ChunkScanner(ByteSource& source) : source_(&source) {}  // borrowed
+  // The source is borrowed. `from`: where a chunk begins.
+  explicit ChunkScanner(ByteSource& source, std::uint64_t from = 0) : source_(&source), offset_(from) {}
 
   // The next whole chunk; nullopt at the end. Fails only if the source fails.
   Result<std::optional<ScannedChunk>> next();

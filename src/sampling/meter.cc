@@ -44,6 +44,7 @@ Meter::Meter(std::vector<SensorStatus> statuses, Sampler sampler)
   curves_ = EnergyCurves(sampler_.channels());
   interval_start_.resize(curves_.curves().size());
   updates_at_begin_.resize(curves_.curves().size());
+  energy_at_begin_.resize(curves_.curves().size());
 }
 
 // Uses the time resolution of a recording, so that a summary and the report of its recording use identical samples.
@@ -126,6 +127,7 @@ void Meter::begin() {
   for (std::size_t i = 0; i < curves.size(); ++i) {
     interval_start_[i] = {curves[i].tally().joules, curves[i].tally().updates};
     updates_at_begin_[i] = curves[i].tally().updates;
+    energy_at_begin_[i] = curves[i].tally().joules;
   }
 }
 
@@ -202,6 +204,21 @@ std::vector<DomainEnergy> Meter::interval(double elapsed_s) {
     row.reason = "no-step";
   }
   return rows;
+}
+
+std::vector<DomainEnergy> Meter::energy_so_far() const {
+  std::vector<ChannelEnergy> energies;
+  const std::span<const EnergyCurve> curves = curves_.curves();
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    ChannelEnergy energy;
+    energy.channel = curves[i].channel();
+    const bool is_frozen =
+        has_counter_updates(curves[i].channel()) && curves[i].tally().updates == updates_at_begin_[i];
+    if (!is_frozen) energy.joules = std::max(curves[i].tally().joules - energy_at_begin_[i], 0.0);
+    if (is_frozen) energy.reason = "frozen";
+    energies.push_back(std::move(energy));
+  }
+  return make_domain_table(energies, seconds(monotonic_ns() - begin_ns_)).rows;
 }
 
 DomainTable Meter::result() const {

@@ -67,6 +67,9 @@ class Meter {
   // "no-step".
   std::vector<DomainEnergy> interval(double elapsed_s);
 
+  // Energy since begin() up to the last readings; reads no sensor.
+  std::vector<DomainEnergy> energy_so_far() const;
+
   // Energy of the last ended window, including faults.
   DomainTable result() const;
 
@@ -90,6 +93,7 @@ class Meter {
   };
   std::vector<CurveState> interval_start_;  // state of each curve at the last interval
   std::vector<std::uint64_t> updates_at_begin_;
+  std::vector<double> energy_at_begin_;  // J
   std::vector<SamplerCost> costs_;
   bool check_estimates_ = false;  // --sensors names the estimate
   bool is_relaxed_ = false;

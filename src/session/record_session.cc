@@ -8,6 +8,8 @@
 #include "base/blocked_signals.h"
 #include "base/clock.h"
 #include "base/redaction.h"
+#include "model/energy_totals.h"
+#include "recording/live_steps.h"
 #include "recording/part_folder.h"
 #include "recording/part_list.h"
 #include "recording/recording_writer.h"
@@ -31,7 +33,12 @@ class Recorder {
  public:
   Recorder(sampling::Meter& meter, const RecordOptions& options, BlockedSignals& signals, recording::PartFolder& folder,
            recording::RecordingWriter writer)
-      : meter_(meter), options_(options), folder_(folder), writer_(std::move(writer)), command_(signals) {}
+      : meter_(meter),
+        options_(options),
+        folder_(folder),
+        writer_(std::move(writer)),
+        command_(signals),
+        steps_(folder.path()) {}
 
   Status start();
   void run();
@@ -39,6 +46,7 @@ class Recorder {
 
  private:
   void flush();
+  void report_status();
   void pair_clocks();
   void read_cpu_times();
   void mark(MarkKind kind, std::int64_t time_ns);
@@ -51,6 +59,9 @@ class Recorder {
   std::optional<CpuTimeLog> cpu_times_;
   RecordResult result_;
   std::int64_t next_flush_ns_ = 0;
+  LiveStatus status_;
+  std::optional<LiveStatus> first_status_with_steps_;
+  recording::LiveSteps steps_;
   std::int64_t next_clock_ns_ = 0;
 };
 
@@ -78,6 +89,25 @@ void Recorder::flush() {
                              "free space on that disk; unwritten data is missing from the recording"});
   }
   next_flush_ns_ = monotonic_ns() + kFlushPeriod_ns;
+}
+
+void Recorder::report_status() {
+  if (!options_.on_status) return;
+  LiveStatus now;
+  now.elapsed_s = static_cast<double>(monotonic_ns() - meter_.begin_ns()) * 1e-9;
+  now.steps = steps_.count();
+  if (const auto energy = preferred_energy(total_energy(meter_.energy_so_far()))) {
+    now.energy_j = energy->joules;
+    now.is_estimated = energy->provenance == Provenance::estimated;
+    const double since_s = now.elapsed_s - status_.elapsed_s;
+    if (status_.energy_j && since_s > 0) now.power_w = (*now.energy_j - *status_.energy_j) / since_s;
+    if (now.steps > 0 && !first_status_with_steps_) first_status_with_steps_ = now;
+    if (first_status_with_steps_ && now.steps > first_status_with_steps_->steps)
+      now.step_j = (*now.energy_j - first_status_with_steps_->energy_j.value_or(0)) /
+                   static_cast<double>(now.steps - first_status_with_steps_->steps);
+  }
+  options_.on_status(now);
+  status_ = now;
 }
 
 Status Recorder::start() {
@@ -120,7 +150,10 @@ void Recorder::run() {
     meter_.read_every_update(folder_.is_probing_active());
     if (now_ns >= next_clock_ns_) pair_clocks();
     if (now_ns >= cpu_times_->next_read_ns()) read_cpu_times();
-    if (now_ns >= next_flush_ns_) flush();
+    if (now_ns >= next_flush_ns_) {
+      flush();
+      report_status();
+    }
     const std::int64_t period_ns = meter_.period_ns();
     next_tick_ns += ((now_ns - next_tick_ns) / period_ns + 1) * period_ns;
   }

@@ -35,6 +35,8 @@ struct RecordOptions {
   Diagnostics diagnostics;                      // of the setup; written and reported
   // Called once recording has begun, with the environment variables that make a process part of the recording.
   std::function<Status(std::span<const std::string> variables)> on_begun = {};
+  // Called about once a second while the command runs.
+  std::function<void(const LiveStatus&)> on_status = {};
   // Called when the command has ended: reads the traces in that folder and removes it.
   std::function<FrameworkActivity(const std::string& traces_folder)> read_framework_traces = {};
   // Called when all parts are in the folder: returns the known powers of their kernels, which are stored with them.

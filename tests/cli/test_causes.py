@@ -132,7 +132,7 @@ def test_every_table_of_an_experiment_has_the_causes(joulemap, experiment, tmp_p
     markdown = joulemap("experiment", "analyze", experiment, "--markdown").out
     line = next(line for line in markdown.splitlines() if "cudaMemcpyAsync" in line)
     assert line.endswith("| memory | 100.0 % | name |")
-    text = joulemap("experiment", "analyze", experiment).out
+    text = joulemap("experiment", "analyze", experiment, "--full").out
     part = text[text.index("Functions with the highest energy, with causes") : text.index("Comparisons")]
     assert "synchronisation" in part and "compute" in part, "classes are not cut off in 80 columns"
     assert max(map(len, part.splitlines())) <= 80

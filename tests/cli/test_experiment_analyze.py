@@ -87,7 +87,7 @@ def test_every_format_contains_the_same_numbers(joulemap, experiment, tmp_path):
     latex = joulemap("experiment", "analyze", str(experiment), "--latex").out
     assert "## Methods" in markdown
     assert "\\begin{longtable}" in latex and "mask\\_rcnn" in latex
-    text = joulemap("experiment", "analyze", str(experiment)).out
+    text = joulemap("experiment", "analyze", str(experiment), "--full").out
     assert "arbitrary_pairing" in text and "Verdicts" in text
 
 
@@ -138,3 +138,14 @@ def test_invalid_queries_are_rejected_with_the_valid_choices(joulemap, experimen
     assert joulemap("experiment", "analyze", str(tmp_path / "nothing")).code == 1
     assert joulemap("import", "prengdl", str(tmp_path), "-o", str(tmp_path / "new")).code == 1
     assert joulemap("import", "prengdl", str(experiment.parent), "-o", str(experiment)).code == 1
+
+
+def test_a_long_analysis_is_summarized_on_a_screen_with_its_details_in_files(joulemap, experiment):
+    folder = experiment
+    full = joulemap("experiment", "analyze", str(folder), "--full").out
+    assert full.count("\n") > 50
+    summary = joulemap("experiment", "analyze", str(folder)).out
+    assert summary.count("\n") <= 50 and "analysis.html" in summary
+    assert (folder / "analysis" / "analysis.txt").read_text() == full
+    assert (folder / "analysis" / "comparisons.csv").read_text() == joulemap("experiment", "analyze", str(folder), "--csv").out
+    assert joulemap("experiment", "analyze", str(folder)).out == summary  # its own files are no rows

@@ -160,7 +160,7 @@ std::string cost_of(double energy_j, const predict::Tariff& tariff) {
 
 std::string tariff_text(const predict::Tariff& tariff) {
   std::string out = fmt::format("At {} g/kWh", format_number(tariff.intensity(), 3));
-  if (!tariff.grid_gco2_kwh) out += ", about the world average (set --grid-gco2-kwh)";
+  if (!tariff.grid_gco2_kwh) out += ", about the world average (set --gco2-per-kwh)";
   if (tariff.price_kwh) out += fmt::format(", {} per kWh", format_number(*tariff.price_kwh, 3));
   out += tariff.pue > 1 ? fmt::format(", PUE {}", format_number(tariff.pue, 3))
                         : ", without data-center overhead (set --pue)";

@@ -46,10 +46,13 @@ std::string samples_text(const RecordResult& result) {
 
 std::string record_text(const RecordResult& result) {
   std::string out = fmt::format("\njoulemap: {} s, {}\n", format_number(result.elapsed_s), total_text(result));
-  out += samples_text(result);
+  return out + samples_text(result);
+}
+
+std::string record_notes(const RecordResult& result) {
   Diagnostics all = result.diagnostics;
   all.add_all(result.energy.diagnostics);
-  return out + diagnostics_text(all);
+  return diagnostics_text(all);
 }
 
 }  // namespace joulemap::report

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Output of `joulemap record` after the command has ended: a few lines, and the next commands to run.
+// Output of `joulemap record` after the command has ended, where no report of the run is possible or more details are
+// wanted: energy, samples, file. answer_text.h has the answer itself.
 #pragma once
 
 #include <string>
@@ -10,5 +11,7 @@
 namespace joulemap::report {
 
 std::string record_text(const RecordResult& result);
+// Diagnostics of the recording.
+std::string record_notes(const RecordResult& result);
 
 }  // namespace joulemap::report

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HTML of ledgers for Jupyter and other notebooks: totals, what the GPU waited for, and the tree of rows."""
+
+from __future__ import annotations
+
+import html
+from typing import Any, Optional
+
+MOST_ROWS = 60  # of a tree: a notebook stores the HTML
+STYLE = (
+    "<style>.joulemap td{text-align:right!important;padding:1px 8px;white-space:nowrap}"
+    ".joulemap td:first-child,.joulemap th:first-child{text-align:left!important}"
+    ".joulemap .bar{display:inline-block;height:.7em;background:#d9822b}"
+    ".joulemap .wait{background:#8a9ba8}.joulemap caption{text-align:left;caption-side:top}</style>"
+)
+
+
+def ledger_html(ledger: Any) -> str:
+    """A table that opens with the totals. Rows of modules are sums over their submodules; all text is escaped."""
+    rows = _tree_rows(ledger)
+    most = max((_amount(row) for row in rows), default=0.0)
+    body = "".join(_row_html(row, most) for row in rows[:MOST_ROWS])
+    left_out = len(rows) - MOST_ROWS
+    more = f"<p>{left_out} more rows: print(ledger) or ledger.to_pandas()</p>" if left_out > 0 else ""
+    head = "<tr><th>by {}</th><th>device</th><th>J</th><th>90 % interval</th><th>waiting J</th><th>s</th><th></th></tr>"
+    return (
+        f'{STYLE}<div class="joulemap"><table><caption>{html.escape(_summary(ledger))}</caption>'
+        f"<thead>{head.format(html.escape(ledger.by))}</thead><tbody>{body}</tbody></table>{more}</div>"
+    )
+
+
+def _tree_rows(ledger: Any) -> list:
+    """Rows in the order of a tree, the costliest branch first."""
+    rows = ledger.nested().rows if ledger.by in ("layer", "op", "tensor") else list(ledger.rows)
+    cost = {(row.device, _steps_of(row.path)): _amount(row) for row in rows}
+
+    def order(row: Any) -> tuple:
+        steps = _steps_of(row.path)
+        return (
+            str(row.device != "gpu0" and row.device),
+            *((-cost.get((row.device, steps[:depth]), 0.0), steps[:depth]) for depth in range(1, len(steps) + 1)),
+        )
+
+    return sorted(rows, key=order)
+
+
+def _steps_of(path: tuple) -> tuple:
+    """("train", "forward", "a.b") -> ("train", "forward", "a", "b")."""
+    return tuple(path) if len(path) < 3 else (*path[:-1], *path[-1].split("."))
+
+
+def _amount(row: Any) -> float:
+    return row.energy_j or 0.0
+
+
+def _row_html(row: Any, most: float) -> str:
+    steps = _steps_of(row.path)
+    share = 0.0 if most <= 0 else _amount(row) / most
+    name = f'<span title="{html.escape(" ".join(row.path))}">{"&emsp;" * (len(steps) - 1)}{html.escape(steps[-1])}</span>'
+    interval = "" if row.low_j is None else f"{row.low_j:.4g} to {row.high_j:.4g}"
+    cells = [name, html.escape(row.device or ""), _number(row.energy_j), interval, _number(row.waiting_j), _number(row.time_s)]
+    bar = f'<span class="bar" style="width:{100 * share:.0f}px"></span>'
+    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*cells, bar]) + "</tr>"
+
+
+def _number(value: Optional[float]) -> str:
+    return "" if value is None else f"{value:.4g}"
+
+
+def _summary(ledger: Any) -> str:
+    if ledger.joules is None:
+        total = "energy unknown"
+    else:
+        bounds = "" if ledger.low_j is None else f" ({ledger.low_j:.4g} to {ledger.high_j:.4g})"
+        total = f"{ledger.joules:.4g} J{bounds} {ledger.provenance}"
+    duration = "" if ledger.time_s is None else f" in {ledger.time_s:.4g} s"
+    idle = "" if not ledger.idle_j else f"; {ledger.idle_j:.4g} J of it idle"
+    unfinished = "" if ledger.is_complete else "; still recording"
+    return f"{total}{duration}{idle}{unfinished}"

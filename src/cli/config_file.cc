@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/config_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/nearest_word.h"
+#include "base/small_file.h"
+#include "base/text.h"
+#include "formats/document.h"
+
+namespace joulemap::cli {
+namespace {
+
+constexpr std::size_t kLargestConfig_bytes = 64 << 10;
+// What describes a machine or a site. Options that describe one run do not belong into a file that is forgotten.
+constexpr std::array<std::string_view, 9> kKeys = {"color", "device",  "gco2-per-kwh", "period", "price-per-kwh",
+                                                   "pue",   "profile", "sensors",      "trace"};
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+std::vector<std::string> config_files() {
+  if (const std::string named = variable("JOULEMAP_CONFIG"); !named.empty())
+    return named == "none" ? std::vector<std::string>() : std::vector{named};
+  std::vector<std::string> files;
+  const std::string config = variable("XDG_CONFIG_HOME");
+  const std::string home = variable("HOME");
+  if (!config.empty()) {
+    files.push_back(config + "/joulemap/joulemap.toml");
+  } else if (!home.empty()) {
+    files.push_back(home + "/.config/joulemap/joulemap.toml");
+  }
+  files.emplace_back("joulemap.toml");
+  return files;
+}
+
+std::optional<std::string> text_of(const formats::DocumentValue& value) {
+  if (const auto text = value.text()) return text;
+  if (const auto integer = value.integer()) return std::to_string(*integer);
+  if (const auto number = value.number()) return fmt::format("{}", *number);
+  return std::nullopt;
+}
+
+Error config_error(const std::string& file, std::string message, std::string remedy) {
+  return {ErrorCode::usage, fmt::format("{}: {}", file, std::move(message)), std::move(remedy)};
+}
+
+Error unknown_key(const std::string& file, const std::string& key) {
+  const std::vector<std::string> known(kKeys.begin(), kKeys.end());
+  const std::optional<std::string> nearest = nearest_word(key, known);
+  return config_error(
+      file, fmt::format("unknown key {}", joulemap::quoted(key)),
+      nearest ? fmt::format("did you mean {}?", *nearest) : fmt::format("keys are {}", fmt::join(kKeys, ", ")));
+}
+
+// Sets the default of the option in one verb; false if the verb does not have it.
+Result<bool> set_default(CLI::App& verb, const std::string& key, const std::string& value, const std::string& file) {
+  CLI::Option* const option = verb.get_option_no_throw("--" + key);
+  if (option == nullptr) return false;
+  try {
+    option->run_callback_for_default()->default_val(value);
+  } catch (const CLI::Error& error) {
+    return config_error(file, fmt::format("{} = {}: {}", key, joulemap::quoted(value), error.what()),
+                        "correct the value");
+  }
+  return true;
+}
+
+CLI::App* find_verb(CLI::App& app, const std::string& name) {
+  const auto found = app.get_subcommands([&name](CLI::App* verb) { return verb->get_name() == name; });
+  return found.empty() ? nullptr : found.front();
+}
+
+Status apply_table(CLI::App& app, const std::vector<CLI::App*>& verbs, const formats::DocumentValue& table,
+                   const std::string& file, bool is_top) {
+  for (const formats::DocumentMember& member : *table.table()) {
+    if (is_top && member.value.table() != nullptr) {
+      CLI::App* const verb = find_verb(app, member.key);
+      if (verb == nullptr)
+        return config_error(file, fmt::format("unknown verb [{}]", member.key), "see joulemap --help");
+      if (Status applied = apply_table(app, {verb}, member.value, file, false); !applied) return applied;
+      continue;
+    }
+    if (std::ranges::count(kKeys, member.key) == 0) return unknown_key(file, member.key);
+    const std::optional<std::string> value = text_of(member.value);
+    if (!value) return config_error(file, fmt::format("{} is no text or number", member.key), "correct the value");
+    bool is_known = false;
+    for (CLI::App* const verb : verbs) {
+      Result<bool> set = set_default(*verb, member.key, *value, file);
+      if (!set) return std::move(set).error();
+      is_known = is_known || *set;
+    }
+    if (!is_known) return unknown_key(file, member.key);
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Status apply_config_files(CLI::App& app) {
+  const bool is_named = !variable("JOULEMAP_CONFIG").empty();
+  for (const std::string& file : config_files()) {
+    const Result<std::string> text = read_file_start(file, kLargestConfig_bytes);
+    if (!text && text.error().code == ErrorCode::not_found && !is_named) continue;
+    if (!text) return text.error();
+    const Result<formats::DocumentValue> document = formats::read_toml(*text, file);
+    if (!document) return document.error();
+    std::vector<CLI::App*> verbs = {&app};
+    for (CLI::App* const verb : app.get_subcommands([](CLI::App*) { return true; })) verbs.push_back(verb);
+    if (Status applied = apply_table(app, verbs, *document, file, true); !applied) return applied;
+  }
+  return Done{};
+}
+
+}  // namespace joulemap::cli

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/live_line.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "cli/terminal.h"
+#include "report/text/text_style.h"
+
+namespace joulemap::cli {
+namespace {
+
+// Control sequences of ECMA-48 and DEC that every terminal emulator knows.
+constexpr std::string_view kSaveCursor =
+    "\x1b"
+    "7";
+constexpr std::string_view kRestoreCursor =
+    "\x1b"
+    "8";
+constexpr std::string_view kClearLine = "\x1b[2K";
+constexpr unsigned kLeastRows = 4;
+
+winsize terminal_size() {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) return {};
+  return size;
+}
+
+// write_to() would escape the sequences. If the terminal is gone, the line is not missed.
+void write_sequence(std::string_view text) {
+  const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+  static_cast<void>(written);
+}
+
+std::string scroll_region(unsigned rows) { return fmt::format("{}\x1b[1;{}r{}", kSaveCursor, rows, kRestoreCursor); }
+
+}  // namespace
+
+std::unique_ptr<LiveLine> LiveLine::open() {
+  const char* const term = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): main thread
+  if (!stderr_is_terminal() || term == nullptr || std::string_view(term) == "dumb") return nullptr;
+  if (terminal_size().ws_row < kLeastRows) return nullptr;
+  return std::unique_ptr<LiveLine>(new LiveLine());
+}
+
+void LiveLine::reserve(unsigned rows) {
+  // A new line makes room when the cursor is in the last row; then it goes back up.
+  if (rows_ == 0) write_sequence("\n\x1b[1A");
+  write_sequence(scroll_region(rows - 1));
+  rows_ = rows;
+}
+
+void LiveLine::show(std::string_view text) {
+  const winsize size = terminal_size();
+  if (size.ws_row < kLeastRows || size.ws_col == 0) return;
+  if (size.ws_row != rows_) reserve(size.ws_row);
+  write_sequence(fmt::format("{}\x1b[{};1H{}{}{}", kSaveCursor, rows_, kClearLine, report::shortened(text, size.ws_col),
+                             kRestoreCursor));
+}
+
+LiveLine::~LiveLine() {
+  if (rows_ == 0) return;
+  write_sequence(fmt::format("{}\x1b[{};1H{}{}", kSaveCursor, rows_, kClearLine, kRestoreCursor));
+  write_sequence(fmt::format("{}\x1b[r{}", kSaveCursor, kRestoreCursor));
+}
+
+}  // namespace joulemap::cli

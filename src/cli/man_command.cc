@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/man_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "cli/output.h"
+#include "cli/verb_description.h"
+
+namespace joulemap::cli {
+namespace {
+
+// A dash stays a dash that can be copied; a line must not begin with a control character of roff.
+std::string roff(std::string_view text) {
+  std::string out;
+  for (const char letter : text) {
+    if ((letter == '.' || letter == '\'') && (out.empty() || out.back() == '\n')) out += "\\&";
+    if (letter == '\\') {
+      out += "\\e";
+    } else if (letter == '-') {
+      out += "\\-";
+    } else {
+      out += letter;
+    }
+  }
+  return out;
+}
+
+std::string names_of(const OptionDescription& option) {
+  std::string out;
+  for (const std::string& name : option.names) out += fmt::format("{}\\fB{}\\fR", out.empty() ? "" : ", ", roff(name));
+  if (!option.value.empty() && !option.is_argument) out += fmt::format(" \\fI{}\\fR", roff(option.value));
+  return out;
+}
+
+std::string synopsis_of(const VerbDescription& verb, const std::string& command) {
+  std::string out = fmt::format(".SH SYNOPSIS\n.B {}\n", roff(command));
+  if (!verb.verbs.empty()) out += ".I VERB\n";
+  out += "[\\fIOPTIONS\\fR]\n";
+  for (const OptionDescription& option : verb.options) {
+    if (option.is_argument) out += fmt::format(".I {}\n", roff(option.names.front()));
+  }
+  return out;
+}
+
+std::string man_page(const VerbDescription& verb, const std::vector<VerbDescription>& all) {
+  const std::string name = fmt::format("joulemap{}{}", verb.path.empty() ? "" : "-", fmt::join(verb.path, "-"));
+  const std::string command = fmt::format("joulemap{}{}", verb.path.empty() ? "" : " ", fmt::join(verb.path, " "));
+  std::string out = fmt::format(".TH {} 1 \"\" \"joulemap {}\" \"Joulemap\"\n.SH NAME\n{} \\- {}\n", roff(name),
+                                JOULEMAP_VERSION, roff(name), roff(verb.summary));
+  out += synopsis_of(verb, command) + ".SH OPTIONS\n";
+  for (const OptionDescription& option : verb.options)
+    out += fmt::format(".TP\n{}\n{}\n", names_of(option), roff(option.help));
+  if (!verb.verbs.empty()) {
+    out += ".SH VERBS\n";
+    for (const VerbDescription& below : all) {
+      if (below.path.size() != verb.path.size() + 1 ||
+          !std::equal(verb.path.begin(), verb.path.end(), below.path.begin()))
+        continue;
+      out += fmt::format(".TP\n.B {}\n{}\n", roff(below.path.back()), roff(below.summary));
+    }
+  }
+  if (!verb.footer.empty()) out += fmt::format(".SH NOTES\n.nf\n{}\n.fi\n", roff(verb.footer));
+  out +=
+      ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 77 not possible on this machine. Around a command: its own.\n";
+  if (!verb.path.empty()) out += ".SH SEE ALSO\n.BR joulemap (1)\n";
+  return out;
+}
+
+int write_pages(const std::string& folder, const CommandLine& line) {
+  const std::vector<VerbDescription> verbs = describe_verbs(*line.app);
+  const std::string section = folder + "/man1";
+  std::error_code error;
+  std::filesystem::create_directories(section, error);
+  if (error) {
+    return print_error({ErrorCode::io, fmt::format("cannot create the folder {}: {}", section, error.message()),
+                        "name a folder that you may write to"});
+  }
+  for (const VerbDescription& verb : verbs) {
+    const std::string path =
+        fmt::format("{}/joulemap{}{}.1", section, verb.path.empty() ? "" : "-", fmt::join(verb.path, "-"));
+    const Status written = write_to_file_or_stdout(path, man_page(verb, verbs), {});
+    if (!written) return print_error(written.error());
+  }
+  return kExitSuccess;
+}
+
+}  // namespace
+
+void add_man_command(CLI::App& verb, CommandLine& line) {
+  const auto folder = std::make_shared<std::string>();
+  verb.footer("Shows them: man -M DIR joulemap-record");
+  verb.add_option("DIR", *folder, "folder of man pages; files go to DIR/man1")->required();
+  verb.callback([folder, &line] { line.exit_code = write_pages(*folder, line); });
+}
+
+}  // namespace joulemap::cli

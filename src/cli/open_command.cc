@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/open_command.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "base/child_process.h"
+#include "base/file_descriptor.h"
+#include "cli/output.h"
+#include "cli/page_file.h"
+
+namespace joulemap::cli {
+namespace {
+
+struct OpenFlags {
+  std::vector<std::string> files;
+  std::string output;
+  bool no_browser = false;
+};
+
+bool is_set(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
+  return value != nullptr && *value != '\0';
+}
+
+// $BROWSER may be a command line; like other programs we take its first word only where it is one word.
+std::vector<std::string> browser_command(const std::string& page) {
+  if (is_set("BROWSER")) return {std::getenv("BROWSER"), page};  // NOLINT(concurrency-mt-unsafe)
+  if (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) return {"xdg-open", page};
+  return {};
+}
+
+// True if a browser was started. It outlives this program, and what it prints is not ours.
+bool start_browser(const std::vector<std::string>& command) {
+  if (command.empty()) return false;
+  sigset_t none;
+  sigemptyset(&none);
+  const FileDescriptor nowhere(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  ChildProcessOptions options;
+  options.stdout_fd = options.stderr_fd = nowhere.get();
+  Result<ChildProcess> child = ChildProcess::prepare(command, none, {}, options);
+  return child && child->release();
+}
+
+int run_open(const OpenFlags& flags) {
+  const Result<std::vector<std::string>> files = recordings_or_default(flags.files, "open");
+  if (!files) return print_error(files.error());
+  const std::string page = flags.output.empty() ? files->front() + ".html" : flags.output;
+  const Result<Diagnostics> notes = write_page(*files, page, {});
+  if (!notes) return print_error(notes.error());
+  std::error_code error;
+  const std::string absolute = std::filesystem::absolute(page, error);
+  const bool started = !flags.no_browser && start_browser(browser_command(error ? page : absolute));
+  const Status written = write_to(
+      Stream::error, started            ? fmt::format("joulemap: {} opens in the browser\n", page)
+                     : flags.no_browser ? fmt::format("joulemap: wrote {}\n", page)
+                                        : fmt::format("joulemap: wrote {}; no browser was found: open it on a machine "
+                                                      "with one, it needs no other file\n",
+                                                      page));
+  return written ? kExitSuccess : print_error(written.error());
+}
+
+}  // namespace
+
+void add_open_command(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<OpenFlags>();
+  verb.add_option("FILE", flags->files, "recordings (run.joule); several parts of one run are merged");
+  verb.add_option("-o,--output", flags->output, "write the page to FILE; default: the recording's name with .html")
+      ->type_name("FILE");
+  verb.add_flag("--no-browser", flags->no_browser, "only write the page; $BROWSER chooses another browser");
+  verb.callback([flags, &line] { line.exit_code = run_open(*flags); });
+}
+
+}  // namespace joulemap::cli

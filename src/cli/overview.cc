@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/overview.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace joulemap::cli {
+namespace {
+
+std::string_view title_of(Task task) {
+  constexpr std::array<std::string_view, kTasks.size()> kTitles = {"Measure", "Look", "Compare", "Predict", "Maintain"};
+  return kTitles.at(static_cast<std::size_t>(task));
+}
+
+std::size_t example_columns(std::span<const Command> commands) {
+  std::size_t columns = 0;
+  for (const Command& command : commands) columns = std::max(columns, command.example.size());
+  return columns;
+}
+
+}  // namespace
+
+std::string overview_text(std::span<const Command> commands, const report::TextStyle& style) {
+  std::string out = "Joulemap maps the energy of a run to the code that uses it.\n";
+  const std::size_t columns = example_columns(commands);
+  for (const Task task : kTasks) {
+    out += fmt::format("\n{}\n", style.bold(title_of(task)));
+    for (const Command& command : commands) {
+      if (command.task == task)
+        out += fmt::format("  joulemap {:<{}}  {}\n", command.example, columns, command.summary);
+    }
+  }
+  return out + "\njoulemap help VERB shows the options of a verb; joulemap FILE.joule is joulemap report FILE.joule.\n";
+}
+
+}  // namespace joulemap::cli

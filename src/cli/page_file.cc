@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/page_file.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "attribution/analysis/run_view_builder.h"
+#include "cli/output.h"
+#include "page/page_html.h"
+
+namespace joulemap::cli {
+
+Result<std::vector<std::string>> recordings_or_default(std::vector<std::string> named, std::string_view verb) {
+  if (!named.empty()) return named;
+  const std::string standard(kDefaultRecording);
+  std::error_code error;
+  if (std::filesystem::exists(standard, error) || std::filesystem::exists(standard + ".d", error))
+    return std::vector{standard};
+  return Error{ErrorCode::usage, fmt::format("{} needs a recording: there is no {} in this folder", verb, standard),
+               fmt::format("make one: joulemap record -- python train.py, or name one: joulemap {} FILE", verb)};
+}
+
+Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const std::string& path,
+                               const AttributionFlags& flags) {
+  std::vector<std::string> inputs = recordings;
+  if (!flags.library.empty()) inputs.push_back(flags.library);
+  Result<Output> output = Output::open(path, inputs);
+  if (!output) return std::move(output).error();
+  Result<AttributionOptions> options = parse_attribution_options(flags);
+  if (!options) return std::move(options).error();
+  attribution::ViewQuery wanted{options->mode, options->time_range, std::move(options->library), true};
+  wanted.excluded_domains = std::move(options->excluded_domains);
+  Result<RunView> view = attribution::build_run_view(recordings, wanted);
+  if (!view) return std::move(view).error();
+  view->run.diagnostics.add_all(options->diagnostics);
+  if (Status written = output->write(page::page_html(*view)); !written) return std::move(written).error();
+  return std::move(view->run.diagnostics);
+}
+
+}  // namespace joulemap::cli

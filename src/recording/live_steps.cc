@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/live_steps.h"
+
+#include <algorithm>
+
+#include "recording/byte_source.h"
+#include "recording/chunk_scanner.h"
+#include "recording/part_list.h"
+#include "recording/record_codec.h"
+
+namespace joulemap::recording {
+
+void LiveSteps::read_appended(const std::string& path, Part& part) {
+  Result<FileSource> file = FileSource::open(path);
+  if (!file || file->size() <= part.offset) return;
+  ChunkScanner scanner(*file, part.offset);
+  while (true) {
+    const Result<std::optional<ScannedChunk>> chunk = scanner.next();
+    if (!chunk || !*chunk) return;  // the rest is being written
+    part.offset = scanner.position() + kChunkHeaderSize + (*chunk)->header.stored_size;
+    if (!(*chunk)->header.is(ChunkType::events)) continue;
+    const std::optional<std::string> payload = decompress_payload((*chunk)->header, (*chunk)->stored);
+    const std::optional<EventBatch> batch = payload ? decode_events(*payload) : std::nullopt;
+    if (!batch) continue;
+    part.steps += static_cast<std::uint64_t>(
+        std::ranges::count(batch->marks, MarkKind::step, [](const Mark& mark) { return mark.kind; }));
+  }
+}
+
+std::uint64_t LiveSteps::count() {
+  const Result<ListedParts> listed = list_parts(folder_);
+  std::uint64_t most = 0;
+  if (!listed) return most;
+  for (const std::string& path : listed->parts) {
+    Part& part = parts_[path];
+    read_appended(path, part);
+    most = std::max(most, part.steps);
+  }
+  return most;
+}
+
+}  // namespace joulemap::recording

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LiveSteps: counts the steps that the processes of a running recording have reported so far. Each call reads only what
+// was appended to the parts since the last one. Owned by the recorder; one thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace joulemap::recording {
+
+class LiveSteps {
+ public:
+  explicit LiveSteps(std::string folder) : folder_(std::move(folder)) {}
+
+  // Steps of the process that reported most: ranks of one run report the same steps. Parts that cannot be read count
+  // nothing; the join reports them.
+  std::uint64_t count();
+
+ private:
+  struct Part {
+    std::uint64_t offset = 0;  // of the first byte not yet read
+    std::uint64_t steps = 0;
+  };
+  static void read_appended(const std::string& path, Part& part);
+
+  std::string folder_;
+  std::map<std::string, Part> parts_;  // by path
+};
+
+}  // namespace joulemap::recording

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "recording/live_steps.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "recording/recording_parts.h"
+#include "recording/recording_writer.h"
+#include "support/recordings.h"
+#include "support/temporary_directory.h"
+
+namespace joulemap::recording {
+namespace {
+
+class LiveStepsOfAFolder : public testing::Test {
+ protected:
+  RecordingWriter writer(int process) {
+    const RecordingSource source = recording_source(process);
+    return *RecordingWriter::create(recording_part_path(directory_.path(), source), source);
+  }
+  static void add_steps(RecordingWriter& writer, std::int64_t first, std::int64_t count) {
+    for (std::int64_t step = first; step < first + count; ++step)
+      writer.add(Mark{step, MarkKind::step, static_cast<std::uint64_t>(step), 1, ""});
+    ASSERT_TRUE(writer.flush());
+  }
+
+  TemporaryDirectory directory_;
+  LiveSteps steps_{directory_.path()};
+};
+
+TEST_F(LiveStepsOfAFolder, AreCountedOnceWhenMoreIsAppended) {
+  EXPECT_EQ(steps_.count(), 0U);
+  RecordingWriter process = writer(1);
+  add_steps(process, 0, 3);
+  EXPECT_EQ(steps_.count(), 3U);
+  EXPECT_EQ(steps_.count(), 3U);
+  add_steps(process, 3, 4);
+  EXPECT_EQ(steps_.count(), 7U);
+}
+
+TEST_F(LiveStepsOfAFolder, OfSeveralRanksAreThoseOfTheFarthest) {
+  RecordingWriter a = writer(1);
+  RecordingWriter b = writer(2);
+  add_steps(a, 0, 3);
+  add_steps(b, 0, 5);
+  EXPECT_EQ(steps_.count(), 5U);
+}
+
+TEST_F(LiveStepsOfAFolder, DoNotContainAChunkThatIsBeingWritten) {
+  RecordingWriter process = writer(1);
+  add_steps(process, 0, 3);
+  EXPECT_EQ(steps_.count(), 3U);
+  std::ofstream(recording_part_path(directory_.path(), recording_source(1)), std::ios::binary | std::ios::app) << "JM";
+  EXPECT_EQ(steps_.count(), 3U);
+}
+
+}  // namespace
+}  // namespace joulemap::recording

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/analysis_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "base/median.h"
+#include "report/text/analysis_tables.h"
+#include "report/text/analysis_text.h"
+#include "report/text/text_table.h"
+#include "report/text/wrapped_text.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr std::size_t kMostFlags = 4;
+constexpr std::size_t kMostPairs = 12;
+constexpr std::size_t kMostVerdicts = 5;
+
+// Tests of two levels for energy and time. Without blocks there are two tests of the same difference: the unpaired one
+// is the one that the design permits.
+std::vector<const Comparison*> shown_comparisons(const AnalysisResult& result) {
+  std::vector<const Comparison*> shown;
+  for (const Comparison& one : result.comparisons) {
+    const MeasureKind kind = result.measures[one.measure].kind;
+    if (kind != MeasureKind::energy && kind != MeasureKind::time) continue;
+    if (!one.a || !one.b || (!result.is_blocked && one.pairing == Pairing::paired)) continue;
+    shown.push_back(&one);
+  }
+  return shown;
+}
+
+struct PairCounts {
+  std::size_t more = 0;  // cells in which a needs more
+  std::size_t less = 0;
+  std::size_t not_shown = 0;
+  std::vector<double> percents;
+};
+
+TextTable pairs_table(const AnalysisResult& result, const std::vector<const Comparison*>& comparisons) {
+  std::map<std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>, PairCounts> pairs;
+  for (const Comparison* const one : comparisons) {
+    PairCounts& counts = pairs[{one->factor, *one->a, *one->b, one->measure}];
+    if (one->percent) counts.percents.push_back(*one->percent);
+    if (!one->is_different) {
+      ++counts.not_shown;
+    } else if (one->difference.value_or(0) > 0) {
+      ++counts.more;
+    } else {
+      ++counts.less;
+    }
+  }
+  TextTable table{"",
+                  {"a", "b", "measure", "a more", "a less", "not shown", "median"},
+                  {false, false, false, true, true, true, true},
+                  {}};
+  for (const auto& [key, counts] : pairs) {
+    if (table.rows.size() == kMostPairs) break;
+    const auto& [factor, a, b, measure] = key;
+    const std::vector<std::string>& levels = result.factors[factor].levels;
+    table.rows.push_back({levels[a], levels[b], result.measures[measure].name, std::to_string(counts.more),
+                          std::to_string(counts.less), std::to_string(counts.not_shown),
+                          counts.percents.empty() ? "" : fmt::format("{:+.0f} %", median_or(counts.percents, 0.0))});
+  }
+  return table;
+}
+
+std::string largest_differences(const AnalysisResult& result, std::vector<const Comparison*> comparisons,
+                                const TextStyle& style) {
+  std::erase_if(comparisons, [](const Comparison* one) { return !one->is_different || !one->percent; });
+  std::ranges::stable_sort(comparisons, std::greater(), [](const Comparison* one) { return std::fabs(*one->percent); });
+  if (comparisons.size() > kMostVerdicts) comparisons.resize(kMostVerdicts);
+  std::string out = comparisons.empty() ? "" : "\n" + style.bold("Largest differences") + "\n";
+  for (const Comparison* const one : comparisons) {
+    const std::string where = short_levels_text(result, one->fixed_levels);
+    out += wrap_text("  ", printable(where.empty() ? one->verdict : where + ": " + one->verdict), style.columns);
+  }
+  return out;
+}
+
+std::string flags_summary(const AnalysisResult& result, const TextStyle& style) {
+  std::string out;
+  for (std::size_t i = 0; i < std::min(kMostFlags, result.flags.size()); ++i)
+    out += wrap_text(fmt::format("  {} ", result.flags[i].code), printable(result.flags[i].message), style.columns);
+  std::size_t in_cells = 0;
+  for (const AnalysisCell& cell : result.cells) in_cells += cell.flags.empty() ? 0 : 1;
+  const std::size_t more = result.flags.size() - std::min(kMostFlags, result.flags.size());
+  if (more > 0) out += fmt::format("  {} more flags of the experiment\n", more);
+  if (in_cells > 0) out += fmt::format("  {} of {} cells have flags\n", in_cells, result.cells.size());
+  return out.empty() ? out : "\n" + style.bold("Flags") + "\n" + out;
+}
+
+}  // namespace
+
+std::string analysis_summary(const AnalysisResult& result, const TextStyle& style) {
+  std::string out = wrap_text("", printable(result.name + ": " + analysis_headline(result)), style.columns);
+  out += flags_summary(result, style);
+  const std::vector<const Comparison*> comparisons = shown_comparisons(result);
+  const TextTable pairs = pairs_table(result, comparisons);
+  if (!pairs.rows.empty())
+    out += "\n" + style.bold("Pairs of levels, by number of cells") + "\n" + terminal_table(pairs, "  ", style.columns);
+  return out + largest_differences(result, comparisons, style);
+}
+
+}  // namespace joulemap::report
