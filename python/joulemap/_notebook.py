@@ -58,7 +58,8 @@ def _row_html(row: Any, most: float) -> str:
     share = 0.0 if most <= 0 else _amount(row) / most
     name = f'<span title="{html.escape(" ".join(row.path))}">{"&emsp;" * (len(steps) - 1)}{html.escape(steps[-1])}</span>'
     interval = "" if row.low_j is None else f"{row.low_j:.4g} to {row.high_j:.4g}"
-    cells = [name, html.escape(row.device or ""), _number(row.energy_j), interval, _number(row.waiting_j), _number(row.time_s)]
+    numbers = [_number(row.energy_j), interval, _number(row.waiting_j), _number(row.time_s)]
+    cells = [name, html.escape(row.device or ""), *numbers]
     bar = f'<span class="bar" style="width:{100 * share:.0f}px"></span>'
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*cells, bar]) + "</tr>"
 

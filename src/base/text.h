@@ -16,7 +16,7 @@ std::string_view trim(std::string_view text);
 // Decimal, or hexadecimal with 0x. Returns nullopt for empty text, a sign, trailing letters or overflow.
 std::optional<std::uint64_t> parse_u64(std::string_view text);
 
-// Finite decimal number, "2.3283064365386962890625e-10" included.
+// Parses a finite decimal number, also with an exponent: the kernel writes "2.3283064365386962890625e-10" as a scale.
 std::optional<double> parse_double(std::string_view text);
 
 // Splits at every separator. Keeps empty pieces, so that callers can detect "a,,b".

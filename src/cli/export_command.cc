@@ -107,7 +107,8 @@ import sys
 try:
     import joulemap, pyarrow.parquet
 except ImportError as error:
-    sys.exit(print(f"joulemap: Parquet is written by Python: {error}\njoulemap: -> pip install pyarrow", file=sys.stderr) or 77)
+    print(f"joulemap: Parquet is written by Python: {error}\njoulemap: -> pip install pyarrow", file=sys.stderr)
+    sys.exit(77)
 joulemap.load(*sys.argv[3:]).to_parquet(sys.argv[1], by=sys.argv[2])
 )";
 

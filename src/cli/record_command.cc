@@ -23,7 +23,7 @@
 #include "recording/calibration_file.h"
 #include "recording/part_folder.h"
 #include "report/json/record_json.h"
-#include "report/text/answer_text.h"
+#include "report/text/record_answer.h"
 #include "report/text/record_text.h"
 #include "sampling/meter.h"
 #include "session/environment.h"
@@ -136,7 +136,7 @@ Status print_ending(const RecordResult& result, const RecordFlags& flags, const 
   if (line.quiet) return Done{};
   const report::TextStyle style = style_of_stderr(line.colour);
   const std::optional<ReportResult> by_layer = report_of(result);
-  std::string text = by_layer ? report::answer_text(*by_layer, result.file, style) : std::string();
+  std::string text = by_layer ? report::record_answer_text(*by_layer, result.file, style) : std::string();
   if (!by_layer || line.verbose) text += report::record_text(result);
   return write_to(Stream::error, text + report::record_notes(result));
 }

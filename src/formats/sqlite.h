@@ -8,7 +8,7 @@
 //   while (rows.next()) {
 //     if (const auto id = rows.integer(0)) names.emplace(*id, rows.text(1));
 //   }
-//   if (!rows.damage().empty()) ...
+//   if (!rows.damage_text().empty()) ...
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class SqliteRows {
   // Moves to the next row; false after the last one and at damage.
   bool next();
   // Description of the damage; empty if there is none.
-  const std::string& damage() const { return damage_; }
+  const std::string& damage_text() const { return damage_; }
 
   // Values of the current row; `column` is the index in the requested list. Return nullopt or empty for NULL, for a
   // column that the table lacks, and for a value of another type. is_null() is true only in the first two cases.

@@ -34,7 +34,7 @@ TEST(Sqlite, ReturnsTheRowsOfATableWithTheirTypes) {
   EXPECT_FALSE(rows.is_null(2));
   EXPECT_FALSE(rows.next());
   EXPECT_FALSE(rows.next());
-  EXPECT_EQ(rows.damage(), "");
+  EXPECT_EQ(rows.damage_text(), "");
 }
 
 TEST(Sqlite, ViewsAndMissingTablesHaveNoRows) {
@@ -73,7 +73,7 @@ TEST(Sqlite, ADamagedPageEndsTheRowsWithAnError) {
   while (rows.next()) ++count;
   EXPECT_GT(count, 100);
   EXPECT_LT(count, 3000);
-  EXPECT_NE(rows.damage(), "");
+  EXPECT_NE(rows.damage_text(), "");
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ std::vector<std::string> chunks_of(const std::string& path) {
   while (true) {
     const Result<std::optional<recording::ScannedChunk>> chunk = scanner.next();
     if (!chunk || !*chunk) return chunks;
-    EXPECT_FALSE(scanner.damage());
+    EXPECT_FALSE(scanner.damaged_range());
     const bool is_source = (*chunk)->header.is(recording::ChunkType::source);
     chunks.push_back(std::to_string((*chunk)->header.type) + (is_source ? "" : std::string((*chunk)->stored)));
   }

@@ -29,7 +29,7 @@ Status for_each_chunk(const std::string& path, std::uint64_t& dropped_bytes, con
   while (true) {
     Result<std::optional<ScannedChunk>> chunk = scanner.next();
     if (!chunk) return std::move(chunk).error();
-    if (scanner.damage()) dropped_bytes += scanner.damage()->bytes;
+    if (scanner.damaged_range()) dropped_bytes += scanner.damaged_range()->bytes;
     if (!*chunk) break;
     any = true;
     if (Status readable = check_readable((*chunk)->header, path); !readable) return readable;

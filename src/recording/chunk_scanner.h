@@ -41,7 +41,7 @@ class ChunkScanner {
   std::uint64_t position() const { return position_; }  // offset of the first byte of that chunk
 
   // The bytes skipped before the chunk, or the end, that next() returned last.
-  const std::optional<DamagedRange>& damage() const { return damage_; }
+  const std::optional<DamagedRange>& damaged_range() const { return damage_; }
 
  private:
   Result<std::optional<std::uint64_t>> find_magic(std::uint64_t from);

@@ -75,7 +75,7 @@ Status RecordingDecoder::read(ByteSource& bytes, std::string_view name) {
     Result<std::optional<ScannedChunk>> chunk = scanner.next();
     if (!chunk) return std::move(chunk).error();
     if (!*chunk) break;
-    if (scanner.damage()) damage_.add(*scanner.damage());
+    if (scanner.damaged_range()) damage_.add(*scanner.damaged_range());
     position_ = scanner.position();
     const Status read = read_chunk(**chunk);
     if (!read) return read;
@@ -83,7 +83,7 @@ Status RecordingDecoder::read(ByteSource& bytes, std::string_view name) {
   if (summary_.chunks_read + summary_.chunks_skipped + summary_.chunks_repeated == chunks_before) {
     return not_a_recording_error(name, bytes.size());
   }
-  if (scanner.damage()) damage_.add(*scanner.damage());
+  if (scanner.damaged_range()) damage_.add(*scanner.damaged_range());
   damage_.end_file();
   summary_.bytes += bytes.size();
   sources_in_earlier_files_.merge(sources_in_file_);
@@ -101,7 +101,7 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
     ++summary_.chunks_skipped;
     return Done{};
   }
-  if (header.is(ChunkType::source)) return read_definition(chunk);
+  if (header.is(ChunkType::source)) return read_source_definition(chunk);
   // Decoded first: read_definitions_ahead() invalidates the chunk's bytes.
   const std::optional<std::string> payload = decompress_payload(header, chunk.stored);
   if (!header.is(ChunkType::diagnostics) && !source_indexes_.contains(header.source) && !has_read_definitions_ahead_) {
@@ -127,7 +127,7 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
   return Done{};
 }
 
-Status RecordingDecoder::read_definition(const ScannedChunk& chunk) {
+Status RecordingDecoder::read_source_definition(const ScannedChunk& chunk) {
   if (source_indexes_.contains(chunk.header.source)) {
     ++summary_.chunks_repeated;
     return Done{};

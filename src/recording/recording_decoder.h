@@ -55,7 +55,7 @@ class RecordingDecoder {
   };
 
   Status read_chunk(const ScannedChunk& chunk);
-  Status read_definition(const ScannedChunk& chunk);
+  Status read_source_definition(const ScannedChunk& chunk);
   Status define_source(std::uint16_t number, DecodedSource decoded);
   Status read_definitions_ahead();
   bool read_payload(const ChunkHeader& header, std::string_view payload, std::uint32_t source);

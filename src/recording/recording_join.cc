@@ -78,12 +78,12 @@ Status Joiner::add_file(const std::string& path) {
     if (!chunk) return std::move(chunk).error();
     if (!*chunk) break;
     any_whole = true;
-    if (scanner.damage()) damage_.add(*scanner.damage());
+    if (scanner.damaged_range()) damage_.add(*scanner.damaged_range());
     const Status added = add_chunk(**chunk, scanner.position());
     if (!added) return added;
   }
   if (!any_whole) return not_a_recording_error(path, file->size());
-  if (scanner.damage()) damage_.add(*scanner.damage());
+  if (scanner.damaged_range()) damage_.add(*scanner.damaged_range());
   damage_.end_file();
   sources_in_earlier_files_.merge(sources_in_file_);
   sources_in_file_.clear();

@@ -215,7 +215,8 @@ def test_a_terminal_shows_a_line_while_the_command_runs_and_gets_it_back(binarie
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     os.mkfifo(tmp_path / "go")
-    command = [str(binaries / "joulemap"), "record", "-o", "r.joule", "--", "sh", "-c", "echo begun; read line < go; echo ended"]
+    program = ["sh", "-c", "echo begun; read line < go; echo ended"]
+    command = [str(binaries / "joulemap"), "record", "-o", "r.joule", "--", *program]
     process = subprocess.Popen(
         command, stdin=terminal, stdout=terminal, stderr=terminal, cwd=tmp_path, env={**os.environ, "TERM": "xterm"}
     )

@@ -146,7 +146,7 @@ double mean_power(const IntervalObservations& observations) {
   return one.gram(0, 0) > 0 ? one.moment(0) / one.gram(0, 0) : 0;
 }
 
-PowerPrior coarse_prior(const IntervalObservations& observations) {
+PowerPrior busy_and_idle_prior(const IntervalObservations& observations) {
   std::vector<std::size_t> group_of(observations.columns(), 0);
   group_of.back() = 1;
   std::vector<double> weights(observations.size(), 1.0);

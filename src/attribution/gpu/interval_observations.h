@@ -60,7 +60,7 @@ class IntervalObservations {
 // Mean power over busy and idle time.
 double mean_power(const IntervalObservations& observations);
 // The coarsest fit, with one busy and one idle power: the prior of the finer fit.
-PowerPrior coarse_prior(const IntervalObservations& observations);
+PowerPrior busy_and_idle_prior(const IntervalObservations& observations);
 
 struct RobustFit {
   std::vector<double> watts;

@@ -160,7 +160,7 @@ class SensorModelSearch {
   }
   AlternativeSensorModel alternative(Key key, double weight) const {
     const IntervalObservations observations = evidence_.observations_with({key.second, key.first});
-    const RobustFit fit = robust_fit(observations, coarse_prior(observations), 2);
+    const RobustFit fit = robust_fit(observations, busy_and_idle_prior(observations), 2);
     return {{key.second, key.first}, weight, observations.sums(fit.weights), fit.watts};
   }
   Key best_lag_for(std::int64_t time_constant_ns, std::int64_t lag_ns) {
@@ -186,7 +186,7 @@ class SensorModelSearch {
     const auto [tried, is_new] = tried_.try_emplace(key);
     if (!is_new) return true;
     const IntervalObservations observations = evidence_.observations_with({key.second, key.first});
-    const RobustFit fit = robust_fit(observations, coarse_prior(observations), 2);
+    const RobustFit fit = robust_fit(observations, busy_and_idle_prior(observations), 2);
     tried->second = {observations.residuals(fit.watts), fit.noise};
     if (tried_.size() == 1 || fit.noise < noise_) noise_ = fit.noise;
     return true;
@@ -309,7 +309,7 @@ double find_slowdown_exponent(const UsableEvidence& evidence, const SensorParame
   for (const double slowdown_exponent : kSlowdownExponents) {
     const IntervalObservations observations =
         subset.observations_with({parameters.lag_ns, parameters.time_constant_ns, slowdown_exponent});
-    const RobustFit fit = robust_fit(observations, coarse_prior(observations), 2);
+    const RobustFit fit = robust_fit(observations, busy_and_idle_prior(observations), 2);
     residuals.push_back(observations.residuals(fit.watts));
     if (residuals.size() == 1 || fit.noise < noise) noise = fit.noise;
   }

@@ -258,7 +258,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   SensorModelEstimate lag = find_sensor_model(useful, evidence.calibrated);
   if (evidence.is_throttled) lag.best.slowdown_exponent = find_slowdown_exponent(useful, lag.best);
   const IntervalObservations observations = useful.observations_with(lag.best);
-  PowerPrior prior = coarse_prior(observations);
+  PowerPrior prior = busy_and_idle_prior(observations);
   const bool is_implausible = prior.busy_w < kLeastBusy * prior.idle_w;
   if (is_implausible) prior = fallback_coarse_prior(priors, observations);
   const RobustFit robust = robust_fit(observations, prior, 5);

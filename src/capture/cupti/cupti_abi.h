@@ -44,7 +44,8 @@ enum class RecordKind : std::uint32_t {
   graph = 51,
 };
 
-// Kinds that are enabled. CUPTI records a graph's kernels individually only while whole graphs (51) are disabled.
+// Activity kinds that are enabled. CUPTI records the kernels of a CUDA graph one by one only while records of whole
+// graphs (CUPTI_ACTIVITY_KIND_GRAPH_TRACE, 51) are disabled.
 inline constexpr RecordKind kRecordedKinds[] = {RecordKind::concurrent_kernel, RecordKind::copy, RecordKind::fill,
                                                 RecordKind::peer_copy};
 

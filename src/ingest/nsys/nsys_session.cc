@@ -146,10 +146,10 @@ void NsysSession::add(const TraceEvent& event) {
 }
 
 void NsysSession::report_damage(std::string_view table, const SqliteRows& rows) {
-  if (rows.damage().empty()) return;
+  if (rows.damage_text().empty()) return;
   builder_.add_diagnostic(
       "damaged_trace",
-      fmt::format("nsys: the table {} is damaged ({}): its remaining rows are missing", table, rows.damage()),
+      fmt::format("nsys: the table {} is damaged ({}): its remaining rows are missing", table, rows.damage_text()),
       "export the report again: nsys export --type sqlite");
 }
 

@@ -27,8 +27,8 @@ class Match {
     }
   }
 
-  std::optional<GraphMatch> at(std::size_t begin) {
-    GraphMatch match;
+  std::optional<KernelGraphMatch> at(std::size_t begin) {
+    KernelGraphMatch match;
     std::size_t next = begin;
     for (std::size_t i = 0; i < kernels_.size(); ++i) {
       if (++steps_ > kMaxMatchAttempts) return std::nullopt;
@@ -72,12 +72,12 @@ std::string kernel_stem(std::string_view name) {
   return stem;
 }
 
-std::optional<GraphMatch> match_graph(std::span<const std::string_view> kernels,
-                                      std::span<const std::string_view> schedule, std::size_t from) {
+std::optional<KernelGraphMatch> match_graph(std::span<const std::string_view> kernels,
+                                            std::span<const std::string_view> schedule, std::size_t from) {
   if (kernels.empty() || kernels.size() > kMaxMatchAttempts || schedule.size() > kMaxMatchAttempts) return std::nullopt;
   Match match(kernels, schedule);
   for (std::size_t begin = from; begin < schedule.size(); ++begin) {
-    if (std::optional<GraphMatch> found = match.at(begin)) return found;
+    if (std::optional<KernelGraphMatch> found = match.at(begin)) return found;
   }
   return std::nullopt;
 }

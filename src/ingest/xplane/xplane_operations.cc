@@ -144,10 +144,10 @@ std::optional<std::vector<std::uint32_t>> XPlaneOperations::operations_of_graph(
   std::vector<std::size_t>& after = schedule_positions_[{graph.module, graph.program}];
   after.resize(program.schedules().size());
   // Small computations match by chance: the one that explains most names is used.
-  std::optional<GraphMatch> best;
+  std::optional<KernelGraphMatch> best;
   std::size_t of = 0;
   for (std::size_t i = 0; i < after.size(); ++i) {
-    std::optional<GraphMatch> match = match_graph(kernels, program.schedules()[i], after[i]);
+    std::optional<KernelGraphMatch> match = match_graph(kernels, program.schedules()[i], after[i]);
     if (!match || (best && best->name_match_count >= match->name_match_count)) continue;
     best = std::move(match);
     of = i;

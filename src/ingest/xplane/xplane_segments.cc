@@ -98,7 +98,7 @@ std::optional<XSegment> XPlaneSegments::next() {
     if (is_at_end_) return std::nullopt;
     if (next_line() || next_plane()) continue;
     is_at_end_ = true;
-    report_end();
+    add_end_diagnostics();
   }
   return cut_segment();
 }
@@ -132,7 +132,7 @@ bool XPlaneSegments::next_plane() {
   return false;
 }
 
-void XPlaneSegments::report_end() {
+void XPlaneSegments::add_end_diagnostics() {
   if (!space_.damaged()) return;
   if (space_.field() == space_field::kPlanes) report_events_without_names(space_.truncated_field(), visitor_);
   damage_.add({"damaged_trace", 1,

@@ -43,7 +43,7 @@ class XPlaneSegments {
   void visit_programs(std::string_view bytes);
   bool next_line();
   bool next_plane();
-  void report_end();
+  void add_end_diagnostics();
   XSegment cut_segment();
 
   XLineVisitor& visitor_;

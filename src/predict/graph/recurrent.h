@@ -43,7 +43,7 @@ RecurrentWork recurrent_work(const RecurrentSizes& sizes);
 std::vector<MatrixProduct> recurrent_products(const RecurrentSizes& sizes, Pass pass);
 // The product of one step of one layer.
 MatrixProduct recurrent_step_product(const RecurrentSizes& sizes, Pass pass);
-// Elements of the weights that multiply the state of a layer, over all directions.
+// Number of elements of the weights that multiply the hidden state of a recurrent layer, of all its directions.
 double recurrent_state_weights(const RecurrentSizes& sizes);
 
 // The cuDNN algorithm that PyTorch requests (aten/src/ATen/native/cudnn/RNN.cpp, get_algo): one kernel per step, or one

@@ -39,7 +39,7 @@ Result<std::string> distributions_svg(const RunView& view, const PlotQuery& quer
 Result<std::string> lines_svg(const RunView& view, const PlotQuery& query);
 // The largest rows with intervals, and idle and unattributed energy.
 Result<std::string> bars_svg(const RunView& view, const PlotQuery& query);
-// The loss against the energy spent so far, and the energy per unit of loss in each epoch.
+// The loss over the energy used so far, and for each epoch the energy per unit by which the loss fell.
 Result<std::string> loss_svg(const RunView& view);
 // Flame graph: devices, phases, nested modules, with widths proportional to energy.
 Result<std::string> flame_svg(const RunView& view, const PlotQuery& query);

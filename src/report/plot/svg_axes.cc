@@ -56,10 +56,10 @@ void draw_y_axis(SvgCanvas& canvas, const Axes& axes, std::string_view title, in
     const std::string label = tick_label(tick, step);
     widest = std::max(widest, text_width(label, kTickSize));
     canvas.line({axes.plot_area.x, y}, {axes.plot_area.right(), y}, {tick == 0 ? kAxisColour : kGridColour, 1});
-    canvas.text({axes.plot_area.x - 8, y + 4}, label, {kTickSize, kMutedTextColour, Anchor::end});
+    canvas.text({axes.plot_area.x - 8, y + 4}, label, {kTickSize, kMutedTextColour, TextAnchor::end});
   }
   canvas.text({axes.plot_area.x - 8 - widest - 12, axes.plot_area.y + axes.plot_area.height / 2}, title,
-              {kTickSize, kMutedTextColour, Anchor::middle, false, -90});
+              {kTickSize, kMutedTextColour, TextAnchor::middle, false, -90});
 }
 
 void draw_x_axis(SvgCanvas& canvas, const Axes& axes, std::string_view title, int wanted, bool has_lines) {
@@ -69,11 +69,11 @@ void draw_x_axis(SvgCanvas& canvas, const Axes& axes, std::string_view title, in
   for (const double tick : ticks) {
     const double x = axes.x.at(tick);
     canvas.line({x, has_lines ? axes.plot_area.y : y}, {x, y + 4}, {has_lines ? kGridColour : kAxisColour, 1});
-    canvas.text({x, y + 18}, tick_label(tick, step), {kTickSize, kMutedTextColour, Anchor::middle});
+    canvas.text({x, y + 18}, tick_label(tick, step), {kTickSize, kMutedTextColour, TextAnchor::middle});
   }
   canvas.line({axes.plot_area.x, y}, {axes.plot_area.right(), y}, {kAxisColour, 1});
   canvas.text({axes.plot_area.x + axes.plot_area.width / 2, y + 38}, title,
-              {kTickSize, kMutedTextColour, Anchor::middle});
+              {kTickSize, kMutedTextColour, TextAnchor::middle});
 }
 
 }  // namespace joulemap::report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Axes of a plot: scales, round ticks, grid lines and labels. Pure; pixels.
+// Axes of a plot: scales, ticks at round numbers, grid lines and labels. Pure functions; coordinates in pixels.
 #pragma once
 
 #include <string>

@@ -77,7 +77,7 @@ void draw_bar(SvgCanvas& canvas, const Axes& axes, double y, const Bar& bar) {
   const bool is_cut = *bar.row.energy_j > axes.x.high;
   const double end = is_cut ? axes.plot_area.right() : axes.x.at(*bar.row.energy_j);
   canvas.text({axes.plot_area.x - 10, centre_y + 4}, fitted_text(bar.name, 12, kNames - 16),
-              {12, kTextColour, Anchor::end});
+              {12, kTextColour, TextAnchor::end});
   const std::string title = fmt::format("{}: {} J{}", bar.name, format_number(*bar.row.energy_j),
                                         bar.row.basis.empty() ? "" : fmt::format(" ({})", bar.row.basis));
   canvas.rect({axes.plot_area.x, y + 4, std::max(end - axes.plot_area.x, 0.5), kRow - 8}, {bar.colour, 1, 2, title});

@@ -44,18 +44,18 @@ void draw_log_axes(SvgCanvas& canvas, const Rect& plot_area, const Scale& x, con
       if (scale == &x) {
         canvas.line({at, plot_area.y}, {at, plot_area.bottom()}, {kGridColour, 1});
         canvas.text({at, plot_area.bottom() + 18}, amount_text(std::pow(10, power), "s"),
-                    {12, kMutedTextColour, Anchor::middle});
+                    {12, kMutedTextColour, TextAnchor::middle});
       } else {
         canvas.line({plot_area.x, at}, {plot_area.right(), at}, {kGridColour, 1});
         canvas.text({plot_area.x - 8, at + 4}, amount_text(std::pow(10, power), "J"),
-                    {12, kMutedTextColour, Anchor::end});
+                    {12, kMutedTextColour, TextAnchor::end});
       }
     }
   }
   canvas.text({plot_area.x + plot_area.width / 2, plot_area.bottom() + 38}, "time, logarithmic",
-              {12, kMutedTextColour, Anchor::middle});
+              {12, kMutedTextColour, TextAnchor::middle});
   canvas.text({14, plot_area.y + plot_area.height / 2}, "energy, logarithmic",
-              {12, kMutedTextColour, Anchor::middle, false, -90});
+              {12, kMutedTextColour, TextAnchor::middle, false, -90});
 }
 
 Scale log_scale(const std::vector<double>& values, double from, double to) {

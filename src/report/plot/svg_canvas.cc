@@ -123,9 +123,9 @@ void SvgCanvas::circle(Point centre, double radius, const Fill& fill, const Stro
 
 void SvgCanvas::text(Point at, std::string_view text, const SvgTextStyle& style) {
   if (text.empty()) return;
-  const std::string_view anchor = style.anchor == Anchor::middle ? " text-anchor=\"middle\""
-                                  : style.anchor == Anchor::end  ? " text-anchor=\"end\""
-                                                                 : "";
+  const std::string_view anchor = style.anchor == TextAnchor::middle ? " text-anchor=\"middle\""
+                                  : style.anchor == TextAnchor::end  ? " text-anchor=\"end\""
+                                                                     : "";
   out_ += fmt::format("<text x=\"{}\" y=\"{}\" font-size=\"{}\" fill=\"{}\"{}{}", decimal(at.x), decimal(at.y),
                       decimal(style.size), style.colour, anchor, style.is_bold ? " font-weight=\"600\"" : "");
   if (style.rotation != 0) {

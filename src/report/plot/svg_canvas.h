@@ -39,12 +39,12 @@ struct Fill {
   std::string_view title = {};  // tooltip
 };
 
-enum class Anchor { start, middle, end };
+enum class TextAnchor { start, middle, end };
 
 struct SvgTextStyle {
   double size = 12;
   std::string_view colour = "#1d2733";
-  Anchor anchor = Anchor::start;
+  TextAnchor anchor = TextAnchor::start;
   bool is_bold = false;
   double rotation = 0;  // degrees, clockwise
 };

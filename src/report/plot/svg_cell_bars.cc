@@ -62,7 +62,7 @@ void draw_bars(SvgCanvas& canvas, const Rect& plot_area, const std::vector<BarGr
       x += each;
     }
     canvas.text({left + width / 2, plot_area.bottom() + 16}, fitted_text(groups[i].name, 11, width - 4),
-                {11, kMutedTextColour, Anchor::middle});
+                {11, kMutedTextColour, TextAnchor::middle});
   }
 }
 
@@ -98,7 +98,7 @@ std::string facets_svg(const AnalysisResult& result, const FactorRoles& roles, s
   if (has_legend) draw_hue_legend(canvas, result, roles);
   for (std::size_t i = 0; i < facets.size(); ++i) {
     const Rect plot_area = grid.facet_box(i);
-    canvas.text({plot_area.x, plot_area.y - 8}, facets[i].name, {12, kTextColour, Anchor::start, true});
+    canvas.text({plot_area.x, plot_area.y - 8}, facets[i].name, {12, kTextColour, TextAnchor::start, true});
     draw_bars(canvas, plot_area, groups[i], axis_unit(measure, most_of(groups[i])));
   }
   return std::move(canvas).finish();

@@ -89,7 +89,7 @@ std::string cell_violins_svg(const AnalysisResult& result, std::size_t measure) 
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const double centre_y = plot_area.y + kRow * (static_cast<double>(i) + 0.5);
     canvas.text({plot_area.x - 10, centre_y + 4}, fitted_text(lines[i].name, 12, kNames - 14),
-                {12, kTextColour, Anchor::end});
+                {12, kTextColour, TextAnchor::end});
     draw_density(canvas, axes, centre_y, lines[i]);
     for (const double percent : lines[i].percents) {
       canvas.circle({axes.x.at(std::clamp(percent, -farthest, farthest)), centre_y}, 2.4, {lines[i].colour, 0.9});

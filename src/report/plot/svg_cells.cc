@@ -44,7 +44,7 @@ std::vector<Facet> facets_of(const AnalysisResult& result, const FactorRoles& ro
 
 SvgCanvas titled_canvas(double height, std::string_view title, std::string_view description) {
   SvgCanvas canvas(kPlotWidth, height, title, description);
-  canvas.text({kPlotMargin, 26}, title, {17, kTextColour, Anchor::start, true});
+  canvas.text({kPlotMargin, 26}, title, {17, kTextColour, TextAnchor::start, true});
   return canvas;
 }
 

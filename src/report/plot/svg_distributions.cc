@@ -114,7 +114,7 @@ Result<std::string> distributions_svg(const RunView& view, const PlotQuery& quer
   for (std::size_t i = 0; i < shown.size(); ++i) {
     const double centre_y = plot_area.y + kRow * (static_cast<double>(i) + 0.5);
     frame.canvas.text({plot_area.x - 10, centre_y + 4}, fitted_text(name_of(*shown[i]), 12, kNames - 16),
-                      {12, kTextColour, Anchor::end});
+                      {12, kTextColour, TextAnchor::end});
     is_violin ? draw_violin(frame.canvas, axes, centre_y, *shown[i])
               : draw_box(frame.canvas, axes, centre_y, *shown[i]);
   }

@@ -130,7 +130,7 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
   const double top = frame.plot_area.y + 6;
   frame.canvas.rect({frame.plot_area.x, top, width - 1, kRow - 2}, {"#3d4a5c", 1, 2});
   frame.canvas.text({frame.plot_area.x + 5, top + 16}, fmt::format("all  {} J", format_number(total_j)),
-                    {11, "#ffffff", Anchor::start, true});
+                    {11, "#ffffff", TextAnchor::start, true});
   double x = frame.plot_area.x;
   for (const EnergyNode& child : root.children) {
     const bool is_nobodys = child.name == "idle" || child.name == "not attributed";

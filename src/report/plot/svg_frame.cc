@@ -68,9 +68,9 @@ PlotFrame make_plot_frame(const RunView& view, const LevelView* level, std::stri
   const double footer_height = kFooterLine * static_cast<double>(footer.size()) + 18;
   const double width = kPlotWidth;
   SvgCanvas canvas(width, kHeader + height_of_plot + footer_height, title, energy_line(view));
-  canvas.text({kPlotMargin, 32}, title, {20, kTextColour, Anchor::start, true});
+  canvas.text({kPlotMargin, 32}, title, {20, kTextColour, TextAnchor::start, true});
   canvas.text({width - kPlotMargin, 32}, fitted_text(heading_of(view.run), 12, 380),
-              {12, kMutedTextColour, Anchor::end});
+              {12, kMutedTextColour, TextAnchor::end});
   canvas.text({kPlotMargin, 53}, fitted_text(energy_line(view), 13, width - 2 * kPlotMargin), {13, kMutedTextColour});
   double y = kHeader + height_of_plot + 16;
   for (const std::string& line : footer) {

@@ -138,12 +138,12 @@ Result<std::string> heatmap_svg(const RunView& view, const PlotQuery& query) {
   for (std::size_t k = 0; k < table.phases.size(); ++k) {
     const double centre_x = left + (static_cast<double>(k) + 0.5) * cell_width;
     frame.canvas.text({centre_x, top - 9}, fitted_text(table.phases[k], 12, cell_width - 4),
-                      {12, kTextColour, Anchor::middle, true});
+                      {12, kTextColour, TextAnchor::middle, true});
   }
   for (std::size_t i = 0; i < table.layers.size(); ++i) {
     const double y = top + kRow * static_cast<double>(i);
     frame.canvas.text({left - 10, y + 14}, fitted_text(table.layers[i], 12, kNames - 14),
-                      {12, kTextColour, Anchor::end});
+                      {12, kTextColour, TextAnchor::end});
     for (std::size_t k = 0; k < table.phases.size(); ++k) {
       const auto& by_phase = layers.at(table.layers[i]).by_phase;
       const auto known = by_phase.find(table.phases[k]);
@@ -155,7 +155,7 @@ Result<std::string> heatmap_svg(const RunView& view, const PlotQuery& query) {
           fmt::format("{} {}: {} J", table.phases[k], table.layers[i], format_number(known->second));
       frame.canvas.rect({x + 1, y + 1, cell_width - 2, kRow - 2}, {colour, 1, 2, title});
       frame.canvas.text({x + cell_width / 2, y + 14}, format_number(known->second, 3),
-                        {11, share > 0.58 ? std::string_view("#ffffff") : kTextColour, Anchor::middle});
+                        {11, share > 0.58 ? std::string_view("#ffffff") : kTextColour, TextAnchor::middle});
     }
   }
   draw_scale(frame.canvas, {frame.plot_area.right() - 70, top, 14, std::min(height - 46, 240.0)}, table.highest_j);

@@ -75,17 +75,17 @@ void draw_epochs(SvgCanvas& canvas, const Rect& plot_area, const RunView& view) 
     const StepOrEpochView& epoch = view.epochs[i];
     const double x = plot_area.x + static_cast<double>(i) * width;
     canvas.text({x + width / 2, plot_area.bottom() + 17}, fmt::format("{}", epoch.number),
-                {11, kMutedTextColour, Anchor::middle});
+                {11, kMutedTextColour, TextAnchor::middle});
     if (!epoch.joules_per_loss) continue;
     const double y = axes.y.at(*epoch.joules_per_loss);
     canvas.rect({x + width * 0.2, y, width * 0.6, plot_area.bottom() - y}, {kPalette[2], 1, 2});
     if (width > 34)
       canvas.text({x + width / 2, y - 5}, format_number(*epoch.joules_per_loss, 3),
-                  {11, kMutedTextColour, Anchor::middle});
+                  {11, kMutedTextColour, TextAnchor::middle});
   }
   canvas.line({plot_area.x, plot_area.bottom()}, {plot_area.right(), plot_area.bottom()}, {kAxisColour, 1});
   canvas.text({plot_area.x + plot_area.width / 2, plot_area.bottom() + 36},
-              "epoch; no bar where the loss did not decrease", {12, kMutedTextColour, Anchor::middle});
+              "epoch; no bar where the loss did not decrease", {12, kMutedTextColour, TextAnchor::middle});
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ Result<std::string> loss_svg(const RunView& view) {
     frame.canvas.text(
         {way.back().x - 8, way.back().y - 10},
         fmt::format("{} after {} J", format_number(points.back().y, 3), format_number(points.back().x, 3)),
-        {12, kTextColour, Anchor::end, true});
+        {12, kTextColour, TextAnchor::end, true});
   }
   if (has_epochs)
     draw_epochs(frame.canvas, {plot_area.x, plot_area.bottom() + 66, plot_area.width, kEpochHeight}, view);

@@ -24,7 +24,7 @@ TextTable flags_table(const AnalysisResult& result);  // of the experiment, then
 TextTable full_precision_cells_table(const AnalysisResult& result);  // one row per cell and measure
 TextTable full_precision_comparisons_table(const AnalysisResult& result);
 
-// "inference, gnmt, PyTorch": levels without factor names, which the column heads show.
+// "inference, gnmt, PyTorch": the levels of a cell. The names of the factors are left out: column headings show them.
 std::string short_levels_text(const AnalysisResult& result, const std::vector<std::optional<std::size_t>>& levels);
 std::string short_levels_text(const AnalysisResult& result, const std::vector<std::size_t>& levels);
 

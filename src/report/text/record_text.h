@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Output of `joulemap record` after the command has ended, where no report of the run is possible or more details are
-// wanted: energy, samples, file. answer_text.h has the answer itself.
+// wanted: energy, samples, file. record_answer.h has the answer itself.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@
 namespace joulemap::report {
 
 // `result` is by layer.
-std::string answer_text(const ReportResult& result, const std::string& file, const TextStyle& style);
+std::string record_answer_text(const ReportResult& result, const std::string& file, const TextStyle& style);
 
 // The line shown while a command runs: "12.3 s   351 W   4.32 kJ   step 412   10.5 J/step".
 std::string live_text(const LiveStatus& status);

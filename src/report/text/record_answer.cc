@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "report/text/answer_text.h"
+#include "report/text/record_answer.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -107,7 +107,7 @@ std::string to_try_text(const ReportResult& result, const TextStyle& style) {
 
 }  // namespace
 
-std::string answer_text(const ReportResult& result, const std::string& file, const TextStyle& style) {
+std::string record_answer_text(const ReportResult& result, const std::string& file, const TextStyle& style) {
   std::string out = "\n" + total_text(result, style);
   if (const std::string waiting = waiting_headline(result); !waiting.empty()) out += waiting;
   out += layers_text(result, style) + to_try_text(result, style);
