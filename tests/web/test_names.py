@@ -28,7 +28,7 @@ def test_text_of_a_row_is_its_full_name(nested):
     names = [row[0] for row in rows_of(nested, "Layers")]
     titles = nested.eval_on_selector_all("#tables tbody th", "cells => cells.map((cell) => cell.title)")
     for name, title in zip(names, titles):
-        assert all(part in name for part in title.split(" › ")) or title == "background"
+        assert all(part in name for part in title.split(" › "))
 
 
 def test_a_selected_name_is_copied_in_full(nested):

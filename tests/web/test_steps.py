@@ -26,7 +26,7 @@ def test_layers_of_a_step_match_the_export(opened, exported, step):
         for line in exported("layer-step")
         if line["per"] == "step" and line["step"] == str(step)
     }
-    rows = rows_of(page, f"Layers of step {step}")
+    rows = rows_of(page, f"Step {step}: layers")
     assert len(rows) == 12
     largest = sorted(lines.values(), reverse=True)[:12]
     assert [lines[row[0]] for row in rows] == pytest.approx(largest, rel=1e-3)
@@ -55,7 +55,7 @@ def test_a_step_shows_what_the_gpu_waited_for(opened, report):
     choose(page, 5)
     recorded = {entry["cause"] for entry in report("phase")["idle"]}
     assert "launch" in recorded
-    rows = rows_of(page, "What the GPU waited for in step 5")
+    rows = rows_of(page, "Step 5: what the GPU waited for")
     assert [row[:2] for row in rows] == [["waiting for launches", "gpu0"]]
     near(rows[0][2], "s", PAUSE_S)
     idle_w = number_of(rows[0][3], "J") / PAUSE_S

@@ -24,7 +24,7 @@ export function readData(text) {
       waiting_high_j: row[15],
     }));
     for (const row of level.rows) row.share = shareOf(row.energy_j, wholeOf(level));
-    level.idle = level.idle.map(([cause, device, time_s, energy_j]) => ({ cause, device: name(device), time_s, energy_j }));
+    level.idle = level.idle.map((entry) => wait(entry, name));
   }
   for (const level of data.levels) {
     level.branches = new Map(
@@ -58,7 +58,12 @@ function readStepDetail(detail, name) {
     time_s,
     energy_j,
   }));
-  detail.waits = detail.waits.map(([cause, device, time_s, energy_j]) => ({ cause, device: name(device), time_s, energy_j }));
+  detail.waits = detail.waits.map((entry) => wait(entry, name));
+}
+
+// Idle time and energy of a device with one cause.
+function wait([cause, device, time_s, energy_j], name) {
+  return { cause, device: name(device), time_s, energy_j };
 }
 
 // All energy measured at a level: attributed, unattributed and idle.

@@ -70,10 +70,9 @@ function answer(data) {
   const change = total.relative === null ? "" : ` (${changeText(total)})`;
   const energies = `A used ${joules(total.a.energy_j)} per ${data.per}, B ${joules(total.b.energy_j)}${change}.`;
   const [largest] = data.entries.filter((entry) => !["within_noise", "unknown"].includes(entry.verdict));
-  const cause = largest
-    ? ` The largest change: ${largest.path.join(" ")}${largest.device ? ` on ${largest.device}` : ""}, ${differenceText(largest)}.`
-    : " No single entry changed beyond the noise.";
-  return `${verdict} ${energies}${cause}`;
+  if (!largest) return `${verdict} ${energies} No single entry changed beyond the noise.`;
+  const name = [...largest.path, ...(largest.device ? ["on", largest.device] : [])].join(" ");
+  return `${verdict} ${energies} The largest change: ${name}, ${differenceText(largest)}.`;
 }
 
 // Energy while devices worked and while they were idle, by cause, of both runs.

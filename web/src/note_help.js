@@ -20,7 +20,6 @@ const HELP = {
   slowed_kernels: "Throttled clocks make kernels longer and lower their power. The attribution corrects for it.",
   gpu_not_measured: `This GPU ran kernels, but no energy of it was recorded: its rows have times and no energies. Run
     joulemap doctor on that machine.`,
-  gpu_shared_untold: `Other programs used the GPU. Their energy could not be separated from this run's.`,
   power_limited: `A GPU at its power limit lowers its clocks: the same work takes longer at less power. Compare only runs
     with the same limit (nvidia-smi -q -d POWER).`,
   clocks_slowed: "Heat or hardware protection lowered the clocks. Energy and time differ from those of a cool GPU.",

@@ -40,6 +40,7 @@ function indexOfMost(steps, value, isCandidate = () => true) {
   return most;
 }
 
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const perStep = (step, value) => (value === null ? null : value / step.count);
 const titleOf = (step) =>
   step.count > 1 ? `Steps ${step.number} to ${step.number + step.count - 1}` : `Step ${step.number}`;
@@ -116,11 +117,15 @@ export function steps(data) {
 }
 
 function leadOf(data, hasEnergy) {
-  const first = `${hasEnergy ? "Energy of the whole machine" : "Time"} per step. Click a bar, or move the slider with the arrow keys.`;
+  const what = hasEnergy ? "Energy of the whole machine" : "Time";
+  const first = `${what} per step. Click a bar, or move the slider with the arrow keys.`;
   if (!data.step_details.length)
     return `${first} This recording has no kernel records of single steps, so their layers are unknown.`;
   const total = data.steps.reduce((sum, step) => sum + step.count, 0);
-  return `${first} Kernels of ${whole(data.detailed_steps)} of ${plural(total, "step")} were recorded one by one; this page contains the layers of ${whole(data.step_details.length)}, marked below the bars.`;
+  return (
+    `${first} Kernels of ${whole(data.detailed_steps)} of ${plural(total, "step")} were recorded one by one; ` +
+    `this page contains the layers of ${whole(data.step_details.length)}, marked below the bars.`
+  );
 }
 
 function panelOf(context, index, select) {
@@ -184,7 +189,8 @@ function detailTables(context, step, detail) {
 }
 
 function table(caption, heads, rows, foot) {
-  const cell = (content, index) => h(index ? "td" : "th", { class: index > 1 ? "number" : null, scope: index ? null : "row" }, content);
+  const cell = (content, index) =>
+    h(index ? "td" : "th", { class: index > 1 ? "number" : null, scope: index ? null : "row" }, content);
   const line = (row) => h("tr", {}, row.map(cell));
   return h(
     "div",
@@ -238,7 +244,7 @@ function layerTable(context, detail, name) {
           share(detail.other_j),
         ]
       : null;
-  return table(`Layers of ${name}`, ["Layer", "Device", "GPU time", "Energy", "Share"], rows, foot);
+  return table(`${capital(name)}: layers`, ["Layer", "Device", "GPU time", "Energy", "Share"], rows, foot);
 }
 
 function waitTable(detail, name) {
@@ -252,7 +258,7 @@ function waitTable(detail, name) {
   return h(
     "div",
     {},
-    table(`What the GPU waited for in ${name}`, ["Cause", "Device", "Time", "Energy"], rows),
+    table(`${capital(name)}: what the GPU waited for`, ["Cause", "Device", "Time", "Energy"], rows),
     h(
       "p",
       { class: "unit step-method" },

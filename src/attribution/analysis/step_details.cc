@@ -43,7 +43,9 @@ void StepDetails::thin_out() {
 bool StepDetails::add_step(const StepRecord& step, std::int64_t first_kernel_ns) {
   const std::uint64_t index = step_count_++;
   const auto previous = index == 0 ? steps_.end() : steps_.find(index - 1);
-  if (previous != steps_.end() && step.number == last_number_ + 1)
+  // Without overflow, whatever numbers a program gives its steps.
+  const bool is_next = last_number_ < step.number && last_number_ == step.number - 1;
+  if (previous != steps_.end() && is_next)
     previous->second.gpu_span.end_ns = std::max(first_kernel_ns, previous->second.gpu_span.begin_ns);
   last_number_ = step.number;
   longest_.emplace(step.end_ns - step.begin_ns, index);

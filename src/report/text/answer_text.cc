@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "report/text/energy_rows.h"
@@ -14,6 +15,8 @@
 
 namespace joulemap::report {
 namespace {
+
+constexpr std::size_t kMaxGpus = 2;  // with sentences of their own
 
 std::string total_sentence(const RunView& view) {
   const std::optional<EnergyWithProvenance> total = preferred_energy(view.run.totals);
@@ -86,17 +89,29 @@ const LevelView* level_with_idle(const RunView& view) {
   return nullptr;
 }
 
+// Of many GPUs, those that waited most.
+void add_gpu_sentences(const RunView& view, std::vector<std::string>& sentences) {
+  const LevelView* const level = level_with_idle(view);
+  if (level == nullptr) return;
+  std::vector<DeviceIdleShare> shares = device_idle_shares(level->idle, view.run.domains);
+  const std::size_t others = shares.size() > kMaxGpus ? shares.size() - kMaxGpus : 0;
+  if (others > 0) {
+    std::ranges::stable_sort(shares, std::greater<>(), &DeviceIdleShare::idle);
+    shares.resize(kMaxGpus);
+  }
+  for (const DeviceIdleShare& share : shares) {
+    sentences.push_back(fmt::format("Work on {} used {:.0f} % of its energy.", share.device,
+                                    100 * std::clamp(1 - share.idle, 0.0, 1.0)));
+    sentences.push_back(waiting_sentence(share));
+  }
+  if (others > 0) sentences.push_back(fmt::format("{} other GPUs waited less.", others));
+}
+
 }  // namespace
 
 std::vector<std::string> answer_sentences(const RunView& view) {
   std::vector<std::string> sentences = {total_sentence(view), probing_sentence(view)};
-  if (const LevelView* level = level_with_idle(view)) {
-    for (const DeviceIdleShare& share : device_idle_shares(level->idle, view.run.domains)) {
-      sentences.push_back(fmt::format("Work on {} used {:.0f} % of its energy.", share.device,
-                                      100 * std::clamp(1 - share.idle, 0.0, 1.0)));
-      sentences.push_back(waiting_sentence(share));
-    }
-  }
+  add_gpu_sentences(view, sentences);
   sentences.push_back(costliest_sentence(view));
   std::erase(sentences, std::string());
   return sentences;

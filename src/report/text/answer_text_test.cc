@@ -63,6 +63,21 @@ TEST(AnswerText, UsesTheSentenceOfTheTextReport) {
   EXPECT_EQ(headline, answer_sentences(view)[2]);
 }
 
+TEST(AnswerText, OfManyGpusItNamesThoseThatWaitedMost) {
+  RunView view = training();
+  for (int gpu = 1; gpu < 8; ++gpu) {
+    DomainEnergy domain = view.run.domains[0];
+    domain.name = "gpu" + std::to_string(gpu);
+    view.run.domains.push_back(domain);
+    view.levels[0].idle.push_back(
+        {.cause = IdleCause::data, .path = {}, .device = domain.name, .energy_j = gpu == 5 ? 900.0 : 100.0});
+  }
+  const std::vector<std::string> sentences = answer_sentences(view);
+  EXPECT_EQ(sentences[1], "Work on gpu5 used 10 % of its energy.");
+  EXPECT_EQ(sentences[3], "Work on gpu0 used 70 % of its energy.");
+  EXPECT_EQ(sentences[5], "6 other GPUs waited less.");
+}
+
 TEST(AnswerText, StatesThatTheEnergyIsUnknown) {
   RunView view;
   view.run.elapsed_s = 2;
