@@ -40,6 +40,18 @@ void StepDetails::thin_out() {
   for (const std::uint64_t index : indices) remove_unless_wanted(index);
 }
 
+// Of equal steps the first ones count: else each step would displace an earlier one.
+bool StepDetails::add_if_long(std::int64_t duration_ns, std::uint64_t index) {
+  const bool is_full = longest_.size() >= kMaxLongStepDetails;
+  if (is_full && duration_ns <= longest_.begin()->first) return false;
+  longest_.emplace(duration_ns, index);
+  if (!is_full) return true;
+  const std::uint64_t shortest = longest_.begin()->second;
+  longest_.erase(longest_.begin());
+  remove_unless_wanted(shortest);
+  return true;
+}
+
 bool StepDetails::add_step(const StepRecord& step, std::int64_t first_kernel_ns) {
   const std::uint64_t index = step_count_++;
   const auto previous = index == 0 ? steps_.end() : steps_.find(index - 1);
@@ -48,13 +60,7 @@ bool StepDetails::add_step(const StepRecord& step, std::int64_t first_kernel_ns)
   if (previous != steps_.end() && is_next)
     previous->second.gpu_span.end_ns = std::max(first_kernel_ns, previous->second.gpu_span.begin_ns);
   last_number_ = step.number;
-  longest_.emplace(step.end_ns - step.begin_ns, index);
-  if (longest_.size() > kMaxLongStepDetails) {
-    const std::uint64_t shortest = longest_.begin()->second;
-    longest_.erase(longest_.begin());
-    if (shortest != index) remove_unless_wanted(shortest);
-  }
-  const bool is_long = longest_.contains({step.end_ns - step.begin_ns, index});
+  const bool is_long = add_if_long(step.end_ns - step.begin_ns, index);
   if (!is_even(index) && !is_long) return false;
   even_count_ += is_even(index) ? 1 : 0;
   steps_.try_emplace(index, CollectedStep{.number = step.number,

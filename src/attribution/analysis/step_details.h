@@ -55,6 +55,7 @@ class StepDetails {
 
  private:
   bool is_even(std::uint64_t index) const { return index % stride_ == 0; }
+  bool add_if_long(std::int64_t duration_ns, std::uint64_t index);
   void remove_unless_wanted(std::uint64_t index);
   void thin_out();
 

@@ -57,11 +57,13 @@ TEST(StepDetails, AStepLastsUntilTheFirstKernelOfTheNextStep) {
 
 TEST(StepDetails, OfManyStepsItKeepsEvenlyChosenOnesAndTheLongest) {
   StepDetails details;
+  std::uint64_t wanted = 0;
   const std::set<std::int64_t> long_steps = {777, 4321, 9998};
   for (std::int64_t number = 0; number < 10'000; ++number) {
     const std::int64_t length_ns = long_steps.contains(number) ? 5 * kStep_ns : kStep_ns;
-    if (details.add_step(step_of(number, length_ns), number * kStep_ns))
-      details.add_kernels(std::vector{kernel_at(number * kStep_ns, &kConv, 1)});
+    if (!details.add_step(step_of(number, length_ns), number * kStep_ns)) continue;
+    details.add_kernels(std::vector{kernel_at(number * kStep_ns, &kConv, 1)});
+    ++wanted;
   }
   EXPECT_EQ(details.step_count(), 10'000u);
   const std::vector<const CollectedStep*> steps = details.steps();
@@ -72,6 +74,7 @@ TEST(StepDetails, OfManyStepsItKeepsEvenlyChosenOnesAndTheLongest) {
     numbers.insert(step->number);
     EXPECT_EQ(step->kernels, 1u) << step->number;
   }
+  EXPECT_LE(wanted, 1000u);  // the kernels of most steps are not even looked at
   for (const std::int64_t number : long_steps) EXPECT_TRUE(numbers.contains(number)) << number;
   EXPECT_TRUE(numbers.contains(0) && numbers.contains(5120));
 }

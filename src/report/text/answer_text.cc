@@ -104,7 +104,7 @@ void add_gpu_sentences(const RunView& view, std::vector<std::string>& sentences)
                                     100 * std::clamp(1 - share.idle, 0.0, 1.0)));
     sentences.push_back(waiting_sentence(share));
   }
-  if (others > 0) sentences.push_back(fmt::format("{} other GPUs waited less.", others));
+  if (others > 0) sentences.push_back(fmt::format("{} other GPU{} waited less.", others, others == 1 ? "" : "s"));
 }
 
 }  // namespace
