@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model/diagnostics.h"
+#include "model/idle_cause.h"
 #include "model/report_result.h"
 #include "model/run_rates.h"
 
@@ -83,6 +84,42 @@ struct LayerDistribution {
 };
 inline constexpr std::size_t kDistributionQuantileCount = 101;
 
+// Limits of StepDetail. Of the steps with kernel records, evenly chosen ones and the longest ones have details.
+inline constexpr std::size_t kMaxEvenStepDetails = 160;
+inline constexpr std::size_t kMaxLongStepDetails = 20;
+inline constexpr std::size_t kMaxStepLayers = 12;
+
+// What ran on GPUs for a layer in one step.
+struct StepLayer {
+  std::vector<std::string> path;  // same as in the rows by layer
+  std::string device;
+  double time_s = 0;
+  double energy_j = 0;
+};
+
+// Idle time of a GPU in one step. The time is that between the kernels of the step. Causes are recorded for intervals
+// of up to a second: their proportions there apply to the step.
+struct StepWait {
+  IdleCause cause = IdleCause::unknown;
+  std::string device;
+  double time_s = 0;
+  std::optional<double> energy_j;
+};
+
+// GPU work of one step, from its kernel records.
+struct StepDetail {
+  std::uint64_t number = 0;
+  double begin_s = 0;      // of the step in the program
+  double gpu_begin_s = 0;  // start of its first kernel
+  double gpu_end_s = 0;    // start of the first kernel of the next step; end of its last kernel if that is unknown
+  std::uint64_t kernels = 0;
+  std::vector<StepLayer> layers;  // largest first, at most kMaxStepLayers
+  std::uint64_t other_layers = 0;
+  double other_s = 0;  // of the other layers, and of kernels outside of layers
+  double other_j = 0;
+  std::vector<StepWait> waits;  // longest first
+};
+
 // Energy of a component of the machine: sum of its counted domains.
 struct ComponentEnergy {
   std::string name;  // "GPU", "CPU", "memory", "platform", "other"
@@ -107,8 +144,10 @@ struct RunView {
   std::vector<ComponentEnergy> components;
   std::vector<LevelView> levels;  // phase, layer, op, tensor, function, region, kernel; only those with rows
 
-  std::vector<StepOrEpochView> steps;   // at most ViewLimits::stages; beyond that, merged
-  std::vector<StepOrEpochView> epochs;  // likewise
+  std::vector<StepOrEpochView> steps;    // at most ViewLimits::stages; beyond that, merged
+  std::vector<StepOrEpochView> epochs;   // likewise
+  std::vector<StepDetail> step_details;  // by time
+  std::uint64_t detailed_steps = 0;      // steps with kernel records; step_details holds some of them
   std::vector<NamedTimeSpan>
       phases;  // dominant phase at each moment: of the GPU when its kernels are known, else of CPUs
   std::vector<NamedTimeSpan> regions;    // named by the program

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "formats/json_writer.h"
 #include "model_json/diagnostics_json.h"
+#include "report/text/answer_text.h"
 #include "report/text/kernel_names.h"
 
 namespace joulemap::page {
@@ -234,8 +235,9 @@ void write_idle(JsonWriter& json, const LevelView& level, Names& names) {
 
 void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limits, Names& names) {
   json.key("columns").begin_array();
-  for (const char* name : {"path", "name", "device", "count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j",
-                           "power_w", "basis", "cause", "cause_basis"}) {
+  for (const char* name :
+       {"path", "name", "device", "count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j", "power_w", "basis",
+        "cause", "cause_basis", "waiting_j", "waiting_low_j", "waiting_high_j"}) {
     json.value(name);
   }
   json.end_array().key("levels").begin_array();
@@ -274,6 +276,40 @@ void write_stages(JsonWriter& json, std::string_view key, const std::vector<Step
         .value(brief(stage.joules_per_loss))
         .end_array();
   }
+  json.end_array();
+}
+
+// Layers: [path, device, time_s, energy_j]. Waits: [cause, device, time_s, energy_j].
+void write_step_detail(JsonWriter& json, const StepDetail& step, Names& names) {
+  json.begin_object()
+      .member("number", step.number)
+      .member("begin_s", brief(step.begin_s))
+      .member("gpu_begin_s", step.gpu_begin_s)
+      .member("gpu_end_s", step.gpu_end_s)
+      .member("kernels", step.kernels)
+      .key("layers")
+      .begin_array();
+  for (const StepLayer& layer : step.layers) {
+    json.begin_array();
+    names.write_path(json, layer.path);
+    json.value(names.number_of(layer.device)).value(brief(layer.time_s)).value(brief(layer.energy_j)).end_array();
+  }
+  json.end_array()
+      .member("other_layers", step.other_layers)
+      .member("other_s", brief(step.other_s))
+      .member("other_j", brief(step.other_j))
+      .key("waits")
+      .begin_array();
+  for (const StepWait& wait : step.waits) {
+    json.begin_array().value(to_string(wait.cause)).value(names.number_of(wait.device));
+    json.value(brief(wait.time_s)).value(brief(wait.energy_j)).end_array();
+  }
+  json.end_array().end_object();
+}
+
+void write_step_details(JsonWriter& json, const RunView& view, Names& names) {
+  json.member("detailed_steps", view.detailed_steps).key("step_details").begin_array();
+  for (const StepDetail& step : view.step_details) write_step_detail(json, step, names);
   json.end_array();
 }
 
@@ -326,6 +362,8 @@ std::string page_data(const RunView& view, const PageLimits& limits) {
   JsonWriter json;
   Names names;
   json.begin_object().member("schema", "joulemap.page/1").member("version", JOULEMAP_VERSION);
+  json.key("answer");
+  write_texts(json, report::answer_sentences(view));
   write_run(json, view.run);
   write_figures(json, view.rates);
   write_domains(json, view);
@@ -333,6 +371,7 @@ std::string page_data(const RunView& view, const PageLimits& limits) {
   write_levels(json, view, limits, names);
   write_stages(json, "steps", view.steps);
   write_stages(json, "epochs", view.epochs);
+  write_step_details(json, view, names);
   write_bands(json, "phases", view.phases, names);
   write_bands(json, "regions", view.regions, names);
   write_bands(json, "probing", view.probing, names);

@@ -83,6 +83,25 @@ TEST(Page, SumsTheRestOfManyRows) {
   EXPECT_NE(data.find("\"rest\":{\"rows\":10,\"energy_j\":30.0"), data.npos) << data;
 }
 
+TEST(Page, ContainsTheAnswerInWordsWithAndWithoutScripts) {
+  const RunView view = view_of("conv1");
+  EXPECT_NE(page_data(view).find("\"answer\":[\"This run used 100 J"), std::string::npos);
+  EXPECT_NE(page_html(view, {}).find("<p>This run used 100 J"), std::string::npos);
+}
+
+TEST(Page, ContainsLayersAndWaitsOfSteps) {
+  RunView view = view_of("conv1");
+  StepDetail step{.number = 7, .begin_s = 1, .gpu_begin_s = 1.25, .gpu_end_s = 1.5, .kernels = 3};
+  step.layers = {{{"train", "forward", "conv1"}, "gpu0", 0.125, 60}};
+  step.waits = {{IdleCause::data, "gpu0", 0.125, std::nullopt}};
+  view.step_details = {step};
+  view.detailed_steps = 9;
+  const std::string data = page_data(view);
+  EXPECT_NE(data.find("\"detailed_steps\":9"), data.npos);
+  EXPECT_NE(data.find("\"layers\":[[[0,1,2],3,0.125,60.0]]"), data.npos) << data;
+  EXPECT_NE(data.find("\"waits\":[[\"data\",3,0.125,null]]"), data.npos) << data;
+}
+
 TEST(Page, UnknownValuesAreNull) {
   const std::string data = page_data(view_of("conv1"));
   EXPECT_NE(data.find("\"values\":[50.0,null]"), data.npos);

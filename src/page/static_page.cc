@@ -8,6 +8,7 @@
 
 #include "page/page_html.h"
 #include "report/plot/plots.h"
+#include "report/text/answer_text.h"
 #include "report/text/energy_rows.h"
 
 namespace joulemap::page {
@@ -62,7 +63,9 @@ std::string summary_of(const RunView& view) {
                       number(domain.mean_w, "W"), domain.provenance ? std::string(to_string(*domain.provenance)) : "",
                       domain.counted ? "yes" : "no"});
   }
-  return fmt::format("<section id=\"summary\"><h1>{}</h1>\n", escaped_html(command)) +
+  std::string answer;
+  for (const std::string& sentence : report::answer_sentences(view)) answer += escaped_html(sentence) + " ";
+  return fmt::format("<section id=\"summary\"><h1>{}</h1>\n<p>{}</p>\n", escaped_html(command), answer) +
          table_of("Summary", {"", ""}, rows) +
          table_of("Energy by domain", {"Domain", "Energy", "&#177;", "Mean power", "", "Counted"}, domains) +
          "</section>\n";

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -37,6 +40,49 @@ def html(binaries: Path, made: Path) -> Path:
     if "joulemap-data" not in file.read_text():
         pytest.skip("the program was built without npm: its page is static")
     return file
+
+
+@pytest.fixture
+def report(joulemap, made):
+    def result(by: str) -> dict:
+        return joulemap("report", "--json", "--by", by, made).json
+
+    return result
+
+
+@pytest.fixture
+def exported(joulemap, made):
+    def result(by: str) -> list[dict]:
+        out = joulemap("export", made, "--to", "csv", "--by", by).out
+        return list(csv.DictReader(io.StringIO(out, newline="")))
+
+    return result
+
+
+@pytest.fixture
+def doctored(html: Path, tmp_path):
+    """doctored(change): the page with changed data; `change` edits the data in place."""
+
+    def write(change) -> Path:
+        before, rest = html.read_text().split('id="joulemap-data">')
+        text, after = rest.split("</script>", 1)
+        data = json.loads(text)
+        change(data)
+        file = tmp_path / "doctored.html"
+        safe = json.dumps(data).replace("<", "\\u003c")
+        file.write_text(f'{before}id="joulemap-data">{safe}</script>{after}')
+        return file
+
+    return write
+
+
+@pytest.fixture
+def compared(joulemap, html: Path, made: Path, binaries: Path, tmp_path):
+    """(page, JSON) of the comparison of the made recording with one of 66 layers."""
+    other, file = tmp_path / "wider.joule", tmp_path / "diff.html"
+    subprocess.run([binaries / "joulemap-made-recording", other, "120", "66", "3"], check=True, timeout=60)
+    assert joulemap("diff", "--html", file, made, other).code == 0
+    return file, joulemap("diff", "--json", made, other).json
 
 
 @pytest.fixture

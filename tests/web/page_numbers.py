@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
+THREE_DIGITS, FOUR_DIGITS = 6e-3, 6e-4
 SCALES = {"T": 1e12, "G": 1e9, "k": 1e3, "M": 1e6, "m": 1e-3, "µ": 1e-6, "n": 1e-9, "": 1}
 
 ROWS = """caption => {
@@ -26,3 +29,19 @@ def captions(page) -> set[str]:
 def rows_of(page, caption: str) -> list[list[str]]:
     """The cells of the table whose caption starts with this text, even if it is folded."""
     return page.evaluate(ROWS, caption)
+
+
+def near(text: str, unit: str, value, rel: float = THREE_DIGITS) -> None:
+    if value is None:
+        assert text == "–"
+    else:
+        assert number_of(text, unit) == pytest.approx(value, rel=rel, abs=1e-12), text
+
+
+def near_share(text: str, share) -> None:
+    if share is None:
+        assert text == "–"
+    elif "<" in text:
+        assert abs(share) < 5e-4
+    else:
+        assert number_of(text, "%") / 100 == pytest.approx(share, abs=6e-4)

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 from page_numbers import number_of
 
 RECORDINGS = Path(__file__).resolve().parent.parent / "data" / "recordings"
-
-
-@pytest.fixture
-def report(joulemap, made):
-    def result(by: str) -> dict:
-        return joulemap("report", "--json", "--by", by, made).json
-
-    return result
 
 
 def column(page, key: str) -> list[str]:
@@ -100,7 +91,7 @@ def test_hidden_rows_are_summed_and_can_be_shown(opened, report):
 def test_every_view_shows_idle_unattributed_background_and_notes(opened, report):
     page = opened()
     result = report("phase")
-    for view in ("summary", "timeline", "flame", "tables", "violins", "loss", "cost"):
+    for view in ("summary", "flame", "steps", "timeline", "tables", "violins", "loss", "cost"):
         line = page.inner_text(f"#{view} .ledger-line")
         assert number_of(line.split("idle")[1], "J") == pytest.approx(result["idle_j"], rel=6e-3), view
         assert "not attributed" in line and "background" in line and "on the data" in line, view
@@ -258,11 +249,8 @@ def test_the_page_of_a_damaged_or_small_recording_states_it(opened, page_of, nam
     assert page.locator("#notes li").count() > 0
 
 
-def test_a_comparison_page_matches_its_json_and_can_be_sorted(opened, html, joulemap, made, binaries, tmp_path):
-    other, file = tmp_path / "wider.joule", tmp_path / "diff.html"
-    subprocess.run([binaries / "joulemap-made-recording", other, "120", "66", "3"], check=True, timeout=60)
-    result = joulemap("diff", "--json", made, other).json
-    assert joulemap("diff", "--html", file, made, other).code == 0
+def test_a_comparison_page_matches_its_json_and_can_be_sorted(opened, compared):
+    file, result = compared
     page = opened(file=file)
     assert number_of(page.inner_text(".hero"), "%") / 100 == pytest.approx(result["total"]["relative"], abs=6e-4)
     fresh = [entry for entry in result["entries"] if entry["verdict"] == "new"]

@@ -2,54 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import subprocess
-
 import pytest
-from page_numbers import captions, number_of, rows_of
+from page_numbers import FOUR_DIGITS, captions, near, near_share, number_of, rows_of
 
-THREE_DIGITS, FOUR_DIGITS = 6e-3, 6e-4
 LEVELS = {"layer": "Layers", "op": "Operations", "kernel": "Kernels", "tensor": "Tensors", "phase": "Phases"}
+CAUSES = {"launch": "waiting for launches", "unknown": "idle: unknown cause"}
 COMPONENTS = {"gpu": "GPU", "package": "CPU", "dram": "memory"}
 
 
-@pytest.fixture
-def report(joulemap, made):
-    def result(by: str) -> dict:
-        return joulemap("report", "--json", "--by", by, made).json
-
-    return result
-
-
-@pytest.fixture
-def exported(joulemap, made):
-    def result(by: str) -> list[dict]:
-        out = joulemap("export", made, "--to", "csv", "--by", by).out
-        return list(csv.DictReader(io.StringIO(out, newline="")))
-
-    return result
-
-
-def near(text: str, unit: str, value, rel: float = THREE_DIGITS) -> None:
-    if value is None:
-        assert text == "–"
-    else:
-        assert number_of(text, unit) == pytest.approx(value, rel=rel, abs=1e-12), text
-
-
-def near_share(text: str, share) -> None:
-    if share is None:
-        assert text == "–"
-    elif "<" in text:
-        assert abs(share) < 5e-4
-    else:
-        assert number_of(text, "%") / 100 == pytest.approx(share, abs=6e-4)
-
-
 def test_there_is_no_other_table_than_those_compared_here(opened):
-    assert captions(opened()) == {
+    page = opened()
+    chosen = page.inner_text("#steps h3")
+    assert captions(page) == {
         "Energy by component",
         "Energy by domain",
         "Layers, sorted by Energy",
@@ -59,6 +23,8 @@ def test_there_is_no_other_table_than_those_compared_here(opened):
         "loss against energy",
         "Energy, loss, and energy per unit of loss of each epoch",
         "Measurement overhead",
+        f"{chosen}: layers",  # test_steps.py
+        f"{chosen}: what the GPU waited for",
     }
 
 
@@ -78,15 +44,12 @@ def test_components_are_the_counted_domains_of_their_kind(opened, report):
         near(energy.split("±")[1], "J", uncertainty_j, rel=0.06)  # two digits
 
 
-def test_a_component_that_is_partly_estimated_has_a_row_for_each_provenance(opened, html, tmp_path):
-    before, rest = html.read_text().split('id="joulemap-data">')
-    text, after = rest.split("</script>", 1)
-    data = json.loads(text)
-    cpu = next(one for one in data["components"] if one["name"] == "CPU")
-    cpu.update(measured_j=100.0, measured_uncertainty_j=1.0, estimated_j=900.0, estimated_uncertainty_j=90.0)
-    file = tmp_path / "mixed.html"
-    doctored = json.dumps(data).replace("<", "\\u003c")
-    file.write_text(f'{before}id="joulemap-data">{doctored}</script>{after}')
+def test_a_component_that_is_partly_estimated_has_a_row_for_each_provenance(opened, doctored):
+    def estimate_the_cpu(data: dict) -> None:
+        cpu = next(one for one in data["components"] if one["name"] == "CPU")
+        cpu.update(measured_j=100.0, measured_uncertainty_j=1.0, estimated_j=900.0, estimated_uncertainty_j=90.0)
+
+    file = doctored(estimate_the_cpu)
     rows = [row for row in rows_of(opened(file=file), "Energy by component") if row[0] == "CPU"]
     assert [row[3] for row in rows] == ["measured", "estimated"]
     near(rows[0][2], "J", 100)
@@ -225,13 +188,10 @@ def test_measurement_overhead_matches_json(opened, report):
     near(cells["Recording size"][0], "B", result["file_bytes"])
 
 
-def test_every_column_of_a_comparison_matches_json(opened, html, joulemap, made, binaries, tmp_path):
-    other, file = tmp_path / "wider.joule", tmp_path / "diff.html"
-    subprocess.run([binaries / "joulemap-made-recording", other, "120", "66", "3"], check=True, timeout=60)
-    result = joulemap("diff", "--json", made, other).json
-    assert joulemap("diff", "--html", file, made, other).code == 0
+def test_every_column_of_a_comparison_matches_json(opened, compared):
+    file, result = compared
     page = opened(file=file)
-    assert captions(page) == {"Differences, sorted by B − A"}
+    assert captions(page) == {"Differences, sorted by B − A", f"Active and waiting energy per {result['per']}"}
     facts = [text.split("\n") for text in page.locator(".versus dl").all_inner_texts()]
     for side, lines in zip("ab", facts):
         shown = dict(zip(lines[::2], lines[1::2]))
@@ -247,3 +207,22 @@ def test_every_column_of_a_comparison_matches_json(opened, html, joulemap, made,
         near(difference.replace("+", ""), "J", entry["difference_j"])
         near_share(change.replace("+", ""), entry["relative"])
         assert verdict.lower().replace(" the ", " ").replace(" ", "_") in (entry["verdict"], "not_known")
+
+
+def test_active_and_waiting_energy_of_both_runs_matches_json(opened, compared):
+    file, result = compared
+    rows = rows_of(opened(file=file), "Active and waiting energy")
+    causes: dict = {}
+    for entry in result["idle"]:
+        name = "idle CPUs" if entry["device"] == "cpu" else CAUSES[entry["cause"]]
+        sums = causes.setdefault(name, [0.0, 0.0])
+        sums[0] += entry["a_j"]
+        sums[1] += entry["b_j"]
+    idle_j = [sum(values[side] for values in causes.values()) for side in (0, 1)]
+    total_j = [result["total"][side]["energy_j"] for side in "ab"]
+    causes["active and not attributed"] = [total_j[0] - idle_j[0], total_j[1] - idle_j[1]]
+    assert {row[0] for row in rows} == set(causes)
+    for name, _, a, b, difference in rows:
+        near(a, "J", causes[name][0])
+        near(b, "J", causes[name][1])
+        near(difference.replace("+", ""), "J", causes[name][1] - causes[name][0])

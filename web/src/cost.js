@@ -3,6 +3,7 @@
 import { h, section } from "./dom.js";
 import { joules, percent, secondsText, whole, withUnit } from "./format.js";
 import { ledgerLine } from "./ledger.js";
+import { noteItem } from "./note_help.js";
 
 export function cost(data) {
   const { run } = data;
@@ -60,14 +61,7 @@ export function cost(data) {
 }
 
 export function notes(data) {
-  const list = data.notes.map((note) =>
-    h(
-      "li",
-      {},
-      h("p", {}, note.message, note.count > 1 ? h("span", { class: "unit" }, ` ${whole(note.count)} times`) : null),
-      h("p", { class: "unit" }, h("code", {}, note.code), note.remedy ? ` · ${note.remedy}` : ""),
-    ),
-  );
+  const list = data.notes.map((note) => noteItem(note, note.count > 1 ? `${whole(note.count)} times` : null));
   return section(
     "notes",
     "Notes on the data",

@@ -24,6 +24,7 @@ export function readData(text) {
       waiting_high_j: row[15],
     }));
     for (const row of level.rows) row.share = shareOf(row.energy_j, wholeOf(level));
+    level.idle = level.idle.map((entry) => wait(entry, name));
   }
   for (const level of data.levels) {
     level.branches = new Map(
@@ -38,6 +39,7 @@ export function readData(text) {
   for (const key of ["phases", "regions", "probing", "dithering"]) {
     data[key] = data[key].map(([number, begin_s, end_s, count]) => ({ name: name(number), begin_s, end_s, count }));
   }
+  for (const detail of data.step_details) readStepDetail(detail, name);
   for (const spread of data.spreads) spread.path = spread.path.map(name);
   data.notes = allNotes(data);
   return data;
@@ -47,6 +49,21 @@ export const branchKey = (path, device) => [device, ...path].join("\u0000");
 
 function stage([number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss]) {
   return { number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss };
+}
+
+function readStepDetail(detail, name) {
+  detail.layers = detail.layers.map(([path, device, time_s, energy_j]) => ({
+    path: path.map(name),
+    device: name(device),
+    time_s,
+    energy_j,
+  }));
+  detail.waits = detail.waits.map((entry) => wait(entry, name));
+}
+
+// Idle time and energy of a device with one cause.
+function wait([cause, device, time_s, energy_j], name) {
+  return { cause, device: name(device), time_s, energy_j };
 }
 
 // All energy measured at a level: attributed, unattributed and idle.

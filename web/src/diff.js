@@ -3,7 +3,10 @@
 // joulemap.diff/1.
 import { choice, h, quantity, section } from "./dom.js";
 import { joules, percent, plural, scaled, secondsText, whole } from "./format.js";
-import { filtered, sortableHead, sorted } from "./tables.js";
+import { shortNamesOfRows } from "./names.js";
+import { noteItem } from "./note_help.js";
+import { filtered, nameCell, sortableHead, sorted } from "./tables.js";
+import { idleByText } from "./waiting.js";
 
 const PAGE = 60;
 const VERDICTS = {
@@ -51,9 +54,78 @@ function summary(data) {
     "summary",
     diffTitle(data),
     `Energy per ${data.per} ${STATES[data.state]}, by ${data.by}; ${data.domains.join(", ")}`,
+    h("p", { class: "answer" }, `${answer(data)}${gate}`),
     h("p", { class: `hero ${total.verdict}` }, quantity(share)),
-    h("p", { class: "hero-note" }, `${VERDICT_SENTENCES[total.verdict] ?? ""}${interval}${smallest}${gate}`),
+    h("p", { class: "hero-note" }, `${interval}${smallest}`.trim()),
+    activeAndWaiting(data),
     h("div", { class: "versus" }, run("A", data.a, total.a, data.per), run("B", data.b, total.b, data.per)),
+  );
+}
+
+// The verdict in words, and the entry that changed most.
+function answer(data) {
+  const { total } = data;
+  const verdict = VERDICT_SENTENCES[total.verdict] ?? "";
+  if (!total.a || !total.b) return `${verdict} The energy of a run is unknown.`.trim();
+  const change = total.relative === null ? "" : ` (${changeText(total)})`;
+  const energies = `A used ${joules(total.a.energy_j)} per ${data.per}, B ${joules(total.b.energy_j)}${change}.`;
+  const [largest] = data.entries.filter((entry) => !["within_noise", "unknown"].includes(entry.verdict));
+  if (!largest) return `${verdict} ${energies} No single entry changed beyond the noise.`;
+  const name = [...largest.path, ...(largest.device ? ["on", largest.device] : [])].join(" ");
+  return `${verdict} ${energies} The largest change: ${name}, ${differenceText(largest)}.`;
+}
+
+// Energy while devices worked and while they were idle, by cause, of both runs.
+function activeAndWaiting(data) {
+  const { a, b } = data.total;
+  if (!a || !b || !data.idle.length) return null;
+  const side = (key) => idleByText(data.idle.map((one) => ({ ...one, energy_j: one[key] })));
+  const [ofA, ofB] = [side("a_j"), side("b_j")];
+  const names = [...new Set([...ofA, ...ofB].map((one) => one.name))];
+  const energyOf = (list, name) => list.find((one) => one.name === name)?.energy_j ?? 0;
+  const sum = (list) => list.reduce((all, one) => all + one.energy_j, 0);
+  const rows = [
+    ["active and not attributed", a.energy_j - sum(ofA), b.energy_j - sum(ofB)],
+    ...names.map((name) => [name, energyOf(ofA, name), energyOf(ofB, name)]),
+  ].filter(([, a_j, b_j]) => a_j !== 0 || b_j !== 0);
+  const most = Math.max(...rows.flatMap(([, a_j, b_j]) => [a_j, b_j]), 1e-12);
+  const bar = (energy_j, colour) =>
+    h("span", { style: { width: `${Math.max((100 * energy_j) / most, 0)}%`, background: `var(${colour})` } });
+  const heads = ["", "A above B", "A", "B", "B − A"];
+  return h(
+    "div",
+    { class: "scroll waits-versus", tabindex: "0", role: "region", "aria-label": "Active and waiting energy" },
+    h(
+      "table",
+      { class: "bars" },
+      h("caption", { class: "step-caption" }, `Active and waiting energy per ${data.per}`),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          heads.map((head, index) =>
+            h(index ? "th" : "td", { scope: index ? "col" : null, class: index > 1 ? "number" : null }, head),
+          ),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map(([name, a_j, b_j]) =>
+          h(
+            "tr",
+            {},
+            h("th", { scope: "row" }, name),
+            h("td", { class: "bar-cell two", "aria-hidden": "true" }, bar(a_j, "--part-idle"), bar(b_j, "--part-1")),
+            h("td", { class: "number" }, joules(a_j)),
+            h("td", { class: "number" }, joules(b_j)),
+            h("td", { class: "number" }, signed(b_j - a_j, joules(b_j - a_j))),
+          ),
+        ),
+      ),
+    ),
   );
 }
 
@@ -109,7 +181,8 @@ function entries(data) {
   const state = { verdict: "all", filter: "", sort: "size", down: true, shown: PAGE };
   const view = h("div", {});
   const status = h("output", { class: "found", for: "table-filter" });
-  const draw = () => view.replaceChildren(...drawTable(rows, state, status, draw));
+  const shorter = shortNamesOfRows(rows);
+  const draw = () => view.replaceChildren(...drawTable(rows, state, status, draw, shorter));
   const change = (values) => {
     Object.assign(state, values, { shown: PAGE });
     draw();
@@ -139,7 +212,7 @@ function entries(data) {
   );
 }
 
-function drawTable(rows, state, status, draw) {
+function drawTable(rows, state, status, draw, shorter) {
   const matchingRows = filtered(
     rows.filter((row) => state.verdict === "all" || row.verdict === state.verdict),
     state.filter,
@@ -159,7 +232,7 @@ function drawTable(rows, state, status, draw) {
     h(
       "tbody",
       {},
-      visible.map((row) => h("tr", {}, cells(row, most))),
+      visible.map((row) => h("tr", {}, cells(row, most, shorter))),
     ),
   );
   const parts = [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Differences" }, table)];
@@ -183,21 +256,10 @@ function drawTable(rows, state, status, draw) {
   return parts;
 }
 
-function cells(row, most) {
-  const last = row.path.length > 1 ? row.path[row.path.length - 1] : row.display_name;
+function cells(row, most, shorter) {
   const energyCell = (side) => h("td", { class: "number" }, side ? joules(side.energy_j, 4) : "–");
   return [
-    h(
-      "th",
-      { scope: "row", class: "name", title: row.path.join(" › ") },
-      h(
-        "span",
-        { class: "path" },
-        row.path.slice(0, -1).map((part) => `${part} `),
-        h("span", { class: "on-phone" }, row.device),
-      ),
-      h("span", {}, last),
-    ),
+    nameCell(row, row.display_name, shorter),
     h("td", {}, row.device),
     energyCell(row.a),
     energyCell(row.b),
@@ -221,14 +283,7 @@ function divergence(row, most) {
 }
 
 function notes(data) {
-  const list = data.diagnostics.map((note) =>
-    h(
-      "li",
-      {},
-      h("p", {}, note.message),
-      h("p", { class: "unit" }, h("code", {}, note.code), note.remedy ? ` · ${note.remedy}` : ""),
-    ),
-  );
+  const list = data.diagnostics.map((note) => noteItem(note));
   return section(
     "notes",
     "Notes on the data",

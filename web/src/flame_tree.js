@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Converts rows with paths into a tree: dotted module names become separate levels, so a block is one box.
 import { branchKey, phaseOf } from "./data.js";
+import { IDLE_CAUSES } from "./waiting.js";
 
 function node(name, parent, slot, hue) {
   const depth = parent ? parent.depth + 1 : 0;
@@ -53,6 +54,7 @@ export function buildTree(rows, by, isLayer, level) {
     let at = root;
     for (const part of partsOf(row.path, isLayer(row) ? "layer" : by)) at = childOf(at, part, slot, roots.get(hueKey));
     if (by === "stack" && !isLayer(row)) at.label = row.name; // short name of the kernel
+    at.hasRow = true;
     if (row.low_j !== null) at.own.set(row.device, row);
     for (let up = at; up; up = up.parent) {
       up.energy_j += row.energy_j ?? 0;
@@ -72,7 +74,7 @@ export function buildTree(rows, by, isLayer, level) {
     if (level.rest) addUnattributed(`${level.rest.rows} smaller rows`, level.rest.energy_j, level.rest.time_s);
     addUnattributed("idle", level.idle_j);
     // What the idle devices waited for.
-    for (const [cause, , time_s, energy_j] of level.idle ?? []) {
+    for (const { cause, time_s, energy_j } of level.idle ?? []) {
       if (!(energy_j > 0)) continue;
       const child = childOf(childOf(root, "idle", "idle", 0), IDLE_CAUSES[cause] ?? cause, "idle", 0);
       child.energy_j += energy_j;
@@ -80,9 +82,25 @@ export function buildTree(rows, by, isLayer, level) {
     }
     addUnattributed("not attributed", level.unattributed_j);
   }
+  joinOnlyChildren(root);
   neutralUpperLevels(root);
   sortTree(root);
   return root;
+}
+
+// A module that contains nothing but one module becomes one box with it: ".0" and ".block" become ".0.block".
+function joinOnlyChildren(at) {
+  at.children = at.children.map((child) => {
+    let inner = child;
+    while (inner.children.length === 1 && !inner.hasRow && inner.children[0].name.startsWith(".")) {
+      const [only] = inner.children;
+      only.name = inner.name + only.name;
+      only.parent = at;
+      inner = only;
+    }
+    joinOnlyChildren(inner);
+    return inner;
+  });
 }
 
 // A box with several phases gets a neutral colour.
@@ -91,21 +109,6 @@ function neutralUpperLevels(at) {
   const slots = new Set(at.children.map((child) => child.slot));
   if (slots.size > 1) at.slot = "root";
 }
-
-export const IDLE_CAUSES = {
-  startup: "start-up",
-  data: "waiting for data",
-  launch: "waiting for launches",
-  synchronization: "after a synchronization",
-  compilation: "compilation",
-  evaluation: "evaluation",
-  checkpoint: "checkpoint",
-  communication: "other ranks",
-  host: "other host code",
-  between: "between steps",
-  shutdown: "shutdown",
-  unknown: "unknown cause",
-};
 
 // Background, probing, idle and unattributed energy sort last.
 const LAST_SLOTS = ["background", "probe", "idle", "not attributed"];

@@ -30,18 +30,29 @@ export function lanes(data, gutter) {
     context.scale(ratio, ratio);
     rows.forEach((row, index) => paintRow(context, row, index * LANE + 4, { from, to, gutter, width }));
   };
-  canvas.addEventListener("mouseleave", () => (tip.hidden = true));
-  canvas.addEventListener("mousemove", (event) => {
+  const bandAt = (event) => {
     const box = canvas.getBoundingClientRect();
     const row = rows[Math.floor((event.clientY - box.top - 4) / LANE)];
     const time_s =
       shown[0] + ((event.clientX - box.left - gutter) / (box.width - gutter - RIGHT)) * (shown[1] - shown[0]);
-    const band = row?.bands.find((one) => one.begin_s <= time_s && time_s < one.end_s);
+    return { box, row, band: row?.bands.find((one) => one.begin_s <= time_s && time_s < one.end_s) };
+  };
+  canvas.addEventListener("mouseleave", () => (tip.hidden = true));
+  canvas.addEventListener("mousemove", (event) => {
+    const { band, box } = bandAt(event);
     tip.hidden = !band;
     if (!band) return;
     tip.textContent = band.text();
     tip.style.left = `${Math.min(event.clientX - box.left + 12, box.width - 220)}px`;
     tip.style.top = `${event.clientY - box.top + 16}px`;
+  });
+  // A click on a step shows it in the step explorer.
+  canvas.addEventListener("click", (event) => {
+    const { row, band } = bandAt(event);
+    const explorer = document.getElementById("steps");
+    if (!explorer || row?.name !== "steps" || !band) return;
+    explorer.dispatchEvent(new CustomEvent("select-step", { detail: row.bands.indexOf(band) }));
+    explorer.scrollIntoView();
   });
   onTheme(() => paint(...shown));
   return { element, paint };

@@ -8,12 +8,14 @@ import "./style/pictures.css";
 import "./style/charts.css";
 import "./style/tables.css";
 import "./style/diff.css";
+import "./style/steps.css";
 import { cost, notes } from "./cost.js";
 import { readData } from "./data.js";
 import { diffSections, diffTitle } from "./diff.js";
 import { h } from "./dom.js";
 import { flame } from "./flame.js";
 import { loss } from "./loss.js";
+import { steps } from "./steps.js";
 import { summary, title } from "./summary.js";
 import { tables } from "./tables.js";
 import { themeButton } from "./theme.js";
@@ -24,7 +26,7 @@ const text = document.getElementById("joulemap-data").textContent;
 
 function ofRun() {
   const data = readData(text);
-  const parts = [summary, timeline, flame, tables, violins, loss, cost, notes];
+  const parts = [summary, flame, steps, timeline, tables, violins, loss, cost, notes];
   return [title(data), parts.map((part) => part(data)).filter(Boolean)];
 }
 
@@ -37,8 +39,9 @@ const [name, sections] = schema === "joulemap.diff/1" ? ofDifference(JSON.parse(
 document.title = `${name} · Joulemap`;
 const short = {
   summary: "Summary",
-  timeline: "Power",
   flame: "Flame graph",
+  steps: "Steps",
+  timeline: "Power",
   tables: "Tables",
   violins: "Variation",
   loss: "Loss",

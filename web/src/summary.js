@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Summary of the run: what ran, its energy, and where the energy was spent.
+import { partsBar } from "./bars.js";
 import { h, quantity, section } from "./dom.js";
-import { joules, percent, plural, scaled, secondsText, watts, whole } from "./format.js";
+import { joules, plural, scaled, secondsText, watts, whole } from "./format.js";
 import { colourName, ledgerLine, phaseTotals } from "./ledger.js";
+import { activeAndWaiting } from "./waiting.js";
 
 export function title(data) {
   const command = data.run.command.map((part) => part.split("/").pop());
@@ -68,43 +70,18 @@ function figures(data) {
   return list.length ? h("dl", { class: "figures" }, list) : null;
 }
 
-// One bar that represents the whole run.
+// The result in words, from the program, so that the page and the text report use the same sentences.
+function answer(data) {
+  return h("p", { class: "answer" }, data.answer.join(" "));
+}
+
 function energyBreakdown(data) {
-  const parts = phaseTotals(data);
-  if (!parts) return null;
-  const text = parts.map((part) => `${part.name} ${joules(part.energy_j)}, ${percent(part.share)}`).join("; ");
-  const swatch = (part, index) =>
-    h("span", { class: "swatch", style: { background: `var(${colourName(part.name, index)})` } });
-  return h(
-    "figure",
-    { class: "went" },
-    h("figcaption", {}, "Energy breakdown"),
-    h(
-      "div",
-      { class: "bar", role: "img", "aria-label": text },
-      parts.map((part, index) =>
-        h("span", {
-          title: `${part.name}: ${joules(part.energy_j)}, ${percent(part.share)}`,
-          class: part.name === "not attributed" ? "hatched" : null,
-          style: { flexGrow: String(part.energy_j), background: `var(${colourName(part.name, index)})` },
-        }),
-      ),
-    ),
-    h(
-      "ul",
-      { class: "legend" },
-      parts.map((part, index) =>
-        h(
-          "li",
-          {},
-          swatch(part, index),
-          h("span", { class: "legend-name" }, part.name),
-          h("b", {}, joules(part.energy_j)),
-          h("span", { class: "unit" }, percent(part.share)),
-        ),
-      ),
-    ),
-  );
+  const parts = phaseTotals(data)?.map((part, index) => ({
+    ...part,
+    colour: colourName(part.name, index),
+    hatched: part.name === "not attributed",
+  }));
+  return parts ? partsBar("Energy by phase", parts) : null;
 }
 
 // CPU, memory, GPU: energy of each, and whether it was measured or estimated.
@@ -263,6 +240,8 @@ export function summary(data) {
     "summary",
     title(data),
     [run.hosts.join(", "), startTime, run.complete ? "" : "the recording is incomplete"].filter(Boolean).join(" · "),
+    answer(data),
+    h("div", { class: "answer-bar" }, activeAndWaiting(data)),
     h(
       "div",
       { class: "summary" },

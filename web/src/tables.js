@@ -4,6 +4,7 @@ import { isBackground, isProbe, wholeOf } from "./data.js";
 import { choice, h, section } from "./dom.js";
 import { intervalText, joules, percent, plusMinus, plusMinusText, secondsText, watts, whole } from "./format.js";
 import { ledgerLine, sumOf, unrounded } from "./ledger.js";
+import { nameText, shortNamesOfRows } from "./names.js";
 
 const PAGE = 40;
 const TITLES = {
@@ -165,6 +166,7 @@ function drawTable(data, state, status, draw) {
   const rows = filtered(state.level.rows, state.filter);
   const ordered = sorted(rows, column, state.down);
   const visible = ordered.slice(0, state.shown);
+  const shorter = (state.level.shorter ??= shortNamesOfRows(state.level.rows));
   const most = Math.max(...rows.filter((row) => !isProbe(row)).map((row) => row.energy_j ?? 0), 0);
   status.textContent = state.filter
     ? `${whole(rows.length)} of ${whole(state.level.rows.length)} rows, ${joules(sumOf(rows))}`
@@ -182,7 +184,7 @@ function drawTable(data, state, status, draw) {
         h(
           "tr",
           {},
-          list.map((one) => cell(row, one, most)),
+          list.map((one) => cell(row, one, most, shorter)),
         ),
       ),
     ),
@@ -211,21 +213,26 @@ function drawTable(data, state, status, draw) {
   return parts;
 }
 
-function cell(row, column, most) {
+// The path of a row with short module names; the full path as a tooltip.
+export function nameCell(row, name, shorter) {
+  return h(
+    "th",
+    { scope: "row", class: "name", title: row.path.join(" › ") },
+    h(
+      "span",
+      { class: "path" },
+      row.path.slice(0, -1).map((part) => [nameText(part, shorter), " "]),
+      h("span", { class: "on-phone" }, row.device),
+    ),
+    h("span", {}, row.path.length > 1 ? nameText(row.path[row.path.length - 1], shorter) : name),
+  );
+}
+
+function cell(row, column, most, shorter) {
   const value = column.value(row);
   switch (column.key) {
     case "name":
-      return h(
-        "th",
-        { scope: "row", class: "name", title: row.path.join(" › ") },
-        h(
-          "span",
-          { class: "path" },
-          row.path.slice(0, -1).map((part) => `${part} `),
-          h("span", { class: "on-phone" }, row.device),
-        ),
-        h("span", {}, row.path.length > 1 ? row.path[row.path.length - 1] : row.name),
-      );
+      return nameCell(row, row.name, shorter);
     case "energy_j":
       return h(
         "td",

@@ -4,6 +4,7 @@ import { asTable, choice, h, section, svg } from "./dom.js";
 import { joules, ticks as tickTexts, whole } from "./format.js";
 import { colourName, ledgerLine } from "./ledger.js";
 import { phaseOf } from "./data.js";
+import { nameText, shortNamesOfRows } from "./names.js";
 
 const ROW = 30;
 const POINTS = 60;
@@ -94,12 +95,13 @@ function drawViolins(spreads) {
     grid,
     shapes,
   );
+  const shorter = shortNamesOfRows(spreads);
   const names = spreads.map((one) =>
     h(
       "li",
       { title: one.path.join(" › ") },
       h("span", { class: "path" }, `${one.path.slice(0, -1).join(" ")} `),
-      one.path[one.path.length - 1],
+      nameText(one.path[one.path.length - 1], shorter),
     ),
   );
   const medians = spreads.map((one) => h("li", {}, joules(one.quantiles_j[50])));

@@ -2,10 +2,12 @@
 #include "attribution/analysis/host_view.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <ranges>
 
 #include "attribution/cpu/cpu_use.h"
+#include "attribution/ledger/wait_cause.h"
 #include "base/clock.h"
 
 namespace joulemap::attribution {
@@ -52,7 +54,7 @@ std::vector<std::uint64_t> steps_of_kernels(const Activity& activity, std::uint6
 
 }  // namespace
 
-LayerDistribution HostView::spread_of(const Layer& layer, std::string_view per, const Samples& samples,
+LayerDistribution HostView::spread_of(const LayerKey& layer, std::string_view per, const Samples& samples,
                                       std::size_t max_points) {
   std::vector<float> joules;
   for (const Sample& sample : samples.closed_samples) joules.push_back(sample.energy_j);
@@ -118,7 +120,9 @@ HostView::KernelAccumulators& HostView::kernel_accumulators(std::uint32_t proces
   const auto gpu = energy_.gpus.find(known.device);
   std::vector<std::string> path = spread_path(resolved_scope);
   if (gpu == energy_.gpus.end() || path.empty() || resolved_scope.is_probe()) return known;
-  known.layer = &gpu_layers_[{std::move(path), gpu->second.domain}];
+  const auto layer = gpu_layers_.try_emplace({std::move(path), gpu->second.domain}).first;
+  known.layer = &layer->second;
+  known.layer_key = &layer->first;
   return known;
 }
 
@@ -139,7 +143,57 @@ void HostView::add_kernels(std::uint32_t process, const Activity& activity) {
       layer.open_sample = {0, milliseconds_at(kernel.start_ns), activity.steps[steps[i] - first].number};
     }
     layer.step = steps[i];
-    layer.open_sample_j += time_s * accumulators.weight * gpu_attribution_.rate_of_kernel(accumulators.device, kernel);
+    layer.open_sample_j += energy_of(accumulators, kernel);
+  }
+  add_step_details(process, activity, steps, first);
+}
+
+double HostView::energy_of(const KernelAccumulators& accumulators, const Kernel& kernel) const {
+  return seconds(kernel.end_ns - kernel.start_ns) * accumulators.weight *
+         gpu_attribution_.rate_of_kernel(accumulators.device, kernel);
+}
+
+// `steps`: serial number of the step of each kernel, counted from `first`.
+void HostView::add_step_details(std::uint32_t process, const Activity& activity, std::span<const std::uint64_t> steps,
+                                std::uint64_t first) {
+  struct KernelRange {
+    std::int64_t first_start_ns = INT64_MAX;
+    std::size_t begin = 0;
+    std::size_t end = 0;
+  };
+  std::vector<KernelRange> ranges(activity.steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i] == 0) continue;
+    KernelRange& range = ranges[steps[i] - first];
+    if (range.end == 0) range.begin = i;
+    range.end = i + 1;
+    range.first_start_ns = std::min(range.first_start_ns, activity.kernels[i].start_ns);
+  }
+  for (std::size_t step = 0; step < ranges.size(); ++step) {
+    if (ranges[step].end == 0) continue;
+    StepDetails& details = step_details_[process];
+    if (!details.add_step(activity.steps[step], ranges[step].first_start_ns)) continue;
+    std::vector<StepKernel> kernels;
+    for (std::size_t i = ranges[step].begin; i < ranges[step].end; ++i) {
+      if (steps[i] != first + step) continue;
+      const Kernel& kernel = activity.kernels[i];
+      const KernelAccumulators& accumulators = kernel_accumulators(process, kernel);
+      kernels.push_back({{kernel.start_ns, kernel.end_ns},
+                         &accumulators.device,
+                         accumulators.layer_key,
+                         energy_of(accumulators, kernel)});
+    }
+    details.add_kernels(kernels);
+  }
+}
+
+void HostView::add_waits(std::uint32_t process, const Activity& activity) {
+  ProcessNames& names = sums_.names(process);
+  const TimeSpan span{activity.begin_ns, activity.end_ns};
+  for (const WaitTally& wait : activity.waits) {
+    const std::pair key{names.device_of(wait.queue), idle_cause_of(names, wait, span)};
+    TimeCurve& curve = waits_by_cause_.try_emplace(key, span_, cell_count_for(span_)).first->second;
+    curve.add(span.begin_ns, span.end_ns, seconds(wait.time_ns));
   }
 }
 
@@ -187,6 +241,7 @@ void HostView::add_scopes(std::uint32_t process, const Activity& activity) {
 void HostView::add(std::uint32_t process, const Activity& activity) {
   add_kernels(process, activity);
   add_scopes(process, activity);
+  add_waits(process, activity);
 }
 
 std::vector<PhaseSpan> HostView::phases() const {
@@ -230,6 +285,73 @@ std::vector<LayerDistribution> HostView::spreads(const ViewLimits& limits) const
   for (std::size_t i = 0; i < all.size() && i < limits.distributions; ++i)
     distributions.push_back(std::move(all[i].spread));
   return distributions;
+}
+
+const StepDetails* HostView::longest_details() const {
+  const auto most =
+      std::ranges::max_element(step_details_, {}, [](const auto& details) { return details.second.step_count(); });
+  return most == step_details_.end() ? nullptr : &most->second;
+}
+
+std::uint64_t HostView::detailed_steps() const {
+  const StepDetails* const details = longest_details();
+  return details == nullptr ? 0 : details->step_count();
+}
+
+std::vector<StepDetail> HostView::step_details() {
+  for (auto& [key, curve] : waits_by_cause_) curve.finish();
+  std::vector<StepDetail> all;
+  const StepDetails* const details = longest_details();
+  if (details == nullptr) return all;
+  for (const CollectedStep* step : details->steps()) all.push_back(detail_of(*step));
+  return all;
+}
+
+StepDetail HostView::detail_of(const CollectedStep& step) {
+  StepDetail detail;
+  detail.number = static_cast<std::uint64_t>(step.number);
+  detail.begin_s = seconds(step.begin_ns - span_.begin_ns);
+  detail.gpu_begin_s = seconds(step.gpu_span.begin_ns - span_.begin_ns);
+  detail.gpu_end_s = seconds(step.gpu_span.end_ns - span_.begin_ns);
+  detail.kernels = step.kernels;
+  for (const LayerInStep& layer : step.layers) {
+    if (layer.layer != nullptr && detail.layers.size() < kMaxStepLayers) {
+      detail.layers.push_back({layer.layer->first, layer.layer->second, layer.time_s, layer.energy_j});
+      continue;
+    }
+    detail.other_layers += layer.layer != nullptr ? 1 : 0;
+    detail.other_s += layer.time_s;
+    detail.other_j += layer.energy_j;
+  }
+  const double length_s = seconds(step.gpu_span.end_ns - step.gpu_span.begin_ns);
+  for (const auto& [device, busy_s] : step.busy_s) {
+    const std::vector<StepWait> waits = waits_of(device, length_s - busy_s, step.gpu_span);
+    detail.waits.insert(detail.waits.end(), waits.begin(), waits.end());
+  }
+  std::ranges::stable_sort(detail.waits, std::greater<>(), &StepWait::time_s);
+  return detail;
+}
+
+// Splits the idle time of a step in proportion to the causes recorded around it.
+std::vector<StepWait> HostView::waits_of(const std::string& device, double idle_s, TimeSpan span) {
+  const auto gpu = energy_.gpus.find(device);
+  if (gpu == energy_.gpus.end() || idle_s <= 0) return {};
+  std::map<IdleCause, double> recorded_s;
+  double all_s = 0;
+  for (const auto& [key, curve] : waits_by_cause_) {
+    const double time_s = key.first == device ? curve.between(span.begin_ns, span.end_ns) : 0;
+    if (time_s <= 0) continue;
+    recorded_s[key.second] = time_s;
+    all_s += time_s;
+  }
+  if (recorded_s.empty()) all_s = recorded_s[IdleCause::unknown] = idle_s;
+  const std::optional<double> idle_w = gpu_attribution_.idle_power_w(device, span.begin_ns, span.end_ns);
+  std::vector<StepWait> waits;
+  for (const auto& [cause, cause_s] : recorded_s) {
+    const double time_s = idle_s * cause_s / all_s;
+    waits.push_back({cause, gpu->second.domain, time_s, idle_w ? std::optional(*idle_w * time_s) : std::nullopt});
+  }
+  return waits;
 }
 
 }  // namespace joulemap::attribution

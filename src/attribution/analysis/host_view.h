@@ -12,12 +12,14 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "attribution/analysis/step_details.h"
 #include "attribution/cpu/cpu_attribution.h"
 #include "attribution/gpu/gpu_attribution.h"
 #include "attribution/ledger/activity_sums.h"
@@ -44,6 +46,8 @@ struct MachineView {
   std::vector<TimeSpan> dithering = {};
   std::vector<PhaseSpan> phases = {};
   std::vector<LayerDistribution> spreads = {};
+  std::vector<StepDetail> step_details = {};
+  std::uint64_t detailed_steps = 0;  // steps with kernel records
 };
 
 class HostView {
@@ -58,6 +62,9 @@ class HostView {
   std::vector<PhaseSpan> phases() const;
   // The layers with the most energy.
   std::vector<LayerDistribution> spreads(const ViewLimits& limits) const;
+  // Single steps of the process with the most of them.
+  std::vector<StepDetail> step_details();
+  std::uint64_t detailed_steps() const;
 
  private:
   struct Sample {  // of a step or interval
@@ -77,7 +84,6 @@ class HostView {
       closed_samples.back().energy_j = static_cast<float>(energy_j);
     }
   };
-  using Layer = std::pair<std::vector<std::string>, std::string>;  // path, device
   using PhaseCurves = std::map<std::string, TimeCurve>;
   // Values common to all kernels of a class in a scope.
   struct KernelAccumulators {
@@ -85,6 +91,7 @@ class HostView {
     double weight = 0;
     TimeCurve* phase = nullptr;
     Samples* layer = nullptr;  // null: none
+    const LayerKey* layer_key = nullptr;
   };
   struct ScopeAccumulators {
     TimeCurve* phase = nullptr;
@@ -103,9 +110,16 @@ class HostView {
   KernelAccumulators& kernel_accumulators(std::uint32_t process, const Kernel& kernel);
   ScopeAccumulators& scope_accumulators(std::uint32_t process, std::uint32_t scope);
   void add_kernels(std::uint32_t process, const Activity& activity);
+  void add_step_details(std::uint32_t process, const Activity& activity, std::span<const std::uint64_t> steps,
+                        std::uint64_t first);
+  void add_waits(std::uint32_t process, const Activity& activity);
+  double energy_of(const KernelAccumulators& accumulators, const Kernel& kernel) const;
+  const StepDetails* longest_details() const;
+  StepDetail detail_of(const CollectedStep& step);
+  std::vector<StepWait> waits_of(const std::string& device, double idle_s, TimeSpan span);
   void add_scopes(std::uint32_t process, const Activity& activity);
   std::uint32_t milliseconds_at(std::int64_t time_ns) const;
-  static LayerDistribution spread_of(const Layer& layer, std::string_view per, const Samples& samples,
+  static LayerDistribution spread_of(const LayerKey& layer, std::string_view per, const Samples& samples,
                                      std::size_t max_points);
   std::vector<std::string> spread_path(const ResolvedScope& resolved_scope) const;
   std::uint64_t steps_between(std::int64_t begin_ns, std::int64_t end_ns) const;
@@ -120,11 +134,13 @@ class HostView {
   std::vector<std::int64_t> steps_ns_;
   PhaseCurves gpu_phases_;
   PhaseCurves cpu_phases_;
-  std::map<Layer, Samples> gpu_layers_;
-  std::map<Layer, Samples> cpu_layers_;
+  std::map<LayerKey, Samples> gpu_layers_;
+  std::map<LayerKey, Samples> cpu_layers_;
   std::unordered_map<KernelKey, KernelAccumulators, KeyHash> kernel_accumulators_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, ScopeAccumulators> scope_accumulators_;
   std::uint64_t step_count_ = 0;
+  std::map<std::uint32_t, StepDetails> step_details_;                      // by process
+  std::map<std::pair<std::string, IdleCause>, TimeCurve> waits_by_cause_;  // recorded waiting time of each device
 };
 
 }  // namespace joulemap::attribution

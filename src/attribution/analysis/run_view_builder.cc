@@ -172,6 +172,8 @@ std::size_t add_times(RunView& view, const std::vector<MachineView>& machines, c
       machines, {}, [](const MachineView& one) { return std::tuple(one.steps.size(), one.phases.size()); });
   view.steps = stages_of(most->steps, most->span, limits);
   view.epochs = stages_of(most->epochs, most->span, limits);
+  view.step_details = most->step_details;
+  view.detailed_steps = most->detailed_steps;
   view.probing = bands_of(most->probing, most->span, "probe");
   view.dithering = bands_of(most->dithering, most->span, "dither");
   for (const PhaseSpan& phase : most->phases) {

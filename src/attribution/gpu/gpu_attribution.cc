@@ -72,8 +72,8 @@ void GpuAttribution::split_idle(Device& device, const TimeCurve* wait_s) {
     device.unexplained_s.set(cell, idle_s - explained_s);
     if (idle_s > 0) device.unexplained_j.set(cell, idle_j[cell] * (1 - explained_s / idle_s));
   }
-  for (TimeCurve* curve :
-       {&device.waiting_rate, &device.waiting_time_share, &device.unexplained_j, &device.unexplained_s})
+  for (TimeCurve* curve : {&device.waiting_rate, &device.waiting_time_share, &device.unexplained_j,
+                           &device.unexplained_s, &device.idle_j_over_time, &device.idle_s_over_time})
     curve->finish();
 }
 
@@ -133,6 +133,17 @@ GpuAttribution::WaitingRate GpuAttribution::waiting_rate(const std::string& devi
   if (known == devices_.end()) return {};
   return {known->second.waiting_rate.mean_rate(from_ns, to_ns),
           known->second.waiting_time_share.mean_rate(from_ns, to_ns)};
+}
+
+std::optional<double> GpuAttribution::idle_power_w(const std::string& device, std::int64_t from_ns,
+                                                   std::int64_t to_ns) const {
+  const auto known = devices_.find(device);
+  if (known == devices_.end() || !known->second.has_idle_time) return std::nullopt;
+  const TimeCurve& joules = known->second.idle_j_over_time;
+  const TimeCurve& time_s = known->second.idle_s_over_time;
+  const double idle_s = time_s.between(from_ns, to_ns);
+  if (idle_s > 0) return joules.between(from_ns, to_ns) / idle_s;
+  return time_s.total() > 0 ? std::optional(joules.total() / time_s.total()) : std::nullopt;
 }
 
 std::vector<GpuAttribution::UnexplainedIdle> GpuAttribution::unexplained_idle() const {

@@ -72,6 +72,8 @@ class GpuAttribution {
     double time_share = 0;  // of it that the device was idle: traced steps that extrapolate are slower than the others
   };
   WaitingRate waiting_rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
+  // Mean power of the idle device within a time span; of the whole run if it was never idle there.
+  std::optional<double> idle_power_w(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
   // Idle energy of which nothing is known but the time: before the first kernel, after the last one, in between.
   struct UnexplainedIdle {
     std::string device;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "attribution/gpu/lost_kernels.h"
+#include "attribution/ledger/wait_cause.h"
 #include "base/clock.h"
 #include "base/demangle.h"
 #include "base/quadrature.h"
@@ -557,42 +558,11 @@ std::vector<ReportRow> Ledger::groups(const Grouping& grouping) const {
 
 namespace {
 
-constexpr std::string_view kDataPhase = "dataloader";
-constexpr std::string_view kInputPhase = "input";  // between a batch and the model that it goes to
-
-bool is_communication(const ResolvedScope& scope) {
-  return scope.phase == "communication" || scope.op.starts_with("c10d") || scope.op.starts_with("nccl");
-}
-
-// `spans` are in order of time.
-bool is_within_one(const std::vector<TimeSpan>& spans, TimeSpan span) {
-  const auto after = std::ranges::upper_bound(spans, span.begin_ns, {}, &TimeSpan::begin_ns);
-  return after != spans.begin() && span.end_ns <= std::prev(after)->end_ns;
-}
-
 bool uses_device(const ProcessNames& names, const std::string& device) {
   return std::ranges::any_of(names.queues, [&](const auto& queue) { return names.device_of(queue.first) == device; });
 }
 
 }  // namespace
-
-IdleCause Ledger::idle_cause(std::uint32_t process, const WaitTally& wait, TimeSpan span) {
-  ProcessNames& names = sums_.names(process);
-  const ResolvedScope& scope = names.scopes.resolved_scope(wait.scope);
-  if (scope.phase == kDataPhase || scope.phase == kInputPhase) return IdleCause::data;
-  if (scope.phase == kCompilePhase) return IdleCause::compilation;
-  if (scope.phase.starts_with(kCheckpointPhase)) return IdleCause::checkpoint;
-  if (scope.phase == kSetupPhase) return IdleCause::startup;
-  if (is_communication(scope)) return IdleCause::communication;
-  if (names.trains && !scope.mode.empty() && scope.mode != kTrainMode && !scope.is_probe())
-    return IdleCause::evaluation;
-  if (wait.kind == WaitKind::synchronization) return IdleCause::synchronization;
-  if (!scope.phase.empty() || !scope.module.empty() || !scope.op.empty()) return IdleCause::launch;
-  if (!names.steps_span) return IdleCause::host;
-  if (span.begin_ns < names.steps_span->begin_ns) return IdleCause::startup;
-  if (span.begin_ns >= names.steps_span->end_ns) return IdleCause::shutdown;
-  return is_within_one(names.between_steps, span) ? IdleCause::between : IdleCause::host;
-}
 
 void Ledger::add_waits(std::uint32_t process, const Activity& activity, double inside) {
   ProcessNames& names = sums_.names(process);
@@ -615,7 +585,7 @@ void Ledger::charge_idle(std::uint32_t process, const WaitTally& wait, TimeSpan 
   // Rows of kernels and functions are not scopes.
   const bool has_row = level_ != RowLevel::kernel && level_ != RowLevel::function;
   std::vector<std::string> path = has_row ? path_at_level(process, scope) : std::vector<std::string>();
-  IdleSum& sum = idle_[{idle_cause(process, wait, span), {path, domain}}];
+  IdleSum& sum = idle_[{idle_cause_of(sums_.names(process), wait, span), {path, domain}}];
   sum.time_s += idle.time_s;
   sum.energy_j += idle.energy_j;
   if (path.empty()) return;

@@ -124,7 +124,6 @@ class Ledger {
   void add_unexplained_idle(std::uint32_t process, const Activity& activity);
   void charge_idle(std::uint32_t process, const WaitTally& wait, TimeSpan span, const std::string& domain,
                    const IdleSum& idle);
-  IdleCause idle_cause(std::uint32_t process, const WaitTally& wait, TimeSpan span);
   std::vector<IdleEntry> idle_entries() const;
   void add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel);
   void credit(std::vector<std::string> path, const std::string& device, const Amount& amount,

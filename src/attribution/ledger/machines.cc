@@ -310,15 +310,17 @@ std::vector<NumberedEnergy> Machines::energies(const Host& host, RowLevel level)
   return energies_between_marks(*moments, energy_of(host), host.span, host.probing, last);
 }
 
-std::vector<MachineView> Machines::views(const ViewLimits& limits) const {
+std::vector<MachineView> Machines::views(const ViewLimits& limits) {
   std::vector<MachineView> all;
-  for (const auto& [recorder, host] : hosts_) {
+  for (auto& [recorder, host] : hosts_) {
     MachineView one{
         .span = host.span, .steps = energies(host, RowLevel::step), .epochs = energies(host, RowLevel::epoch)};
     one.probing.assign(host.probing.spans().begin(), host.probing.spans().end());
     one.dithering.assign(host.dithering.spans().begin(), host.dithering.spans().end());
     if (host.view) one.phases = host.view->phases();
     if (host.view) one.spreads = host.view->spreads(limits);
+    if (host.view) one.step_details = host.view->step_details();
+    if (host.view) one.detailed_steps = host.view->detailed_steps();
     all.push_back(std::move(one));
   }
   return all;

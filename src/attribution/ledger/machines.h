@@ -45,7 +45,7 @@ class Machines {
   // After the third pass, once for each wanted level.
   LedgerResult finish(RowLevel level, const Grouping& grouping = {});
   // After the third pass: one view for each machine.
-  std::vector<MachineView> views(const ViewLimits& limits) const;
+  std::vector<MachineView> views(const ViewLimits& limits);
   // After set_energy: the kernel powers found on the GPUs of all machines.
   std::vector<KernelPower> learned_kernel_powers(const std::string& default_gpu_model) const;
   bool has_activity() const;

@@ -44,9 +44,9 @@ std::string phrase_of(IdleCause cause) {
 using JoulesByCause = std::map<IdleCause, double>;
 
 // By device, without CPUs: nothing is known of what they waited for.
-std::map<std::string, JoulesByCause> idle_by_cause(const ReportResult& result) {
+std::map<std::string, JoulesByCause> idle_by_cause(const std::vector<IdleEntry>& idle) {
   std::map<std::string, JoulesByCause> devices;
-  for (const IdleEntry& entry : result.idle) {
+  for (const IdleEntry& entry : idle) {
     if (entry.device != "cpu") devices[entry.device][entry.cause] += entry.energy_j.value_or(0);
   }
   return devices;
@@ -58,8 +58,8 @@ std::vector<std::pair<IdleCause, double>> largest_first(const JoulesByCause& cau
   return sorted;
 }
 
-std::optional<double> energy_of(const ReportResult& result, const std::string& device) {
-  for (const DomainEnergy& domain : result.domains) {
+std::optional<double> energy_of(const std::vector<DomainEnergy>& domains, const std::string& device) {
+  for (const DomainEnergy& domain : domains) {
     if (domain.name == device) return domain.joules;
   }
   return std::nullopt;
@@ -86,29 +86,43 @@ std::string largest_waits(const ReportResult& result, const TextStyle& style) {
 
 std::string_view idle_cause_words(IdleCause cause) { return kWords[static_cast<std::size_t>(cause)]; }
 
+std::vector<DeviceIdleShare> device_idle_shares(const std::vector<IdleEntry>& idle,
+                                                const std::vector<DomainEnergy>& domains) {
+  std::vector<DeviceIdleShare> shares;
+  for (const auto& [device, causes] : idle_by_cause(idle)) {
+    const std::optional<double> energy_j = energy_of(domains, device);
+    if (!energy_j || *energy_j <= 0) continue;
+    DeviceIdleShare& share = shares.emplace_back(DeviceIdleShare{device, 0, {}});
+    for (const auto& [cause, joules] : largest_first(causes)) {
+      share.idle += joules / *energy_j;
+      share.causes.emplace_back(cause, joules / *energy_j);
+    }
+  }
+  return shares;
+}
+
+std::string waiting_sentence(const DeviceIdleShare& share) {
+  if (share.idle < kMinMentioned) return {};
+  const auto& causes = share.causes;
+  std::string line = fmt::format("{:.0f} % of the energy of {} was used while it was idle: {:.0f} % {}",
+                                 100 * share.idle, share.device, 100 * causes[0].second, phrase_of(causes[0].first));
+  if (causes.size() > 1 && causes[1].second >= kMinMentioned)
+    line += fmt::format(", {:.0f} % {}", 100 * causes[1].second, phrase_of(causes[1].first));
+  return line + ".";
+}
+
 std::string waiting_headline(const ReportResult& result) {
   std::string out;
-  for (const auto& [device, causes] : idle_by_cause(result)) {
-    const std::optional<double> energy_j = energy_of(result, device);
-    if (!energy_j || *energy_j <= 0) continue;
-    const auto sorted = largest_first(causes);
-    double idle_j = 0;
-    for (const auto& [cause, joules] : sorted) idle_j += joules;
-    if (idle_j < kMinMentioned * *energy_j) continue;
-    const double first = sorted.front().second / *energy_j;
-    std::string line = fmt::format("{:.0f} % of the energy of {} was used while it was idle: {:.0f} % {}",
-                                   100 * idle_j / *energy_j, device, 100 * first, phrase_of(sorted.front().first));
-    if (sorted.size() > 1 && sorted[1].second >= kMinMentioned * *energy_j)
-      line += fmt::format(", {:.0f} % {}", 100 * sorted[1].second / *energy_j, phrase_of(sorted[1].first));
-    out += wrap_text(" ", line + ".");
+  for (const DeviceIdleShare& share : device_idle_shares(result.idle, result.domains)) {
+    if (const std::string sentence = waiting_sentence(share); !sentence.empty()) out += wrap_text(" ", sentence);
   }
   return out;
 }
 
 std::string waiting_table(const ReportResult& result, const TextStyle& style) {
   std::string out;
-  for (const auto& [device, causes] : idle_by_cause(result)) {
-    const std::optional<double> energy_j = energy_of(result, device);
+  for (const auto& [device, causes] : idle_by_cause(result.idle)) {
+    const std::optional<double> energy_j = energy_of(result.domains, device);
     if (!energy_j || *energy_j <= 0) continue;
     out += "\n" + style.bold(fmt::format(" {} idle, by what it waited for", device)) + "\n";
     for (const auto& [cause, joules] : largest_first(causes)) {

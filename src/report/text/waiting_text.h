@@ -5,6 +5,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "model/report_result.h"
 #include "report/text/text_style.h"
@@ -13,6 +15,17 @@ namespace joulemap::report {
 
 // What a device with this cause waited for: "the DataLoader".
 std::string_view idle_cause_words(IdleCause cause);
+
+// Energy of an idle GPU as fractions of all its energy, the largest cause first.
+struct DeviceIdleShare {
+  std::string device;
+  double idle = 0;
+  std::vector<std::pair<IdleCause, double>> causes;
+};
+std::vector<DeviceIdleShare> device_idle_shares(const std::vector<IdleEntry>& idle,
+                                                const std::vector<DomainEnergy>& domains);
+// "14 % of the energy of gpu0 was used while it was idle: 9 % waiting for the DataLoader." Empty for a small share.
+std::string waiting_sentence(const DeviceIdleShare& share);
 
 // One line for each GPU: "61 % of the energy of gpu0 was used while it waited for the DataLoader". Empty where no GPU
 // was idle for long.

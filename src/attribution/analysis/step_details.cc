@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/step_details.h"
+
+#include <algorithm>
+#include <functional>
+#include <unordered_map>
+
+#include "base/clock.h"
+#include "model/run_view.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// Time covered by at least one of the spans. Sorts them.
+double covered_s(std::vector<TimeSpan>& spans) {
+  std::ranges::sort(spans, {}, &TimeSpan::begin_ns);
+  std::int64_t covered_ns = 0;
+  std::int64_t until_ns = INT64_MIN;
+  for (const TimeSpan& span : spans) {
+    const std::int64_t from_ns = std::max(span.begin_ns, until_ns);
+    if (span.end_ns <= from_ns) continue;
+    covered_ns += span.end_ns - from_ns;
+    until_ns = span.end_ns;
+  }
+  return seconds(covered_ns);
+}
+
+}  // namespace
+
+void StepDetails::remove_unless_wanted(std::uint64_t index) {
+  const bool is_long = std::ranges::any_of(longest_, [&](const auto& entry) { return entry.second == index; });
+  if (!is_even(index) && !is_long) steps_.erase(index);
+}
+
+void StepDetails::thin_out() {
+  stride_ *= 2;
+  even_count_ = (step_count_ + stride_ - 1) / stride_;
+  std::vector<std::uint64_t> indices;
+  for (const auto& [index, step] : steps_) indices.push_back(index);
+  for (const std::uint64_t index : indices) remove_unless_wanted(index);
+}
+
+// Of equal steps the first ones count: else each step would displace an earlier one.
+bool StepDetails::add_if_long(std::int64_t duration_ns, std::uint64_t index) {
+  const bool is_full = longest_.size() >= kMaxLongStepDetails;
+  if (is_full && duration_ns <= longest_.begin()->first) return false;
+  longest_.emplace(duration_ns, index);
+  if (!is_full) return true;
+  const std::uint64_t shortest = longest_.begin()->second;
+  longest_.erase(longest_.begin());
+  remove_unless_wanted(shortest);
+  return true;
+}
+
+bool StepDetails::add_step(const StepRecord& step, std::int64_t first_kernel_ns) {
+  const std::uint64_t index = step_count_++;
+  const auto previous = index == 0 ? steps_.end() : steps_.find(index - 1);
+  // Without overflow, whatever numbers a program gives its steps.
+  const bool is_next = last_number_ < step.number && last_number_ == step.number - 1;
+  if (previous != steps_.end() && is_next)
+    previous->second.gpu_span.end_ns = std::max(first_kernel_ns, previous->second.gpu_span.begin_ns);
+  last_number_ = step.number;
+  const bool is_long = add_if_long(step.end_ns - step.begin_ns, index);
+  if (!is_even(index) && !is_long) return false;
+  even_count_ += is_even(index) ? 1 : 0;
+  steps_.try_emplace(index, CollectedStep{.number = step.number,
+                                          .begin_ns = step.begin_ns,
+                                          .gpu_span = {first_kernel_ns, first_kernel_ns},
+                                          .kernels = 0,
+                                          .layers = {},
+                                          .busy_s = {}});
+  if (even_count_ > kMaxEvenStepDetails) thin_out();
+  return steps_.contains(index);
+}
+
+void StepDetails::add_kernels(std::span<const StepKernel> kernels) {
+  const auto found = steps_.find(step_count_ - 1);
+  if (found == steps_.end()) return;
+  CollectedStep& step = found->second;
+  std::unordered_map<const LayerKey*, LayerInStep> layers;
+  std::map<const std::string*, std::vector<TimeSpan>> spans;
+  for (const StepKernel& kernel : kernels) {
+    LayerInStep& layer = layers[kernel.layer];
+    layer.layer = kernel.layer;
+    layer.time_s += seconds(kernel.span.end_ns - kernel.span.begin_ns);
+    layer.energy_j += kernel.energy_j;
+    spans[kernel.device].push_back(kernel.span);
+    step.gpu_span.end_ns = std::max(step.gpu_span.end_ns, kernel.span.end_ns);
+  }
+  step.kernels = kernels.size();
+  for (const auto& [key, layer] : layers) step.layers.push_back(layer);
+  // The order must not depend on addresses.
+  const auto is_before = [](const LayerInStep& a, const LayerInStep& b) {
+    if (a.energy_j != b.energy_j) return a.energy_j > b.energy_j;
+    if (a.layer == nullptr || b.layer == nullptr) return a.layer != nullptr && b.layer == nullptr;
+    return *a.layer < *b.layer;
+  };
+  std::ranges::sort(step.layers, is_before);
+  // Several pointers may name one device.
+  std::map<std::string, std::vector<TimeSpan>> by_device;
+  for (auto& [device, of_device] : spans) {
+    std::vector<TimeSpan>& all = by_device[*device];
+    all.insert(all.end(), of_device.begin(), of_device.end());
+  }
+  for (auto& [device, of_device] : by_device) step.busy_s[device] = covered_s(of_device);
+}
+
+std::vector<const CollectedStep*> StepDetails::steps() const {
+  std::vector<const CollectedStep*> all;
+  for (const auto& [index, step] : steps_) all.push_back(&step);
+  return all;
+}
+
+}  // namespace joulemap::attribution

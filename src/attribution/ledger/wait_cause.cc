@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/ledger/wait_cause.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::string_view kDataPhase = "dataloader";
+constexpr std::string_view kInputPhase = "input";  // between a batch and the model that it goes to
+
+bool is_communication(const ResolvedScope& scope) {
+  return scope.phase == "communication" || scope.op.starts_with("c10d") || scope.op.starts_with("nccl");
+}
+
+// `spans` are in order of time.
+bool is_within_one(const std::vector<TimeSpan>& spans, TimeSpan span) {
+  const auto after = std::ranges::upper_bound(spans, span.begin_ns, {}, &TimeSpan::begin_ns);
+  return after != spans.begin() && span.end_ns <= std::prev(after)->end_ns;
+}
+
+}  // namespace
+
+IdleCause idle_cause_of(ProcessNames& names, const WaitTally& wait, TimeSpan span) {
+  const ResolvedScope& scope = names.scopes.resolved_scope(wait.scope);
+  if (scope.phase == kDataPhase || scope.phase == kInputPhase) return IdleCause::data;
+  if (scope.phase == kCompilePhase) return IdleCause::compilation;
+  if (scope.phase.starts_with(kCheckpointPhase)) return IdleCause::checkpoint;
+  if (scope.phase == kSetupPhase) return IdleCause::startup;
+  if (is_communication(scope)) return IdleCause::communication;
+  if (names.trains && !scope.mode.empty() && scope.mode != kTrainMode && !scope.is_probe())
+    return IdleCause::evaluation;
+  if (wait.kind == WaitKind::synchronization) return IdleCause::synchronization;
+  if (!scope.phase.empty() || !scope.module.empty() || !scope.op.empty()) return IdleCause::launch;
+  if (!names.steps_span) return IdleCause::host;
+  if (span.begin_ns < names.steps_span->begin_ns) return IdleCause::startup;
+  if (span.begin_ns >= names.steps_span->end_ns) return IdleCause::shutdown;
+  return is_within_one(names.between_steps, span) ? IdleCause::between : IdleCause::host;
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,91 @@
+"""The top of the page: the answer in words, and active and waiting energy."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from page_numbers import near, near_share, number_of
+
+CAUSES = {"launch": "waiting for launches", "unknown": "idle: unknown cause", "shutdown": "idle: shutdown"}
+
+
+@pytest.fixture(scope="session")
+def idle_run(binaries: Path, tmp_path_factory) -> Path:
+    """A recording of 40 steps with 8 layers: its GPU is idle for much of its time."""
+    file = tmp_path_factory.mktemp("idle") / "idle.joule"
+    subprocess.run([binaries / "joulemap-made-recording", file, "40", "8", "3"], check=True, timeout=60)
+    return file
+
+
+def test_the_page_opens_with_its_energy_and_what_cost_most(opened, report):
+    page = opened()
+    answer = page.inner_text("#summary header + .answer")
+    result = report("layer")
+    assert number_of(answer, "J") == pytest.approx(result["measured_j"], rel=6e-3)
+    phases = [row["path"] for row in report("phase")["rows"]]
+    costliest = next(row for row in result["rows"] if row["path"] not in phases and row["path"] != ["background"])
+    found = re.search(r"costliest layer is (.*) on (\S+) with ([\d.]+ \w+) \(([\d.]+ %)", answer)
+    assert found[1].split(" ") == costliest["path"] and found[2] == costliest["device"]
+    near(found[3], "J", costliest["energy_j"])
+    whole_j = result["attributed_j"] + result["idle_j"] + result["unattributed_j"]
+    near_share(found[4], costliest["energy_j"] / whole_j)
+
+
+def test_what_the_gpu_waited_for_is_the_sentence_of_the_text_report(opened, page_of, joulemap, idle_run):
+    text = " ".join(joulemap("report", "--by", "layer", idle_run).out.split())
+    sentence = re.search(r"\d+ % of the energy of gpu0 was used while it was idle: [^.]*\.", text)[0]
+    answer = opened(file=page_of(idle_run)).inner_text(".answer")
+    assert sentence in answer
+    idle = int(sentence.split(" %")[0])
+    assert f"Work on gpu0 used {100 - idle} % of its energy." in answer
+
+
+def test_active_and_waiting_energy_add_up_and_match_json(opened, report):
+    page = opened()
+    result = report("phase")
+    background_j = sum(row["energy_j"] for row in result["rows"] if row["path"] == ["background"])
+    wanted = {"active": result["attributed_j"] - background_j, "active: background": background_j}
+    for entry in result["idle"]:
+        name = "idle CPUs" if entry["device"] == "cpu" else CAUSES[entry["cause"]]
+        wanted[name] = wanted.get(name, 0) + entry["energy_j"]
+    whole_j = result["attributed_j"] + result["idle_j"] + result["unattributed_j"]
+    items = page.locator(".answer-bar li").all()
+    assert {item.locator(".legend-name").inner_text() for item in items} == set(wanted)
+    for item in items:
+        name = item.locator(".legend-name").inner_text()
+        near(item.locator("b").inner_text(), "J", wanted[name])
+        near_share(item.locator(".unit").inner_text(), wanted[name] / whole_j)
+    assert sum(wanted.values()) == pytest.approx(whole_j, rel=1e-6)
+    label = page.get_attribute(".answer-bar [role=img]", "aria-label")
+    assert all(name in label for name in wanted)
+
+
+def test_the_tree_comes_after_the_answer(opened):
+    sections = opened().eval_on_selector_all("main > section", "all => all.map((one) => one.id)")
+    assert sections[:2] == ["summary", "flame"]
+
+
+def test_a_comparison_opens_with_its_verdict_in_words(opened, compared):
+    file, result = compared
+    answer = opened(file=file).inner_text("#summary header + .answer")
+    verdicts = {"grew": "more energy", "shrank": "less energy", "within_noise": "within the noise"}
+    assert verdicts[result["total"]["verdict"]] in answer
+    a, b = re.search(r"A used (\S+\s\w+) per \w+, B (\S+\s\w+)", answer).groups()
+    near(a, "J", result["total"]["a"]["energy_j"])
+    near(b, "J", result["total"]["b"]["energy_j"])
+
+
+def test_a_note_explains_itself_without_a_network(opened, doctored):
+    def add_notes(data: dict) -> None:
+        message = {"count": 1, "message": "a note", "remedy": ""}
+        data["diagnostics"] = [{"code": "kernels_by_time", **message}, {"code": "toString", **message, "message": "b"}]
+
+    page = opened(file=doctored(add_notes))
+    known, unknown = page.locator("#notes li").all()[:2]
+    known.locator("summary").click()
+    assert "split by time" in known.locator("details p").inner_text()
+    assert unknown.locator("details").count() == 0
+    assert page.locator("#notes a").count() == 0

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A bar whose parts add up to a whole, with a legend that contains the numbers.
+import { h } from "./dom.js";
+import { joules, percent } from "./format.js";
+
+// `parts`: name, energy_j, share, colour (of the style sheet), and `hatched` for what is unknown.
+export function partsBar(caption, parts) {
+  const text = parts.map((part) => `${part.name} ${joules(part.energy_j)}, ${percent(part.share)}`).join("; ");
+  const colour = (part) => `var(${part.colour})`;
+  return h(
+    "figure",
+    { class: "went" },
+    h("figcaption", {}, caption),
+    h(
+      "div",
+      { class: "bar", role: "img", "aria-label": `${caption}: ${text}` },
+      parts.map((part) =>
+        h("span", {
+          title: `${part.name}: ${joules(part.energy_j)}, ${percent(part.share)}`,
+          class: part.hatched ? "hatched" : null,
+          style: { flexGrow: String(part.energy_j), backgroundColor: colour(part) },
+        }),
+      ),
+    ),
+    h(
+      "ul",
+      { class: "legend" },
+      parts.map((part) =>
+        h(
+          "li",
+          {},
+          h("span", { class: `swatch ${part.hatched ? "hatched" : ""}`, style: { backgroundColor: colour(part) } }),
+          h("span", { class: "legend-name" }, part.name),
+          h("b", {}, joules(part.energy_j)),
+          h("span", { class: "unit" }, percent(part.share)),
+        ),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bars of all steps on a canvas: the chosen step stands out, and a mark below a bar shows that its layers are known.
+import { cssColour, h } from "./dom.js";
+import { ticks, withUnit } from "./format.js";
+import { onTheme } from "./theme.js";
+import { GUTTER } from "./time_charts.js";
+
+const HEIGHT = 120;
+const MARKS = 8; // height of the marks below the bars
+const RIGHT = 8;
+
+// `value(step)` gives the height of a bar in `unit`; `select(index)` is called for a click.
+export function stepChart(steps, { value, unit, hasDetail, select }) {
+  const values = steps.map(value);
+  const known = values.filter((one) => one !== null).sort((a, b) => a - b);
+  const most = topOf(known);
+  const label = `Bars of ${steps.length} steps: ${withUnit(known[0], unit)} to ${withUnit(known[known.length - 1], unit)}`;
+  const canvas = h("canvas", { class: "step-chart", role: "img", "aria-label": label });
+  const element = h("div", { class: "step-box" }, canvas);
+  const width = () => Math.max(element.clientWidth - GUTTER - RIGHT, 1);
+
+  const paint = (selected) => {
+    const ratio = devicePixelRatio || 1;
+    canvas.width = element.clientWidth * ratio;
+    canvas.height = (HEIGHT + MARKS + 2) * ratio;
+    canvas.style.height = `${HEIGHT + MARKS + 2}px`;
+    const context = canvas.getContext("2d");
+    context.scale(ratio, ratio);
+    paintAxis(context, most, unit);
+    const bar = width() / steps.length;
+    const gap = bar > 3 ? 1 : 0;
+    const [usual, chosen, mark] = ["--lane-b", "--accent", "--quiet"].map(cssColour);
+    const rectangle = (index, colour, least) => {
+      const height = Math.min((values[index] ?? 0) / most, 1) * (HEIGHT - 8);
+      context.fillStyle = colour;
+      context.fillRect(GUTTER + index * bar, HEIGHT - height, Math.max(bar - gap, least), height);
+      // A bar that is longer than the chart has a gap near its end.
+      if (values[index] > most) context.clearRect(GUTTER + index * bar - 1, 16, Math.max(bar, least) + 2, 3);
+    };
+    steps.forEach((_, index) => {
+      if (index !== selected) rectangle(index, usual, 0.5);
+      if (!hasDetail(index)) return;
+      context.fillStyle = mark;
+      context.fillRect(GUTTER + index * bar, HEIGHT + 4, Math.max(bar - gap, 1), 3);
+    });
+    if (selected >= 0) rectangle(selected, chosen, 2);
+    if (selected >= 0) context.fillRect(GUTTER + selected * bar, HEIGHT + 2, Math.max(bar - gap, 2), MARKS - 2);
+  };
+  canvas.addEventListener("click", (event) => {
+    const at = event.clientX - canvas.getBoundingClientRect().left - GUTTER;
+    if (at >= 0) select(Math.min(Math.floor((at / width()) * steps.length), steps.length - 1));
+  });
+  // Call once, when the element is in the page. `selected()`: the chosen step.
+  const start = (selected) => {
+    onTheme(() => paint(selected()));
+    new ResizeObserver(() => paint(selected())).observe(element);
+  };
+  return { element, paint, start };
+}
+
+// The largest value, unless a few values far above the others would flatten all bars.
+function topOf(sortedValues) {
+  const largest = sortedValues[sortedValues.length - 1] || 1;
+  const usual = sortedValues[Math.floor(0.95 * (sortedValues.length - 1))] || largest;
+  return largest > 2.5 * usual ? 1.3 * usual : largest;
+}
+
+function paintAxis(context, most, unit) {
+  context.font = `12px ${cssColour("--font")}`;
+  context.textAlign = "right";
+  context.textBaseline = "middle";
+  context.fillStyle = cssColour("--quiet");
+  const [zero, half, whole] = ticks([0, most / 2, most].map((one) => Number(one.toPrecision(2))), unit);
+  context.fillText(whole, GUTTER - 8, 8);
+  context.fillText(half, GUTTER - 8, 8 + (HEIGHT - 8) / 2);
+  context.fillText(zero, GUTTER - 8, HEIGHT - 4);
+}

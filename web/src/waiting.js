@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Active and waiting energy: what devices used while work ran on them, and while they were idle, by cause.
+import { wholeOf } from "./data.js";
+import { partsBar } from "./bars.js";
+import { ledgerParts, unrounded } from "./ledger.js";
+
+const CPU = "cpu";
+const LEAST = 1e-6; // share of the whole; smaller amounts are rounding
+
+export const IDLE_CAUSES = {
+  startup: "start-up",
+  data: "waiting for data",
+  launch: "waiting for launches",
+  synchronization: "after a synchronization",
+  compilation: "compilation",
+  evaluation: "evaluation",
+  checkpoint: "checkpoint",
+  communication: "other ranks",
+  host: "other host code",
+  between: "between steps",
+  shutdown: "shutdown",
+  unknown: "unknown cause",
+};
+
+const COLOURS = {
+  data: "--part-4",
+  launch: "--part-2",
+  synchronization: "--part-3",
+  communication: "--part-7",
+  compilation: "--part-6",
+  startup: "--part-idle",
+  shutdown: "--part-idle",
+};
+
+export const isCpu = (device) => device === CPU || device.endsWith(`/${CPU}`);
+
+// "waiting for data", "idle: start-up"
+export function causeText(cause, device) {
+  if (isCpu(device ?? "")) return "idle CPUs";
+  const text = IDLE_CAUSES[cause] ?? cause;
+  return text.startsWith("waiting") ? text : `idle: ${text}`;
+}
+
+export const causeColour = (cause, device) => (isCpu(device) ? "--part-idle" : (COLOURS[cause] ?? "--part-none"));
+
+// Idle energy of all devices by text: [text, energy_j, colour], the largest first.
+export function idleByText(idle) {
+  const sums = new Map();
+  for (const { cause, device, energy_j } of idle) {
+    const text = causeText(cause, device);
+    const sum = sums.get(text) ?? { name: text, energy_j: 0, colour: causeColour(cause, device) };
+    sum.energy_j += energy_j ?? 0;
+    sums.set(text, sum);
+  }
+  return [...sums.values()].sort((a, b) => b.energy_j - a.energy_j);
+}
+
+export function activeAndWaiting(data) {
+  const level = data.level("phase") ?? data.level("layer") ?? data.levels.find((one) => one.attributed_j !== null);
+  if (!level || level.attributed_j === null) return null;
+  const whole_j = wholeOf(level);
+  const { background_j, probe_j } = ledgerParts(level);
+  const causes = idleByText(level.idle);
+  const idle_j = causes.reduce((sum, one) => sum + one.energy_j, 0);
+  const parts = [
+    { name: "active", energy_j: level.attributed_j - (background_j ?? 0) - (probe_j ?? 0), colour: "--part-1" },
+    { name: "active: probing", energy_j: probe_j ?? 0, colour: "--part-5" },
+    { name: "active: background", energy_j: background_j ?? 0, colour: "--part-6" },
+    ...causes,
+    { name: "idle", energy_j: (level.idle_j ?? 0) - idle_j, colour: "--part-idle" },
+    {
+      name: "not attributed",
+      energy_j: unrounded(level.unattributed_j ?? 0, whole_j),
+      colour: "--part-none",
+      hatched: true,
+    },
+  ]
+    .filter((part) => part.energy_j > LEAST * whole_j)
+    .map((part) => ({ ...part, share: part.energy_j / whole_j }));
+  return partsBar("Active and waiting energy", parts);
+}
