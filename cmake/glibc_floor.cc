@@ -77,8 +77,8 @@ STAT(fstat64, int, __fxstat)
 STAT(lstat, const char*, __lxstat)
 STAT(lstat64, const char*, __lxstat)
 
-// glibc 2.30. On an older one the deadline is converted to the wall clock: if that clock is set during the wait, the wait ends
-// early or late by as much.
+// glibc 2.30. On an older one the deadline is converted to the wall clock: if that clock is set during the wait, the wait
+// ends early or late by as much.
 __attribute__((visibility("hidden"))) int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                                                  clockid_t clock, const timespec* deadline) {
   using Wait = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);

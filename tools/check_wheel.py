@@ -5,7 +5,7 @@
 
 Every ELF file must be of the machine of the tag, need no glibc symbol newer than the tag, and need no library but those of
 glibc, libgcc_s and the wheel itself. RECORD must list every file with its hash, and METADATA must be complete. Several
-wheels must have the same version and files. Uses readelf, which reads files of every machine. Exits 1 when it finds a problem.
+wheels must have the same version and files. Uses readelf, which reads files of every machine. Exits 1 if there is a problem.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ network.
 
     tools/make_wheel.py --build build/dist-objects --out build/dist
 
-The same input gives the same bytes. tools/check_wheel.py checks that the binaries satisfy the platform tag. XGBoost is not in
-the wheel: Debian's needs glibc 2.34 and a shared libstdc++; `pip install joulemap[fit]` brings one that does not.
+The same input gives the same bytes. tools/check_wheel.py checks that the binaries satisfy the platform tag. The wheel does
+not contain XGBoost: Debian's needs glibc 2.34 and a shared libstdc++; `pip install joulemap[fit]` installs another build.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ CLASSIFIERS = (
 EXTRAS = {
     "fit": ("xgboost-cpu>=2.1",),  # joulemap model fit, joulemap calibrate --predict
     "pandas": ("pandas",),
-    "polars": ("polars",),
+    "parquet": ("pyarrow",),
     "keras": ("keras>=3",),
     "lightning": ("lightning",),
     "transformers": ("transformers",),

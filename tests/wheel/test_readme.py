@@ -17,11 +17,11 @@ REPLACED = {
     r"(\S*python3?) (-c \S+ )?examples/train_digits\.py\S*( --\w+ \w+)*": "python examples/add_numbers.py builtin",
     r"\bpython3? train\.py": "python examples/add_numbers.py builtin",
     r"\bCMD\b": "python examples/add_numbers.py builtin",
-    r"\bdiff A B\b": "diff run.joule other.joule",
+    r"\bdiff A B\b": "diff examples/resnet50-h200.joule other.joule",
     r"--to FORMAT\b": "--to csv",
     r"\bexperiment$": "experiment plan examples/experiment.toml",
     r"\bmodel fit$": "model fit --help",
-    r"\bPID\b": "$$",
+    r"\breport --plot flame$": "report other.joule --plot flame",
 }
 # Commands that cannot run in this environment, and why.
 SKIPPED = {
@@ -34,11 +34,11 @@ SKIPPED = {
 
 
 def commands_of(text: str) -> list[str]:
-    """The commands of code blocks, fenced or indented, and those in the first column of tables."""
+    """The commands of code blocks, fenced or indented, and those in the text."""
     blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     blocks += re.findall(r"(?:^(?: {4}.*)?\n)+", text, re.MULTILINE)
     lines = [line.strip().removeprefix("$ ") for block in blocks for line in block.split("\n")]
-    lines += re.findall(r"^\| `([^`]+)`", text, re.MULTILINE)
+    lines += re.findall(r"(?<!`)`((?:joulemap|python -m joulemap) [^`\n]+)`", text)
     without_comments = [re.sub(r"\s+#.*", "", line) for line in lines]
     return [line for line in dict.fromkeys(without_comments) if line.split(" ")[0] in PROGRAMS]
 
