@@ -79,11 +79,10 @@ STAT(lstat64, const char*, __lxstat)
 
 // glibc 2.30. On an older one the deadline is converted to the wall clock: if that clock is set during the wait, the wait
 // ends early or late by as much.
-__attribute__((visibility("hidden"))) int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
-                                                                 clockid_t clock, const timespec* deadline) {
-  using Wait = int (*)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
-  static const auto wait = reinterpret_cast<Wait>(dlsym(RTLD_DEFAULT, "pthread_cond_clockwait"));
-  if (wait != nullptr) return wait(condition, mutex, clock, deadline);
+using Wait = int(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*);
+
+static int wait_by_wall_clock(pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+                              const timespec* deadline) {
   constexpr long kNanoseconds = 1'000'000'000;
   timespec now{};
   timespec wall{};
@@ -94,6 +93,19 @@ __attribute__((visibility("hidden"))) int pthread_cond_clockwait(pthread_cond_t*
   if (wall.tv_nsec < 0) wall = {wall.tv_sec - 1, wall.tv_nsec + kNanoseconds};
   if (wall.tv_nsec >= kNanoseconds) wall = {wall.tv_sec + 1, wall.tv_nsec - kNanoseconds};
   return pthread_cond_timedwait(condition, mutex, &wall);
+}
+
+__attribute__((visibility("hidden"))) int pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
+                                                                 clockid_t clock, const timespec* deadline) {
+  // Atomic, not a static with an initializer: its guard would link parts of libstdc++ into files that use none.
+  static Wait* found = nullptr;
+  Wait* wait = __atomic_load_n(&found, __ATOMIC_RELAXED);
+  if (wait == nullptr) {
+    wait = reinterpret_cast<Wait*>(dlsym(RTLD_DEFAULT, "pthread_cond_clockwait"));
+    if (wait == nullptr) wait = wait_by_wall_clock;
+    __atomic_store_n(&found, wait, __ATOMIC_RELAXED);
+  }
+  return wait(condition, mutex, clock, deadline);
 }
 
 // glibc 2.34; before, the program passed a function that runs its constructors.

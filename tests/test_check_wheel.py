@@ -28,7 +28,8 @@ def write_wheel(folder: Path, glibc: int = 99, machine: str = MACHINE, **changed
     tag = f"cp39-abi3-manylinux_2_{glibc}_{machine}"
     files = {
         "joulemap/bin/joulemap": PROGRAM,
-        f"{INFO}/METADATA": metadata("1.2.3", "# Joulemap\n").encode(),
+        f"{INFO}/METADATA": metadata("1.2.3", "# Joulemap\n", ["LICENSE"]).encode(),
+        f"{INFO}/licenses/LICENSE": b"",
         f"{INFO}/WHEEL": f"Tag: {tag}\n".encode(),
     }
     files.update((name, changed[name]) for name in files if name in changed)
@@ -71,7 +72,7 @@ def test_a_file_that_record_does_not_list_is_refused(tmp_path):
 
 @pytest.mark.parametrize("field", ["Summary", "License-Expression", "Requires-Python"])
 def test_incomplete_metadata_is_refused(tmp_path, field):
-    lines = metadata("1.2.3", "# Joulemap\n").split("\n")
+    lines = metadata("1.2.3", "# Joulemap\n", ["LICENSE"]).split("\n")
     incomplete = "\n".join(line for line in lines if not line.startswith(field)).encode()
     assert f"METADATA has no {field}" in check(write_wheel(tmp_path, **{f"{INFO}/METADATA": incomplete})).stderr
 

@@ -91,6 +91,9 @@ def metadata_problems(files: Files, info: str, version: str, tag: str) -> list[s
     problems = [f"METADATA has no {field}" for field in REQUIRED_FIELDS if not message.get(field)]
     if message["Version"] != version:
         problems.append(f"METADATA is of version {message['Version']}, the name of {version}")
+    for name in message.get_all("License-File", []):
+        if f"{info}/licenses/{name}" not in files:
+            problems.append(f"the wheel does not contain the licence {name}")
     text = str(message.get_payload())
     problems += [f"the description has a relative link: {link}" for link in RELATIVE_LINK.findall(text)]
     if f"Tag: {tag}\n" not in files[f"{info}/WHEEL"].decode():

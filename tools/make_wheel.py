@@ -27,6 +27,7 @@ from wheel_metadata import metadata
 ROOT = Path(__file__).resolve().parent.parent
 TAG = "cp39-abi3-manylinux_2_28_{machine}"
 SOURCES = ("*.py", "*.pyi", "py.typed")
+NOT_LINKED = ("python3-dev", "libxgboost-dev")  # headers of what is loaded at run time
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip file can store
 
 WHEEL = """\
@@ -59,6 +60,17 @@ def stripped(binary: Path, strip: str) -> bytes:
         return copy.read_bytes()
 
 
+def third_party_licenses() -> dict[str, bytes]:
+    """The licences of the libraries that the binaries contain, as Debian's packages have them."""
+    lines = [line.split() for line in (ROOT / "tools" / "packages.txt").read_text().splitlines()]
+    development = [words[1] for words in lines if words[0] == "build" and words[1].endswith("-dev")]
+    linked = [package for package in development if package not in NOT_LINKED]
+    documents = Path("/usr/share/doc")
+    sources = {package: documents / package / "copyright" for package in linked}
+    sources["libstdc++"] = sorted(documents.glob("libstdc++-*-dev/copyright"))[-1]
+    return {f"third-party/{package}.txt": source.read_bytes() for package, source in sorted(sources.items())}
+
+
 def content(options: argparse.Namespace, version: str, tag: str) -> dict[str, tuple[bytes, bool]]:
     """Returns every file of the wheel except RECORD: its bytes, and whether it is executable."""
     files: dict[str, tuple[bytes, bool]] = {}
@@ -85,10 +97,12 @@ def content(options: argparse.Namespace, version: str, tag: str) -> dict[str, tu
 
     info = f"joulemap-{version}.dist-info"
     readme = (ROOT / "README.md").read_text()
-    files[f"{info}/METADATA"] = (metadata(version, readme, options.source_url).encode(), False)
+    licenses = {"LICENSE": (ROOT / "LICENSE").read_bytes(), **third_party_licenses()}
+    files[f"{info}/METADATA"] = (metadata(version, readme, list(licenses), options.source_url).encode(), False)
     files[f"{info}/WHEEL"] = (WHEEL.format(tag=tag).encode(), False)
     files[f"{info}/entry_points.txt"] = (ENTRY_POINTS.encode(), False)
-    files[f"{info}/licenses/LICENSE"] = ((ROOT / "LICENSE").read_bytes(), False)
+    for name, text in licenses.items():
+        files[f"{info}/licenses/{name}"] = (text, False)
     return files
 
 

@@ -50,7 +50,7 @@ def description(readme: str, source_url: Optional[str]) -> str:
     return LINK.sub(rf"[\1]({source_url.rstrip('/')}/\2)", without_images)
 
 
-def metadata(version: str, readme: str, source_url: Optional[str] = None) -> str:
+def metadata(version: str, readme: str, licenses: list[str], source_url: Optional[str] = None) -> str:
     fields = [
         ("Metadata-Version", "2.4"),
         ("Name", "joulemap"),
@@ -59,7 +59,7 @@ def metadata(version: str, readme: str, source_url: Optional[str] = None) -> str
         ("Keywords", ",".join(KEYWORDS)),
         ("Author", "The Joulemap authors"),
         ("License-Expression", "Apache-2.0"),
-        ("License-File", "LICENSE"),
+        *(("License-File", name) for name in licenses),
         *([("Project-URL", f"Source, {source_url}")] if source_url else []),
         *(("Classifier", classifier) for classifier in CLASSIFIERS),
         ("Requires-Python", ">=3.9"),
