@@ -26,6 +26,6 @@ mkdir -p "$root/proc" "$root/sys" "$root/tmp"
 chroot "$root" /usr/bin/joulemap --version
 chroot "$root" /usr/bin/joulemap doctor --sysroot /tmp >/dev/null
 libraries=$root/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
-cc -I"$root/usr/include" examples/measure_windows.c -L"$libraries" -ljoulemap -o "$root/tmp/windows"
+cc -I"$root/usr/include" examples/measure_windows.c -L"$libraries" -Wl,-rpath-link,"$libraries" -ljoulemap -o "$root/tmp/windows"
 chroot "$root" /tmp/windows >/dev/null
 echo "check_deb: $(basename "$deb") runs with $(ls "$root"/.apt/archives/*.deb | wc -l) packages besides it"

@@ -45,7 +45,8 @@ copy_if_built fish/vendor_completions.d/joulemap.fish fish/vendor_completions.d/
 cp README.md "$documents/"
 {
   printf 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: joulemap\n\n'
-  printf 'Files: *\nCopyright: The Joulemap authors\nLicense: Apache-2.0\n On Debian systems the text is in /usr/share/common-licenses/Apache-2.0.\n'
+  printf 'Files: *\nCopyright: %s The Joulemap authors\nLicense: Apache-2.0\n On Debian systems the text is in /usr/share/common-licenses/Apache-2.0.\n' \
+    "$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y)"
 } >"$documents/copyright"
 printf 'joulemap (%s) unstable; urgency=medium\n\n  * Release %s. CHANGELOG.md of the source lists the changes.\n\n -- %s  %s\n' \
   "$version" "$version" "$maintainer" "$(date -uR -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$documents/changelog.gz"
