@@ -78,7 +78,10 @@ Description: map the energy of a deep-learning run to the code that uses it
  shared libraries.
 END
 printf 'activate-noawait ldconfig\n' >"$root/DEBIAN/triggers"
+# Python writes compiled files beside the modules when root imports them.
+printf '#!/bin/sh\nset -e\nfind /usr/lib/joulemap -name __pycache__ -prune -exec rm -rf {} +\n' >"$root/DEBIAN/prerm"
 chmod -R u=rwX,go=rX "$root"
+chmod 755 "$root/DEBIAN/prerm"
 find "$root/usr" -type f ! -path '*/bin/joulemap' -exec chmod 644 {} +
 (cd "$root" && find usr -type f -printf '%P\0' | sort -z | sed -z 's|^|usr/|' | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
 chmod 644 "$root/DEBIAN/md5sums"
