@@ -17,11 +17,11 @@ REPLACED = {
     r"(\S*python3?) (-c \S+ )?examples/train_digits\.py\S*( --\w+ \w+)*": "python examples/add_numbers.py builtin",
     r"\bpython3? train\.py": "python examples/add_numbers.py builtin",
     r"\bCMD\b": "python examples/add_numbers.py builtin",
-    r"\bdiff A B\b": "diff examples/resnet50-h200.joule other.joule",
+    r"\bdiff A B\b": "diff first.joule second.joule",
     r"--to FORMAT\b": "--to csv",
     r"\bexperiment$": "experiment plan examples/experiment.toml",
     r"\bmodel fit$": "model fit --help",
-    r"\breport --plot flame$": "report other.joule --plot flame",
+    r"\breport --plot flame$": "report examples/resnet50-h200.joule --plot flame",
 }
 # Commands that cannot run in this environment, and why.
 SKIPPED = {
@@ -56,8 +56,8 @@ def fill(command: str) -> str:
 @pytest.fixture(scope="module")
 def recordings(bare):
     """The files that commands of the README name."""
-    for name in ("run.joule", "other.joule"):
-        shutil.copy(ROOT / "examples" / "resnet50-h200.joule", bare.work / name)
+    for name in ("run", "first", "second"):
+        bare.output(f"joulemap record -o {name}.joule -- python examples/add_numbers.py builtin")
     shutil.copy(ROOT / "tests" / "data" / "onnx" / "resnet18.onnx", bare.work / "model.onnx")
     return bare
 
