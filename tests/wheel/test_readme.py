@@ -20,7 +20,6 @@ REPLACED = {
     r"\bdiff A B\b": "diff first.joule second.joule",
     r"--to FORMAT\b": "--to csv",
     r"\bexperiment$": "experiment plan examples/experiment.toml",
-    r"\bmodel fit$": "model fit --help",
     r"\breport --plot flame$": "report examples/resnet50-h200.joule --plot flame",
 }
 # Commands that cannot run in this environment, and why.
@@ -28,7 +27,7 @@ SKIPPED = {
     r"^make ": "needs the source tree and a compiler",
     r"^pip install joulemap": "the fixture installs the wheel from its file",
     r"collect": "needs PyTorch and an NVIDIA GPU",
-    r"calibrate": "loads the machine for a minute; tests/cli covers it",
+    r"\bmodel fit\b": "needs XGBoost, the extra fit, and measured data; tests/cli/test_predict.py covers it",
     r"\bimport FORMAT\b": "needs traces of another tool; tests/cli/test_import.py covers it",
 }
 
