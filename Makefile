@@ -5,9 +5,12 @@ BUILD  := build
 VENV   := $(BUILD)/venv
 PYTHON := $(VENV)/bin/python
 CMAKE_QUIET := --log-level=WARNING
+WHEELS := $(BUILD)/wheels
+# The architecture that this machine has to cross-build for.
+OTHER  := $(if $(filter x86_64,$(shell uname -m)),aarch64,x86_64)
 
 .DEFAULT_GOAL := build
-.PHONY: build test repeat-tests test-frameworks test-integrations test-wheel test-matrix test-slurm test-forks test-attack demo dist dist-x86_64 wheel bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
+.PHONY: build test repeat-tests test-frameworks test-integrations test-wheel test-matrix test-slurm test-forks test-attack demo dist dist-x86_64 dist-aarch64 wheel deb release bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,8 +48,10 @@ test-frameworks: build-all $(BUILD)/venv-frameworks/.installed ## record and imp
 test-integrations: build-all $(BUILD)/venv-integrations/.installed ## test the callbacks with Keras, Lightning, transformers, MLflow, W&B and IPython
 	@$(BUILD)/venv-integrations/bin/python -m pytest -q tests/integrations
 
-test-wheel: dist $(BUILD)/venv-integrations/.installed ## test the wheel in a fresh environment: package, program, pytest plugin, integrations
-	@JOULEMAP_WHEEL=$$(ls -t $(BUILD)/dist/*.whl | head -1) $(BUILD)/venv-integrations/bin/python -m pytest -q tests/wheel
+test-wheel: wheel $(BUILD)/venv-integrations/.installed $(VENV)/.release-installed ## test the wheels in fresh environments: package, program, README, pytest plugin, integrations
+	@tools/install_packages.sh emulate
+	@$(PYTHON) -m twine check --strict $(WHEELS)/*.whl
+	@JOULEMAP_WHEEL=$$(ls $(WHEELS)/*_$$(uname -m).whl) $(BUILD)/venv-integrations/bin/python -m pytest -q -rs tests/wheel
 
 test-matrix: build dist ## test the installed Python versions with several PyTorch versions (downloads gigabytes)
 	@python3 tools/test_matrix.py
@@ -81,14 +86,31 @@ dist: page-tools ## build a portable folder and Python wheel in build/dist/
 	@cmake --build --preset dist --target product
 	@tools/make_dist.sh
 
-dist-x86_64: page-tools ## cross-build the portable folder and wheel for x86-64 in build/dist-x86_64/
-	@tools/install_packages.sh build cross
-	@tools/make_sysroot.sh $(BUILD)/sysroot-x86_64 amd64
-	@cmake --preset dist-x86_64 $(CMAKE_QUIET)
-	@cmake --build --preset dist-x86_64 --target product
-	@tools/make_dist.sh $(BUILD)/dist-x86_64-objects $(BUILD)/dist-x86_64 x86_64
+define cross_dist
+	@tools/install_packages.sh build cross-$(1)
+	@tools/make_sysroot.sh $(BUILD)/sysroot-$(1) $(2)
+	@cmake --preset dist-$(1) $(CMAKE_QUIET)
+	@cmake --build --preset dist-$(1) --target product
+	@tools/make_dist.sh $(BUILD)/dist-$(1)-objects $(BUILD)/dist-$(1) $(1)
+endef
 
-wheel: dist ## build the Python wheel build/dist/joulemap-*.whl
+dist-x86_64: page-tools ## cross-build the portable folder and wheel for x86-64 in build/dist-x86_64/
+	$(call cross_dist,x86_64,amd64)
+
+dist-aarch64: page-tools ## cross-build the portable folder and wheel for aarch64 in build/dist-aarch64/
+	$(call cross_dist,aarch64,arm64)
+
+wheel: dist dist-$(OTHER) ## build and check the wheels for x86-64 and aarch64 in build/wheels/
+	@rm -rf $(WHEELS) && mkdir $(WHEELS)
+	@cp $(BUILD)/dist/*.whl $(BUILD)/dist-$(OTHER)/*.whl $(WHEELS)/
+	@tools/check_wheel.py $(WHEELS)/*.whl
+
+deb: dist ## build and check the Debian package for this machine in build/deb/
+	@tools/install_packages.sh deb
+	@tools/make_deb.sh
+
+release: $(VENV)/.tests-installed $(VENV)/.release-installed ## build, check and tag a release from a clean tree: make release VERSION=X.Y.Z [DRY_RUN=1]
+	@tools/release.sh $(if $(DRY_RUN),--dry-run) $(VERSION)
 
 bench: build-all $(VENV)/.bench-installed ## compare start-up, accuracy and cost with other tools on a simulated machine
 	@tools/install_packages.sh bench
@@ -148,6 +170,8 @@ $(VENV)/.tests-installed: tests/requirements.txt | $(PYTHON)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r $< && touch $@
 $(VENV)/.examples-installed: examples/requirements.txt | $(PYTHON)
 	@echo "joulemap: installing the requirements of the examples" >&2
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r $< && touch $@
+$(VENV)/.release-installed: tools/requirements.txt | $(PYTHON)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r $< && touch $@
 $(VENV)/.bench-installed: bench/requirements.txt | $(PYTHON)
 	@echo "joulemap: installing the tools to compare with" >&2

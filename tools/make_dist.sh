@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # make_dist.sh [OBJECTS OUT MACHINE]
 # Puts what `make dist` built into a folder, an archive and a Python wheel that run where none of our libraries are installed,
-# and proves it of every binary: no library beyond glibc and libgcc, no symbol of a glibc newer than 2.34, and of the
-# libraries, which are loaded into other programs, no symbol but our own interface. XGBoost alone needs libstdc++ besides, of
-# GCC 11, which is no younger than that glibc; Debian's own would need a newer glibc, so it is not brought.
+# and checks every binary: no library beyond glibc and libgcc, no symbol of a glibc newer than 2.28, and of the
+# libraries, which are loaded into other programs, no symbol but our own interface. XGBoost, which is in the folder but not in the
+# wheel, needs glibc 2.34 and libstdc++ of GCC 11.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-newest_glibc=2.34
 newest_glibcxx=3.4.29
 objects=${1:-build/dist-objects} out=${2:-build/dist} machine=${3:-$(uname -m)}
 version=$(sed -n 's/^project(joulemap VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
@@ -20,11 +19,11 @@ cached() { sed -n "s/^$1:FILEPATH=//p" $objects/CMakeCache.txt; }
 strip=$(cached CMAKE_STRIP) objdump=$(cached CMAKE_OBJDUMP) nm=$(cached CMAKE_NM)
 
 needed_by() { $objdump -p "$1" | awk '/NEEDED/ { print $2 }'; }
-everywhere='libc|libm|libgcc_s|libpthread|ld-linux.*'
+everywhere='libc|libm|libdl|libgcc_s|libpthread|ld-linux.*'
 
-# check FILE [PATTERN OF NAMES THAT MAY BE NEEDED]
+# check FILE [PATTERN OF NAMES THAT MAY BE NEEDED [NEWEST GLIBC]]
 check() {
-  local file=$1 also=${2:-libc}
+  local file=$1 also=${2:-libc} newest_glibc=${3:-2.28}
   local needed newest newest_cxx
   needed=$(needed_by "$file" | grep -vE "^($everywhere|$also)\.so" || true)
   [[ -z $needed ]] || fail "$file needs libraries that other distributions may not have: $needed"
@@ -45,7 +44,7 @@ check_exports() {
   [[ -z $others ]] || fail "$1 exports symbols that may clash: $(head -3 <<<"$others" | tr '\n' ' ')"
 }
 
-rm -rf "$folder"
+rm -rf "$folder" "$out"/joulemap-*.whl
 package=$folder/python/joulemap
 mkdir -p "$folder/bin" "$folder/lib" "$folder/include" "$package/inject" "$package/_collect" "$package/_predict"
 $strip -o "$folder/bin/joulemap" $objects/bin/joulemap
@@ -82,7 +81,8 @@ cp -r include/joulemap "$folder/include/"
 cp README.md LICENSE CHANGELOG.md "$folder/"
 
 check "$folder/bin/joulemap" libisal
-for library in "$folder"/lib/*.so.*; do check "$library" 'libdmlc|libgomp|libstdc\+\+'; done
+check "$folder"/lib/libisal.so.*
+for library in "$folder"/lib/lib{xgboost,dmlc,gomp}.so.*; do check "$library" 'libdmlc|libgomp|libstdc\+\+' 2.34; done
 check "$folder/lib/libjoulemap.so" libjoulemap_capture
 check "$folder/lib/libjoulemap_capture.so"
 check "$package/_hot.abi3.so" 'libjoulemap|libjoulemap_capture'
@@ -94,4 +94,6 @@ check_exports "$package/_capture.abi3.so" 'PyInit__capture'
 
 tar -C "$out" -czf "$out/$name.tar.gz" "$name"
 echo "make_dist: $folder, $out/$name.tar.gz"
-python3 tools/make_wheel.py --build "$objects" --out "$out" --beside "$folder/lib" --machine "$machine" --strip "$strip"
+python3 tools/make_wheel.py --build "$objects" --out "$out" --beside "$folder/lib" --machine "$machine" --strip "$strip" \
+  ${JOULEMAP_SOURCE_URL:+--source-url "$JOULEMAP_SOURCE_URL"}
+python3 tools/check_wheel.py "$out"/joulemap-"$version"-*_"$machine".whl

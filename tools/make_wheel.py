@@ -4,7 +4,8 @@ network.
 
     tools/make_wheel.py --build build/dist-objects --out build/dist
 
-The same input gives the same bytes. make_dist.sh has checked that the binaries satisfy the platform tag.
+The same input gives the same bytes. tools/check_wheel.py checks that the binaries satisfy the platform tag. The wheel does
+not contain XGBoost: Debian's needs glibc 2.34 and a shared libstdc++; `pip install joulemap[fit]` installs another build.
 """
 
 from __future__ import annotations
@@ -21,25 +22,13 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from wheel_metadata import metadata
+
 ROOT = Path(__file__).resolve().parent.parent
-TAG = "cp39-abi3-manylinux_2_34_{machine}"
+TAG = "cp39-abi3-manylinux_2_28_{machine}"
 SOURCES = ("*.py", "*.pyi", "py.typed")
+NOT_LINKED = ("python3-dev", "libxgboost-dev")  # headers of what is loaded at run time
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip file can store
-
-METADATA = """\
-Metadata-Version: 2.1
-Name: joulemap
-Version: {version}
-Summary: Maps every joule of a deep-learning run to the code that spent it
-License: Apache-2.0
-Requires-Python: >=3.9
-Classifier: Operating System :: POSIX :: Linux
-Classifier: Programming Language :: C++
-Classifier: Programming Language :: Python :: 3
-Classifier: Typing :: Typed
-Description-Content-Type: text/markdown
-
-{readme}"""
 
 WHEEL = """\
 Wheel-Version: 1.0
@@ -71,9 +60,21 @@ def stripped(binary: Path, strip: str) -> bytes:
         return copy.read_bytes()
 
 
-def content(build: Path, beside: Path | None, strip: str, version: str, tag: str) -> dict[str, tuple[bytes, bool]]:
+def third_party_licenses() -> dict[str, bytes]:
+    """The licences of the libraries that the binaries contain, as Debian's packages have them."""
+    lines = [line.split() for line in (ROOT / "tools" / "packages.txt").read_text().splitlines()]
+    development = [words[1] for words in lines if words[0] == "build" and words[1].endswith("-dev")]
+    linked = [package for package in development if package not in NOT_LINKED]
+    documents = Path("/usr/share/doc")
+    sources = {package: documents / package / "copyright" for package in linked}
+    sources["libstdc++"] = sorted(documents.glob("libstdc++-*-dev/copyright"))[-1]
+    return {f"third-party/{package}.txt": source.read_bytes() for package, source in sorted(sources.items())}
+
+
+def content(options: argparse.Namespace, version: str, tag: str) -> dict[str, tuple[bytes, bool]]:
     """Returns every file of the wheel except RECORD: its bytes, and whether it is executable."""
     files: dict[str, tuple[bytes, bool]] = {}
+    build, strip = options.build, options.strip
     package = ROOT / "python" / "joulemap"
     for pattern in SOURCES:
         for source in sorted(package.glob(pattern)):
@@ -91,15 +92,17 @@ def content(build: Path, beside: Path | None, strip: str, version: str, tag: str
     for extension in ("_hot.abi3.so", "_capture.abi3.so"):
         files[f"joulemap/{extension}"] = (stripped(build / "python" / "joulemap" / extension, strip), True)
     files["joulemap/bin/joulemap"] = (stripped(build / "bin" / "joulemap", strip), True)
-    for library in sorted([*beside.glob("*.so.*"), *beside.glob("*.LICENSE")]) if beside else []:
+    for library in sorted(options.beside.glob("libisal.*")) if options.beside else []:
         files[f"joulemap/lib/{library.name}"] = (library.read_bytes(), library.suffix != ".LICENSE")
 
     info = f"joulemap-{version}.dist-info"
     readme = (ROOT / "README.md").read_text()
-    files[f"{info}/METADATA"] = (METADATA.format(version=version, readme=readme).encode(), False)
+    licenses = {"LICENSE": (ROOT / "LICENSE").read_bytes(), **third_party_licenses()}
+    files[f"{info}/METADATA"] = (metadata(version, readme, list(licenses), options.source_url).encode(), False)
     files[f"{info}/WHEEL"] = (WHEEL.format(tag=tag).encode(), False)
     files[f"{info}/entry_points.txt"] = (ENTRY_POINTS.encode(), False)
-    files[f"{info}/LICENSE"] = ((ROOT / "LICENSE").read_bytes(), False)
+    for name, text in licenses.items():
+        files[f"{info}/licenses/{name}"] = (text, False)
     return files
 
 
@@ -127,10 +130,11 @@ def main() -> int:
     parser.add_argument("--beside", type=Path, help="folder with the stripped third-party libraries that the program needs")
     parser.add_argument("--machine", default=platform.machine(), help="target machine, as printed by uname -m")
     parser.add_argument("--strip", default="strip", help="strip program for the target")
+    parser.add_argument("--source-url", help="address of the source tree, for the links of the README on a package index")
     options = parser.parse_args()
     version = project_version()
     tag = TAG.format(machine=options.machine)
-    files = content(options.build, options.beside, options.strip, version, tag)
+    files = content(options, version, tag)
     own_name = f"joulemap-{version}.dist-info/RECORD"
     files[own_name] = (record_of(files, own_name), False)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 collect_ignore_glob = [] if os.environ.get("JOULEMAP_WHEEL") else ["test_*.py"]
 
 
@@ -41,6 +43,42 @@ class FreshEnvironment:
         process = self.run(*arguments, **options)
         assert process.returncode == 0, process.stdout + process.stderr
         return process.stdout
+
+
+class BareEnvironment:
+    """A Python environment with the wheel and nothing else, and a folder to work in with a copy of examples/."""
+
+    def __init__(self, folder: Path, wheel: Path) -> None:
+        self.binaries = folder / "venv" / "bin"
+        self.work = folder / "work"
+        shutil.copytree(ROOT / "examples", self.work / "examples")
+        subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
+        install = [str(self.binaries / "pip"), "install", "--quiet", "--no-index", "--disable-pip-version-check"]
+        subprocess.run([*install, str(wheel)], check=True, timeout=120)
+
+    def run(self, command: str) -> subprocess.CompletedProcess:
+        """Runs a line of shell with the environment activated."""
+        kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+        settings = {**kept, "PATH": f"{self.binaries}:{os.environ['PATH']}", "VIRTUAL_ENV": str(self.binaries.parent)}
+        settings.update(JOULEMAP_DATA=str(self.work / "data"), HOME=str(self.work), LC_ALL="C.UTF-8")
+        options = {"cwd": self.work, "env": settings, "capture_output": True, "text": True, "timeout": 300}
+        return subprocess.run(["sh", "-c", command], **options)
+
+    def output(self, command: str) -> str:
+        process = self.run(command)
+        assert process.returncode == 0, f"{command}\n{process.stdout}{process.stderr}"
+        return process.stdout
+
+
+@pytest.fixture(scope="session")
+def wheel() -> Path:
+    """The wheel for this machine."""
+    return Path(os.environ["JOULEMAP_WHEEL"]).resolve()
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory, wheel: Path) -> BareEnvironment:
+    return BareEnvironment(tmp_path_factory.mktemp("bare"), wheel)
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@
 #include <xgboost/c_api.h>
 
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 namespace joulemap::predict {
 namespace {
 
+namespace fs = std::filesystem;
 constexpr const char* kLibrary = "libxgboost.so.0";
 
 struct Xgboost {
@@ -30,11 +32,22 @@ struct Xgboost {
   decltype(&XGBGetLastError) last_error = nullptr;
 };
 
+// The library of the Python package xgboost beside ours, where pip installed this program; empty elsewhere.
+std::string library_of_python_package() {
+  std::error_code failure;
+  const fs::path package = fs::read_symlink("/proc/self/exe", failure).parent_path().parent_path();
+  if (failure || !fs::exists(package / "__init__.py", failure)) return "";
+  return package.parent_path() / "xgboost" / "lib" / "libxgboost.so";
+}
+
 Result<Xgboost> open_xgboost() {
   void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  const std::string cause = library == nullptr ? dlerror() : "";
+  const std::string package_library = library == nullptr ? library_of_python_package() : "";
+  if (!package_library.empty()) library = dlopen(package_library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return Error{ErrorCode::unsupported, fmt::format("cannot open {}: {}", kLibrary, dlerror()),
-                 "apt-get install libxgboost0"};
+    return Error{ErrorCode::unsupported, fmt::format("cannot open {}: {}", kLibrary, cause),
+                 package_library.empty() ? "apt-get install libxgboost0" : "pip install 'joulemap[fit]'"};
   }
   Xgboost found;
   const auto resolve = [library](const char* name, auto& function) {
