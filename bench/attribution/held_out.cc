@@ -192,7 +192,7 @@ class Fold {
   Fold(const Gpu& gpu, const Cut& cut, const std::vector<PowerPoint>& history, const PowerFit& fit)
       : gpu_(gpu), cut_(cut) {
     const UsableEvidence useful(gpu.work.timeline, {{}, history, {}, gpu.known});
-    const PowerPrior coarse = prior_from_mean_power(useful.observations_with({fit.lag_ns, fit.time_constant_ns}));
+    const PowerPrior coarse = busy_and_idle_prior(useful.observations_with({fit.lag_ns, fit.time_constant_ns}));
     by_time_w_.assign(fit.classes.size(), coarse.busy_w);
     by_time_w_.back() = coarse.idle_w;
     for (const ClassPower& one : fit.classes) found_w_.push_back(one.watts);

@@ -266,7 +266,7 @@ def is_within(layer: str, path: str) -> bool:
     return layer == path or layer.startswith(path + ".")
 
 
-def busy_part(extra: Extra, busy_s: float, plain: ReportedInterval) -> float:
+def energy_of_busy_time(extra: Extra, busy_s: float, plain: ReportedInterval) -> float:
     """The part of a block's extra energy used while the device works, because a report lists idle energy separately. On
     CPUs it is the part used by the program: other processes use the same share as in a plain pass. All of it where the
     report charges idle energy to the layers that the GPU waited for."""
@@ -323,7 +323,7 @@ def compare(found: MeasuredBlocks, plain: ReportedInterval, passes: int, columns
     rows = []
     for extra in found.extras:
         known = plain.blocks.get(extra.block)
-        busy_j = busy_part(extra, known.busy_s / passes if known else 0.0, plain)
+        busy_j = energy_of_busy_time(extra, known.busy_s / passes if known else 0.0, plain)
         attributed = {}
         for name, interval in columns.items():
             share = interval.blocks.get(extra.block)

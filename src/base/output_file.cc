@@ -36,7 +36,7 @@ std::optional<struct stat> status_of(const std::string& path) {
   return failed == 0 ? std::optional(status) : std::nullopt;
 }
 
-bool is_same(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+bool are_same_views(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
 // A procfs name denotes a file that is already open and cannot be replaced.
 bool is_named_by_procfs(const std::string& path) {
@@ -79,7 +79,7 @@ bool lies_in(const std::string& folder, const struct stat& outer) {
   fs::path ancestor = fs::canonical(folder, error);
   while (!error && !ancestor.empty()) {
     const std::optional<struct stat> status = status_of(ancestor.string());
-    if (status && is_same(*status, outer)) return true;
+    if (status && are_same_views(*status, outer)) return true;
     if (ancestor == ancestor.parent_path()) break;
     ancestor = ancestor.parent_path();
   }
@@ -154,7 +154,7 @@ Status check_not_input(const std::string& output, std::span<const std::string> i
     const std::optional<struct stat> read = status_of(input);
     if (!read) continue;
     const std::string remedy = "choose another output file";
-    if (older && is_same(*older, *read)) {
+    if (older && are_same_views(*older, *read)) {
       return Error{ErrorCode::usage, fmt::format("{} is an input of this command and would be overwritten", output),
                    remedy};
     }

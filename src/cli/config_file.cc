@@ -111,7 +111,10 @@ Status apply_config_files(CLI::App& app) {
   const bool is_named = !variable("JOULEMAP_CONFIG").empty();
   for (const std::string& file : config_files()) {
     const Result<std::string> text = read_file_start(file, kLargestConfig_bytes);
-    if (!text && text.error().code == ErrorCode::not_found && !is_named) continue;
+    // A folder that this user may not enter has no file for this user.
+    const bool is_absent =
+        !text && (text.error().code == ErrorCode::not_found || text.error().code == ErrorCode::permission);
+    if (is_absent && !is_named) continue;
     if (!text) return text.error();
     const Result<formats::DocumentValue> document = formats::read_toml(*text, file);
     if (!document) return document.error();

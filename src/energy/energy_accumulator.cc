@@ -33,9 +33,9 @@ void EnergyAccumulator::add(const Reading& reading) noexcept {
   }
   if (point.time_ns < last_->time_ns) return;  // out of order: not usable
   if (kind_ == ChannelKind::counter) {
-    add_counter(point);
+    add_counter_reading(point);
   } else {
-    add_gauge(point);
+    add_power_reading(point);
   }
 }
 
@@ -81,7 +81,7 @@ void EnergyAccumulator::accept(const Point& from, const Point& to, double joules
   ++tally_.good_readings;
 }
 
-void EnergyAccumulator::add_counter(const Point& point) noexcept {
+void EnergyAccumulator::add_counter_reading(const Point& point) noexcept {
   std::uint64_t& torn = tally_.failures[static_cast<std::size_t>(ReadCode::torn)];
   if (const auto joules = energy_between(*last_, point)) {
     if (suspect_) ++torn;
@@ -113,7 +113,7 @@ void EnergyAccumulator::add_counter(const Point& point) noexcept {
   suspect_ = point;
 }
 
-void EnergyAccumulator::add_gauge(const Point& point) noexcept {
+void EnergyAccumulator::add_power_reading(const Point& point) noexcept {
   // Energy between two readings = mean of their powers x time. In the worst case the power equals one of them
   // throughout.
   const double elapsed_s = seconds(point.time_ns - last_->time_ns);

@@ -65,8 +65,8 @@ class EnergyAccumulator {
     double joules = 0;  // total at this point
   };
 
-  void add_counter(const Point& point) noexcept;
-  void add_gauge(const Point& point) noexcept;
+  void add_counter_reading(const Point& point) noexcept;
+  void add_power_reading(const Point& point) noexcept;
   void accept(const Point& from, const Point& to, double joules) noexcept;
   // Energy between two points if a rise or a wrap is plausible.
   std::optional<double> energy_between(const Point& from, const Point& to) noexcept;

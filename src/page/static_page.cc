@@ -103,8 +103,8 @@ std::string notes_of(const RunView& view) {
   Diagnostics all = view.run.diagnostics;
   for (const LevelView& level : view.levels) {
     for (const Diagnostic& note : level.diagnostics.list()) {
-      const auto is_same = [&](const Diagnostic& known) { return known.message == note.message; };
-      if (std::ranges::none_of(all.list(), is_same)) all.add(note);
+      const auto are_same_views = [&](const Diagnostic& known) { return known.message == note.message; };
+      if (std::ranges::none_of(all.list(), are_same_views)) all.add(note);
     }
   }
   std::string list = "<section id=\"notes\"><h2>Notes on the data</h2>\n<ul>\n";

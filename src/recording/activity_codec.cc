@@ -144,8 +144,8 @@ void put_scope_tallies(WireWriter& out, const std::vector<ScopeTally>& tallies, 
   put_times(walls, tallies, &ScopeTally::wall_ns, shift);
   out.raw(walls.bytes());
   // Traces contain only one of the two times and use it for both.
-  const bool is_same = std::ranges::equal(tallies, tallies, {}, &ScopeTally::wall_ns, &ScopeTally::cpu_ns);
-  is_same ? out.raw(walls.bytes()) : put_times(out, tallies, &ScopeTally::cpu_ns, shift);
+  const bool are_same_views = std::ranges::equal(tallies, tallies, {}, &ScopeTally::wall_ns, &ScopeTally::cpu_ns);
+  are_same_views ? out.raw(walls.bytes()) : put_times(out, tallies, &ScopeTally::cpu_ns, shift);
   put_times(out, tallies, &ScopeTally::helper_threads_ns, shift);
 }
 

@@ -198,8 +198,9 @@ void put_same(WireWriter& out, std::uint64_t value, std::size_t count) {
 
 void encode_column(WireWriter& out, std::span<const std::uint64_t> values) {
   if (values.empty()) return;
-  const bool is_same = std::all_of(values.begin(), values.end(), [&](std::uint64_t v) { return v == values.front(); });
-  if (is_same && values.front() < kSmallestOnGrid) return put_same(out, values.front(), values.size());
+  const bool are_same_views =
+      std::all_of(values.begin(), values.end(), [&](std::uint64_t v) { return v == values.front(); });
+  if (are_same_views && values.front() < kSmallestOnGrid) return put_same(out, values.front(), values.size());
   const std::optional<Grid> grid = find_grid(values);
   if (!grid) return put_points(out, values, grid);
   std::vector<std::uint64_t> points;

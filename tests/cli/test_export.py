@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -120,9 +122,16 @@ def test_tensorboard_needs_a_folder(joulemap, made, tmp_path):
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_parquet_is_sent_to_the_python_package(joulemap, made):
-    ended = joulemap("export", made, "--to", "parquet")
-    assert ended.code == 77 and "to_parquet" in ended.err
+def test_parquet_without_pyarrow_says_what_to_install(joulemap, made, tmp_path):
+    """tests/integrations has the test with pyarrow."""
+    code = "import sys; sys.modules['pyarrow'] = None; exec(sys.argv[1])"
+    fake = tmp_path / "python"
+    fake.write_text(f'#!/bin/sh\nshift\nexec {sys.executable} -c "{code}" "$@"\n')
+    fake.chmod(0o755)
+    environment = {**os.environ, "JOULEMAP_PYTHON": str(fake)}
+    ended = joulemap("export", made, "--to", "parquet", "-o", tmp_path / "run.parquet", env=environment)
+    assert ended.code == 77 and "pip install pyarrow" in ended.err
+    assert joulemap("export", made, "--to", "parquet").code == 2
 
 
 def test_unreadable_input_is_an_error_and_leaves_no_event_file(joulemap, tmp_path):

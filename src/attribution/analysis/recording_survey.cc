@@ -122,9 +122,10 @@ void RecordingSurvey::finish() {
     if (sources_[i].source.role != "recorder" || !span) continue;
     for (std::size_t j = 0; j < i && !sources_[i].is_duplicate; ++j) {
       const std::optional<TimeSpan> first = sources_[j].span();
-      const bool is_same = sources_[j].source.role == "recorder" && !sources_[j].is_duplicate &&
-                           sources_[j].source.boot_id == sources_[i].source.boot_id;
-      sources_[i].is_duplicate = is_same && first && first->begin_ns < span->end_ns && span->begin_ns < first->end_ns;
+      const bool are_same_views = sources_[j].source.role == "recorder" && !sources_[j].is_duplicate &&
+                                  sources_[j].source.boot_id == sources_[i].source.boot_id;
+      sources_[i].is_duplicate =
+          are_same_views && first && first->begin_ns < span->end_ns && span->begin_ns < first->end_ns;
     }
   }
 }

@@ -205,7 +205,7 @@ double PowerFit::watts_at(std::size_t column, double slowdown) const {
   return idle().watts + (full_w - idle().watts) * std::pow(slowdown, -slowdown_exponent);
 }
 
-void PowerFit::widen_gains(double spread) {
+void PowerFit::widen_gain_uncertainty(double spread) {
   const double widening = add_in_quadrature(gain_spread, spread) / gain_spread;
   for (double& gain : gains) gain = 1 + widening * (gain - 1);
 }

@@ -199,7 +199,7 @@ MachineEnergy::Gpu Machines::gpu_of(const Host& host, const RecordedEnergy::Resu
   gpu.energy_j = has_shape ? lag_corrected_curve(curve.curve, lag_ns, curve.energy_j)
                            : modelled_curve(curve.counter_updates, lag_ns, *gpu.powers, busy_s->second, curve.energy_j);
   // The energy itself is uncertain: at the edges of a short run, or of a part of one.
-  if (curve.uncertainty > 0) gpu.powers->fit.widen_gains(curve.uncertainty / kHalfWidth95);
+  if (curve.uncertainty > 0) gpu.powers->fit.widen_gain_uncertainty(curve.uncertainty / kHalfWidth95);
   return gpu;
 }
 

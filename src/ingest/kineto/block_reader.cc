@@ -143,7 +143,7 @@ class BlockParser {
 
 }  // namespace
 
-ParsedBlock parse_block(std::string_view text, bool is_last, EventTables& tables) {
+ParsedBlock parse_json_block(std::string_view text, bool is_last, EventTables& tables) {
   return BlockParser(text, is_last, tables).run();
 }
 

@@ -30,6 +30,6 @@ struct ParsedBlock {
 };
 
 // `is_last`: no text follows, so an unfinished event is broken.
-ParsedBlock parse_block(std::string_view text, bool is_last, EventTables& tables);
+ParsedBlock parse_json_block(std::string_view text, bool is_last, EventTables& tables);
 
 }  // namespace joulemap::ingest::kineto

@@ -48,7 +48,7 @@ class BlockReaders {
   void work(std::size_t thread) {
     BlockBuffer text;
     while (const std::optional<std::uint64_t> number = next(text)) {
-      assembly_.add(thread, *number, text, parse_block(text.view(), false, assembly_.tables(thread)));
+      assembly_.add(thread, *number, text, parse_json_block(text.view(), false, assembly_.tables(thread)));
     }
   }
 

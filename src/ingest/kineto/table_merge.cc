@@ -158,8 +158,8 @@ void TableMerge::name_threads() {
     for (const auto& [number, name] : tables_[thread].thread_names) {
       const ThreadKey key = EventTables::load_key<ThreadKey>(tables_[thread].threads, number);
       for (TraceThread& known : trace_.threads) {
-        const bool is_same = known.process == key.process && known.thread == key.thread;
-        if (is_same && key.process_text == 0 && key.thread_text == 0) known.name = to_valid_utf8(name);
+        const bool are_same_views = known.process == key.process && known.thread == key.thread;
+        if (are_same_views && key.process_text == 0 && key.thread_text == 0) known.name = to_valid_utf8(name);
       }
     }
   }

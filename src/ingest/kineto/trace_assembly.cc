@@ -60,7 +60,7 @@ void TraceAssembly::process_in_order(PendingBlock& waiting, std::size_t thread) 
 void TraceAssembly::parse_partial_event(std::size_t thread, bool is_last) {
   BlockBuffer text;
   std::swap(text, partial_event_);
-  ParsedBlock block = parse_block(text.view(), is_last, tables_[thread]);
+  ParsedBlock block = parse_json_block(text.view(), is_last, tables_[thread]);
   append_block(thread, text, std::move(block));
 }
 

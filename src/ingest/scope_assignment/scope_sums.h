@@ -23,7 +23,7 @@ class ScopeSums {
   // A trace contains the operations of every step: the traced count is the total count.
   void count(std::uint32_t scope) { ++at(scope).count; }
   // Moves one call, with its time, from one scope to another. Sums that `take` has already returned do not change.
-  void move_call(std::uint32_t from, std::uint32_t to, std::int64_t time_ns) {
+  void move_call_to_scope(std::uint32_t from, std::uint32_t to, std::int64_t time_ns) {
     Sum& source = at(from);
     const bool has_call = source.count > 0;
     if (has_call) --source.count;

@@ -341,7 +341,7 @@ void ThreadScopeTracker::add_tensors_to_engine_op(Thread& thread, const TraceEve
   if (thread.stack.size() < 2 || name.tensors == 0 || frame.context.autograd_node_text != name.text + 1) return;
   Frame& engine = thread.stack.end()[-2];
   const std::uint32_t scope = tree_.child(engine.context.scope, ScopeKind::tensors, name.tensors - 1);
-  sums_.move_call(engine.context.scope, scope, event.start_ns - engine.begin_ns);
+  sums_.move_call_to_scope(engine.context.scope, scope, event.start_ns - engine.begin_ns);
   for (Context* const context : {&engine.context, &frame.context}) {
     context->scope = scope;
     context->autograd_node_text = 0;

@@ -26,7 +26,7 @@ class ViewCache {
   template <class Find>
   std::uint32_t get(const Key& key, const Find& find) {
     Entry& entry = entries_[slot_of(key)];
-    if (!is_same(entry.key, key)) entry = {key, find()};
+    if (!are_same_views(entry.key, key)) entry = {key, find()};
     return entry.value;
   }
 
@@ -46,7 +46,7 @@ class ViewCache {
     return mixed >> 54;
   }
   // The first text of a key is never null.
-  static bool is_same(const Key& a, const Key& b) {
+  static bool are_same_views(const Key& a, const Key& b) {
     bool same = a.number == b.number && a.texts[0].data() != nullptr;
     for (std::size_t i = 0; i < kTexts; ++i) {
       same = same && a.texts[i].data() == b.texts[i].data() && a.texts[i].size() == b.texts[i].size();

@@ -92,7 +92,7 @@ TableContent table_content(const ReportResult& result, const TreeQuery& query, s
     content.rows.push_back(std::move(rest));
   }
   if (!query.filter.empty()) return content;
-  for (EnergyNode& node : unattributed_nodes(result)) content.rows.push_back({node.name, node.sum, true});
+  for (EnergyNode& node : idle_and_unattributed_nodes(result)) content.rows.push_back({node.name, node.sum, true});
   return content;
 }
 

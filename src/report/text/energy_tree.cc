@@ -135,7 +135,7 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
 
 bool has_step_or_epoch_rows(const ReportResult& result) { return result.by == "step" || result.by == "epoch"; }
 
-std::vector<EnergyNode> unattributed_nodes(const ReportResult& result) {
+std::vector<EnergyNode> idle_and_unattributed_nodes(const ReportResult& result) {
   std::vector<EnergyNode> out;
   for (const auto& [name, energy_j] :
        {std::pair("idle", result.idle_j), std::pair("not attributed", result.unattributed_j)}) {
@@ -148,7 +148,7 @@ std::vector<EnergyNode> unattributed_nodes(const ReportResult& result) {
 }
 
 std::vector<EnergyNode> unattributed_nodes_without_probing(const ReportResult& result) {
-  std::vector<EnergyNode> out = unattributed_nodes(result);
+  std::vector<EnergyNode> out = idle_and_unattributed_nodes(result);
   if (!result.probe || !result.probe->energy_j || out.empty()) return out;
   double probed_j = 0;
   for (const ReportRow& row : result.rows) {

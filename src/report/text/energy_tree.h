@@ -37,7 +37,7 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query);
 bool has_step_or_epoch_rows(const ReportResult& result);
 
 // Nodes for idle and unattributed energy, in this order. Empty if energies are unknown.
-std::vector<EnergyNode> unattributed_nodes(const ReportResult& result);
+std::vector<EnergyNode> idle_and_unattributed_nodes(const ReportResult& result);
 // The same for the run without probing: excludes the idle energy during probing.
 std::vector<EnergyNode> unattributed_nodes_without_probing(const ReportResult& result);
 // Attributed, idle and unattributed energy, the denominator of shares.

@@ -164,7 +164,7 @@ std::string tree_text(const ReportResult& result, const TreeTextOptions& view, c
     out += table.line(branches(line, style), line.node != nullptr ? *line.node : line.omitted_sum, line.hidden_rows);
   }
   if (lines.empty()) out += "  no row matches the filter\n";
-  for (const EnergyNode& node : unattributed_nodes(result)) out += table.line("", node, 0);
+  for (const EnergyNode& node : idle_and_unattributed_nodes(result)) out += table.line("", node, 0);
   return out + legend(lines, result.interval, style) + step_energy_distribution_text(result, style);
 }
 
