@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -111,3 +112,11 @@ def test_lines_are_drawn_of_the_layers_that_were_chosen(tmp_path):
     drawn = (tmp_path / "lines.svg").read_text()
     assert "means over 5 points" in drawn
     assert "layer4.0.conv1" in drawn and "train backward fc" in drawn and "layer3" not in drawn
+
+
+def test_the_program_exports_parquet(run, tmp_path):
+    environment = {**os.environ, "JOULEMAP_PYTHON": sys.executable}
+    command = [program(), "export", *run.files, "--to", "parquet", "--by", "region", "-o", str(tmp_path / "rows.parquet")]
+    subprocess.run(command, check=True, timeout=120, env=environment)
+    energies = pyarrow.parquet.read_table(tmp_path / "rows.parquet")["energy_j"].to_pylist()
+    assert energies == [row.energy_j for row in run.ledger(by="region").rows]
