@@ -32,10 +32,14 @@ cp -r include/joulemap "$root/usr/include/"
 mapfile -t binaries < <(find "$root/usr" -type f \( -name joulemap -o -name '*.so' \) | sort)
 patchelf --remove-rpath "${binaries[@]}"
 
-# Manual pages and completions, where they were built.
-for page in build/share/man/man1/*.1; do
-  [[ ! -e $page ]] || install -D -m 644 "$page" "$root/usr/share/man/man1/$(basename "$page")"
-done
+# Manual pages and completions come from the program itself.
+rm -rf build/share
+mkdir -p build/share/bash-completion/completions build/share/zsh/site-functions build/share/fish/vendor_completions.d
+"$folder/bin/joulemap" man build/share/man
+"$folder/bin/joulemap" completion bash > build/share/bash-completion/completions/joulemap
+"$folder/bin/joulemap" completion zsh > build/share/zsh/site-functions/_joulemap
+"$folder/bin/joulemap" completion fish > build/share/fish/vendor_completions.d/joulemap.fish
+for page in build/share/man/man1/*.1; do install -D -m 644 "$page" "$root/usr/share/man/man1/$(basename "$page")"; done
 find "$root/usr/share" -name '*.1' -exec gzip -9n {} +
 copy_if_built() { [[ ! -e build/share/$1 ]] || install -D -m 644 "build/share/$1" "$root/usr/share/$2"; }
 copy_if_built bash-completion/completions/joulemap bash-completion/completions/joulemap

@@ -148,7 +148,7 @@ def wheel(tmp_path_factory) -> Path:
     build = ROOT / os.environ.get("JOULEMAP_BUILD", "build")
     out = tmp_path_factory.mktemp("wheel")
     subprocess.run([sys.executable, ROOT / "tools/make_wheel.py", "--build", build, "--out", out], check=True)
-    return next(out.glob("joulemap-*-cp39-abi3-manylinux_2_34_*.whl"))
+    return next(out.glob("joulemap-*-cp39-abi3-*.whl"))
 
 
 def test_the_wheel_installs_into_a_fresh_environment_and_works(wheel, tmp_path):
