@@ -30,7 +30,7 @@ class NormalEquations {
   double residual_sum_of_squares(std::span<const double> x) const;
   // Unknowns that share one value: column i of the observations is added to group_of[i].
   NormalEquations with_grouped_unknowns(std::span<const std::size_t> group_of, std::size_t groups) const;
-  // Appends an unknown: the mean shared by the first `members` unknowns, which then stand for deviations from it.
+  // Appends an unknown: the mean shared by the first `members` unknowns, which are then deviations from it.
   NormalEquations with_common_unknown(std::size_t members) const;
   // The other unknowns become differences above `base`, whose column becomes the sum of all columns.
   NormalEquations relative_to(std::size_t base) const;
