@@ -11,7 +11,7 @@ STYLE = (
     "<style>.joulemap td{text-align:right!important;padding:1px 8px;white-space:nowrap}"
     ".joulemap td:first-child,.joulemap th:first-child{text-align:left!important}"
     ".joulemap .bar{display:inline-block;height:.7em;background:#d9822b}"
-    ".joulemap .wait{background:#8a9ba8}.joulemap caption{text-align:left;caption-side:top}</style>"
+    ".joulemap caption{text-align:left;caption-side:top}</style>"
 )
 
 
@@ -37,7 +37,8 @@ def _tree_rows(ledger: Any) -> list:
     def order(row: Any) -> tuple:
         steps = _steps_of(row.path)
         return (
-            str(row.device != "gpu0" and row.device),
+            not str(row.device).startswith("gpu"),
+            str(row.device),
             *((-cost.get((row.device, steps[:depth]), 0.0), steps[:depth]) for depth in range(1, len(steps) + 1)),
         )
 

@@ -41,6 +41,9 @@ std::string probing_sentence(const RunView& view) {
       energy_text(*view.run.probe->energy_j), 100 * *view.run.probe->energy_j / total->joules);
 }
 
+// An optimizer is a phase, not a layer, also where its rows have its name.
+bool is_layer_row(const ReportRow& row) { return row.path.size() < 2 || row.path[1] != "optimizer"; }
+
 // Rows of the program itself.
 bool is_program_row(const ReportRow& row) {
   return !row.path.empty() && row.path[0] != "background" && row.path[0] != "probe" && row.energy_j.value_or(0) > 0;
@@ -51,6 +54,7 @@ const ReportRow* costliest(const LevelView* level, const std::set<std::vector<st
   if (level == nullptr) return most;
   for (const ReportRow& row : level->rows) {
     if (!is_program_row(row) || excluded_paths.contains(row.path)) continue;
+    if (level->by == "layer" && !is_layer_row(row)) continue;
     if (most == nullptr || *row.energy_j > *most->energy_j) most = &row;
   }
   return most;
