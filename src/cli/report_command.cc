@@ -103,12 +103,14 @@ Status is_one_output(const ReportFlags& flags) {
                "choose one of them"};
 }
 
-// Without --by: layers, and domains for a run without layers.
+// Without --by: layers, and domains for a run without layers, unless a GPU waited for it.
 Result<ReportResult> build_default_report(const std::vector<std::string>& files, attribution::ReportQuery query) {
   query.level = attribution::RowLevel::layer;
   Result<ReportResult> by_layer = attribution::build_report(files, query);
   const auto is_scope = [](const ReportRow& row) { return row.path.size() > 1; };
-  if (!by_layer || std::ranges::any_of(by_layer->rows, is_scope)) return by_layer;
+  const auto is_of_gpu = [](const IdleEntry& idle) { return idle.device.starts_with("gpu") && idle.energy_j > 0; };
+  if (!by_layer || std::ranges::any_of(by_layer->rows, is_scope) || std::ranges::any_of(by_layer->idle, is_of_gpu))
+    return by_layer;
   query.level = attribution::RowLevel::domain;
   return attribution::build_report(files, query);
 }

@@ -21,6 +21,14 @@ bool has_distinct_idle_power(const PowerFit& fit) {
   return std::ranges::any_of(fit.classes, [&](const ClassPower& power) { return power.watts != fit.idle().watts; });
 }
 
+// From the first kernel of the run to the last one, clamped to `span`. Without any kernel: empty, at the end.
+TimeSpan analysed_work(const ActivitySums& sums, const std::string& device, TimeSpan span) {
+  const auto work = sums.gpu_work().find(device);
+  if (work == sums.gpu_work().end() || work->second.end_ns < work->second.begin_ns) return {span.end_ns, span.end_ns};
+  return {std::clamp(work->second.begin_ns, span.begin_ns, span.end_ns),
+          std::clamp(work->second.end_ns, span.begin_ns, span.end_ns)};
+}
+
 }  // namespace
 
 // For each cell: joules per second of a kernel of weight 1. Concurrent kernels, including those of co-tenants, share
@@ -84,6 +92,7 @@ GpuAttribution::GpuAttribution(const MachineEnergy& energy, const ActivitySums& 
     if (!is_used && !gpu.co_tenant_s) continue;
     Device& device = devices_.emplace(name, split_energy(gpu, is_used ? &busy_s->second : nullptr)).first->second;
     if (is_used) device.slices = sums.gpu_slices().at(name);
+    device.work = analysed_work(sums, name, device.rate.span());
     device.has_idle_power = gpu.powers && has_distinct_idle_power(gpu.powers->fit);
     const auto wait_s = sums.gpu_wait_s().find(name);
     split_idle(device, wait_s == sums.gpu_wait_s().end() ? nullptr : &wait_s->second);
@@ -151,7 +160,7 @@ std::vector<GpuAttribution::UnexplainedIdle> GpuAttribution::unexplained_idle() 
   for (const auto& [name, device] : devices_) {
     if (!device.has_idle_time) continue;
     const TimeSpan span = device.unexplained_j.span();
-    const auto [first_ns, last_ns] = kernel_span(device);
+    const auto [first_ns, last_ns] = device.work;
     const auto between = [&](const TimeCurve& curve, std::int64_t from_ns, std::int64_t to_ns) {
       return curve.between(from_ns, std::max(from_ns, to_ns));
     };
@@ -166,18 +175,11 @@ std::vector<GpuAttribution::UnexplainedIdle> GpuAttribution::unexplained_idle() 
   return all;
 }
 
-// From the first kernel to the last one; without any kernel, empty at the end of the run.
-TimeSpan GpuAttribution::kernel_span(const Device& device) {
-  const std::int64_t end_ns = device.unexplained_j.span().end_ns;
-  if (device.slices.empty()) return {end_ns, end_ns};
-  return {device.slices.front().begin_ns, std::ranges::max(device.slices, {}, &TimeSpan::end_ns).end_ns};
-}
-
 GpuAttribution::IdleAmount GpuAttribution::unexplained_between(const std::string& device, std::int64_t from_ns,
                                                                std::int64_t to_ns) const {
   const auto known = devices_.find(device);
   if (known == devices_.end() || !known->second.has_idle_time) return {};
-  const TimeSpan kernels = kernel_span(known->second);
+  const TimeSpan kernels = known->second.work;
   const std::int64_t begin_ns = std::max(from_ns, kernels.begin_ns);
   const std::int64_t end_ns = std::min(to_ns, kernels.end_ns);
   if (end_ns <= begin_ns) return {};

@@ -111,6 +111,7 @@ class GpuAttribution {
     double co_tenant_j = 0;
     bool has_idle_time = true;  // false: only co-tenants' work is known, and the rest is unattributed
     std::span<const TimeSpan> slices = {};
+    TimeSpan work = {};  // from the first kernel of the run to the last one, as far as it is analysed
     bool has_idle_power = false;
     TimeCurve idle_j_over_time = {};
     TimeCurve idle_s_over_time = {};
@@ -120,7 +121,6 @@ class GpuAttribution {
     TimeCurve unexplained_s = {};
   };
   static void split_idle(Device& device, const TimeCurve* wait_s);
-  static TimeSpan kernel_span(const Device& device);
   static Device split_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s);
   std::vector<double> replicates_of(const Device& device, const ClassJoules& joules, const ClassJoules& all) const;
   const Device* find_device(const std::string& domain) const;

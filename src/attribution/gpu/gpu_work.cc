@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "attribution/gpu/idle_gaps.h"
 #include "attribution/gpu/lost_kernels.h"
 #include "base/clock.h"
 #include "recording/kernel_power_library.h"
@@ -125,7 +126,8 @@ std::vector<GpuWork::SeriesColumn> GpuWork::assign_columns(const std::map<std::u
     DeviceWork& work = devices.at(device);
     const std::uint16_t column = columns[device].at(code_in(process->second, series.class_id));
     work.column_of[{series.process, series.class_id}] = column;
-    series_columns[index] = {&work, column, &process->second, series.is_one_time, series.class_id, 0};
+    series_columns[index] = {
+        &work, column, &process->second, series.is_one_time, series.class_id, 0, process->second.idle_gaps_of(device)};
     const auto known = process->second.classes.find(series.class_id);
     if (known == process->second.classes.end() || series.class_id == kLostKernelClass) continue;
     if (known->second.name == kOtherKernels) continue;  // a mixture of classes, which no power describes
@@ -223,11 +225,13 @@ std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, 
     if (at.device == nullptr) continue;
     const Extrapolation all = at.extrapolation_of(sum);
     const double busy_s = seconds(sum.time_ns) * all.weight;
-    at.device->slices.push_back(
-        {all.span.begin_ns, all.span.end_ns, at.column, busy_s, slowdown_of(sum.mean_ns, at.full_speed_ns)});
-    if (detailed[i]) continue;
-    at.device->timeline.add_sum(all.span.begin_ns, all.span.end_ns, at.column, busy_s);
-    coarse.emplace(all.span.end_ns, all.span.begin_ns);
+    const double slowdown = slowdown_of(sum.mean_ns, at.full_speed_ns);
+    for_each_part_without(at.idle_gaps, all.span, [&](TimeSpan part, double share) {
+      at.device->slices.push_back({part.begin_ns, part.end_ns, at.column, share * busy_s, slowdown});
+      if (detailed[i]) return;
+      at.device->timeline.add_sum(part.begin_ns, part.end_ns, at.column, share * busy_s);
+      coarse.emplace(part.end_ns, part.begin_ns);
+    });
   }
   for (const StoredKernel& kernel : kernels_) {
     const SeriesColumn& at = series_columns[kernel.series];

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -91,6 +92,7 @@ class GpuWork {
     bool is_one_time = false;
     std::uint32_t class_id = 0;
     double full_speed_ns = 0;  // kernel duration at full speed; 0: unknown
+    std::span<const TimeSpan> idle_gaps = {};
 
     Extrapolation extrapolation_of(const Sum& sum) const;
   };

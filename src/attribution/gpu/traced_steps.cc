@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "statistics/bootstrap.h"
 
 namespace joulemap::attribution {
 namespace {
@@ -12,6 +13,8 @@ namespace {
 constexpr std::size_t kMaxComparedSteps = 1024;
 // Traced steps are slower by up to a half, and others may pause. Beyond this ratio a step is of another kind.
 constexpr double kMaxDurationRatio = 3;
+// So many durations tell the usual one.
+constexpr std::size_t kMaxDurations = 64;
 // Code is loaded and memory allocated in the first steps.
 constexpr std::uint64_t kFirstSteps = 4;
 
@@ -19,8 +22,11 @@ bool overlap(TimeSpan a, TimeSpan b) { return a.begin_ns < b.end_ns && b.begin_n
 
 }  // namespace
 
+double TracedSteps::usual_duration_s(const Run& run) { return statistics::median_of(run.durations_s); }
+
 void TracedSteps::add(const StepRecord& step) {
   ++step_count_;
+  const double step_s = seconds(step.end_ns - step.begin_ns);
   if (step.traced) {
     ++traced_count_;
     if (runs_.empty() || runs_.back().untraced_count > 0) runs_.push_back({.begin_ns = step.begin_ns});
@@ -31,10 +37,16 @@ void TracedSteps::add(const StepRecord& step) {
       run.steps.push_back({{step.begin_ns, step.end_ns}, step.kernels, step_count_ <= kFirstSteps});
   } else if (!runs_.empty()) {
     Run& run = runs_.back();
+    const double usual_s = usual_duration_s(run);
+    const double work_s = step_s > kMaxDurationRatio * usual_s ? usual_s : step_s;
     ++run.untraced_count;
-    run.untraced_s += seconds(step.end_ns - step.begin_ns);
-    run.until_ns = std::max(run.until_ns, step.end_ns);
+    run.untraced_s += work_s;
+    run.until_ns = std::max(run.until_ns, step.begin_ns + static_cast<std::int64_t>(work_s * 1e9));
+  } else {
+    return;  // nothing was traced yet that could extrapolate to it
   }
+  std::vector<double>& durations_s = runs_.back().durations_s;
+  if (durations_s.size() < kMaxDurations) durations_s.push_back(step_s);
 }
 
 bool TracedSteps::resembles_untraced(const Run& run, const Step& step) {

@@ -5,8 +5,9 @@
 // repeat the run before them. So kernel sums of a run extrapolate to all steps until the next run, and to their time.
 //
 // Steps that differ from the untraced ones count only once: the first steps of a program, which load code and try out
-// algorithms, and steps of another duration. So do kernels outside of steps. Steps are added in order of time. Memory
-// grows with the number of runs. Pure; nanoseconds.
+// algorithms, and steps of another duration. So do kernels outside of steps. Of an untraced step that takes far longer
+// than the others of its run (an evaluation or a checkpoint follows the work of the step) only the usual duration counts.
+// Steps are added in order of time. Memory grows with the number of runs. Pure; nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -42,17 +43,19 @@ class TracedSteps {
   };
   struct Run {
     std::int64_t begin_ns = 0;
-    std::int64_t until_ns = 0;  // end of the last step that the run extrapolates to
+    std::int64_t until_ns = 0;  // end of the work of the last step that the run extrapolates to
     std::uint64_t traced_count = 0;
     std::uint64_t untraced_count = 0;
     double untraced_s = 0;
-    std::vector<Step> steps;  // traced steps; only the first ones of a long run
+    std::vector<Step> steps;          // traced steps; only the first ones of a long run
+    std::vector<double> durations_s;  // of the first steps of the run, traced or not
   };
   struct Weights {
     double sum = 0;
     double kernels = 0;
   };
 
+  static double usual_duration_s(const Run& run);
   static bool resembles_untraced(const Run& run, const Step& step);  // by its duration
   static std::vector<bool> typical_steps(const Run& run);
   static void add_weights(const Run& run, TimeSpan traced_span, Weights& weights);

@@ -11,16 +11,15 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
 
-// Consecutive steps of 10 ms: 'f' is traced, '-' is untraced, 'F' is traced and lasts 500 ms.
+// Consecutive steps of 10 ms: 'f' is traced, '-' is untraced, 'F' is traced and lasts 500 ms, '=' is untraced and does.
 struct Program {
   explicit Program(const std::string& steps) {
     for (const char kind : steps) {
-      const std::int64_t length_ns = kind == 'F' ? 500 * kMs : 10 * kMs;
+      const std::int64_t length_ns = kind == 'F' || kind == '=' ? 500 * kMs : 10 * kMs;
+      const bool is_traced = kind == 'f' || kind == 'F';
       begins_ns.push_back(end_ns);
-      traced_steps.add({.begin_ns = end_ns,
-                        .end_ns = end_ns + length_ns,
-                        .kernels = kind == '-' ? 0U : 100U,
-                        .traced = kind != '-'});
+      traced_steps.add(
+          {.begin_ns = end_ns, .end_ns = end_ns + length_ns, .kernels = is_traced ? 100U : 0U, .traced = is_traced});
       end_ns += length_ns;
     }
   }
@@ -84,6 +83,13 @@ TEST(TracedSteps, ATallyOverSeveralTracedGroupsExtrapolatesToAllTheirSteps) {
   const Extrapolation both = program.traced_steps.extrapolate(program.span(0, 9));
   EXPECT_DOUBLE_EQ(both.weight, 5);
   EXPECT_EQ(both.span.end_ns, program.end_ns);
+}
+
+TEST(TracedSteps, OfAnOverlongUntracedStepOnlyTheUsualDurationIsExtrapolatedTo) {
+  const Program program("Fffff---=");
+  const Extrapolation all = program.traced_steps.extrapolate(program.span(4, 4));
+  EXPECT_DOUBLE_EQ(all.weight, 5);  // the other four are the first steps of the program
+  EXPECT_EQ(all.span.end_ns, program.begins_ns[8] + 10 * kMs);
 }
 
 TEST(TracedSteps, WithoutLightModeNothingIsExtrapolated) {

@@ -7,11 +7,25 @@
 #include "base/clock.h"
 
 namespace joulemap::attribution {
+namespace {
+
+constexpr TimeSpan kNoWork{INT64_MAX, INT64_MIN};
+
+void include(TimeSpan& span, TimeSpan part) {
+  span = {std::min(span.begin_ns, part.begin_ns), std::max(span.end_ns, part.end_ns)};
+}
+
+}  // namespace
 
 std::string ProcessNames::device_of(std::uint32_t queue) const {
   const auto known = queues.find(queue);
   if (known == queues.end()) return {};
   return known->second.device.empty() ? "ordinal " + std::to_string(known->second.ordinal) : known->second.device;
+}
+
+std::span<const TimeSpan> ProcessNames::idle_gaps_of(const std::string& device) const {
+  const auto known = idle_gaps.find(device);
+  return known == idle_gaps.end() ? std::span<const TimeSpan>() : known->second;
 }
 
 Extrapolation ProcessNames::extrapolation_of(TimeSpan span, bool is_one_time, std::uint32_t class_id) const {
@@ -65,6 +79,7 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
     wait_s[{wait.queue, names.scopes.is_one_time(wait.scope)}] += seconds(wait.time_ns);
   for (const auto& [key, time_s] : wait_s)
     waits_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s});
+  if (is_idle_gap(activity)) gaps_.push_back(waits_.back());
   for (const StepRecord& step : activity.steps) {
     names.steps.add(step);
     if (!names.steps_span) names.steps_span = TimeSpan{step.begin_ns, step.end_ns};
@@ -72,42 +87,67 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
       names.between_steps.push_back({names.steps_span->end_ns, step.begin_ns});
     names.steps_span->end_ns = std::max(names.steps_span->end_ns, step.end_ns);
   }
-  has_activity_ = has_activity_ || !activity.scope_tallies.empty() || !activity.kernel_tallies.empty();
+  has_activity_ =
+      has_activity_ || !activity.scope_tallies.empty() || !activity.kernel_tallies.empty() || !activity.waits.empty();
 }
 
-void ActivitySums::add_used_queues(std::uint32_t process, const Activity& activity) {
-  for (const KernelTally& tally : activity.kernel_tallies) used_queues_.emplace(process, tally.queue);
+void ActivitySums::add_outside(std::uint32_t process, const Activity& activity) {
+  for (const KernelTally& tally : activity.kernel_tallies) {
+    TimeSpan& work = work_outside_.try_emplace({process, tally.queue}, kNoWork).first->second;
+    include(work, {activity.begin_ns, activity.end_ns});
+  }
+  has_activity_ = has_activity_ || !activity.kernel_tallies.empty();
 }
 
 void ActivitySums::finish() {
   captured_s_.finish();
   for (auto& [process, names] : processes_) names.group_kernels();
-  for (const auto& [process, queue] : used_queues_) {
-    const std::string device = processes_[process].device_of(queue);
+  for (const auto& [key, work] : work_outside_) {
+    const std::string device = processes_[key.first].device_of(key.second);
     gpu_busy_s_.try_emplace(device, span_, cell_count_for(span_));
     gpu_slices_[device];
+    include(gpu_work_.try_emplace(device, kNoWork).first->second, work);
   }
-  for (const DeviceInterval& busy : busy_) gpu_slices_[device_of(busy)].push_back(add_to_curve(busy, gpu_busy_s_));
-  for (const DeviceInterval& wait : waits_) add_to_curve(wait, gpu_wait_s_);
-  for (auto& [device, slices] : gpu_slices_) std::ranges::sort(slices, {}, &TimeSpan::begin_ns);
+  for (const DeviceInterval& gap : gaps_) processes_[gap.process].idle_gaps[device_of(gap)].push_back(gap.span);
+  for (auto& [process, names] : processes_) {
+    for (auto& [device, gaps] : names.idle_gaps) std::ranges::sort(gaps, {}, &TimeSpan::begin_ns);
+  }
+  for (const DeviceInterval& busy : busy_) add_busy(busy);
+  for (const DeviceInterval& wait : waits_) add_wait(wait);
+  for (auto& [device, slices] : gpu_slices_) {
+    std::ranges::sort(slices, {}, &TimeSpan::begin_ns);
+    TimeSpan& work = gpu_work_.try_emplace(device, kNoWork).first->second;
+    for (const TimeSpan slice : slices) include(work, slice);
+  }
   for (auto* curves : {&gpu_busy_s_, &gpu_wait_s_}) {
     for (auto& [device, curve] : *curves) curve.finish();
   }
   busy_.clear();
   waits_.clear();
+  gaps_.clear();
 }
 
 std::string ActivitySums::device_of(const DeviceInterval& interval) {
   return processes_[interval.process].device_of(interval.queue);
 }
 
-// Returns the span that the interval extrapolates to.
-TimeSpan ActivitySums::add_to_curve(const DeviceInterval& interval, std::map<std::string, TimeCurve>& curves) {
-  TimeCurve& curve = curves.try_emplace(device_of(interval), span_, cell_count_for(span_)).first->second;
-  const Extrapolation all =
-      processes_[interval.process].extrapolation_of(interval.span, interval.is_not_extrapolated, 0);
-  curve.add(all.span.begin_ns, all.span.end_ns, interval.time_s * all.weight);
-  return all.span;
+TimeCurve& ActivitySums::curve_in(std::map<std::string, TimeCurve>& curves, const std::string& device) const {
+  return curves.try_emplace(device, span_, cell_count_for(span_)).first->second;
+}
+
+void ActivitySums::add_busy(const DeviceInterval& busy) {
+  const std::string device = device_of(busy);
+  const ProcessNames& names = processes_[busy.process];
+  const Extrapolation all = names.extrapolation_of(busy.span, busy.is_not_extrapolated, 0);
+  for_each_part_without(names.idle_gaps_of(device), all.span, [&](TimeSpan part, double share) {
+    curve_in(gpu_busy_s_, device).add(part.begin_ns, part.end_ns, share * busy.time_s * all.weight);
+    gpu_slices_[device].push_back(part);
+  });
+}
+
+void ActivitySums::add_wait(const DeviceInterval& wait) {
+  const Extrapolation all = processes_[wait.process].extrapolation_of(wait.span, wait.is_not_extrapolated, 0);
+  curve_in(gpu_wait_s_, device_of(wait)).add(all.span.begin_ns, all.span.end_ns, wait.time_s * all.weight);
 }
 
 }  // namespace joulemap::attribution

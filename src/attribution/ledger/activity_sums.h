@@ -9,13 +9,14 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "attribution/gpu/idle_gaps.h"
 #include "attribution/gpu/traced_steps.h"
 #include "attribution/ledger/scope_paths.h"
 #include "attribution/ledger/time_curve.h"
@@ -47,12 +48,15 @@ struct ProcessNames {
   std::optional<TimeSpan> steps_span = {};                         // from the first step to the end of the last
   std::vector<TimeSpan> between_steps = {};                        // within it, by time: no step
   bool trains = false;                                             // has scopes of the mode "train"
+  // By device: when it is known to have been idle, as far as this process is concerned. By time.
+  std::map<std::string, std::vector<TimeSpan>> idle_gaps = {};
 
   // The interval and weight that kernel sums of the interval `span` extrapolate to. Probe kernels and lost kernels do
   // not extrapolate.
   Extrapolation extrapolation_of(TimeSpan span, bool is_one_time, std::uint32_t class_id) const;
   // The GPU of a queue: its UUID, or "ordinal N".
   std::string device_of(std::uint32_t queue) const;
+  std::span<const TimeSpan> idle_gaps_of(const std::string& device) const;
   // Called after all activities were added. Beyond kMaxKernelNames classes, those with the least time lose their
   // names.
   void group_kernels();
@@ -63,8 +67,9 @@ class ActivitySums {
   explicit ActivitySums(TimeSpan span) : span_(span), captured_s_(span, cell_count_for(span)) {}
 
   void add(std::uint32_t process, const Activity& activity);
-  // For an activity outside the span: marks its GPUs as idle inside the span instead of unknown.
-  void add_used_queues(std::uint32_t process, const Activity& activity);
+  // For an activity outside the span: its GPUs are idle inside the span instead of unknown, and it tells when their work
+  // began and ended.
+  void add_outside(std::uint32_t process, const Activity& activity);
   // Called after all activities were added.
   void finish();
 
@@ -77,8 +82,11 @@ class ActivitySums {
   const std::map<std::string, TimeCurve>& gpu_busy_s() const { return gpu_busy_s_; }
   // Idle time of each GPU for which it is known what it waited for.
   const std::map<std::string, TimeCurve>& gpu_wait_s() const { return gpu_wait_s_; }
-  // The intervals that kernel time was reported for; it is spread evenly within each. By device, sorted by begin.
+  // The intervals that kernel time was reported for, without idle gaps; it is spread evenly within each. By device, sorted
+  // by begin.
   const std::map<std::string, std::vector<TimeSpan>>& gpu_slices() const { return gpu_slices_; }
+  // From the first to the last kernel of each GPU in the whole run, also outside the span.
+  const std::map<std::string, TimeSpan>& gpu_work() const { return gpu_work_; }
 
  private:
   struct DeviceInterval {
@@ -90,17 +98,22 @@ class ActivitySums {
   };
 
   std::string device_of(const DeviceInterval& interval);
-  TimeSpan add_to_curve(const DeviceInterval& interval, std::map<std::string, TimeCurve>& curves);
+  TimeCurve& curve_in(std::map<std::string, TimeCurve>& curves, const std::string& device) const;
+  void add_busy(const DeviceInterval& busy);
+  void add_wait(const DeviceInterval& wait);
 
   TimeSpan span_;
   std::map<std::uint32_t, ProcessNames> processes_;
   TimeCurve captured_s_;
-  std::set<std::pair<std::uint32_t, std::uint32_t>> used_queues_;  // process and queue
-  std::vector<DeviceInterval> busy_;                               // until the devices of the queues are known
-  std::vector<DeviceInterval> waits_;                              // likewise: idle instead of busy
+  // By process and queue: from the first to the last activity with kernels that are not all inside the span.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, TimeSpan> work_outside_;
+  std::vector<DeviceInterval> busy_;   // until the devices of the queues are known
+  std::vector<DeviceInterval> waits_;  // likewise: idle instead of busy
+  std::vector<DeviceInterval> gaps_;   // likewise: the long ones
   std::map<std::string, TimeCurve> gpu_busy_s_;
   std::map<std::string, TimeCurve> gpu_wait_s_;
   std::map<std::string, std::vector<TimeSpan>> gpu_slices_;
+  std::map<std::string, TimeSpan> gpu_work_;
   bool has_activity_ = false;
 };
 

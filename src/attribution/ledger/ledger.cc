@@ -167,7 +167,11 @@ void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double
       const Extrapolation all =
           names.extrapolation_of({activity.begin_ns, activity.end_ns}, is_one_time, tally.class_id);
       const std::string device = names.device_of(tally.queue);
-      known->second = {device, inside * gpu_attribution_.rate(device, all.span.begin_ns, all.span.end_ns), all.weight};
+      double rate = 0;
+      for_each_part_without(names.idle_gaps_of(device), all.span, [&](TimeSpan part, double share) {
+        rate += share * gpu_attribution_.rate(device, part.begin_ns, part.end_ns);
+      });
+      known->second = {device, inside * rate, all.weight};
     }
     add_kernel(process, tally, known->second);
   }

@@ -353,6 +353,52 @@ TEST(Ledger, IdleEnergyWithoutKnownWaitsIsStartupShutdownOrUnknown) {
   EXPECT_FALSE(outcome.row({"train", "forward", "net.conv"}, "gpu0")->waiting_j) << "not known, and not zero";
 }
 
+// Kernels run for 2 s, then a checkpoint takes 8 s. Their sum was recorded for all 10 s.
+TEST(Ledger, KernelsRanOutsideOfTheGapsInWhichTheGpuIsKnownToBeIdle) {
+  Activity kernels = names();
+  kernels.begin_ns = kSpan.begin_ns;
+  kernels.end_ns = kSpan.end_ns;
+  kernels.kernel_tallies = {{0, 0, 4, 100, 2 * kSecond_ns}};
+  Activity gap;
+  gap.begin_ns = kSpan.begin_ns + 2 * kSecond_ns;
+  gap.end_ns = kSpan.end_ns;
+  gap.waits = {{0, 4, WaitKind::host, 1, 8 * kSecond_ns}};
+  TimeCurve joules(kSpan, 1000);
+  joules.add(gap.begin_ns, gap.end_ns, 800);
+  joules.add(kSpan.begin_ns, gap.begin_ns, 1400);
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", joules});
+  const Outcome outcome = account(RowLevel::layer, energy, std::vector{kernels, gap});
+  EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}, "gpu0"), 1400, 1);
+  EXPECT_NEAR(*outcome.row({"train", "forward", "net.conv"}, "gpu0")->waiting_j, 800, 1);
+  EXPECT_NEAR(idle_by_cause(outcome.result)[IdleCause::unknown], 0, 1);
+}
+
+// The first 4 s of a run whose kernels began earlier and end later.
+TEST(Ledger, APartOfARunWithoutKernelsIsNeitherItsStartNorItsEnd) {
+  const auto outside = [](int begin_s, int end_s) {
+    Activity activity = names();
+    activity.begin_ns = kSpan.begin_ns + begin_s * kSecond_ns;
+    activity.end_ns = kSpan.begin_ns + end_s * kSecond_ns;
+    activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
+    return activity;
+  };
+  const auto causes_between = [&](int first_s, int last_s) {
+    ActivitySums sums(kSpan);
+    sums.add(kProcess, names());
+    sums.add_outside(kProcess, outside(first_s, first_s + 1));
+    sums.add_outside(kProcess, outside(last_s - 1, last_s));
+    sums.finish();
+    EXPECT_TRUE(sums.has_activity());
+    MachineEnergy energy;
+    energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+    return idle_by_cause(Ledger(RowLevel::layer, energy, sums).finish());
+  };
+  EXPECT_NEAR(causes_between(-5, 20)[IdleCause::unknown], 1000, 1);
+  EXPECT_NEAR(causes_between(15, 20)[IdleCause::startup], 1000, 1);
+  EXPECT_NEAR(causes_between(-5, -2)[IdleCause::shutdown], 1000, 1);
+}
+
 TEST(Ledger, GpuEnergyBelongsToRunningKernelsAndIsIdleBetween) {
   Activity activity = names();
   activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 0, 10, 2 * kSecond_ns}};

@@ -89,7 +89,7 @@ Machines::Host* Machines::host_of(std::uint32_t source) {
 void Machines::add_sums(std::uint32_t source, const Activity& activity) {
   Host* const host = host_of(source);
   if (host == nullptr) return;
-  if (!is_inside(activity, host->span)) host->sums.add_used_queues(source, activity);
+  if (!is_inside(activity, host->span)) host->sums.add_outside(source, activity);
   for_each_part(*host, source, activity, [&](const Activity& part) { add_sums_inside(*host, source, part); });
 }
 

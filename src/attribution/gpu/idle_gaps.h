@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Idle gaps: times at which a GPU is known to have been idle. Kernel time is recorded as a sum over about a second, and
+// nothing is known about when its kernels ran, except that they did not run in such a gap: after the last step before a
+// checkpoint, say. Pure; CLOCK_MONOTONIC nanoseconds.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "model/activity.h"
+#include "model/time_points.h"
+
+namespace joulemap::attribution {
+
+// Gaps shorter than this, or than a small part of the interval, hardly change where kernels ran. Leaving them out bounds
+// the number of gaps of a long run.
+inline constexpr std::int64_t kLeastIdleGap_ns = 50'000'000;
+inline constexpr double kLeastIdleGapShare = 0.05;
+
+// Whether the activity is one long gap with an interval of its own.
+inline bool is_idle_gap(const Activity& activity) {
+  std::int64_t waiting_ns = 0;
+  for (const WaitTally& wait : activity.waits) waiting_ns += wait.time_ns;
+  const std::int64_t length_ns = activity.end_ns - activity.begin_ns;
+  return activity.kernel_tallies.empty() && length_ns >= kLeastIdleGap_ns && waiting_ns >= length_ns / 100 * 99;
+}
+
+// Calls use(part, share) for the parts of `interval` outside of the gaps; shares are proportional to their length and add
+// up to 1. `gaps` are sorted and do not overlap.
+template <class Use>
+void for_each_part_without(std::span<const TimeSpan> gaps, TimeSpan interval, const Use& use) {
+  const auto length_ns = static_cast<double>(interval.end_ns - interval.begin_ns);
+  const auto first = std::ranges::partition_point(gaps, [&](TimeSpan gap) { return gap.end_ns <= interval.begin_ns; });
+  const auto for_each_gap = [&](const auto& visit) {
+    for (auto gap = first; gap != gaps.end() && gap->begin_ns < interval.end_ns; ++gap) {
+      const TimeSpan inside{std::max(gap->begin_ns, interval.begin_ns), std::min(gap->end_ns, interval.end_ns)};
+      if (static_cast<double>(inside.end_ns - inside.begin_ns) >= kLeastIdleGapShare * length_ns) visit(inside);
+    }
+  };
+  double outside_ns = length_ns;
+  for_each_gap([&](TimeSpan gap) { outside_ns -= static_cast<double>(gap.end_ns - gap.begin_ns); });
+  if (outside_ns <= 0 || outside_ns == length_ns) return use(interval, 1.0);
+  std::int64_t begin_ns = interval.begin_ns;
+  const auto use_until = [&](std::int64_t end_ns) {
+    if (end_ns > begin_ns) use(TimeSpan{begin_ns, end_ns}, static_cast<double>(end_ns - begin_ns) / outside_ns);
+  };
+  for_each_gap([&](TimeSpan gap) {
+    use_until(gap.begin_ns);
+    begin_ns = gap.end_ns;
+  });
+  use_until(interval.end_ns);
+}
+
+}  // namespace joulemap::attribution
