@@ -11,8 +11,8 @@ namespace {
 constexpr std::int64_t kLongGap_ns = 20'000'000;
 // Limit of remembered edges (24 MB): a program that enters scopes for minutes without launching a kernel.
 constexpr std::size_t kMaxEdges = 1'000'000;
-// Lateness of scopes fades by a quarter in this time: the steps of the last tenth of a second count most.
-constexpr std::int64_t kFadePeriod_ns = 25'000'000;
+// Waits of this time are divided together: some steps of a small network.
+constexpr std::int64_t kLatePeriod_ns = 100'000'000;
 // Further long gaps are summed with the short ones.
 constexpr std::size_t kMaxLongGaps = 100'000;
 // No kernel runs for longer: after this time without a kernel the device was idle, and not inside one.
@@ -130,8 +130,8 @@ GpuWaiting::Sums& GpuWaiting::sums_for(const Device& device, std::int64_t gap_ns
 
 GpuWaiting::HostPosition GpuWaiting::host_at(std::int64_t time_ns) const {
   const auto after = std::ranges::upper_bound(edges_, time_ns, {}, &HostEdge::time_ns);
-  if (after == edges_.begin()) return {time_ns, 0, false, time_ns + kFadePeriod_ns, time_ns};
-  return {time_ns, std::prev(after)->scope, std::prev(after)->synchronizes, time_ns + kFadePeriod_ns, time_ns};
+  if (after == edges_.begin()) return {time_ns, 0, false, time_ns + kLatePeriod_ns, time_ns};
+  return {time_ns, std::prev(after)->scope, std::prev(after)->synchronizes, time_ns + kLatePeriod_ns, time_ns};
 }
 
 // Time in a scope that waits for the GPU, and the rest of it until the next launch, makes no scope late: it is charged to
@@ -156,9 +156,9 @@ void GpuWaiting::follow_host(Device& device, std::int64_t until_ns) {
     host.scope = edge->scope;
   }
   pass(until_ns);
-  if (until_ns < host.fades_ns) return;
-  device.late_scopes.fade();
-  host.fades_ns = until_ns + kFadePeriod_ns;
+  if (until_ns < host.period_end_ns) return;
+  device.late_scopes.end_period();
+  host.period_end_ns = until_ns + kLatePeriod_ns;
 }
 
 void GpuWaiting::follow_launch(Device& device, const LaunchedKernel& kernel) {

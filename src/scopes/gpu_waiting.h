@@ -89,7 +89,7 @@ class GpuWaiting {
     std::int64_t time_ns;
     std::uint32_t scope;
     bool has_synchronized;                     // in this scope: it could not launch ahead
-    std::int64_t fades_ns;                     // when the lateness of scopes fades next
+    std::int64_t period_end_ns;                // when waits are divided at the latest
     std::int64_t from_ns;                      // since when it is followed
     std::int64_t synchronized_ns = INT64_MIN;  // when it last began to wait for the device
   };

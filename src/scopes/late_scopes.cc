@@ -6,68 +6,79 @@
 
 namespace joulemap {
 
-LateScopes::Scope& LateScopes::up_to_date(std::uint32_t scope) {
+void LateScopes::change(std::uint32_t scope, std::int64_t by_ns) {
   if (scope >= scopes_.size()) scopes_.resize(scope + std::size_t{1});
   Scope& found = scopes_[scope];
-  if (!found.is_active) {
-    found.is_active = true;
-    active_.push_back(scope);
-  }
-  if (found.late_ns > 0) found.charged_ns += static_cast<double>(found.late_ns) * (waits_ - found.waits_seen);
-  found.waits_seen = waits_;
-  return found;
+  found.since_wait_ns += by_ns;
+  if (!found.is_active) active_.push_back(scope);
+  if (!found.is_changed) changed_.push_back(scope);
+  found.is_active = found.is_changed = true;
 }
-
-// A program may have a million scopes, of which few are late at a time. Fractions of a nanosecond stay with the scope.
-void LateScopes::drop_inactive() {
-  std::erase_if(active_, [&](std::uint32_t id) {
-    Scope& scope = scopes_[id];
-    scope.is_active = scope.late_ns != 0 || scope.charged_ns >= 0.5;
-    return !scope.is_active;
-  });
-}
-
-void LateScopes::change(std::uint32_t scope, std::int64_t by_ns) {
-  Scope& found = up_to_date(scope);
-  late_ns_ -= std::max(found.late_ns, std::int64_t{0});
-  found.late_ns += by_ns;
-  late_ns_ += std::max(found.late_ns, std::int64_t{0});
-}
-
-void LateScopes::add_host_time(std::uint32_t scope, std::int64_t host_ns) { change(scope, host_ns); }
-
-void LateScopes::add_kernel(std::uint32_t scope, std::int64_t kernel_ns) { change(scope, -kernel_ns); }
 
 bool LateScopes::add_wait(std::int64_t wait_ns) {
-  if (late_ns_ <= 0 || late_ns_ < wait_ns) return false;
-  waits_ += static_cast<double>(wait_ns) / static_cast<double>(late_ns_);
+  for (const std::uint32_t id : changed_) {
+    Scope& scope = scopes_[id];
+    late_ns_ -= std::max(scope.until_wait_ns, std::int64_t{0});
+    scope.until_wait_ns += scope.since_wait_ns;
+    late_ns_ += std::max(scope.until_wait_ns, std::int64_t{0});
+    scope.since_wait_ns = 0;
+    scope.is_changed = false;
+  }
+  changed_.clear();
+  if (waited_ns_ + wait_ns > late_ns_) return false;
+  waited_ns_ += wait_ns;
   return true;
 }
 
-void LateScopes::fade() {
-  late_ns_ = 0;
+void LateScopes::divide_waits() {
   for (const std::uint32_t id : active_) {
-    Scope& scope = up_to_date(id);
-    scope.late_ns = scope.late_ns * 3 / 4;
-    late_ns_ += std::max(scope.late_ns, std::int64_t{0});
+    Scope& scope = scopes_[id];
+    if (waited_ns_ > 0 && scope.until_wait_ns > 0) {
+      const double share = static_cast<double>(scope.until_wait_ns) / static_cast<double>(late_ns_);
+      scope.charged_ns += share * static_cast<double>(waited_ns_);
+    }
+    scope.until_wait_ns = 0;
   }
+  late_ns_ = waited_ns_ = 0;
+}
+
+void LateScopes::end_period() {
+  divide_waits();
+  for (const std::uint32_t id : changed_) scopes_[id].since_wait_ns /= 2;
   drop_inactive();
 }
 
 void LateScopes::begin_anew() {
-  for (const std::uint32_t scope : active_) up_to_date(scope).late_ns = 0;
-  late_ns_ = 0;
+  divide_waits();
+  for (const std::uint32_t id : changed_) {
+    scopes_[id].since_wait_ns = 0;
+    scopes_[id].is_changed = false;
+  }
+  changed_.clear();
   drop_inactive();
 }
 
+// A program may have a million scopes, of which few are late at a time. Fractions of a nanosecond stay with the scope.
+void LateScopes::drop_inactive() {
+  std::erase_if(changed_, [&](std::uint32_t id) {
+    scopes_[id].is_changed = scopes_[id].since_wait_ns != 0;
+    return !scopes_[id].is_changed;
+  });
+  std::erase_if(active_, [&](std::uint32_t id) {
+    Scope& scope = scopes_[id];
+    scope.is_active = scope.is_changed || scope.charged_ns >= 0.5;
+    return !scope.is_active;
+  });
+}
+
 std::vector<LateScopes::Charge> LateScopes::take() {
+  end_period();
   std::vector<Charge> charges;
   for (const std::uint32_t id : active_) {
-    Scope& scope = up_to_date(id);
-    const double whole_ns = std::round(scope.charged_ns);  // the rest stays
+    const double whole_ns = std::round(scopes_[id].charged_ns);  // the rest stays
     if (whole_ns < 1) continue;
     charges.push_back({id, static_cast<std::int64_t>(whole_ns)});
-    scope.charged_ns -= whole_ns;
+    scopes_[id].charged_ns -= whole_ns;
   }
   drop_inactive();
   return charges;

@@ -43,6 +43,39 @@ TEST(LateScopes, ChargesNothingToWhatHappensAfterAWait) {
   EXPECT_EQ(charges(scopes), (Charges{{1, 500}}));
 }
 
+TEST(LateScopes, ChargesEqualScopesEquallyWhenEachMakesTheGpuWait) {
+  LateScopes scopes;
+  for (std::uint32_t layer = 1; layer <= 4; ++layer) {
+    scopes.add_host_time(layer, 1'000);
+    scopes.add_kernel(layer, 200);
+    EXPECT_TRUE(scopes.add_wait(800));
+  }
+  scopes.begin_anew();
+  EXPECT_EQ(charges(scopes), (Charges{{1, 800}, {2, 800}, {3, 800}, {4, 800}}));
+}
+
+TEST(LateScopes, ChargesEqualScopesEquallyWhenALargeKernelHidesTheFirst) {
+  LateScopes scopes;
+  scopes.add_host_time(9, 100);
+  scopes.add_kernel(9, 2'100);  // the GPU is busy while the host is in the first two layers
+  for (std::uint32_t layer = 1; layer <= 4; ++layer) {
+    scopes.add_host_time(layer, 1'000);
+    const bool is_idle = layer > 2;
+    EXPECT_TRUE(!is_idle || scopes.add_wait(1'000));
+  }
+  scopes.begin_anew();
+  EXPECT_EQ(charges(scopes), (Charges{{1, 500}, {2, 500}, {3, 500}, {4, 500}}));
+}
+
+TEST(LateScopes, LatenessOfAnEarlierPeriodCountsLess) {
+  LateScopes scopes;
+  scopes.add_host_time(1, 1'000);
+  scopes.end_period();
+  scopes.add_host_time(2, 1'000);
+  EXPECT_TRUE(scopes.add_wait(600));
+  EXPECT_EQ(charges(scopes), (Charges{{1, 200}, {2, 400}}));
+}
+
 TEST(LateScopes, RefusesAWaitWhileNoScopeIsLate) {
   LateScopes scopes;
   EXPECT_FALSE(scopes.add_wait(100));
@@ -76,7 +109,7 @@ TEST(LateScopes, ChargesAllWaitsHoweverTheyAreDivided) {
     if (below(2) == 0) scopes.add_kernel(static_cast<std::uint32_t>(below(40)), below(30'000));
     const std::int64_t wait_ns = below(10'000);
     if (scopes.add_wait(wait_ns)) waited_ns += wait_ns;
-    if (below(200) == 0) scopes.fade();
+    if (below(200) == 0) scopes.end_period();
     if (below(1000) == 0) scopes.begin_anew();
     if (below(300) != 0) continue;
     for (const LateScopes::Charge& charge : scopes.take()) charged_ns += charge.wait_ns;

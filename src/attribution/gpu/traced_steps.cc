@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMaxComparedSteps = 1024;
 // Traced steps are slower by up to a half, and others may pause. Beyond this ratio a step is of another kind.
 constexpr double kMaxDurationRatio = 3;
-// So many durations tell the usual one.
+// Enough durations for a median.
 constexpr std::size_t kMaxDurations = 64;
 // Code is loaded and memory allocated in the first steps.
 constexpr std::uint64_t kFirstSteps = 4;

@@ -67,7 +67,7 @@ class ActivitySums {
   explicit ActivitySums(TimeSpan span) : span_(span), captured_s_(span, cell_count_for(span)) {}
 
   void add(std::uint32_t process, const Activity& activity);
-  // For an activity outside the span: its GPUs are idle inside the span instead of unknown, and it tells when their work
+  // For an activity outside the span: its GPUs are idle inside the span instead of unknown, and it shows when their work
   // began and ended.
   void add_outside(std::uint32_t process, const Activity& activity);
   // Called after all activities were added.
