@@ -41,6 +41,11 @@ class Simulation:
     def error(self, name: str) -> float:
         return self.domain(name)["joules"] / self.true_joules(name) - 1
 
+    def ticks_at_the_ends(self) -> list:
+        """Seconds of the simulator's ticks around the start and the end of the command, from its start on."""
+        times = [self.truth.ticks_around(at_ns, 5) for at_ns in (self.start_ns, self.end_ns)]
+        return [[round((time_ns - self.start_ns) * 1e-9, 6) for time_ns in around] for around in times]
+
     def is_true(self, name: str, within: float = 0.01) -> bool:
         """Whether the energy matches the truth to the relative error `within` or to the reported uncertainty."""
         domain, true_j = self.domain(name), self.true_joules(name)
@@ -123,7 +128,8 @@ def test_slow_counters_are_interpolated_and_the_interval_covers_the_truth(simula
     package = simulation.domain("package-0")
     # A delayed simulator makes the counter irregular: allow for the delay at full power (95 W).
     late_s = simulation.truth.longest_gap_ns(simulation.start_ns, simulation.end_ns) * 1e-9 - period_us * 1e-6
-    assert abs(package["joules"] - simulation.true_joules("package-0")) <= package["uncertainty_j"] + 95 * late_s
+    error_j = abs(package["joules"] - simulation.true_joules("package-0"))
+    assert error_j <= package["uncertainty_j"] + 95 * late_s, (simulation.run, simulation.ticks_at_the_ends())
     assert simulation.is_true("package-0", within=0.05)
 
 

@@ -55,12 +55,17 @@ class Truth:
         """The longest interval without a tick in a window: the maximum age of a counter value read in it.
 
         About 1.2 ms, unless the simulator was delayed, as on a virtual machine with a busy host. Tests may
-        widen their tolerance by it, or try again.
-"""
+        widen their tolerance by it.
+        """
         first = max(0, bisect_right(self._times_ns, start_ns) - 1)
         last = min(len(self._times_ns) - 1, bisect_right(self._times_ns, end_ns))
         times_ns = self._times_ns[first : last + 1]
         return max((after - before for before, after in zip(times_ns, times_ns[1:])), default=0)
+
+    def ticks_around(self, at_ns: int, count: int) -> List[int]:
+        """Times of the ticks around an instant, `count` before and after it."""
+        at = bisect_right(self._times_ns, at_ns)
+        return self._times_ns[max(0, at - count) : at + count]
 
     def joules(self, domain: str, start_ns: int, end_ns: int) -> float:
         """True energy of a domain, such as "package-0", between two instants of CLOCK_MONOTONIC.
