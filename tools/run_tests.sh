@@ -17,6 +17,7 @@ ctest --preset dev --output-on-failure -j"$workers" --no-tests=error $unit || fa
 "$python" tools/check_layers.py || failed=1
 "$python" tools/check_sizes.py || failed=1
 "$python" tools/check_words.py || failed=1
+"$python" tools/check_comment_names.py || failed=1
 "$python" -m pytest -q -n "$workers" --dist loadfile -m "not real_time" $programs tests || failed=1
 # Alone: beside other tests they would see the machine's other load. The group may be empty (5).
 "$python" -m pytest -q -m real_time $real_time tests || [ $? = 5 ] || failed=1

@@ -5,7 +5,7 @@
 // bounded time; threads that arrive later wait for the fork. If the wait times out, may_hold_inherited_locks() is true
 // in the child, which must not call that library. Any thread; takes no locks and allocates nothing after construction.
 //
-//   const ForkGate::Visit inside(nvml_fork_gate);  // around every call of the library
+//   const ForkGate::ScopedCall inside(nvml_fork_gate);  // around every call of the library
 #pragma once
 
 #include <atomic>

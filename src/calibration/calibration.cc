@@ -95,8 +95,18 @@ class Calibration {
   }
 
  private:
+  void report_time_taken() const {
+    const auto& load = options_.waves;
+    const std::int64_t load_ns =
+        load.active_idle_ns + load.waves_ns + load.full_load_ns + load.idle_after_load_ns + load.idle_after_release_ns;
+    const std::int64_t loads = options_.loads_gpus ? static_cast<std::int64_t>(gpus().size()) : 0;
+    report_progress(options_.on_progress, static_cast<double>(monotonic_ns() - begin_ns_) /
+                                              static_cast<double>(options_.idle_ns + loads * load_ns));
+  }
+
   void sample_until(std::int64_t until_ns) {
     while (monotonic_ns() < until_ns) {
+      report_time_taken();
       sleep_until(std::min(monotonic_ns() + kDrainPeriod_ns, until_ns));
       sampler_.drain([&](const Sample& sample) {
         behaviours_[sample.channel].observe(sample.reading);

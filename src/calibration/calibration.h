@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/progress.h"
 #include "calibration/square_waves.h"
 #include "model/calibrate_result.h"
 #include "sampling/sampler.h"
@@ -19,6 +20,7 @@ struct CalibrationOptions {
   bool loads_gpus = true;                            // load GPUs
   std::string cuda_library;                          // CUDA library for the load
   calibration::WavePlan waves = {};
+  ProgressCallback on_progress = {};  // share of the planned time
 };
 
 // The sampler must not be running; it is stopped afterwards. Diagnostics of the result list what failed.

@@ -20,12 +20,13 @@ UpdateInterval change_between(const Reading& before, const Reading& reading) {
 std::int64_t moment_of(const UpdateInterval& change, const CounterClock& clock) {
   if (!clock.is_locked()) return change.midpoint_ns();
   const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(clock.period_ns()));
-  std::int64_t step_ns = clock.last_update_before(change.latest_ns).midpoint_ns();
-  // The clock returns a step that has certainly happened. The nearest one may be a period or more away.
-  const std::int64_t away_ns = change.midpoint_ns() - step_ns;
-  step_ns += (away_ns + (away_ns < 0 ? -period_ns : period_ns) / 2) / period_ns * period_ns;
-  const bool fits = change.earliest_ns - kTolerance_ns <= step_ns && step_ns <= change.latest_ns + kTolerance_ns;
-  return fits ? step_ns : change.midpoint_ns();
+  std::int64_t update_ns = clock.last_update_before(change.latest_ns).midpoint_ns();
+  // last_update_before() returns an update that is certainly past. Shift it by whole periods to the update nearest to the
+  // midpoint of the change.
+  const std::int64_t away_ns = change.midpoint_ns() - update_ns;
+  update_ns += (away_ns + (away_ns < 0 ? -period_ns : period_ns) / 2) / period_ns * period_ns;
+  const bool fits = change.earliest_ns - kTolerance_ns <= update_ns && update_ns <= change.latest_ns + kTolerance_ns;
+  return fits ? update_ns : change.midpoint_ns();
 }
 
 }  // namespace

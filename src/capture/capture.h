@@ -38,7 +38,7 @@ class Capture final : private PeriodicWork {
   // The instance of this process; nullptr when the process is not recorded. existing() never creates one.
   static Capture* get();
   static Capture* existing();
-  // join() reads the environment again and returns whether this process is recorded. leave_recording() ends that.
+  // join_recording() reads the environment again and returns whether this process is recorded. leave_recording() ends that.
   static bool join_recording();
   static void leave_recording();
   static void finish_existing();
@@ -53,7 +53,7 @@ class Capture final : private PeriodicWork {
     return scopes_.child(parent, kind, name);
   }
   std::uint32_t current_scope();
-  // Like here(), for launches of this thread; kOwnScope while the thread does Joulemap's own work.
+  // current_scope() for launches of this thread; kJoulemapScope while the thread does Joulemap's own work.
   std::uint32_t launch_scope();
   void set_joulemap_work(bool on);
   std::size_t enter(std::uint32_t scope);

@@ -10,6 +10,7 @@
 #include "cli/calibrate_prediction.h"
 #include "cli/data_folder.h"
 #include "cli/output.h"
+#include "cli/progress_line.h"
 #include "cli/value_checks.h"
 #include "recording/calibration_file.h"
 #include "report/json/calibrate_json.h"
@@ -46,6 +47,8 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   options.idle_ns = static_cast<std::int64_t>(flags.seconds * static_cast<double>(kNanosecondsPerSecond));
   options.loads_gpus = !flags.no_load && line.replay.empty();
   options.cuda_library = calibration::cuda_library(line.root.is_real());
+  ProgressLine progress("calibrating", line);
+  options.on_progress = progress.callback();
   CalibrateResult result = calibration::calibrate(sampler, options);
   // Results of a fake or replayed machine do not apply to this one.
   if (line.root.is_real() && line.replay.empty()) {

@@ -29,13 +29,13 @@ std::string environment(const char* name) {
 }
 
 // CUDA and NVTX load a library by name and accept only one.
-void inject(CaptureEnvironment& made, const char* variable, const std::string& library) {
+void inject(CaptureEnvironment& made, const char* variable, const std::string& library, std::string_view missing) {
   const std::string current_value = environment(variable);
   if (current_value.empty()) {
     made.variables.push_back(fmt::format("{}={}", variable, library));
   } else if (current_value != library) {
     made.diagnostics.add({"injection_taken", 1,
-                          fmt::format("{} is already set to {}: kernels are not recorded", variable, current_value),
+                          fmt::format("{} is already set to {}: {} are not recorded", variable, current_value, missing),
                           fmt::format("unset {}", variable)});
   }
 }
@@ -70,9 +70,9 @@ CaptureEnvironment capture_environment(const CaptureFiles& files, std::string_vi
   CaptureEnvironment made;
   if (trace == "off") return made;
   made.variables.push_back(fmt::format("JOULEMAP_TRACE={}", trace));
-  inject(made, "CUDA_INJECTION64_PATH", files.capture_library);
+  inject(made, "CUDA_INJECTION64_PATH", files.capture_library, "kernels");
   if (trace == "kernels") return made;
-  inject(made, "NVTX_INJECTION64_PATH", files.capture_library);
+  inject(made, "NVTX_INJECTION64_PATH", files.capture_library, "NVTX ranges");
   if (files.sitecustomize_folder.empty()) {
     made.diagnostics.add({"no_python_capture", 1,
                           "the Python package is not next to the joulemap program: layers are not recorded",

@@ -8,7 +8,7 @@ namespace joulemap::cli {
 namespace {
 
 // Documented in docs/record.md.
-constexpr std::array<std::string_view, 36> kLosses = {
+constexpr std::array<std::string_view, 37> kLosses = {
     // The recording as a file.
     "cut_off", "not_joined", "recording_cut", "recording_damaged", "recording_not_ended", "recording_part_open",
     "recording_part_skipped", "recording_part_unreadable", "recording_source_lost", "recording_write_failed",
@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 36> kLosses = {
     "counter_frozen", "counter_reset", "energy_missing", "garbage_reading", "readings_missing", "sensor_failed",
     "sensor_hangs", "sensor_vanished", "wrap_missed",
     // Other input files.
-    "damaged_file", "damaged_trace", "file_damaged"};
+    "damaged_file", "damaged_trace", "file_cut", "file_damaged"};
 
 }  // namespace
 

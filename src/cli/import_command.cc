@@ -15,6 +15,7 @@
 #include "cli/import_experiment.h"
 #include "cli/output.h"
 #include "cli/page_file.h"
+#include "cli/progress_line.h"
 #include "cli/value_checks.h"
 #include "ingest/detect_format.h"
 #include "ingest/import_recording.h"
@@ -155,7 +156,10 @@ std::optional<Error> usage_error(const ImportFlags& flags) {
                fmt::format("use one of {}nvidia-smi, csv, prengdl", known));
 }
 
-Result<ImportResult> import(const ImportFlags& flags) {
+// Reading a trace takes about as long as assigning its events to scopes.
+constexpr double kReadingShare = 0.5;
+
+Result<ImportResult> import(const ImportFlags& flags, const CommandLine& line) {
   Result<ingest::ImportOptions> options = options_of(flags);
   if (!options) return std::move(options).error();
   Result<ingest::PowerLog> power = read_power(flags);
@@ -169,10 +173,12 @@ Result<ImportResult> import(const ImportFlags& flags) {
     session.emplace(std::move(*begun));
     return Done{};
   };
-  for (const std::string& input : flags.inputs) {
-    if (format == nullptr) break;
+  for (std::size_t number = 0; format != nullptr && number < flags.inputs.size(); ++number) {
+    const std::string& input = flags.inputs[number];
+    ProgressLine progress("importing " + input, line);
     // Creates no recording before there is data to store.
-    Result<ingest::Trace> trace = format->read(input);
+    Result<ingest::Trace> trace = format->read(input, part_of_progress(progress.callback(), 0, kReadingShare));
+    report_progress(progress.callback(), kReadingShare);
     Status added = trace ? begin() : Status(std::move(trace).error());
     if (added) added = session->add(std::move(*trace), input);
     if (added) continue;
@@ -218,7 +224,7 @@ Status find_format(ImportFlags& flags) {
   return Done{};
 }
 
-int run_import(ImportFlags flags) {
+int run_import(ImportFlags flags, const CommandLine& line) {
   if (const Status found = find_format(flags); !found) return print_error(found.error());
   if (flags.inputs.empty() && is_format(flags.format))
     return print_error(usage("import needs an input", "joulemap import trace.json"));
@@ -231,7 +237,7 @@ int run_import(ImportFlags flags) {
   }
   if (const Status distinct = check_not_input(flags.output, inputs_of(flags)); !distinct)
     return print_error(distinct.error());
-  const Result<ImportResult> result = import(flags);
+  const Result<ImportResult> result = import(flags, line);
   if (!result) return print_error(result.error());
   const Status written = flags.json ? write_to(Stream::out, report::import_json(*result) + "\n")
                                     : write_to(Stream::error, report::import_text(*result));
@@ -285,7 +291,7 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
           "folder")
       ->type_name("FILE");
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.import/1)");
-  verb.callback([flags, &line] { line.exit_code = run_import(*flags); });
+  verb.callback([flags, &line] { line.exit_code = run_import(*flags, line); });
 }
 
 }  // namespace joulemap::cli

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
 #include "cli/measured_tables.h"
 #include "cli/output.h"
+#include "cli/progress_line.h"
 #include "predict/evaluation/evaluation.h"
 #include "predict/fit/fitting.h"
 
@@ -23,12 +25,14 @@ struct ModelFlags {
   bool json = false;
 };
 
-int run_fit(const ModelFlags& flags) {
+int run_fit(const ModelFlags& flags, const CommandLine& line) {
   Result<Output> output = Output::open(flags.output, measured_table_files(flags.folders));
   if (!output) return print_error(output.error());
   const Result<predict::FitTables> tables = read_measured_tables(flags.folders, flags.device);
   if (!tables) return print_error(tables.error());
-  const Result<predict::DeviceProfile> profile = predict::fit_profile(*tables);
+  std::optional<ProgressLine> progress(std::in_place, "fitting", line);
+  const Result<predict::DeviceProfile> profile = predict::fit_profile(*tables, progress->callback());
+  progress.reset();
   if (!profile) return print_error(profile.error());
   const std::string text = predict::profile_json(*profile) + "\n";
   if (const Status written = output->write(text); !written) return print_error(written.error());
@@ -38,7 +42,7 @@ int run_fit(const ModelFlags& flags) {
   return printed ? kExitSuccess : print_error(printed.error());
 }
 
-int run_eval(const ModelFlags& flags) {
+int run_eval(const ModelFlags& flags, const CommandLine& line) {
   std::vector<std::string> inputs = measured_table_files(flags.folders);
   for (std::string& file : measured_table_files({flags.held_out})) inputs.push_back(std::move(file));
   Result<Output> output = Output::open(flags.output, inputs);
@@ -52,7 +56,9 @@ int run_eval(const ModelFlags& flags) {
     if (!networks) return print_error(networks.error());
     tables->held_out = std::move(*networks);
   }
-  const Result<predict::Evaluation> evaluation = predict::evaluate(*tables, flags.folds);
+  std::optional<ProgressLine> progress(std::in_place, "evaluating", line);
+  const Result<predict::Evaluation> evaluation = predict::evaluate(*tables, flags.folds, progress->callback());
+  progress.reset();
   if (!evaluation) return print_error(evaluation.error());
   if (!flags.predictions.empty()) {
     const Status written = predictions->write(predict::predictions_csv(*evaluation));
@@ -76,7 +82,7 @@ void add_model_fit(CLI::App& verb, CommandLine& line) {
   verb.add_option("-o,--output", flags->output, "write the profile to FILE, for predict --profile")
       ->type_name("FILE")
       ->required();
-  verb.callback([flags, &line] { line.exit_code = run_fit(*flags); });
+  verb.callback([flags, &line] { line.exit_code = run_fit(*flags, line); });
 }
 
 void add_model_eval(CLI::App& verb, CommandLine& line) {
@@ -92,7 +98,7 @@ void add_model_eval(CLI::App& verb, CommandLine& line) {
       ->type_name("FILE");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.evaluation/1)");
   verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
-  verb.callback([flags, &line] { line.exit_code = run_eval(*flags); });
+  verb.callback([flags, &line] { line.exit_code = run_eval(*flags, line); });
 }
 
 }  // namespace

@@ -47,11 +47,11 @@ bool start_browser(const std::vector<std::string>& command) {
   return child && child->release();
 }
 
-int run_open(const OpenFlags& flags) {
+int run_open(const OpenFlags& flags, const CommandLine& line) {
   const Result<std::vector<std::string>> files = recordings_or_default(flags.files, "open");
   if (!files) return print_error(files.error());
   const std::string page = flags.output.empty() ? files->front() + ".html" : flags.output;
-  const Result<Diagnostics> notes = write_page(*files, page, {});
+  const Result<Diagnostics> notes = write_page(*files, page, {}, line);
   if (!notes) return print_error(notes.error());
   std::error_code error;
   const std::string absolute = std::filesystem::absolute(page, error);
@@ -73,7 +73,7 @@ void add_open_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("-o,--output", flags->output, "write the page to FILE; default: the recording's name with .html")
       ->type_name("FILE");
   verb.add_flag("--no-browser", flags->no_browser, "only write the page; $BROWSER chooses another browser");
-  verb.callback([flags, &line] { line.exit_code = run_open(*flags); });
+  verb.callback([flags, &line] { line.exit_code = run_open(*flags, line); });
 }
 
 }  // namespace joulemap::cli

@@ -7,6 +7,7 @@
 
 #include "attribution/analysis/run_view_builder.h"
 #include "cli/output.h"
+#include "cli/progress_line.h"
 #include "page/page_html.h"
 
 namespace joulemap::cli {
@@ -22,7 +23,7 @@ Result<std::vector<std::string>> recordings_or_default(std::vector<std::string> 
 }
 
 Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const std::string& path,
-                               const AttributionFlags& flags) {
+                               const AttributionFlags& flags, const CommandLine& line) {
   std::vector<std::string> inputs = recordings;
   if (!flags.library.empty()) inputs.push_back(flags.library);
   Result<Output> output = Output::open(path, inputs);
@@ -31,6 +32,8 @@ Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const
   if (!options) return std::move(options).error();
   attribution::ViewQuery wanted{options->mode, options->time_range, std::move(options->library), true};
   wanted.excluded_domains = std::move(options->excluded_domains);
+  ProgressLine progress("analyzing " + recordings.front(), line);
+  wanted.on_progress = progress.callback();
   Result<RunView> view = attribution::build_run_view(recordings, wanted);
   if (!view) return std::move(view).error();
   view->run.diagnostics.add_all(options->diagnostics);

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "cli/attribution_options.h"
+#include "cli/command.h"
 #include "model/diagnostics.h"
 
 namespace joulemap::cli {
@@ -20,6 +21,6 @@ Result<std::vector<std::string>> recordings_or_default(std::vector<std::string> 
 
 // Returns the notes of the run. The page contains all levels, and the user selects one there.
 Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const std::string& path,
-                               const AttributionFlags& flags);
+                               const AttributionFlags& flags, const CommandLine& line);
 
 }  // namespace joulemap::cli

@@ -122,7 +122,7 @@ int run_report(ReportFlags flags, const CommandLine& line) {
   if (const Status is_clear = is_one_output(flags); !is_clear) return print_error(is_clear.error());
   if (!flags.plot.empty()) return run_plot(flags);
   if (!flags.html.empty()) {
-    const Result<Diagnostics> notes = write_page(flags.files, flags.html, flags.attribution_options);
+    const Result<Diagnostics> notes = write_page(flags.files, flags.html, flags.attribution_options, line);
     return notes ? strict_exit_code(kExitSuccess, flags.strict, *notes) : print_error(notes.error());
   }
   Result<Output> output = Output::open(flags.output, inputs_of(flags));

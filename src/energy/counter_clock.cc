@@ -91,8 +91,9 @@ double CounterClock::updates_to(double time) const {
   return std::round((time - update_->midpoint()) / period_->midpoint());
 }
 
-// Two changes with a rest between them are one period apart, or several when a step was missed. The shorter interval
-// wins: a change sooner than the period allows is a slip, and several slips restart the search for the period.
+// Consecutive changes are one update period apart, or several if reads missed updates, so a first estimate may be too
+// long. A later change that arrives too early counts as an irregular update (slip); several slips restart the search for
+// the period.
 void CounterClock::find_period(Range moments) noexcept {
   const std::optional<Range> previous = last_change_;
   last_change_ = moments;

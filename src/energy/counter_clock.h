@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CounterClock: finds the update times of a value with a regular update period, only from reads of it, each with a
-// duration. A pure class: reads come in order of time; it has no clock of its own and does not allocate. "Step" means
-// an update of the value. Times are CLOCK_MONOTONIC nanoseconds.
+// duration. A pure class: reads come in order of time; it has no clock of its own and does not allocate.
+// Times are CLOCK_MONOTONIC nanoseconds.
 //
-//   different values   a step lies between the start of the first read and the end of the second
-//   equal values       of a counter: no step between the end of the first and the start of the last
+//   different values   an update lies between the start of the first read and the end of the second
+//   equal values       of a counter: no update between the end of the first and the start of the last
 //
-// It maintains an interval that contains the next step and one that contains the period, and intersects them with the
+// It maintains an interval that contains the next update and one that contains the period, and intersects them with the
 // constraints of each pair of reads. Between reads the interval grows by the uncertainty of the period. An empty
 // intersection means an irregular update: a slip. The phase is then determined again; after several slips the period,
 // too.

@@ -3,6 +3,7 @@
 #include "formats/gzip.h"
 
 #include <isa-l/igzip_lib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,6 +48,9 @@ Result<MaybeGzipFile> MaybeGzipFile::open(const std::string& path) {
   Result<FileDescriptor> file = open_for_reading(path);
   if (!file) return std::move(file).error();
   MaybeGzipFile opened(path, std::move(*file));
+  struct stat info = {};
+  if (::fstat(opened.file_.get(), &info) == 0 && info.st_size > 0)
+    opened.size_ = static_cast<std::uint64_t>(info.st_size);
   if (Status status = opened.refill(); !status) return std::move(status).error();
   const std::vector<unsigned char>& start = opened.pending_;
   if (start.size() >= sizeof kMagic && std::equal(std::begin(kMagic), std::end(kMagic), start.begin())) {
@@ -64,6 +68,7 @@ Status MaybeGzipFile::refill() {
   const std::span<char> room(reinterpret_cast<char*>(pending_.data()), pending_.size());
   const Result<std::size_t> got = read_fully(file_.get(), room, path_);
   if (!got) return got.error();
+  read_bytes_ += *got;
   is_file_end_ = *got < pending_.size();
   pending_.resize(*got);
   return Done{};
@@ -82,6 +87,7 @@ Result<std::size_t> MaybeGzipFile::read_plain(std::span<char> out) {
   if (known == out.size()) return known;
   Result<std::size_t> got = read_fully(file_.get(), out.subspan(known), path_);
   if (!got) return got;
+  read_bytes_ += *got;
   if (known + *got < out.size()) end_ = StreamState::complete;
   return known + *got;
 }

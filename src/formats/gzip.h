@@ -6,6 +6,7 @@
 // thread at a time; holds one block of the file in memory.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,6 +35,8 @@ class MaybeGzipFile {
   Result<std::size_t> read(std::span<char> out);
 
   StreamState end() const { return end_; }
+  // The share of the file, compressed or not, that has been read.
+  double read_share() const { return size_ > 0 ? static_cast<double>(read_bytes_) / static_cast<double>(size_) : 0; }
   bool is_compressed() const { return inflater_ != nullptr; }
 
  private:
@@ -47,6 +50,8 @@ class MaybeGzipFile {
 
   std::string path_;
   FileDescriptor file_;
+  std::uint64_t size_ = 0;  // when it was opened; 0: unknown
+  std::uint64_t read_bytes_ = 0;
   std::vector<unsigned char> pending_;  // bytes read from the file and not yet consumed
   std::size_t pending_offset_ = 0;
   bool is_file_end_ = false;

@@ -42,7 +42,7 @@ class TraceBuilder {
   bool add(const TraceEvent& event);
   // Counts events that are read but not kept: metadata, waiting.
   void count_skipped(std::uint64_t count = 1) { trace_.events_read += count; }
-  // Counts events that could not be parsed, by reason: "without a name". They also count as read.
+  // Counts events that could not be parsed, by reason, such as "without a name". They also count as read.
   void count_dropped(std::string_view why, std::uint64_t count = 1);
   // Adds another diagnostic for the user.
   void add_diagnostic(std::string_view code, std::string message, std::string remedy = {});

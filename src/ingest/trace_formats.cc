@@ -10,15 +10,26 @@
 #include "ingest/xplane/xplane_trace.h"
 
 namespace joulemap::ingest {
+namespace {
+
+// Their files are read as a whole, within seconds.
+template <Result<Trace> (*read)(const std::string&)>
+Result<Trace> without_progress(const std::string& path, const ProgressCallback& /*on_progress*/) {
+  return read(path);
+}
+
+}  // namespace
 
 std::span<const TraceFormat> trace_formats() {
   static const std::vector<TraceFormat> kFormats = {
       {"kineto", "PyTorch's profiler: trace.json, trace.json.gz",
-       [](const std::string& path) { return read_kineto(path); }},
-      {"xplane", "TensorFlow's and JAX's profiler: *.xplane.pb", &read_xplane_trace},
-      {"onnxruntime", "ONNX Runtime's profile: onnxruntime_profile_*.json", &read_onnxruntime_trace},
-      {"tensorflow", "TensorFlow 1: timeline JSON, RunMetadata", &read_tensorflow_trace},
-      {"nsys", "Nsight Systems: nsys export --type sqlite", &read_nsys_trace},
+       [](const std::string& path, const ProgressCallback& on_progress) {
+         return read_kineto(path, {.on_progress = on_progress});
+       }},
+      {"xplane", "TensorFlow's and JAX's profiler: *.xplane.pb", &without_progress<read_xplane_trace>},
+      {"onnxruntime", "ONNX Runtime's profile: onnxruntime_profile_*.json", &without_progress<read_onnxruntime_trace>},
+      {"tensorflow", "TensorFlow 1: timeline JSON, RunMetadata", &without_progress<read_tensorflow_trace>},
+      {"nsys", "Nsight Systems: nsys export --type sqlite", &without_progress<read_nsys_trace>},
   };
   return kFormats;
 }

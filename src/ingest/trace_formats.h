@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/progress.h"
 #include "base/result.h"
 #include "ingest/trace.h"
 
@@ -15,7 +16,7 @@ namespace joulemap::ingest {
 struct TraceFormat {
   std::string_view name;
   std::string_view file_description;  // common name of these files
-  Result<Trace> (*read)(const std::string& path);
+  Result<Trace> (*read)(const std::string& path, const ProgressCallback& on_progress);
 };
 
 std::span<const TraceFormat> trace_formats();

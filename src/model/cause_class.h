@@ -14,22 +14,22 @@
 
 namespace joulemap {
 
-enum class CauseClass : std::uint8_t { compute, memory, launch, synchronisation };
-inline constexpr std::array<CauseClass, 4> kCauseClasses = {CauseClass::compute, CauseClass::memory, CauseClass::launch,
-                                                            CauseClass::synchronisation};
+enum class EnergyCauseClass : std::uint8_t { compute, memory, launch, synchronization };
+inline constexpr std::array<EnergyCauseClass, 4> kCauseClasses = {
+    EnergyCauseClass::compute, EnergyCauseClass::memory, EnergyCauseClass::launch, EnergyCauseClass::synchronization};
 enum class CauseBasis : std::uint8_t { ledger, name };
 
 // An amount for each class, in seconds or joules.
 class AmountByCause {
  public:
-  double& operator[](CauseClass cause) { return amounts_[static_cast<std::size_t>(cause)]; }
-  double operator[](CauseClass cause) const { return amounts_[static_cast<std::size_t>(cause)]; }
+  double& operator[](EnergyCauseClass cause) { return amounts_[static_cast<std::size_t>(cause)]; }
+  double operator[](EnergyCauseClass cause) const { return amounts_[static_cast<std::size_t>(cause)]; }
   void add(const AmountByCause& other, double share = 1) {
     for (std::size_t i = 0; i < amounts_.size(); ++i) amounts_[i] += share * other.amounts_[i];
   }
   double sum() const { return std::accumulate(amounts_.begin(), amounts_.end(), 0.0); }
   // The class with the largest amount; the first of equals.
-  CauseClass largest_class() const {
+  EnergyCauseClass largest_class() const {
     return kCauseClasses[static_cast<std::size_t>(std::ranges::max_element(amounts_) - amounts_.begin())];
   }
 
@@ -38,13 +38,14 @@ class AmountByCause {
 };
 
 // The class with the largest part of a row's time.
-struct Cause {
-  CauseClass largest_class = CauseClass::compute;
-  CauseBasis basis = CauseBasis::ledger;  // evidence for `largest`
+struct EnergyCause {
+  EnergyCauseClass largest_class = EnergyCauseClass::compute;
+  CauseBasis basis = CauseBasis::ledger;  // evidence for `largest_class`
   AmountByCause times_s = {};             // sums to the time of the row
 };
 
-constexpr std::string_view to_string(CauseClass cause) {
+constexpr std::string_view to_string(EnergyCauseClass cause) {
+  // Spelled as in the JSON of earlier versions.
   constexpr std::array<std::string_view, kCauseClasses.size()> kNames = {"compute", "memory", "launch",
                                                                          "synchronisation"};
   return kNames.at(static_cast<std::size_t>(cause));

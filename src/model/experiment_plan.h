@@ -33,8 +33,8 @@ struct PlanStatistics {
   bool paired = false;          // paired by block: signed-rank test; else rank-sum test
   std::size_t comparisons = 0;  // pairs of cells that differ in one factor, for one measure
   double alpha = 0.05;
-  double least_p = 1;                       // smallest p value the test can return, however large the difference
-  bool can_be_significant = false;          // least_p x comparisons <= alpha: a result can survive the adjustment
+  double min_p_value = 1;                   // smallest p value the test can return, however large the difference
+  bool can_be_significant = false;          // min_p_value x comparisons <= alpha: a result can survive the adjustment
   std::size_t needed_repetitions = 0;       // repetitions needed for can_be_significant
   std::size_t measures = 2;                 // minimum: energy, time and the metrics; each domain adds one
   std::size_t needed_for_all_measures = 0;  // repetitions needed when all measures form one family, as in `analyze`

@@ -20,7 +20,7 @@ struct FunctionResult {
   std::optional<std::uint64_t> count;  // calls; on a GPU, kernels
   double time_s = 0;
   std::optional<double> energy_j;
-  std::optional<Cause> cause = {};
+  std::optional<EnergyCause> cause = {};
 };
 
 // Means over the rows of a cell that contain the function.
@@ -32,7 +32,7 @@ struct CellFunctionMean {
   double time_s = 0;
   std::optional<double> energy_j;
   std::optional<double> share;  // fraction of the energy of those rows
-  std::optional<Cause> cause;
+  std::optional<EnergyCause> cause;
 };
 
 }  // namespace joulemap

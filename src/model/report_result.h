@@ -64,9 +64,9 @@ struct ReportRow {
   std::optional<double> high_j;
   std::optional<double> dynamic_j;
   std::optional<double> power_w;
-  std::optional<double> share;      // fraction of all rows
-  std::string basis;                // "measured", "estimated"
-  std::optional<Cause> cause = {};  // of what ran; none when unknown
+  std::optional<double> share;            // fraction of all rows
+  std::string basis;                      // "measured", "estimated"
+  std::optional<EnergyCause> cause = {};  // of what ran; none when unknown
   // Time and energy of the idle GPU that waited for this scope: not part of time_s and energy_j. None where it is
   // unknown, or where rows are not scopes.
   std::optional<double> waiting_s = {};

@@ -3,7 +3,7 @@
 
 namespace joulemap {
 
-void write_cause(formats::JsonWriter& json, const std::optional<Cause>& cause) {
+void write_energy_cause(formats::JsonWriter& json, const std::optional<EnergyCause>& cause) {
   json.text_or_null("cause", cause ? to_string(cause->largest_class) : "");
   json.text_or_null("cause_basis", cause ? to_string(cause->basis) : "").key("cause_s");
   if (!cause) {
@@ -11,7 +11,7 @@ void write_cause(formats::JsonWriter& json, const std::optional<Cause>& cause) {
     return;
   }
   json.begin_object();
-  for (const CauseClass each : kCauseClasses) json.member(to_string(each), cause->times_s[each]);
+  for (const EnergyCauseClass each : kCauseClasses) json.member(to_string(each), cause->times_s[each]);
   json.end_object();
 }
 

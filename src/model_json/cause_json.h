@@ -12,6 +12,6 @@ namespace joulemap {
 
 // Writes the members "cause", "cause_basis" and "cause_s": {"compute", "memory", "launch", "synchronisation"}; each is
 // null if the cause is unknown.
-void write_cause(formats::JsonWriter& json, const std::optional<Cause>& cause);
+void write_energy_cause(formats::JsonWriter& json, const std::optional<EnergyCause>& cause);
 
 }  // namespace joulemap

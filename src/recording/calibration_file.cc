@@ -43,7 +43,8 @@ Status save_calibrations(const std::string& path, std::span<const ChannelCalibra
   // Locks a separate file, as for the library, so that concurrent calibrations keep the findings of both.
   const Result<FileLock> held = FileLock::acquire(path + ".lock", LockScope::shared, kCalibrationPatience);
   if (!held) return held.error();
-  // Replaces a damaged file: calibrating again takes seconds. Keeps one of a newer version.
+  // Replaces a damaged file, because calibrating again takes seconds. Any other error, such as a newer version, makes
+  // the save fail and leaves the file unchanged.
   Result<std::vector<ChannelCalibration>> known = load_calibrations(path);
   if (!known && known.error().code != ErrorCode::malformed) return std::move(known).error();
   std::vector<ChannelCalibration> all = known ? std::move(*known) : std::vector<ChannelCalibration>{};

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/recording_reader.h"
 
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "recording/part_list.h"
 #include "recording/recording_decoder.h"
@@ -21,6 +23,34 @@ Result<std::optional<FileSource>> open_file(RecordingDecoder& decoder, const Rec
   return std::optional<FileSource>();
 }
 
+// Reports how much of all files was read.
+class WatchedSource final : public ByteSource {
+ public:
+  WatchedSource(ByteSource& source, std::uint64_t before, std::uint64_t total, const ProgressCallback& on_progress)
+      : source_(source), before_(before), total_(total), on_progress_(on_progress) {}
+  Result<std::string_view> read_at(std::uint64_t offset, std::size_t size) override {
+    if (total_ > 0) report_progress(on_progress_, static_cast<double>(before_ + offset) / static_cast<double>(total_));
+    return source_.read_at(offset, size);
+  }
+  std::uint64_t size() const override { return source_.size(); }
+
+ private:
+  ByteSource& source_;
+  std::uint64_t before_;
+  std::uint64_t total_;
+  const ProgressCallback& on_progress_;
+};
+
+std::uint64_t size_of(std::span<const RecordingFile> files) {
+  std::uint64_t total = 0;
+  for (const RecordingFile& file : files) {
+    std::error_code error;
+    const std::uintmax_t bytes = std::filesystem::file_size(file.path, error);
+    if (!error) total += bytes;
+  }
+  return total;
+}
+
 }  // namespace
 
 Result<RecordingSummary> read_recording(ByteSource& bytes, std::string_view name, RecordingVisitor& visitor) {
@@ -35,15 +65,20 @@ Result<RecordingSummary> read_recording(const std::string& path, RecordingVisito
   return read_recording(std::span(&file, 1), visitor);
 }
 
-Result<RecordingSummary> read_recording(std::span<const RecordingFile> files, RecordingVisitor& visitor) {
+Result<RecordingSummary> read_recording(std::span<const RecordingFile> files, RecordingVisitor& visitor,
+                                        const ProgressCallback& on_progress) {
   RecordingDecoder decoder(visitor);
+  const std::uint64_t total = on_progress ? size_of(files) : 0;
+  std::uint64_t before = 0;
   std::optional<Error> first_error;
   bool any_read = false;
   for (const RecordingFile& file : files) {
     Result<std::optional<FileSource>> opened = open_file(decoder, file);
     if (!opened) return std::move(opened).error();
     if (!*opened) continue;
-    const Status read = decoder.read(**opened, file.path);
+    WatchedSource watched(**opened, before, total, on_progress);
+    const Status read = decoder.read(watched, file.path);
+    before += watched.size();
     any_read = any_read || read.has_value();
     if (read) continue;
     if (!file.is_part || read.error().code != ErrorCode::malformed) return read.error();

@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/progress.h"
 #include "base/result.h"
 #include "model/activity.h"
 #include "model/kernel_power.h"
@@ -76,6 +77,7 @@ struct RecordingFile {
   bool is_part = false;
 };
 // Reads all files of one recording, in that order (recording_parts.h finds them).
-Result<RecordingSummary> read_recording(std::span<const RecordingFile> files, RecordingVisitor& visitor);
+Result<RecordingSummary> read_recording(std::span<const RecordingFile> files, RecordingVisitor& visitor,
+                                        const ProgressCallback& on_progress = {});
 
 }  // namespace joulemap::recording

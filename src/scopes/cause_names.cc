@@ -11,47 +11,47 @@ namespace {
 
 struct Rule {
   std::string_view part;  // substring in lower case
-  CauseClass cause;
+  EnergyCauseClass cause;
 };
 
 // The first rule whose substring occurs in the name applies: cudaMemcpyAsync copies, cudaStreamSynchronize waits.
 constexpr std::array<Rule, 31> kRules = {{
-    {"synchroniz", CauseClass::synchronisation},
-    {"barrier", CauseClass::synchronisation},
-    {"_local_scalar_dense", CauseClass::synchronisation},  // tensor.item() waits in it
-    {"run_backward", CauseClass::synchronisation},         // the caller waits for autograd's own thread
-    {"nccl", CauseClass::synchronisation},
-    {"allreduce", CauseClass::synchronisation},
-    {"all_reduce", CauseClass::synchronisation},
-    {"allgather", CauseClass::synchronisation},
-    {"all_gather", CauseClass::synchronisation},
-    {"eventquery", CauseClass::synchronisation},
-    {"wait", CauseClass::synchronisation},
-    {"memcpy", CauseClass::memory},
-    {"memset", CauseClass::memory},
-    {"cudamalloc", CauseClass::memory},
-    {"cudafree", CauseClass::memory},
-    {"cudahostalloc", CauseClass::memory},
-    {"copy", CauseClass::memory},
-    {"contiguous", CauseClass::memory},
-    {"clone", CauseClass::memory},
-    {"nchwtonhwc", CauseClass::memory},
-    {"nhwctonchw", CauseClass::memory},
-    {"transpose", CauseClass::memory},
-    {"pin_memory", CauseClass::memory},
-    {"zero_", CauseClass::memory},
-    {"fill", CauseClass::memory},
-    {"collate", CauseClass::memory},
-    {"dataloader", CauseClass::memory},
-    {"launchkernel", CauseClass::launch},
-    {"graphlaunch", CauseClass::launch},
-    {"launch", CauseClass::launch},
-    {"enqueue", CauseClass::launch},
+    {"synchroniz", EnergyCauseClass::synchronization},
+    {"barrier", EnergyCauseClass::synchronization},
+    {"_local_scalar_dense", EnergyCauseClass::synchronization},  // tensor.item() waits in it
+    {"run_backward", EnergyCauseClass::synchronization},         // the caller waits for autograd's own thread
+    {"nccl", EnergyCauseClass::synchronization},
+    {"allreduce", EnergyCauseClass::synchronization},
+    {"all_reduce", EnergyCauseClass::synchronization},
+    {"allgather", EnergyCauseClass::synchronization},
+    {"all_gather", EnergyCauseClass::synchronization},
+    {"eventquery", EnergyCauseClass::synchronization},
+    {"wait", EnergyCauseClass::synchronization},
+    {"memcpy", EnergyCauseClass::memory},
+    {"memset", EnergyCauseClass::memory},
+    {"cudamalloc", EnergyCauseClass::memory},
+    {"cudafree", EnergyCauseClass::memory},
+    {"cudahostalloc", EnergyCauseClass::memory},
+    {"copy", EnergyCauseClass::memory},
+    {"contiguous", EnergyCauseClass::memory},
+    {"clone", EnergyCauseClass::memory},
+    {"nchwtonhwc", EnergyCauseClass::memory},
+    {"nhwctonchw", EnergyCauseClass::memory},
+    {"transpose", EnergyCauseClass::memory},
+    {"pin_memory", EnergyCauseClass::memory},
+    {"zero_", EnergyCauseClass::memory},
+    {"fill", EnergyCauseClass::memory},
+    {"collate", EnergyCauseClass::memory},
+    {"dataloader", EnergyCauseClass::memory},
+    {"launchkernel", EnergyCauseClass::launch},
+    {"graphlaunch", EnergyCauseClass::launch},
+    {"launch", EnergyCauseClass::launch},
+    {"enqueue", EnergyCauseClass::launch},
 }};
 
 }  // namespace
 
-std::optional<CauseClass> cause_class_from_name(std::string_view name) {
+std::optional<EnergyCauseClass> cause_class_from_name(std::string_view name) {
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
@@ -61,14 +61,14 @@ std::optional<CauseClass> cause_class_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-Cause cause_from_name(std::string_view name, double time_s) {
-  Cause cause{cause_class_from_name(name).value_or(CauseClass::compute), CauseBasis::name};
+EnergyCause cause_from_name(std::string_view name, double time_s) {
+  EnergyCause cause{cause_class_from_name(name).value_or(EnergyCauseClass::compute), CauseBasis::name};
   cause.times_s[cause.largest_class] = time_s;
   return cause;
 }
 
-std::optional<CauseClass> parse_cause_class(std::string_view text) {
-  for (const CauseClass cause : kCauseClasses) {
+std::optional<EnergyCauseClass> parse_cause_class(std::string_view text) {
+  for (const EnergyCauseClass cause : kCauseClasses) {
     if (to_string(cause) == text) return cause;
   }
   return std::nullopt;

@@ -12,11 +12,11 @@
 namespace joulemap::scopes {
 
 // Returns nothing when the name matches no rule.
-std::optional<CauseClass> cause_class_from_name(std::string_view name);
+std::optional<EnergyCauseClass> cause_class_from_name(std::string_view name);
 // Assigns all of the time to the class of the name, or to compute when the name matches no rule.
-Cause cause_from_name(std::string_view name, double time_s);
+EnergyCause cause_from_name(std::string_view name, double time_s);
 
-// Inverse of to_string(CauseClass).
-std::optional<CauseClass> parse_cause_class(std::string_view text);
+// Inverse of to_string(EnergyCauseClass).
+std::optional<EnergyCauseClass> parse_cause_class(std::string_view text);
 
 }  // namespace joulemap::scopes

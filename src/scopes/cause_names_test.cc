@@ -6,33 +6,33 @@
 namespace joulemap::scopes {
 namespace {
 
-TEST(CauseClass, ClassifiesByName) {
-  EXPECT_EQ(cause_class_from_name("cudaStreamSynchronize"), CauseClass::synchronisation);
-  EXPECT_EQ(cause_class_from_name("cudaMemcpyAsync"), CauseClass::memory);
-  EXPECT_EQ(cause_class_from_name("cudaLaunchKernel"), CauseClass::launch);
+TEST(EnergyCauseClass, ClassifiesByName) {
+  EXPECT_EQ(cause_class_from_name("cudaStreamSynchronize"), EnergyCauseClass::synchronization);
+  EXPECT_EQ(cause_class_from_name("cudaMemcpyAsync"), EnergyCauseClass::memory);
+  EXPECT_EQ(cause_class_from_name("cudaLaunchKernel"), EnergyCauseClass::launch);
   EXPECT_FALSE(cause_class_from_name("aten::conv2d"));
 }
 
-TEST(CauseClass, AnUninformativeNameIsComputing) {
-  const Cause cause = cause_from_name("aten::conv2d", 2.5);
-  EXPECT_EQ(cause.largest_class, CauseClass::compute);
+TEST(EnergyCauseClass, AnUninformativeNameIsComputing) {
+  const EnergyCause cause = cause_from_name("aten::conv2d", 2.5);
+  EXPECT_EQ(cause.largest_class, EnergyCauseClass::compute);
   EXPECT_EQ(cause.basis, CauseBasis::name);
-  EXPECT_EQ(cause.times_s[CauseClass::compute], 2.5);
+  EXPECT_EQ(cause.times_s[EnergyCauseClass::compute], 2.5);
   EXPECT_EQ(cause.times_s.sum(), 2.5);
 }
 
-TEST(CauseClass, TheLargestClassHasTheMostTime) {
+TEST(EnergyCauseClass, TheLargestClassHasTheMostTime) {
   AmountByCause times;
-  times[CauseClass::launch] = 1;
+  times[EnergyCauseClass::launch] = 1;
   AmountByCause added;
-  added[CauseClass::synchronisation] = 4;
+  added[EnergyCauseClass::synchronization] = 4;
   times.add(added, 0.5);
-  EXPECT_EQ(times.largest_class(), CauseClass::synchronisation);
+  EXPECT_EQ(times.largest_class(), EnergyCauseClass::synchronization);
   EXPECT_EQ(times.sum(), 3);
 }
 
-TEST(CauseClass, EveryClassIsFoundByItsText) {
-  for (const CauseClass cause : kCauseClasses) EXPECT_EQ(parse_cause_class(to_string(cause)), cause);
+TEST(EnergyCauseClass, EveryClassIsFoundByItsText) {
+  for (const EnergyCauseClass cause : kCauseClasses) EXPECT_EQ(parse_cause_class(to_string(cause)), cause);
   EXPECT_FALSE(parse_cause_class("weather"));
 }
 

@@ -15,7 +15,8 @@ namespace joulemap::statistics {
 
 // Beyond this many nonzero differences the signed-rank test is approximated (normal, continuity corrected).
 inline constexpr std::size_t kExactSignedRankLimit = 200;
-// The same for the rank-sum test: exact while n1 n2 min(n1, n2) (n1 + n2) does not exceed this, as for 50 against 50.
+// The rank-sum test is exact while n1 * n2 * min(n1, n2) * (n1 + n2) is at most this (up to n1 = n2 = 56), and
+// approximated beyond.
 inline constexpr double kExactRankSumWork = 2e7;
 bool is_rank_sum_exact(std::size_t n1, std::size_t n2);
 

@@ -32,19 +32,19 @@ double lesser_sum(Pairing pairing, std::span<const double> first, std::span<cons
 
 }  // namespace
 
-double least_p_paired(std::size_t pairs) { return std::min(1.0, std::exp2(1 - static_cast<double>(pairs))); }
+double min_p_value_paired(std::size_t pairs) { return std::min(1.0, std::exp2(1 - static_cast<double>(pairs))); }
 
-double least_p_unpaired(std::size_t first, std::size_t second) {
+double min_p_value_unpaired(std::size_t first, std::size_t second) {
   return std::min(1.0, 2 / binomial_coefficient(first + second, first));
 }
 
-double least_p(Pairing pairing, std::size_t n) {
-  return pairing == Pairing::paired ? least_p_paired(n) : least_p_unpaired(n, n);
+double min_p_value(Pairing pairing, std::size_t n) {
+  return pairing == Pairing::paired ? min_p_value_paired(n) : min_p_value_unpaired(n, n);
 }
 
-std::size_t least_repetitions(Pairing pairing, double alpha, std::size_t comparisons) {
+std::size_t min_repetitions(Pairing pairing, double alpha, std::size_t comparisons) {
   std::size_t n = 1;
-  while (least_p(pairing, n) * static_cast<double>(comparisons) > alpha && n < 1'000) ++n;
+  while (min_p_value(pairing, n) * static_cast<double>(comparisons) > alpha && n < 1'000) ++n;
   return n;
 }
 
@@ -68,7 +68,7 @@ double simulated_power(Pairing pairing, std::size_t n, const TargetDifference& t
 std::optional<std::size_t> repetitions_needed(Pairing pairing, const TargetDifference& target, double power,
                                               std::uint64_t seed, std::size_t limit) {
   const auto enough = [&](std::size_t n) { return simulated_power(pairing, n, target, seed) >= power; };
-  std::size_t low = least_repetitions(pairing, target.alpha, target.comparisons);
+  std::size_t low = min_repetitions(pairing, target.alpha, target.comparisons);
   std::size_t high = low;
   while (high < limit && !enough(high)) {
     low = high + 1;

@@ -14,13 +14,13 @@ enum class Pairing { paired, unpaired };  // signed-rank test of n pairs; rank-s
 
 // The smallest p that the exact test can give, however large the difference: 2 / 2^n for n pairs, 2 / C(n1 + n2, n1)
 // unpaired.
-double least_p_paired(std::size_t pairs);
-double least_p_unpaired(std::size_t first, std::size_t second);
-double least_p(Pairing pairing, std::size_t n);
+double min_p_value_paired(std::size_t pairs);
+double min_p_value_unpaired(std::size_t first, std::size_t second);
+double min_p_value(Pairing pairing, std::size_t n);
 
-// The smallest n at which one of `comparisons` can be significant: least_p x comparisons <= alpha, as Bonferroni and
+// The smallest n at which one of `comparisons` can be significant: min_p_value x comparisons <= alpha, as Bonferroni and
 // the first step of Holm require. At least 1.
-std::size_t least_repetitions(Pairing pairing, double alpha, std::size_t comparisons = 1);
+std::size_t min_repetitions(Pairing pairing, double alpha, std::size_t comparisons = 1);
 
 // A difference to detect. Both are fractions of the value itself: 0.03 and 0.01 for 3 % at 1 % noise. Noise is normal
 // and independent for each value; it excludes what pairs have in common, which cancels.

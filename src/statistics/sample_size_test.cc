@@ -14,20 +14,20 @@ TEST(LeastP, EqualsTheExactTestAtTheGreatestDifference) {
   for (std::size_t n = 1; n <= 30; ++n) {
     low.push_back(static_cast<double>(n));
     high.push_back(1000 + 2 * static_cast<double>(n));
-    EXPECT_DOUBLE_EQ(least_p_paired(n), signed_rank_test(high, low).p);
-    EXPECT_NEAR(least_p_unpaired(n, n) / rank_sum_test(high, low).p, 1, 1e-12);
+    EXPECT_DOUBLE_EQ(min_p_value_paired(n), signed_rank_test(high, low).p);
+    EXPECT_NEAR(min_p_value_unpaired(n, n) / rank_sum_test(high, low).p, 1, 1e-12);
   }
-  EXPECT_DOUBLE_EQ(least_p_paired(10), 0.001953125);
-  EXPECT_NEAR(least_p_unpaired(10, 10), 1.0825e-5, 1e-8);
+  EXPECT_DOUBLE_EQ(min_p_value_paired(10), 0.001953125);
+  EXPECT_NEAR(min_p_value_unpaired(10, 10), 1.0825e-5, 1e-8);
 }
 
 TEST(LeastRepetitions, TenPairsDoNotSurviveTwentySixComparisons) {
-  EXPECT_LE(least_p_paired(10) * 25, 0.05);
-  EXPECT_GT(least_p_paired(10) * 26, 0.05);
-  EXPECT_EQ(least_repetitions(Pairing::paired, 0.05, 25), 10U);
-  EXPECT_EQ(least_repetitions(Pairing::paired, 0.05, 26), 11U);
-  EXPECT_EQ(least_repetitions(Pairing::paired, 0.05), 6U);
-  EXPECT_EQ(least_repetitions(Pairing::unpaired, 0.05), 4U);
+  EXPECT_LE(min_p_value_paired(10) * 25, 0.05);
+  EXPECT_GT(min_p_value_paired(10) * 26, 0.05);
+  EXPECT_EQ(min_repetitions(Pairing::paired, 0.05, 25), 10U);
+  EXPECT_EQ(min_repetitions(Pairing::paired, 0.05, 26), 11U);
+  EXPECT_EQ(min_repetitions(Pairing::paired, 0.05), 6U);
+  EXPECT_EQ(min_repetitions(Pairing::unpaired, 0.05), 4U);
 }
 
 TEST(SimulatedPower, GrowsWithRepetitionsAndIsAlphaWithoutADifference) {

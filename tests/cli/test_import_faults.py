@@ -158,3 +158,13 @@ def test_a_compressed_database_is_rejected_with_the_command_that_unpacks_it(joul
     file.write_bytes(gzip.compress(b"SQLite format 3\0"))
     outcome = joulemap("import", "nsys", file, "-o", tmp_path / "f.joule")
     assert outcome.code == 1 and "gzip -dk" in outcome.err
+
+
+def test_a_truncated_power_log_of_an_experiment_is_reported(joulemap, tmp_path):
+    rows = [f"{i}00000000,gpu0,power_w,{100 + i * i % 97}\n" for i in range(1, 2000)]
+    compressed = gzip.compress(("time_unix_ns,domain,kind,value\n" + "".join(rows)).encode())
+    (tmp_path / "run1-a.csv").write_bytes(compressed[: len(compressed) // 2])
+    made = joulemap("import", "csv", tmp_path, "--pattern", "run{run}-{variant}.csv", "-o", tmp_path / "exp")
+    assert made.code == 0, made.err
+    kept = [json.loads(file.read_text()) for file in (tmp_path / "exp").rglob("*.json")]
+    assert "file_cut" in json.dumps(kept), kept

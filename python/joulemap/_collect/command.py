@@ -221,7 +221,7 @@ def collect(options: argparse.Namespace) -> int:
     began_s = time.monotonic()
     deadline_s = began_s + options.seconds
     torch, runner, gpu = opened(options)
-    session = Session(torch, runner, gpu, rows.Rows(options.out), options.active)
+    session = Session(torch, runner, gpu, rows.Rows(options.out), options.active, deadline_s)
     gc.collect()
     gc.freeze()
     gc.disable()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import math
 import sys
 import time
 from typing import Any, NamedTuple, Optional
@@ -35,12 +36,16 @@ class Pending(NamedTuple):
 class Session:
     """One slice: writes rows to the folder as soon as the driver has published the power samples of their interval."""
 
-    def __init__(self, torch: Any, runner: Any, gpu: Any, rows_store: rows.Rows, active_s: float) -> None:
+    def __init__(
+        self, torch: Any, runner: Any, gpu: Any, rows_store: rows.Rows, active_s: float, deadline_s: float = math.inf
+    ) -> None:
         self.torch, self.runner, self.gpu, self.rows, self.active_s = torch, runner, gpu, rows_store, active_s
         self.slice = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
         self.idle_w: Optional[float] = None
         self._pending: list[Pending] = []
         self._began = time.monotonic()
+        self._deadline_s = deadline_s
+        self._shown_s = -math.inf  # when the progress was last shown
         self.measured = 0
 
     def warm_up(self) -> None:
@@ -53,6 +58,15 @@ class Session:
         # Excludes the beginning, during which power still falls.
         idle = steady_power(self.gpu.samples, begin_ns + (time.monotonic_ns() - begin_ns) // 3, time.monotonic_ns())
         self.idle_w = idle.watts if idle else None
+
+    def _show_progress(self, key: str) -> None:
+        """A line on a terminal, at most once a second."""
+        now_s = time.monotonic()
+        if not sys.stderr.isatty() or now_s - self._shown_s < 1:
+            return
+        self._shown_s = now_s
+        left = f", at most {(self._deadline_s - now_s) / 60:.0f} min left" if self._deadline_s < math.inf else ""
+        print(f"\r\x1b[Kjoulemap collect: {self.measured} rows{left}; {key}"[:100], end="", file=sys.stderr, flush=True)
 
     def measure(self, identity: dict, make_calls: Any, active_s: float, in_graph: bool, counted: bool = False) -> None:
         """Measures one row. If `counted`, also tracks the energy counter, for long runs with varying power."""
@@ -85,6 +99,7 @@ class Session:
         counter_w = mean_power_w(counter_reader.reads, run.begin_ns, run.end_ns) if counted else None
         self._pending.append(Pending(identity, run, counter_w, begin - self._began, time.monotonic() - begin - run_s))
         self.measured += 1
+        self._show_progress(key)
         if self.measured % COLLECT_GARBAGE_EVERY == 0:
             gc.collect()
         self.runner.release_memory()

@@ -14,6 +14,10 @@
 namespace joulemap::attribution {
 namespace {
 
+// Share of the time after the first and after the second pass over the recording.
+constexpr double kSurveyed = 0.2;
+constexpr double kSummed = 0.6;
+
 // Ratio of half widths at 90 % (reported) and 95 % (computed). Errors are sums of many small ones, hence normal.
 constexpr double kNinetyOfNinetyFive = 1.6449 / 1.9600;
 
@@ -164,7 +168,8 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(ordered);
   if (!files) return std::move(files).error();
   RecordingSurvey survey;
-  Result<recording::RecordingSummary> summary = recording::read_recording(*files, survey);
+  Result<recording::RecordingSummary> summary =
+      recording::read_recording(*files, survey, part_of_progress(query.on_progress, 0, kSurveyed));
   if (!summary) return std::move(summary).error();
   survey.finish();
   if (const Status clipped = survey.clip(query.time_range); !clipped) return clipped.error();
@@ -175,7 +180,8 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   HostTotals totals(survey.sources(), {query.levels, spreads}, query.mode, priors);
   RecordingAnalysis found{.summary = {}, .sources = survey.sources(), .ledgers = {}};
   EnergyPass energy(survey.sources(), query.slices, totals, query.views ? &found.events : nullptr);
-  Result<recording::RecordingSummary> again = recording::read_recording(*files, energy);
+  Result<recording::RecordingSummary> again =
+      recording::read_recording(*files, energy, part_of_progress(query.on_progress, kSurveyed, kSummed));
   if (!again) return std::move(again).error();
 
   ReportResult& result = found.summary;
@@ -203,7 +209,8 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   result.dither_s = attribution.dither_s();
   if (std::ranges::all_of(query.levels, [](RowLevel level) { return level == RowLevel::domain; })) return found;
   LedgerPass pass(attribution);
-  if (const auto read = recording::read_recording(*files, pass); !read) return read.error();
+  const auto read = recording::read_recording(*files, pass, part_of_progress(query.on_progress, kSummed, 1));
+  if (!read) return read.error();
   HostLedgers ledgers = std::move(attribution).finish();
   for (const RowLevel level : query.levels) {
     if (level != RowLevel::domain) found.ledgers.emplace(level, ledgers.ledger(level, query.grouping));

@@ -14,6 +14,7 @@
 #include "attribution/analysis/recording_survey.h"
 #include "attribution/analysis/run_events.h"
 #include "attribution/ledger/ledger.h"
+#include "base/progress.h"
 #include "base/result.h"
 #include "model/report_result.h"
 
@@ -31,6 +32,7 @@ struct AnalysisQuery {
   std::optional<ViewLimits> views = {};                  // also build timelines
   Grouping grouping = {};
   std::vector<DomainClass> excluded_domains = {};  // domains that are not counted
+  ProgressCallback on_progress = {};
   bool with_step_times = false;  // also return times of steps and epochs, without the rest of the views
 };
 

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "attribution/analysis/compared_entries.h"
-#include "attribution/analysis/comparison_notes.h"
+#include "attribution/analysis/comparison_diagnostics.h"
 #include "base/quadrature.h"
 #include "model/run_rates.h"
 
@@ -256,9 +256,9 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
   difference.failure_threshold = query.failure_threshold;
   difference.failed = query.failure_threshold && difference.total.verdict == Verdict::grew &&
                       difference.total.relative_change.value_or(0) > *query.failure_threshold;
-  note_diagnostics(difference, a, b);
-  note_host_waiting(difference, a, b);
-  note_comparison_limits(difference, shared.others, query.whole_run);
+  add_recording_diagnostics(difference, a, b);
+  add_host_waiting_diagnostic(difference, a, b);
+  add_comparison_limit_diagnostics(difference, shared.others, query.whole_run);
   return difference;
 }
 

@@ -5,7 +5,7 @@
 //
 // Noise: runs of the same program differ by a standard deviation that repeated recordings show and a prior states where
 // there are none (statistics/run_variation.h). The energy of each recording is also uncertain, by its sensors and by
-// the variation of its steps (find_steady_state.h). The verdict on the total is a t interval over runs. Entries are many:
+// the variation of its steps (steady_state.h). The verdict on the total is a t interval over runs. Entries are many:
 // their verdicts control the false discovery rate (Benjamini and Hochberg), and their intervals have the level that
 // goes with it (Benjamini and Yekutieli 2005), so that an entry is changed if its interval does not contain 0. Pure.
 #pragma once

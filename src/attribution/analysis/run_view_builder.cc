@@ -238,7 +238,8 @@ Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQue
                                                               query.limits.slices,
                                                               query.limits,
                                                               {query.groups},
-                                                              query.excluded_domains});
+                                                              query.excluded_domains,
+                                                              query.on_progress});
   if (!found) return std::move(found).error();
   RunView view;
   view.run = std::move(found->summary);

@@ -24,6 +24,7 @@ struct ViewQuery {
                                   RowLevel::function, RowLevel::region, RowLevel::kernel, RowLevel::stack};
   ViewLimits limits = {};
   std::vector<DomainClass> excluded_domains = {};  // as in ReportQuery
+  ProgressCallback on_progress = {};
 };
 
 // Fails as build_report does.

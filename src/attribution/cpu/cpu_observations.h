@@ -35,7 +35,7 @@ class CpuObservations {
   double total_j() const { return total_j_; }
   double time_s() const { return time_s_; }
   double cpu_s() const { return cpu_s_; }
-  // By unknown: the same, weighted with crowding(); the last is the elapsed time.
+  // By unknown: the same, weighted with cpu_power_factor(); the last is the elapsed time.
   const std::vector<double>& weighted_cpu_s() const { return weighted_cpu_s_; }
 
  private:

@@ -26,7 +26,7 @@ struct CpuPowers {
   std::vector<bool> is_regressed;               // by unknown: from the data; false: CPU time or prior
   std::vector<std::vector<double>> replicates;  // by unknown, then by replicate
   std::vector<double> gains;                    // by replicate: gain factor of the counter
-  double growth_exponent = 1;                   // see crowding()
+  double growth_exponent = 1;                   // see cpu_power_factor()
   bool is_idle_measured = false;                // idle power was measured while the machine was idle
   bool is_fitted = false;                       // false: all powers are equal, idle included
   std::size_t observations = 0;

@@ -44,7 +44,7 @@ class KernelTimeline {
   // every class and of idle; each row sums to 1.
   BusyTimeMatrix exponential_averages(std::span<const std::int64_t> moments_ns, std::int64_t time_constant_ns,
                                       double slowdown_exponent = 0) const;
-  // True if all kernels between these times were recorded singly.
+  // True if all kernels between these times were recorded individually. False outside of the recorded time.
   bool is_detailed(std::int64_t from_ns, std::int64_t to_ns) const;
   // Indices of edges that are useful as ends of rows: at most one within a time span that is known only as a sum.
   std::vector<std::size_t> useful_edges(std::span<const std::int64_t> edges_ns) const;

@@ -78,7 +78,7 @@ std::vector<double> known_differences(const statistics::NormalEquations& sums, d
       before += difference[i] * difference[i] / precision;
       for (std::size_t j = 0; j < classes; ++j) after += difference[i] * difference[j] * inverse[i * priors.size() + j];
     }
-    // A single class equals the mean and has no difference.
+    // With only one class its deviation from the mean is 0, and after / before would be 0 / 0.
     if (before * precision > kNoDifference) known[k] = std::min(own_fractions[k], 1 - after / before);
   }
   return known;

@@ -22,9 +22,9 @@ bool is_plain_fill(const std::string& demangled_name) {
   return demangled_name.find("FillFunctor") != std::string::npos;
 }
 
-CauseClass class_of(GpuActivityKind kind) {
-  if (kind == GpuActivityKind::computes) return CauseClass::compute;
-  return kind == GpuActivityKind::exchanges ? CauseClass::synchronisation : CauseClass::memory;
+EnergyCauseClass class_of(GpuActivityKind kind) {
+  if (kind == GpuActivityKind::computes) return EnergyCauseClass::compute;
+  return kind == GpuActivityKind::exchanges ? EnergyCauseClass::synchronization : EnergyCauseClass::memory;
 }
 
 }  // namespace
@@ -88,32 +88,33 @@ void RowCauses::finish() {
   usual_launch_s_ = *median;
 }
 
-std::optional<Cause> RowCauses::gpu_cause(const CauseEvidence& evidence) const {
+std::optional<EnergyCause> RowCauses::gpu_cause(const CauseEvidence& evidence) const {
   if (evidence.gpu_s.sum() <= 0) return std::nullopt;
-  return Cause{evidence.gpu_s.largest_class(), CauseBasis::ledger, evidence.gpu_s};
+  return EnergyCause{evidence.gpu_s.largest_class(), CauseBasis::ledger, evidence.gpu_s};
 }
 
-std::optional<Cause> RowCauses::cpu_cause(const Path& path, const CauseEvidence& evidence) const {
+std::optional<EnergyCause> RowCauses::cpu_cause(const Path& path, const CauseEvidence& evidence) const {
   if (evidence.worked_s + evidence.waited_s + evidence.unclassified_s <= 0) return std::nullopt;
   AmountByCause cause_s;
-  cause_s[CauseClass::synchronisation] = std::max(evidence.waited_s, 0.0);
+  cause_s[EnergyCauseClass::synchronization] = std::max(evidence.waited_s, 0.0);
   AmountByCause named_s;
-  const std::optional<CauseClass> name =
+  const std::optional<EnergyCauseClass> name =
       has_function_names_ ? scopes::cause_class_from_name(path.back()) : std::nullopt;
-  named_s[name.value_or(CauseClass::compute)] = evidence.unclassified_s;
+  named_s[name.value_or(EnergyCauseClass::compute)] = evidence.unclassified_s;
   const auto known = by_path_.find(path);
   const CauseEvidence all = known == by_path_.end() ? CauseEvidence() : known->second;
   if (all.launches > kLeastLaunches) {
     const bool has_copies = all.read_backs > 0 || 2 * all.copies > all.launches;
     const double launching_s =
         has_copies ? std::min(evidence.worked_s, usual_launch_s_ * all.launches) : evidence.worked_s;
-    cause_s[CauseClass::launch] = launching_s;
-    cause_s[all.read_backs > 0 ? CauseClass::synchronisation : CauseClass::memory] += evidence.worked_s - launching_s;
+    cause_s[EnergyCauseClass::launch] = launching_s;
+    cause_s[all.read_backs > 0 ? EnergyCauseClass::synchronization : EnergyCauseClass::memory] +=
+        evidence.worked_s - launching_s;
   } else {
     const bool is_name_only_evidence = name || !has_host_evidence_;
-    (is_name_only_evidence ? named_s : cause_s)[name.value_or(CauseClass::compute)] += evidence.worked_s;
+    (is_name_only_evidence ? named_s : cause_s)[name.value_or(EnergyCauseClass::compute)] += evidence.worked_s;
   }
-  Cause cause;
+  EnergyCause cause;
   cause.times_s.add(cause_s);
   cause.times_s.add(named_s);
   cause.largest_class = cause.times_s.largest_class();

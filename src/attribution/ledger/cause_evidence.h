@@ -56,8 +56,8 @@ class RowCauses {
   void finish();
 
   // Empty without evidence.
-  std::optional<Cause> gpu_cause(const CauseEvidence& evidence) const;
-  std::optional<Cause> cpu_cause(const Path& path, const CauseEvidence& evidence) const;
+  std::optional<EnergyCause> gpu_cause(const CauseEvidence& evidence) const;
+  std::optional<EnergyCause> cpu_cause(const Path& path, const CauseEvidence& evidence) const;
 
  private:
   bool has_host_evidence_;

@@ -70,7 +70,7 @@ class Causes {
       EXPECT_NEAR(row.cause ? row.cause->times_s.sum() : row.time_s, row.time_s, 1e-9) << row.name;
     }
   }
-  Cause of(std::string_view name, std::string_view device = "cpu") const {
+  EnergyCause of(std::string_view name, std::string_view device = "cpu") const {
     for (const ReportRow& row : rows_) {
       if (row.name == name && row.device == device && row.cause) return *row.cause;
     }
@@ -88,25 +88,25 @@ TEST(CauseEvidence, ClassifiesGpuTimeByItsKernels) {
   activity.kernel_tallies = {gpu(kGemm, kConv, 10, 3), gpu(kHtoD, kConv, 5, 1), gpu(kCopyKernel, kTo, 5, 2),
                              gpu(kNccl, kAugment, 1, 1)};
   const Causes causes(activity);
-  EXPECT_EQ(causes.of("torch.conv2d", "gpu0").largest_class, CauseClass::compute);
-  EXPECT_NEAR(causes.of("torch.conv2d", "gpu0").times_s[CauseClass::memory], 1, 1e-9);
-  EXPECT_EQ(causes.of("torch.Tensor.to", "gpu0").largest_class, CauseClass::memory);
-  EXPECT_EQ(causes.of("augment", "gpu0").largest_class, CauseClass::synchronisation);
+  EXPECT_EQ(causes.of("torch.conv2d", "gpu0").largest_class, EnergyCauseClass::compute);
+  EXPECT_NEAR(causes.of("torch.conv2d", "gpu0").times_s[EnergyCauseClass::memory], 1, 1e-9);
+  EXPECT_EQ(causes.of("torch.Tensor.to", "gpu0").largest_class, EnergyCauseClass::memory);
+  EXPECT_EQ(causes.of("augment", "gpu0").largest_class, EnergyCauseClass::synchronization);
   EXPECT_EQ(causes.of("augment", "gpu0").basis, CauseBasis::ledger);
   const Causes by_kernel(activity, RowLevel::kernel);
-  EXPECT_EQ(by_kernel.of("HtoD", "gpu0").largest_class, CauseClass::memory);
-  EXPECT_EQ(by_kernel.of("_Z4gemmv", "gpu0").largest_class, CauseClass::compute);
+  EXPECT_EQ(by_kernel.of("HtoD", "gpu0").largest_class, EnergyCauseClass::memory);
+  EXPECT_EQ(by_kernel.of("_Z4gemmv", "gpu0").largest_class, EnergyCauseClass::compute);
 }
 
 TEST(CauseEvidence, AThreadThatSubmitsKernelsLaunches) {
   Activity activity = training();
   activity.scope_tallies = {host(kConv, 2, 1.75)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
-  const Cause cause = Causes(activity).of("torch.conv2d");
-  EXPECT_EQ(cause.largest_class, CauseClass::launch);
+  const EnergyCause cause = Causes(activity).of("torch.conv2d");
+  EXPECT_EQ(cause.largest_class, EnergyCauseClass::launch);
   EXPECT_EQ(cause.basis, CauseBasis::ledger);
-  EXPECT_NEAR(cause.times_s[CauseClass::launch], 1.75, 1e-9);
-  EXPECT_NEAR(cause.times_s[CauseClass::synchronisation], 0.25, 1e-9);
+  EXPECT_NEAR(cause.times_s[EnergyCauseClass::launch], 1.75, 1e-9);
+  EXPECT_NEAR(cause.times_s[EnergyCauseClass::synchronization], 0.25, 1e-9);
 }
 
 TEST(CauseEvidence, AThreadThatSpinsForItsCopyWaits) {
@@ -114,10 +114,10 @@ TEST(CauseEvidence, AThreadThatSpinsForItsCopyWaits) {
   // A launch takes 1 ms; reading a number back takes 100.
   activity.scope_tallies = {host(kConv, 1, 1), host(kItem, 2, 2)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3), gpu(kDtoH, kItem, 20, 0.001)};
-  const Cause cause = Causes(activity).of("torch.Tensor.item");
-  EXPECT_EQ(cause.largest_class, CauseClass::synchronisation);
+  const EnergyCause cause = Causes(activity).of("torch.Tensor.item");
+  EXPECT_EQ(cause.largest_class, EnergyCauseClass::synchronization);
   EXPECT_EQ(cause.basis, CauseBasis::ledger);
-  EXPECT_NEAR(cause.times_s[CauseClass::launch], 0.02, 1e-9);
+  EXPECT_NEAR(cause.times_s[EnergyCauseClass::launch], 0.02, 1e-9);
 }
 
 TEST(CauseEvidence, AThreadWithSlowCopySubmissionMovesMemory) {
@@ -125,15 +125,15 @@ TEST(CauseEvidence, AThreadWithSlowCopySubmissionMovesMemory) {
   activity.scope_tallies = {host(kConv, 1, 1), host(kTo, 2, 2)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3), gpu(kHtoD, kTo, 20, 0.5)};
   const Causes causes(activity);
-  EXPECT_EQ(causes.of("torch.Tensor.to").largest_class, CauseClass::memory);
-  EXPECT_EQ(causes.of("torch.conv2d").largest_class, CauseClass::launch);
+  EXPECT_EQ(causes.of("torch.Tensor.to").largest_class, EnergyCauseClass::memory);
+  EXPECT_EQ(causes.of("torch.conv2d").largest_class, EnergyCauseClass::launch);
 }
 
 TEST(CauseEvidence, ABlockedThreadWaitsWhateverItsName) {
   Activity activity = training();
   activity.scope_tallies = {host(kAugment, 2, 0.5)};
-  const Cause cause = Causes(activity, RowLevel::function, false).of("augment");
-  EXPECT_EQ(cause.largest_class, CauseClass::synchronisation);
+  const EnergyCause cause = Causes(activity, RowLevel::function, false).of("augment");
+  EXPECT_EQ(cause.largest_class, EnergyCauseClass::synchronization);
   EXPECT_EQ(cause.basis, CauseBasis::ledger);
 }
 
@@ -142,7 +142,7 @@ TEST(CauseEvidence, AMainThreadWithBusyWorkersDoesNotWait) {
   ScopeTally tally = host(kAugment, 2, 0.5);
   tally.helper_threads_ns = 6 * kSecond_ns;
   activity.scope_tallies = {tally};
-  EXPECT_EQ(Causes(activity, RowLevel::function, false).of("augment").largest_class, CauseClass::compute);
+  EXPECT_EQ(Causes(activity, RowLevel::function, false).of("augment").largest_class, EnergyCauseClass::compute);
 }
 
 TEST(CauseEvidence, OnlyTheNameDistinguishesSpinningFromComputing) {
@@ -150,9 +150,9 @@ TEST(CauseEvidence, OnlyTheNameDistinguishesSpinningFromComputing) {
   activity.scope_tallies = {host(kAugment, 1, 1), host(kSynchronize, 1, 1), host(kConv, 1, 1)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
   const Causes causes(activity);
-  EXPECT_EQ(causes.of("torch.cuda.synchronize").largest_class, CauseClass::synchronisation);
+  EXPECT_EQ(causes.of("torch.cuda.synchronize").largest_class, EnergyCauseClass::synchronization);
   EXPECT_EQ(causes.of("torch.cuda.synchronize").basis, CauseBasis::name);
-  EXPECT_EQ(causes.of("augment").largest_class, CauseClass::compute);
+  EXPECT_EQ(causes.of("augment").largest_class, EnergyCauseClass::compute);
   EXPECT_EQ(causes.of("augment").basis, CauseBasis::ledger);
 }
 
@@ -169,7 +169,7 @@ TEST(CauseEvidence, ImportedTracesHaveNoCpuTimeSoNamesClassifyWaiting) {
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3)};
   const Causes causes(activity, RowLevel::function, true, false);
   EXPECT_EQ(causes.of("augment").basis, CauseBasis::name);
-  EXPECT_EQ(causes.of("torch.conv2d").largest_class, CauseClass::launch);
+  EXPECT_EQ(causes.of("torch.conv2d").largest_class, EnergyCauseClass::launch);
   EXPECT_EQ(causes.of("torch.conv2d").basis, CauseBasis::ledger);
 }
 
@@ -180,8 +180,9 @@ TEST(CauseEvidence, NamesClassifySampledFunctions) {
   activity.scope_tallies = {host(2, 4, 1)};
   activity.shares = {{2, 20, 30, 3000}, {2, 21, 10, 1000}};
   const Causes causes(activity, RowLevel::function, false);
-  EXPECT_EQ(causes.of("torch.cuda.synchronize").largest_class, CauseClass::synchronisation);
-  EXPECT_EQ(causes.of("init_weights").largest_class, CauseClass::compute) << "its place waited, not itself perhaps";
+  EXPECT_EQ(causes.of("torch.cuda.synchronize").largest_class, EnergyCauseClass::synchronization);
+  EXPECT_EQ(causes.of("init_weights").largest_class, EnergyCauseClass::compute)
+      << "its place waited, not itself perhaps";
   EXPECT_EQ(causes.of("init_weights").basis, CauseBasis::name);
 }
 

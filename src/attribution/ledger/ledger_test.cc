@@ -140,7 +140,7 @@ TEST(Ledger, OperationsOfAPhaseExcludeItsWaitingTime) {
   EXPECT_NEAR(empty->time_s, 0.001, 1e-6);
   EXPECT_EQ(empty->count, 10u);
   EXPECT_NEAR(loader->time_s, 6.9991, 1e-3);
-  EXPECT_EQ(loader->cause->largest_class, CauseClass::synchronisation);
+  EXPECT_EQ(loader->cause->largest_class, EnergyCauseClass::synchronization);
 }
 
 TEST(Ledger, OperationsOfAModuleThatAlsoComputesGetTheirOwnTimeOnly) {

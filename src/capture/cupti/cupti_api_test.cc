@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "capture/cupti/launch_calls.h"
+#include "capture/cupti/driver_calls.h"
 #include "fake_cupti/session_under_test.h"
 
 namespace joulemap::capture::cupti {
@@ -88,7 +88,7 @@ TEST(RealCupti, HasEveryFunctionAndNamesTheCallsThatLaunch) {
     EXPECT_TRUE(api->can_set_clock());
     EXPECT_TRUE(api->can_trace_graphs());
   }
-  const LaunchCallbacks calls = find_launch_callbacks(api->functions());
+  const DriverCallbackIds calls = find_driver_callback_ids(api->functions());
   EXPECT_GE(calls.launches.size(), 8U);
   EXPECT_GE(calls.copies.size(), 60U);
 }

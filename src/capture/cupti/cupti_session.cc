@@ -103,7 +103,7 @@ void CuptiSession::subscribe() {
         has_other_subscriber ? "run without the other profiler (nsys, ncu, cuda-gdb, torch.profiler)" : "");
     return;
   }
-  if (callbacks_.launches.empty()) callbacks_ = find_launch_callbacks(api_.functions());
+  if (callbacks_.launches.empty()) callbacks_ = find_driver_callback_ids(api_.functions());
   if (callbacks_.launches.empty())
     add_diagnostic("kernels_without_places", "CUPTI does not name the functions that launch kernels");
   const auto enable = [this](CallbackDomain domain, std::uint32_t id) {

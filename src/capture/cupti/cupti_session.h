@@ -18,8 +18,8 @@
 
 #include "base/result.h"
 #include "capture/cupti/cupti_api.h"
+#include "capture/cupti/driver_calls.h"
 #include "capture/cupti/kernel_sink.h"
-#include "capture/cupti/launch_calls.h"
 #include "capture/cupti/nested_graphs.h"
 #include "capture/cupti/record_intake.h"
 #include "capture/cupti/record_loss_detector.h"
@@ -117,7 +117,7 @@ class CuptiSession {
 
   TimedMutex enable_lock_;  // for what is enabled; never held while CUPTI flushes, because listen waits for it
   Subscriber subscriber_ = nullptr;
-  LaunchCallbacks callbacks_;
+  DriverCallbackIds callbacks_;
   bool tracing_requested_ = false;  // last argument of listen
   bool is_yielded_ = false;         // another profiler uses CUPTI
   bool was_shared_ = false;         // another profiler has used CUPTI, so it must not be closed

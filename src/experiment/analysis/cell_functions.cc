@@ -29,7 +29,7 @@ struct Sums {
   double of_rows_j = 0;  // energy of the rows in which the function's energy is known
   double within_j = 0;
   AmountByCause causes_s;
-  std::vector<CauseClass> named;  // cause classes derived from the function name
+  std::vector<EnergyCauseClass> named;  // cause classes derived from the function name
 };
 
 // `row_j`: none if the row's energies do not match the energy basis.
@@ -46,9 +46,9 @@ void add_function(Sums& sums, const FunctionResult& function, const std::optiona
   if (function.cause->basis == CauseBasis::name) sums.named.push_back(function.cause->largest_class);
 }
 
-std::optional<Cause> cause_of(const Sums& sums) {
+std::optional<EnergyCause> cause_of(const Sums& sums) {
   if (sums.causes_s.sum() <= 0) return std::nullopt;
-  Cause cause{sums.causes_s.largest_class(), CauseBasis::ledger};
+  EnergyCause cause{sums.causes_s.largest_class(), CauseBasis::ledger};
   if (std::ranges::find(sums.named, cause.largest_class) != sums.named.end()) cause.basis = CauseBasis::name;
   cause.times_s.add(sums.causes_s, 1 / static_cast<double>(sums.time_s.rows));
   return cause;

@@ -10,18 +10,18 @@
 namespace joulemap::experiment {
 namespace {
 
-Cause cause_of(CauseClass largest, double time_s, CauseBasis basis = CauseBasis::ledger) {
-  Cause cause{largest, basis};
+EnergyCause cause_of(EnergyCauseClass largest, double time_s, CauseBasis basis = CauseBasis::ledger) {
+  EnergyCause cause{largest, basis};
   cause.times_s[largest] = time_s;
   return cause;
 }
 
 ExperimentData one_cell() {
   ExperimentData data = synthetic_experiment({"torch"}, {"net"}, 2, [](auto, auto, auto) { return 100.0; });
-  data.rows[0].functions = {{"conv2d", "gpu0", 10, 2, 60, cause_of(CauseClass::compute, 2)},
-                            {"item", "cpu", 4, 1, 5, cause_of(CauseClass::synchronisation, 1)}};
-  data.rows[1].functions = {{"conv2d", "gpu0", 20, 4, 80, cause_of(CauseClass::compute, 4)},
-                            {"item", "cpu", {}, 3, {}, cause_of(CauseClass::launch, 3, CauseBasis::name)}};
+  data.rows[0].functions = {{"conv2d", "gpu0", 10, 2, 60, cause_of(EnergyCauseClass::compute, 2)},
+                            {"item", "cpu", 4, 1, 5, cause_of(EnergyCauseClass::synchronization, 1)}};
+  data.rows[1].functions = {{"conv2d", "gpu0", 20, 4, 80, cause_of(EnergyCauseClass::compute, 4)},
+                            {"item", "cpu", {}, 3, {}, cause_of(EnergyCauseClass::launch, 3, CauseBasis::name)}};
   return data;
 }
 
@@ -57,9 +57,9 @@ TEST(CellFunctions, TheirCauseHasTheMostTimeAndMarksInferenceFromNames) {
   const Result<AnalysisResult> result = analyze(data, {});
   ASSERT_TRUE(result);
   const std::vector<CellFunctionMean>& functions = result->cells[0].functions;
-  EXPECT_EQ(functions[0].cause->largest_class, CauseClass::compute);
+  EXPECT_EQ(functions[0].cause->largest_class, EnergyCauseClass::compute);
   EXPECT_EQ(functions[0].cause->basis, CauseBasis::ledger);
-  EXPECT_EQ(functions[1].cause->largest_class, CauseClass::launch);
+  EXPECT_EQ(functions[1].cause->largest_class, EnergyCauseClass::launch);
   EXPECT_EQ(functions[1].cause->basis, CauseBasis::name);
   EXPECT_NEAR(functions[1].cause->times_s.sum(), functions[1].time_s, 1e-12);
 }
@@ -73,11 +73,11 @@ TEST(CellFunctions, RoundTripThroughRowJsonAndInferMissingCausesFromNames) {
   EXPECT_EQ(row->functions[1].name, "item");
   EXPECT_EQ(row->functions[1].count, 4u);
   EXPECT_EQ(row->functions[1].cause->basis, CauseBasis::ledger);
-  EXPECT_EQ(row->functions[1].cause->times_s[CauseClass::synchronisation], 1);
+  EXPECT_EQ(row->functions[1].cause->times_s[EnergyCauseClass::synchronization], 1);
   const Result<ExperimentRow> parsed = parse_row_json(
       R"({"schema": "joulemap.row/1", "functions": [{"name": "cudaMemcpy", "time_s": 2}]})", "row.json", data);
   ASSERT_TRUE(parsed);
-  EXPECT_EQ(parsed->functions[0].cause->largest_class, CauseClass::memory);
+  EXPECT_EQ(parsed->functions[0].cause->largest_class, EnergyCauseClass::memory);
   EXPECT_EQ(parsed->functions[0].cause->basis, CauseBasis::name);
 }
 

@@ -191,7 +191,7 @@ void adjust(std::vector<Comparison>& comparisons, const ComparisonOptions& optio
     const std::vector<double> adjusted_p_values = statistics::adjusted_p_values(p, options.adjustment);
     const auto pairing =
         std::get<1>(key) == Pairing::paired ? statistics::Pairing::paired : statistics::Pairing::unpaired;
-    const std::size_t minimum_n = statistics::least_repetitions(pairing, options.alpha, members.size());
+    const std::size_t minimum_n = statistics::min_repetitions(pairing, options.alpha, members.size());
     for (std::size_t k = 0; k < members.size(); ++k) {
       Comparison& one = comparisons[members[k]];
       one.p_adjusted = adjusted_p_values[k];

@@ -124,7 +124,7 @@ void flag_floor(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) 
   for (const auto& [key, family] : families) {
     const auto& [n, any] = family;
     const bool is_paired = any->pairing == Pairing::paired;
-    const double floor = is_paired ? statistics::least_p_paired(n) : statistics::least_p_unpaired(n, n);
+    const double floor = is_paired ? statistics::min_p_value_paired(n) : statistics::min_p_value_unpaired(n, n);
     const double times = static_cast<double>(any->family_size);
     if (floor * times <= result.alpha) continue;
     flags.push_back(

@@ -49,7 +49,7 @@ Costs drawn_mean(const Candidate& candidate, statistics::Random& random) {
 }
 
 // Pareto dominance: not worse in any value and better in at least one.
-bool beats(const Costs& a, const Costs& b) {
+bool dominates(const Costs& a, const Costs& b) {
   bool is_better = false;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i] > b[i]) return false;
@@ -62,7 +62,7 @@ std::vector<bool> front_of(const std::vector<Costs>& points) {
   std::vector<bool> is_on_front(points.size());
   for (std::size_t i = 0; i < points.size(); ++i) {
     is_on_front[i] =
-        std::none_of(points.begin(), points.end(), [&](const Costs& other) { return beats(other, points[i]); });
+        std::none_of(points.begin(), points.end(), [&](const Costs& other) { return dominates(other, points[i]); });
   }
   return is_on_front;
 }

@@ -50,8 +50,8 @@ std::string interval_words(const Comparison& one, const Measure& measure) {
 }
 
 double floor_of(const Comparison& one) {
-  return one.pairing == Pairing::paired ? statistics::least_p_paired(one.n_a)
-                                        : statistics::least_p_unpaired(one.n_a, one.n_b);
+  return one.pairing == Pairing::paired ? statistics::min_p_value_paired(one.n_a)
+                                        : statistics::min_p_value_unpaired(one.n_a, one.n_b);
 }
 
 std::string p_words(const Comparison& one) {

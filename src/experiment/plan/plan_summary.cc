@@ -51,12 +51,12 @@ PlanStatistics statistics_of(const ExperimentSpec& spec, const std::vector<Level
   plan.comparisons = count_comparisons(cells);
   plan.alpha = spec.alpha;
   const statistics::Pairing pairing = plan.paired ? statistics::Pairing::paired : statistics::Pairing::unpaired;
-  plan.least_p = statistics::least_p(pairing, spec.repetitions);
+  plan.min_p_value = statistics::min_p_value(pairing, spec.repetitions);
   const std::size_t family = std::max<std::size_t>(plan.comparisons, 1);
-  plan.can_be_significant = plan.least_p * static_cast<double>(family) <= spec.alpha;
-  plan.needed_repetitions = statistics::least_repetitions(pairing, spec.alpha, family);
+  plan.can_be_significant = plan.min_p_value * static_cast<double>(family) <= spec.alpha;
+  plan.needed_repetitions = statistics::min_repetitions(pairing, spec.alpha, family);
   for (const MetricSpec& metric : spec.metrics) plan.measures += metric.metric.is_compared ? 1 : 0;
-  plan.needed_for_all_measures = statistics::least_repetitions(pairing, spec.alpha, family * plan.measures);
+  plan.needed_for_all_measures = statistics::min_repetitions(pairing, spec.alpha, family * plan.measures);
   if (plan.can_be_significant)
     plan.detectable_difference_sd = detectable_difference(pairing, spec.repetitions, spec.alpha, family);
   return plan;

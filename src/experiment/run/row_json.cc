@@ -83,7 +83,7 @@ void write_functions(JsonWriter& json, const std::vector<FunctionResult>& functi
   for (const FunctionResult& function : functions) {
     json.begin_object().member("name", function.name).member("device", function.device);
     json.member("count", function.count).member("time_s", function.time_s).member("energy_j", function.energy_j);
-    write_cause(json, function.cause);
+    write_energy_cause(json, function.cause);
     json.end_object();
   }
   json.end_array();
@@ -194,12 +194,13 @@ std::vector<EpochResult> read_epochs(const DocumentValue& row, const ExperimentD
 }
 
 // Without a ledger, the cause is derived from the name.
-Cause read_cause(const DocumentValue& function, const FunctionResult& of) {
-  const std::optional<CauseClass> largest = scopes::parse_cause_class(function.text_or_empty("cause"));
+EnergyCause read_cause(const DocumentValue& function, const FunctionResult& of) {
+  const std::optional<EnergyCauseClass> largest = scopes::parse_cause_class(function.text_or_empty("cause"));
   const DocumentValue* const times = function.find("cause_s");
   if (!largest || times == nullptr || times->table() == nullptr) return scopes::cause_from_name(of.name, of.time_s);
-  Cause cause{*largest, function.text_or_empty("cause_basis") == "ledger" ? CauseBasis::ledger : CauseBasis::name};
-  for (const CauseClass each : kCauseClasses) {
+  EnergyCause cause{*largest,
+                    function.text_or_empty("cause_basis") == "ledger" ? CauseBasis::ledger : CauseBasis::name};
+  for (const EnergyCauseClass each : kCauseClasses) {
     cause.times_s[each] = times->number(joulemap::to_string(each)).value_or(0);
   }
   return cause;

@@ -46,12 +46,12 @@ TEST_F(MeasuredRow, StoresTheFunctionsWithTheMostEnergyAndTheirCauses) {
   for (const auto& [device, count] : by_device) EXPECT_LE(count, 50u) << device;
   const FunctionResult* const on_gpu = function("torch.nn.functional.conv2d", "gpu0");
   ASSERT_NE(on_gpu, nullptr);
-  EXPECT_EQ(on_gpu->cause->largest_class, CauseClass::compute);
+  EXPECT_EQ(on_gpu->cause->largest_class, EnergyCauseClass::compute);
   EXPECT_EQ(on_gpu->cause->basis, CauseBasis::ledger);
   EXPECT_GT(on_gpu->energy_j.value_or(0), 0);
   const FunctionResult* const on_cpu = function("torch.nn.functional.conv2d", "cpu");
   ASSERT_NE(on_cpu, nullptr);
-  EXPECT_EQ(on_cpu->cause->largest_class, CauseClass::launch);
+  EXPECT_EQ(on_cpu->cause->largest_class, EnergyCauseClass::launch);
   EXPECT_EQ(on_cpu->cause->basis, CauseBasis::ledger);
 }
 

@@ -261,7 +261,9 @@ Result<EpochLog> read_epochs(const InputFile& file, const NamePattern& names,
   const fs::path path = is_beside ? fs::path(file.path).parent_path() / *name : fs::path(*name);
   const Result<TraceBytes> text = read_trace_file(path.string());
   if (!text) return text.error();
-  return parse_epoch_log(text->view(), path.string(), utc_offset_s);
+  Result<EpochLog> log = parse_epoch_log(text->view(), path.string(), utc_offset_s);
+  if (log) text->report_damage(log->diagnostics);
+  return log;
 }
 
 Result<std::vector<ExperimentFactor>> factors_of(const NamePattern* names) {
@@ -300,6 +302,7 @@ Status add_row(const InputFile& file, const NamePattern& epoch_names, const Powe
     data.rows.push_back(std::move(row));
     return Done{};
   }
+  text->report_damage(row.diagnostics);
   std::optional<EpochLog> epochs;
   if (!options.epoch_logs.empty()) {
     Result<EpochLog> read = read_epochs(file, epoch_names, options.utc_offset_s);

@@ -178,7 +178,11 @@ Result<Trace> read_all(TextReader read, const KinetoReadOptions& reading) {
 Result<Trace> read_kineto(const std::string& path, const KinetoReadOptions& reading) {
   Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
   if (!file) return std::move(file).error();
-  Result<Trace> trace = read_all([&](std::span<char> buffer) { return file->read(buffer); }, reading);
+  const auto read = [&](std::span<char> buffer) {
+    report_progress(reading.on_progress, file->read_share());
+    return file->read(buffer);
+  };
+  Result<Trace> trace = read_all(read, reading);
   if (!trace) return std::move(trace).error().with_context(path);
   if (file->end() == formats::StreamState::truncated) {
     trace->diagnostics.add(

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/progress.h"
 #include "base/result.h"
 #include "ingest/trace.h"
 
@@ -20,6 +21,7 @@ namespace joulemap::ingest {
 struct KinetoReadOptions {
   std::size_t block_bytes = 1 << 18;  // fits a core's cache between reading and parsing
   std::size_t threads = 0;            // 0: number of cores, at most four
+  ProgressCallback on_progress = {};  // of reading the file; one call at a time, from any of these threads
 };
 
 // Fails if the file cannot be read or is not such a trace.

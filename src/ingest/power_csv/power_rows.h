@@ -50,7 +50,7 @@ class PowerLogBuilder {
   Diagnostics& diagnostics() { return log_.diagnostics; }
   PowerLog& log() { return log_; }
 
-  // `sorts`: rows may be in any order; otherwise rows that go back in time are dropped.
+  // `allows_any_order`: rows may be in any order; otherwise rows that go back in time are dropped.
   Result<PowerLog> finish(bool allows_any_order);
 
  private:

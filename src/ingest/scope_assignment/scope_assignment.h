@@ -7,7 +7,7 @@
 // - Events on a thread nest: a stack gives the innermost scope at each moment (thread_scope_tracker.h). Overlapping
 //   siblings are cut.
 // - A kernel belongs to the scope of the runtime call with its correlation id, else to the op with its external id.
-//   Kernels with neither are unattributed and counted (kernel_scopes.h).
+//   Kernels with neither are unattributed and counted.
 // - A backward op belongs to the layer of the forward op with its sequence number.
 // - A name that contains its scope (XLA, TensorFlow) needs none of these rules.
 #pragma once

@@ -34,7 +34,7 @@ class XPlaneOperations {
   // Called from XPlaneVisitor::on_program.
   void add_program(std::string_view name, std::string_view hlo_proto) { protos_[name] = hlo_proto; }
 
-  // Returns the number of the operation that the event is, or nothing. `feeds`: on a thread of tf.data.
+  // Returns the number of the operation that the event is, or nothing. `is_input_pipeline`: on a thread of tf.data.
   std::optional<std::uint32_t> operation_of_host_event(const XEvent& event, bool is_input_pipeline);
   // Returns the operation that an event on a device stream belongs to.
   std::optional<std::uint32_t> operation_of_kernel(const XEvent& event);

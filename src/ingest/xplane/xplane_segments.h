@@ -3,7 +3,7 @@
 // XPlaneSegments: splits the selected lines of a profile into segments that several threads can read, in file order.
 // xplane_event_reader.h reads the events of a segment. Views point into the bytes given.
 //
-//   XPlaneSegments segments(bytes, lines, kBytesPerSegment);
+//   XPlaneSegments segments(bytes, lines, bytes_per_segment);
 //   while (auto segment = segments.next()) reader.read(*segment, damage);   // `next` by one thread at a time
 #pragma once
 

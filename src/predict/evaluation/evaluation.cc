@@ -15,6 +15,7 @@ namespace {
 
 constexpr unsigned kSeed = 11;
 constexpr int kOperationFolds = 5;
+constexpr int kFurtherFits = 4;  // larger operations, operations only, larger networks, held-out networks
 // Busy fraction of the GPU below which the host limits the time at least partly.
 constexpr double kBusy = 0.9;
 // Fraction of the largest operations of a kind, which the "larger sizes" split holds out.
@@ -194,10 +195,11 @@ Score score(std::span<const NetworkCase> cases) {
   return total;
 }
 
-Result<HeldOutCases> cross_validate_families(const FitData& data, int folds) {
+Result<HeldOutCases> cross_validate_families(const FitData& data, int folds, const ProgressCallback& on_progress) {
   const auto fold = folds_of(data, folds);
   HeldOutCases cases;
   for (int number = 0; number < folds; ++number) {
+    report_progress(on_progress, static_cast<double>(number) / folds);
     FitExclusions exclusions;
     for (const auto& [family, which] : fold) {
       if (which == number) exclusions.families.insert(family);
@@ -239,7 +241,9 @@ void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model) {
   }
 }
 
-Result<Evaluation> evaluate(const FitTables& tables, int folds) {
+Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCallback& on_progress) {
+  // By the number of fits: each takes about as long.
+  const double fits = folds + kOperationFolds + kFurtherFits;
   const Result<FitData> data = read_fit_data(tables);
   if (!data) return data.error();
   const Result<NoiseFloor> operation_noise = noise_floor(tables.operations);
@@ -251,7 +255,8 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
     if (!of_networks) return of_networks.error();
     evaluation.network_noise = *of_networks;
   }
-  const Result<HeldOutCases> cases = cross_validate_families(*data, folds);
+  const Result<HeldOutCases> cases =
+      cross_validate_families(*data, folds, part_of_progress(on_progress, 0, folds / fits));
   if (!cases) return cases.error();
   if (!cases->layers.empty()) {
     evaluation.layers = scores_by_kind(cases->layers);
@@ -276,12 +281,14 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds) {
   statistics::Random random(kSeed);
   std::vector<std::set<std::string, std::less<>>> keys(kOperationFolds);
   for (const MeasuredOperation& row : data->operations) keys[random.uniform_below(kOperationFolds)].insert(row.key);
-  for (const auto& some : keys) {
-    Result<std::vector<OperationCase>> found = predict_keys(*data, some);
+  for (std::size_t number = 0; number < keys.size(); ++number) {
+    report_progress(on_progress, (folds + static_cast<double>(number)) / fits);
+    Result<std::vector<OperationCase>> found = predict_keys(*data, keys[number]);
     if (!found) return std::move(found).error();
     evaluation.operation_cases.insert(evaluation.operation_cases.end(), found->begin(), found->end());
   }
   evaluation.operations = scores_by_kind(evaluation.operation_cases);
+  report_progress(on_progress, 1 - kFurtherFits / fits);
   const Result<std::vector<OperationCase>> larger = predict_keys(*data, largest_keys(data->operations));
   if (!larger) return larger.error();
   evaluation.larger = scores_by_kind(*larger);

@@ -41,7 +41,7 @@ struct HeldOutCases {
 inline constexpr int kIntervalFolds = 6;
 // Cross-validation with families in `folds` groups, each predicted by a model of the others. The host factor is that of
 // the run, from its launch times.
-Result<HeldOutCases> cross_validate_families(const FitData& data, int folds);
+Result<HeldOutCases> cross_validate_families(const FitData& data, int folds, const ProgressCallback& on_progress = {});
 
 // Sets widths that cover 90 % of the cases; for networks each family has the same weight.
 void set_interval_widths(NetworkModel& model, std::span<const NetworkCase> cases);
@@ -65,7 +65,7 @@ struct Evaluation {
   std::vector<NetworkCase> network_cases;
   std::vector<OperationCase> operation_cases;
 };
-Result<Evaluation> evaluate(const FitTables& tables, int folds);
+Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCallback& on_progress = {});
 
 std::string evaluation_markdown(const Evaluation& evaluation);
 std::string evaluation_json(const Evaluation& evaluation);

@@ -86,13 +86,13 @@ Result<FitData> read_fit_data(const FitTables& tables) {
   }
   if (!tables.networks.empty() && !tables.network_settings.empty()) {
     Result<NetworkTable> networks =
-        read_networks_tables({tables.networks, tables.busy, tables.network_operations, tables.network_settings});
+        parse_network_tables({tables.networks, tables.busy, tables.network_operations, tables.network_settings});
     if (!networks) return std::move(networks).error().with_context("networks");
     data.networks = std::move(*networks);
     set_idle_offsets(data.networks, data.sheet.idle_w);
   }
   if (!tables.held_out.empty()) {
-    Result<NetworkTable> held_out = read_networks_tables(
+    Result<NetworkTable> held_out = parse_network_tables(
         {tables.held_out, "", tables.network_operations, tables.network_settings}, data.networks.fastest_launch_s);
     if (!held_out) return std::move(held_out).error().with_context("held-out networks");
     data.held_out = std::move(*held_out);
@@ -160,12 +160,14 @@ Result<DeviceProfile> fit_profile_excluding(const FitData& data, const FitExclus
   return profile;
 }
 
-Result<DeviceProfile> fit_profile(const FitTables& tables) {
+Result<DeviceProfile> fit_profile(const FitTables& tables, const ProgressCallback& on_progress) {
   const Result<FitData> data = read_fit_data(tables);
   if (!data) return data.error();
   Result<DeviceProfile> profile = fit_profile_excluding(*data, {});
   if (!profile) return profile;
-  const Result<HeldOutCases> cases = cross_validate_families(*data, kIntervalFolds);
+  const double first_fit = 1.0 / (1 + kIntervalFolds);
+  const Result<HeldOutCases> cases =
+      cross_validate_families(*data, kIntervalFolds, part_of_progress(on_progress, first_fit, 1));
   if (!cases) return cases.error();
   set_interval_widths(profile->network_model, cases->networks);
   set_layer_interval_width(profile->network_model, cases->layers);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "base/result.h"
 #include "predict/fit/measured_operations.h"
 #include "predict/model/device_profile.h"
@@ -22,7 +23,7 @@ struct FitTables {
   std::string busy;
   std::string network_operations;
   std::string network_settings;
-  std::string study_operations;  // networks of the seed protocol (seed_protocol.h), for evaluation
+  std::string study_operations;  // networks of the study protocol (study_protocol.h), for evaluation
   std::string study_settings;
   std::string held_out;  // networks outside of the fit, for evaluation; listed with the others
   std::string device;    // GPU name; without a datasheet the measurements give its rates
@@ -54,6 +55,6 @@ std::vector<NetworkObservation> network_observations(const NetworkTable& table, 
                                                      const NetworkModel& network);
 
 // Fits everything; the widths of intervals come from held-out families.
-Result<DeviceProfile> fit_profile(const FitTables& tables);
+Result<DeviceProfile> fit_profile(const FitTables& tables, const ProgressCallback& on_progress = {});
 
 }  // namespace joulemap::predict

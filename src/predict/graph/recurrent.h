@@ -54,7 +54,7 @@ RecurrentAlgorithm recurrent_algorithm(const Operation& operation);
 
 // Count of kernels of one call.
 double recurrent_kernels(const Operation& operation);
-// Latency of the sequential steps, s; a prior until recurrent layers are measured.
+// Latency of the time steps, s, from assumed constants.
 double recurrent_latency_s(const Operation& operation);
 
 // Whether `next`, which reads the output of `stack`, is its next layer: PyTorch then runs both in one call.

@@ -111,7 +111,7 @@ struct NetworkCsvTexts {
   std::string_view settings;    // of data/networks
 };
 // `fastest_launch_s`: reference of the networks that the model was fitted to, if `texts` contain other networks.
-Result<NetworkTable> read_networks_tables(const NetworkCsvTexts& texts, double fastest_launch_s = 0);
+Result<NetworkTable> parse_network_tables(const NetworkCsvTexts& texts, double fastest_launch_s = 0);
 
 // Difference between repeated measurements of the same setting on an undisturbed host.
 Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_view busy);

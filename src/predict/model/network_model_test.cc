@@ -136,7 +136,7 @@ struct SyntheticTables {
                     slice, launch_s.empty() ? "" : fmt::format("{}", time_s * issued), launch_s, idle_host_windows);
   }
   NetworkTable read(double fastest_launch_s = 0) const {
-    Result<NetworkTable> table = read_networks_tables({networks, busy, kLists, settings}, fastest_launch_s);
+    Result<NetworkTable> table = parse_network_tables({networks, busy, kLists, settings}, fastest_launch_s);
     EXPECT_TRUE(table);
     return table ? std::move(*table) : NetworkTable{};
   }
@@ -214,7 +214,7 @@ TEST(NetworkTables, ListsAndExcludesASettingWithAnUnknownOperation) {
   made.add("known", 0.010, "run", "6e-6");
   made.add("mystery", 0.010, "run", "6e-6");
   const std::string lists = std::string(kLists) + "1,unknown,batch=1;rows=1;width=8;in=8;out=8,fp32,forward,forward\n";
-  const Result<NetworkTable> table = read_networks_tables({made.networks, made.busy, lists, made.settings});
+  const Result<NetworkTable> table = parse_network_tables({made.networks, made.busy, lists, made.settings});
   ASSERT_TRUE(table) << table.error().message;
   ASSERT_EQ(table->networks.size(), 1U);
   EXPECT_EQ(table->networks[0].name, "known");

@@ -215,7 +215,7 @@ Result<std::vector<std::pair<std::size_t, double>>> counts_of(const std::string&
 
 }  // namespace
 
-Result<NetworkTable> read_networks_tables(const NetworkCsvTexts& texts, double fastest_launch_s) {
+Result<NetworkTable> parse_network_tables(const NetworkCsvTexts& texts, double fastest_launch_s) {
   const Result<Seconds> busy_s = read_busy(texts.busy);
   if (!busy_s) return busy_s.error();
   const Result<CsvTable> rows = read_table(texts.networks, kOfNetworks);

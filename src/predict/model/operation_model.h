@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Time and energy of one operation on one GPU: fitted physics (physics.h) times the exponential of two residuals. One
-// is interpolated from similar operations (residual_kriging.h), one comes from regression trees (trees.h) and fades
-// outside of the measured range. Values; queries are pure.
+// is interpolated from similar operations (residual_kriging.h), one comes from regression trees (regression_trees.h) and
+// fades outside of the measured range. Values; queries are pure.
 #pragma once
 
 #include <span>

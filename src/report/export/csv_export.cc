@@ -94,7 +94,7 @@ std::string power_csv(const ReportResult& run) {
 std::string rows_csv(const LevelView& level) {
   std::string out =
       "device,path,name,count,time_s,energy_j,low_j,high_j,dynamic_j,power_w,share,basis,cause,cause_basis";
-  for (const CauseClass each : kCauseClasses) out += fmt::format(",{}_s", to_string(each));
+  for (const EnergyCauseClass each : kCauseClasses) out += fmt::format(",{}_s", to_string(each));
   out += ",waiting_s,waiting_j,waiting_low_j,waiting_high_j\r\n";
   for (const ReportRow& row : level.rows) {
     CsvLine line;
@@ -102,7 +102,7 @@ std::string rows_csv(const LevelView& level) {
     line.add(row.energy_j).add(row.low_j).add(row.high_j).add(row.dynamic_j).add(row.power_w).add(row.share);
     line.add(row.basis).add(row.cause ? to_string(row.cause->largest_class) : std::string_view());
     line.add(row.cause ? to_string(row.cause->basis) : std::string_view());
-    for (const CauseClass each : kCauseClasses)
+    for (const EnergyCauseClass each : kCauseClasses)
       line.add(row.cause ? std::optional(row.cause->times_s[each]) : std::nullopt);
     line.add(row.waiting_s).add(row.waiting_j).add(row.waiting_low_j).add(row.waiting_high_j);
     out += std::move(line).end();
@@ -117,7 +117,7 @@ std::string rows_csv(const LevelView& level) {
 
 }  // namespace
 
-Result<std::string> csv_export_text(const RunView& view, const ExportOptions& query) {
+Result<std::string> csv_text(const RunView& view, const ExportOptions& query) {
   if (query.by == "step") return stages_csv(view.steps);
   if (query.by == "epoch") return stages_csv(view.epochs);
   if (query.by == "layer-step") return layer_steps_csv(view.layer_distributions);

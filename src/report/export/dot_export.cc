@@ -75,7 +75,7 @@ std::string quoted_dot(std::string_view text) {
   return out + "\"";
 }
 
-std::string_view colour_of(CauseClass cause) { return hue(static_cast<std::size_t>(cause)); }
+std::string_view colour_of(EnergyCauseClass cause) { return hue(static_cast<std::size_t>(cause)); }
 
 std::string label_of(const std::string& name, const Node& node, double total_j) {
   std::string label = quoted_dot(name);
@@ -93,7 +93,7 @@ std::string label_of(const std::string& name, const Node& node, double total_j) 
 
 std::string caption_of(const CallGraph& graph, const std::string& subject, double left_out_j) {
   std::string caption = fmt::format("{}: {}", subject, amount_text(graph.total_j, "J"));
-  for (const CauseClass each : kCauseClasses) {
+  for (const EnergyCauseClass each : kCauseClasses) {
     const double energy_j = graph.causes_j[each];
     if (energy_j > 0) caption += fmt::format("; {} {:.1f} %", to_string(each), 100 * energy_j / graph.total_j);
   }

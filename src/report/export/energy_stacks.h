@@ -21,7 +21,7 @@ struct EnergyStack {
   std::optional<double> energy_j;
   double time_s = 0;
   std::uint64_t count = 0;  // number of calls; 0 if unknown
-  std::optional<Cause> cause = {};
+  std::optional<EnergyCause> cause = {};
 };
 
 struct EnergyStacks {

@@ -17,7 +17,7 @@ constexpr std::array<ExportFormat, 7> kFormats = {{
     {"folded", "stacks in microjoules, for flame graphs", true, ExportLevels::requested, &folded_stacks_text},
     {"speedscope", "stacks in joules and in seconds", true, ExportLevels::requested, &speedscope_json},
     {"dot", "call graph with energy and causes, for Graphviz", true, ExportLevels::requested, &graphviz_dot_text},
-    {"csv", "one table", true, ExportLevels::requested, &csv_export_text},
+    {"csv", "one table", true, ExportLevels::requested, &csv_text},
     {"sqlite", "all tables", false, ExportLevels::all, &sqlite_bytes},
 }};
 

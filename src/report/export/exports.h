@@ -28,20 +28,20 @@ struct ExportFormat {
   std::string_view summary;
   bool is_text = false;  // can be printed on a terminal
   ExportLevels levels = ExportLevels::none;
-  Result<std::string> (*serialize)(const RunView& view, const ExportOptions& query) = nullptr;
+  Result<std::string> (*serialize)(const RunView& view, const ExportOptions& options) = nullptr;
 };
 
 // All formats except TensorBoard, whose files lie in folders (tensorboard_export.h).
 std::span<const ExportFormat> export_formats();
 const ExportFormat* find_export_format(std::string_view name);
 
-Result<std::string> perfetto_bytes(const RunView& view, const ExportOptions& query);
-Result<std::string> pprof_bytes(const RunView& view, const ExportOptions& query);
-Result<std::string> folded_stacks_text(const RunView& view, const ExportOptions& query);
-Result<std::string> speedscope_json(const RunView& view, const ExportOptions& query);
-Result<std::string> graphviz_dot_text(const RunView& view, const ExportOptions& query);
-Result<std::string> csv_export_text(const RunView& view, const ExportOptions& query);
-Result<std::string> sqlite_bytes(const RunView& view, const ExportOptions& query);
+Result<std::string> perfetto_bytes(const RunView& view, const ExportOptions& options);
+Result<std::string> pprof_bytes(const RunView& view, const ExportOptions& options);
+Result<std::string> folded_stacks_text(const RunView& view, const ExportOptions& options);
+Result<std::string> speedscope_json(const RunView& view, const ExportOptions& options);
+Result<std::string> graphviz_dot_text(const RunView& view, const ExportOptions& options);
+Result<std::string> csv_text(const RunView& view, const ExportOptions& options);
+Result<std::string> sqlite_bytes(const RunView& view, const ExportOptions& options);
 
 // Error for stacks that would all be empty.
 Error missing_energy_error(std::string_view by);

@@ -56,9 +56,9 @@ TEST(Exports, TheCallGraphHasEnergiesOfFunctionsAndCalls) {
 
 TEST(Exports, TheCallGraphHasCausesFromTheLedgerAndMarksThoseFromNames) {
   RunView view = run_of_three_layers();
-  Cause by_ledger{CauseClass::launch, CauseBasis::ledger};
-  by_ledger.times_s[CauseClass::launch] = 3;
-  by_ledger.times_s[CauseClass::synchronisation] = 1;
+  EnergyCause by_ledger{EnergyCauseClass::launch, CauseBasis::ledger};
+  by_ledger.times_s[EnergyCauseClass::launch] = 3;
+  by_ledger.times_s[EnergyCauseClass::synchronization] = 1;
   view.levels[0].rows[0].cause = by_ledger;
   view.levels[0].rows[1].cause = scopes::cause_from_name("copy_", 1);
   const Result<std::string> dot = graphviz_dot_text(view, {});
@@ -87,7 +87,7 @@ TEST(Exports, ALevelThatTheRunLacksIsAnError) {
 }
 
 TEST(Exports, CsvQuotesWhereNeededAndLeavesUnknownValuesEmpty) {
-  const Result<std::string> text = csv_export_text(run_of_three_layers(), {});
+  const Result<std::string> text = csv_text(run_of_three_layers(), {});
   ASSERT_TRUE(text);
   EXPECT_NE(text->find("gpu0,train forward a.b,a.b,7,2,1.5,,,,,,,,,,,,,,,,\r\n"), std::string::npos);
   EXPECT_NE(text->find("\"train forward say \"\"x\"\", y;z\""), std::string::npos);
@@ -96,7 +96,7 @@ TEST(Exports, CsvQuotesWhereNeededAndLeavesUnknownValuesEmpty) {
 }
 
 TEST(Exports, CsvOfStepsHasTheirPower) {
-  const Result<std::string> text = csv_export_text(run_of_three_layers(), {"step"});
+  const Result<std::string> text = csv_text(run_of_three_layers(), {"step"});
   ASSERT_TRUE(text);
   EXPECT_EQ(*text, "number,begin_s,end_s,time_s,energy_j,power_w,loss,joules_per_loss\r\n3,0,1,0.5,4,8,,\r\n");
 }

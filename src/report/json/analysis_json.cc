@@ -75,7 +75,7 @@ void write_functions(JsonWriter& json, const AnalysisCell& cell) {
     json.begin_object().member("name", one.name).member("device", one.device).member("n", count(one.n));
     json.member("count", one.count).member("time_s", one.time_s).member("energy_j", one.energy_j);
     json.member("share", one.share);
-    write_cause(json, one.cause);
+    write_energy_cause(json, one.cause);
     json.end_object();
   }
   json.end_array();

@@ -56,7 +56,7 @@ void write_statistics(JsonWriter& json, const PlanStatistics& statistics) {
       .member("paired", statistics.paired)
       .member("comparisons", whole(statistics.comparisons))
       .member("alpha", statistics.alpha)
-      .member("least_p", statistics.least_p)
+      .member("least_p", statistics.min_p_value)
       .member("can_show", statistics.can_be_significant)
       .member("needed_repetitions", whole(statistics.needed_repetitions))
       .member("measures", whole(statistics.measures))

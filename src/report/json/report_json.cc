@@ -63,7 +63,7 @@ void write_rows(JsonWriter& json, const ReportResult& result) {
         .member("waiting_j", row.waiting_j)
         .member("waiting_low_j", row.waiting_low_j)
         .member("waiting_high_j", row.waiting_high_j);
-    write_cause(json, row.cause);
+    write_energy_cause(json, row.cause);
     json.end_object();
   }
   json.end_array();

@@ -58,14 +58,14 @@ std::string forecast_text(const ExperimentPlan& plan) {
 std::string statistics_text(const PlanStatistics& plan) {
   std::string text =
       fmt::format("{} {} cannot give a p-value below {:.3g}, however large the difference", plan.repetitions,
-                  plan.paired ? (plan.repetitions == 1 ? "pair" : "pairs") : "rows per level", plan.least_p);
+                  plan.paired ? (plan.repetitions == 1 ? "pair" : "pairs") : "rows per level", plan.min_p_value);
   if (plan.comparisons <= 1) {
     text += plan.can_be_significant ? fmt::format(", which is enough for alpha = {:g}.", plan.alpha)
                                     : fmt::format(": too few for alpha = {:g}. It takes {} repetitions.", plan.alpha,
                                                   plan.needed_repetitions);
   } else {
     text += fmt::format("; Bonferroni over the {} comparisons of a measure gives {:.3g}", plan.comparisons,
-                        plan.least_p * static_cast<double>(plan.comparisons));
+                        plan.min_p_value * static_cast<double>(plan.comparisons));
     text += plan.can_be_significant
                 ? fmt::format(", below alpha = {:g}: a difference can be significant.", plan.alpha)
                 : fmt::format(", above alpha = {:g}: nothing can be significant. It takes {} repetitions.", plan.alpha,

@@ -11,18 +11,18 @@
 namespace joulemap::report {
 namespace {
 
-Cause launching() {
-  Cause cause{CauseClass::launch, CauseBasis::ledger};
-  cause.times_s[CauseClass::launch] = 1.5;
-  cause.times_s[CauseClass::synchronisation] = 0.5;
+EnergyCause launching() {
+  EnergyCause cause{EnergyCauseClass::launch, CauseBasis::ledger};
+  cause.times_s[EnergyCauseClass::launch] = 1.5;
+  cause.times_s[EnergyCauseClass::synchronization] = 0.5;
   return cause;
 }
 
 AnalysisResult two_cells() {
   AnalysisResult result;
   result.factors = {{"framework", {"torch", "a, b"}, true}};
-  Cause computing{CauseClass::compute, CauseBasis::ledger};
-  computing.times_s[CauseClass::compute] = 12;
+  EnergyCause computing{EnergyCauseClass::compute, CauseBasis::ledger};
+  computing.times_s[EnergyCauseClass::compute] = 12;
   AnalysisCell recorded;
   recorded.levels = {0};
   recorded.functions = {{"torch.nn.functional.conv2d", "gpu0", 10, 53550, 12, 910.5, 0.25, computing},

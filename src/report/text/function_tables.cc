@@ -79,7 +79,8 @@ TextTable full_precision_functions_table(const AnalysisResult& result) {
   for (const char* head : {"function", "device", "n", "count", "time_s", "energy_j", "share", "cause", "cause_basis"}) {
     table.column_headers.emplace_back(head);
   }
-  for (const CauseClass each : kCauseClasses) table.column_headers.push_back(fmt::format("{}_s", to_string(each)));
+  for (const EnergyCauseClass each : kCauseClasses)
+    table.column_headers.push_back(fmt::format("{}_s", to_string(each)));
   for (const AnalysisCell& cell : result.cells) {
     for (const CellFunctionMean& one : cell.functions) {
       std::vector<std::string> row;
@@ -88,7 +89,7 @@ TextTable full_precision_functions_table(const AnalysisResult& result) {
                              exact(one.energy_j), exact(one.share)});
       row.emplace_back(one.cause ? to_string(one.cause->largest_class) : "");
       row.emplace_back(one.cause ? to_string(one.cause->basis) : "");
-      for (const CauseClass each : kCauseClasses) row.push_back(one.cause ? exact(one.cause->times_s[each]) : "");
+      for (const EnergyCauseClass each : kCauseClasses) row.push_back(one.cause ? exact(one.cause->times_s[each]) : "");
       table.rows.push_back(std::move(row));
     }
   }

@@ -2,7 +2,7 @@
 //
 // OtherProcesses: how much of a GPU's time processes use that are not measured. A GPU's energy is that of all processes
 // on it. About once a second NVML reports the fraction of recent time in which each process had a kernel running.
-// process_owners.h decides which processes are measured.
+// process_classifier.h decides which processes are measured.
 //
 // A driver that uses our container's pids omits processes outside of it from its list, and reports their use under the
 // host's pids. A pid counts as another process if it is never listed, does not exist in /proc and was seen twice in a

@@ -14,7 +14,7 @@
 //
 // The server of CUDA MPS works for its clients: it is ours where no client is another's, otherwise unknown.
 //
-// judge() allocates nothing; one thread.
+// classify() allocates nothing; one thread.
 #pragma once
 
 #include <array>

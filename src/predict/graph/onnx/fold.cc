@@ -78,12 +78,12 @@ std::size_t repeated_index(std::size_t index, const Sizes& wide, const Sizes& si
 
 std::optional<Numbers> fold_binary(const ShapeInference& at, const Sizes& out) {
   // Only for these types are the sizes known to broadcast.
-  if (!at.has(1) || !binary(at.node.type, 1, 1, DataType::float32)) return std::nullopt;
+  if (!at.has_input(1) || !binary(at.node.type, 1, 1, DataType::float32)) return std::nullopt;
   Numbers result;
   const auto count = static_cast<std::size_t>(elements_of(out));
   for (std::size_t i = 0; i < count; ++i) {
-    const double x = numbers_of(at, 0)[repeated_index(i, out, at.sizes(0))];
-    const double y = numbers_of(at, 1)[repeated_index(i, out, at.sizes(1))];
+    const double x = numbers_of(at, 0)[repeated_index(i, out, at.input_sizes(0))];
+    const double y = numbers_of(at, 1)[repeated_index(i, out, at.input_sizes(1))];
     const std::optional<double> number = binary(at.node.type, x, y, at.inputs[0]->type);
     if (!number) return std::nullopt;
     result.push_back(*number);
@@ -95,9 +95,9 @@ Numbers fold_where(const ShapeInference& at, const Sizes& out) {
   Numbers result;
   const auto count = static_cast<std::size_t>(elements_of(out));
   for (std::size_t i = 0; i < count; ++i) {
-    const bool first = numbers_of(at, 0)[repeated_index(i, out, at.sizes(0))] != 0;
+    const bool first = numbers_of(at, 0)[repeated_index(i, out, at.input_sizes(0))] != 0;
     const std::size_t from = first ? 1 : 2;
-    result.push_back(numbers_of(at, from)[repeated_index(i, out, at.sizes(from))]);
+    result.push_back(numbers_of(at, from)[repeated_index(i, out, at.input_sizes(from))]);
   }
   return result;
 }
@@ -105,7 +105,8 @@ Numbers fold_where(const ShapeInference& at, const Sizes& out) {
 Numbers fold_expand(const ShapeInference& at, const Sizes& out) {
   Numbers result;
   const auto count = static_cast<std::size_t>(elements_of(out));
-  for (std::size_t i = 0; i < count; ++i) result.push_back(numbers_of(at, 0)[repeated_index(i, out, at.sizes(0))]);
+  for (std::size_t i = 0; i < count; ++i)
+    result.push_back(numbers_of(at, 0)[repeated_index(i, out, at.input_sizes(0))]);
   return result;
 }
 
@@ -121,7 +122,7 @@ Numbers fold_cast(const ShapeInference& at) {
 
 // One-dimensional data only: shapes are lists, and exporters pick entries of them.
 std::optional<Numbers> fold_gather(const ShapeInference& at) {
-  if (at.sizes(0).size() != 1) return std::nullopt;
+  if (at.input_sizes(0).size() != 1) return std::nullopt;
   const Numbers& data = numbers_of(at, 0);
   Numbers result;
   for (const double index : numbers_of(at, 1)) {
@@ -160,11 +161,11 @@ std::vector<std::int64_t> strides_of(const Sizes& sizes) {
 }
 
 std::optional<Numbers> fold_slice(const ShapeInference& at, const Sizes& out) {
-  const std::optional<Sizes> begins = at.integers(1);
-  const std::optional<Sizes> axes = at.has(3) ? at.integers(3) : Sizes();
-  const std::optional<Sizes> steps = at.has(4) ? at.integers(4) : Sizes();
+  const std::optional<Sizes> begins = at.constant_input(1);
+  const std::optional<Sizes> axes = at.has_input(3) ? at.constant_input(3) : Sizes();
+  const std::optional<Sizes> steps = at.has_input(4) ? at.constant_input(4) : Sizes();
   if (!begins || !axes || !steps) return std::nullopt;
-  const Sizes& from = at.sizes(0);
+  const Sizes& from = at.input_sizes(0);
   const std::vector<std::int64_t> strides = strides_of(from);
   std::vector<StridedAxis> ways(from.size());
   for (std::size_t i = 0; i < from.size(); ++i) ways[i].step = strides[i];
@@ -183,7 +184,7 @@ std::optional<Numbers> fold_slice(const ShapeInference& at, const Sizes& out) {
 
 std::optional<Numbers> fold_transpose(const ShapeInference& at, const Sizes& out) {
   const Sizes order = integers_attribute(at.node, "perm");
-  const std::vector<std::int64_t> strides = strides_of(at.sizes(0));
+  const std::vector<std::int64_t> strides = strides_of(at.input_sizes(0));
   std::vector<StridedAxis> ways(out.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::size_t reversed = out.size() - 1 - i;
@@ -196,10 +197,10 @@ std::optional<Numbers> fold_transpose(const ShapeInference& at, const Sizes& out
 
 std::optional<Numbers> fold_concat(const ShapeInference& at) {
   const std::int64_t axis = integer_attribute(at.node, "axis", 0);
-  if (axis != 0 && axis + static_cast<std::int64_t>(at.sizes(0).size()) != 0) return std::nullopt;
+  if (axis != 0 && axis + static_cast<std::int64_t>(at.input_sizes(0).size()) != 0) return std::nullopt;
   Numbers result;
   for (std::size_t position = 0; position < at.inputs.size(); ++position) {
-    if (!at.has(position)) return std::nullopt;
+    if (!at.has_input(position)) return std::nullopt;
     result.insert(result.end(), numbers_of(at, position).begin(), numbers_of(at, position).end());
   }
   return result;

@@ -18,7 +18,7 @@ namespace joulemap::predict::onnx {
 
 using Sizes = std::vector<std::int64_t>;
 
-// TensorProto.DataType; other values (8 and 4 bits) are stored as their number.
+// Values of TensorProto.DataType. Types without an enumerator (float8, int4, uint16, complex) keep their numeric value.
 enum class DataType : std::int32_t {
   undefined = 0,
   float32 = 1,

@@ -130,7 +130,7 @@ std::vector<Translation> of_several(const SizedStep& at, Kind kind) {
   const std::size_t first = at.step.type == "Where" ? 1 : 0;
   std::vector<Translation> translations;
   for (std::size_t position = first + 1; position < at.count(); ++position) {
-    if (!at.has(position) || !at.has(first)) continue;
+    if (!at.has_input(position) || !at.has_input(first)) continue;
     const bool swapped = elements_of(at.in(first)) < elements_of(at.in(position));
     translations.push_back(of_two(kind, at.out(), swapped ? at.in(first) : at.in(position)));
   }
@@ -140,11 +140,11 @@ std::vector<Translation> of_several(const SizedStep& at, Kind kind) {
 
 std::string_view form_of_clip(const SizedStep& at) {
   const auto is = [&](std::size_t position, double number) {
-    return at.has(position) && at.input(position).numbers && at.input(position).numbers->size() == 1 &&
+    return at.has_input(position) && at.input(position).numbers && at.input(position).numbers->size() == 1 &&
            (*at.input(position).numbers)[0] == number;
   };
   if (is(1, 0) && is(2, 6)) return "relu6";
-  return is(1, 0) && !at.has(2) ? "relu" : "clip";
+  return is(1, 0) && !at.has_input(2) ? "relu" : "clip";
 }
 
 std::vector<Translation> softmax(const SizedStep& at, std::string_view form) {
@@ -187,7 +187,7 @@ std::vector<Translation> reduce(const SizedStep& at) {
 
 Translations translate_elements(const SizedStep& at) {
   const std::string_view type = at.step.type;
-  if (at.count() > 0 && !at.has(0)) return std::nullopt;
+  if (at.count() > 0 && !at.has_input(0)) return std::nullopt;
   if (type == "Softmax" || type == "LogSoftmax") return softmax(at, type == "Softmax" ? "softmax" : "log_softmax");
   if (type == "Clip") return single_translation(Kind::activation, form_of_clip(at), tensor_parameters(at.out()));
   if (type == "Dropout") return single_translation(Kind::dropout, "", tensor_parameters(at.out()));

@@ -77,7 +77,7 @@ Translations convolution(const SizedStep& at, bool transposed) {
                            {"width", image.width}};
   set_windows(parameters, high, wide, image, true);
   parameters.set("groups", integer_attribute(*at.step.node, "group", 1));
-  parameters.set("bias", at.has(2) ? 1 : 0);
+  parameters.set("bias", at.has_input(2) ? 1 : 0);
   if (deep) {
     parameters.set("depth", sizes[2]);
     parameters.set("kernel_depth", windows->front().kernel);

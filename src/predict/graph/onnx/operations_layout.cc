@@ -104,7 +104,7 @@ std::vector<Translation> concatenate(const SizedStep& at) {
   const Sizes& out = at.out();
   std::int64_t parts = 0;
   for (std::size_t position = 0; position < at.count(); ++position)
-    parts += at.has(position) && elements_of(at.in(position)) > 0 ? 1 : 0;
+    parts += at.has_input(position) && elements_of(at.in(position)) > 0 ? 1 : 0;
   if (parts < 2) return view(at);
   const std::int64_t given = integer_attribute(*at.step.node, "axis", 0);
   const auto axis = static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(out.size()) : given);
@@ -117,7 +117,7 @@ std::vector<Translation> concatenate(const SizedStep& at) {
 }
 
 bool goes_backwards(const SizedStep& at) {
-  if (!at.has(4) || !at.input(4).numbers) return false;
+  if (!at.has_input(4) || !at.input(4).numbers) return false;
   return std::any_of(at.input(4).numbers->begin(), at.input(4).numbers->end(), [](double step) { return step < 0; });
 }
 

@@ -64,7 +64,7 @@ std::vector<Translation> matmul(const SizedStep& at, bool transposed_a, bool tra
     product.batch = each == 0 ? 0 : std::max<std::int64_t>(1, elements_of(at.out()) / each);
   }
   const bool weight_is_stacked = (at.input(1).constant && right > 1) || (at.input(0).constant && left > 1);
-  return product_of_matrices(at, product, weight_is_stacked, at.has(2));
+  return product_of_matrices(at, product, weight_is_stacked, at.has_input(2));
 }
 
 std::vector<Translation> attention(const AttentionSizes& sizes) {
@@ -82,7 +82,7 @@ std::vector<Translation> attention(const AttentionSizes& sizes) {
 std::vector<const Sizes*> all_sizes(const SizedStep& at) {
   std::vector<const Sizes*> sizes;
   for (std::size_t position = 0; position < at.count(); ++position)
-    sizes.push_back(at.has(position) ? &at.in(position) : nullptr);
+    sizes.push_back(at.has_input(position) ? &at.in(position) : nullptr);
   return sizes;
 }
 
@@ -97,7 +97,7 @@ Translations attention_node(const SizedStep& at) {
     const std::int64_t rows = sizes->batch * sizes->queries;
     translations.insert(
         translations.begin(),
-        {.kind = Kind::dense, .form = {}, .parameters = dense(rows, at.in(1)[0], at.in(1)[1], at.has(2))});
+        {.kind = Kind::dense, .form = {}, .parameters = dense(rows, at.in(1)[0], at.in(1)[1], at.has_input(2))});
   }
   return translations;
 }
@@ -149,13 +149,13 @@ Translations recurrent(const SizedStep& at) {
                                {"hidden", at.in(2)[2]},
                                {"layers", 1},
                                {"directions", directions},
-                               {"bias", at.has(3) ? 1 : 0}});
+                               {"bias", at.has_input(3) ? 1 : 0}});
   }
   const std::int64_t turns = product_of({steps, directions}, 0, 2);
   std::vector<Translation> parts;
   parts.push_back({.kind = Kind::dense,
                    .form = {},
-                   .parameters = dense(product_of({steps, batch}, 0, 2), weight[2], gates, at.has(3)),
+                   .parameters = dense(product_of({steps, batch}, 0, 2), weight[2], gates, at.has_input(3)),
                    .count = directions});
   parts.push_back(
       {.kind = Kind::dense, .form = {}, .parameters = dense(batch, at.in(2)[2], gates, false), .count = turns});

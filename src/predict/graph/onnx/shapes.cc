@@ -59,8 +59,8 @@ std::size_t place_of_batch(const Sizes& sizes, std::int64_t before, std::int64_t
 
 Error invalid_node(std::string message) { return {ErrorCode::malformed, std::move(message), ""}; }
 
-std::optional<Sizes> ShapeInference::integers(std::size_t position) const {
-  if (!has(position) || !inputs[position]->numbers) return std::nullopt;
+std::optional<Sizes> ShapeInference::constant_input(std::size_t position) const {
+  if (!has_input(position) || !inputs[position]->numbers) return std::nullopt;
   Sizes integers;
   for (const double number : *inputs[position]->numbers) {
     constexpr auto kMost = static_cast<double>(kMaxElements);
@@ -92,8 +92,8 @@ Result<Sizes> broadcast(const Sizes& a, const Sizes& b) {
 
 Result<std::vector<std::size_t>> axes_of(const ShapeInference& at, std::size_t input, std::size_t rank) {
   Sizes given = integers_attribute(at.node, "axes");
-  if (at.has(input)) {
-    const std::optional<Sizes> numbers = at.integers(input);
+  if (at.has_input(input)) {
+    const std::optional<Sizes> numbers = at.constant_input(input);
     if (!numbers) return invalid_node("axes computed from data");
     given = *numbers;
   }
@@ -113,12 +113,12 @@ Result<Sizes> rescaled_target(const ShapeInference& at, Sizes target) {
   const Value* const input = at.before->inputs[0];
   const Value* const output = at.before->outputs[0];
   if (input == nullptr || output == nullptr || !input->sizes || !output->sizes) return target;
-  const bool stored = at.before->inputs.size() > 1 && at.before->inputs[1] != nullptr && at.has(1) &&
+  const bool stored = at.before->inputs.size() > 1 && at.before->inputs[1] != nullptr && at.has_input(1) &&
                       at.before->inputs[1]->numbers == at.inputs[1]->numbers;
   if (!stored) return target;  // computed from sizes, so it contains the new batch
   const Sizes& old_in = *input->sizes;
   const Sizes& old_out = *output->sizes;
-  const Sizes& new_in = at.sizes(0);
+  const Sizes& new_in = at.input_sizes(0);
   // If exactly one dimension changed, it is the batch: elements before it stay before it, in any order of dimensions.
   if (old_in.size() != new_in.size() || old_out.size() != target.size()) return target;
   const auto differing = std::mismatch(old_in.begin(), old_in.end(), new_in.begin());
@@ -150,7 +150,7 @@ Status infer_shapes(ShapeInference& at) {
   const NodeRule* const known = find_node(at.node.type, at.node.domain);
   if (known == nullptr) return unknown_node(at.node);
   for (std::size_t position = 0; position < known->min_inputs; ++position) {
-    if (!at.has(position)) return invalid_node(fmt::format("input {} is missing", position + 1));
+    if (!at.has_input(position)) return invalid_node(fmt::format("input {} is missing", position + 1));
   }
   if (Status status = known->infer(at); !status) return status;
   if (Status status = check_outputs(at); !status) return status;

@@ -32,10 +32,10 @@ struct ShapeInference {
   const FileBatchValues* before = nullptr;
   std::vector<std::string>* notes = nullptr;
 
-  bool has(std::size_t position) const { return position < inputs.size() && inputs[position] != nullptr; }
-  const Sizes& sizes(std::size_t position) const { return *inputs[position]->sizes; }
+  bool has_input(std::size_t position) const { return position < inputs.size() && inputs[position] != nullptr; }
+  const Sizes& input_sizes(std::size_t position) const { return *inputs[position]->sizes; }
   // Integers of a constant input, clamped to valid sizes; empty if unknown.
-  std::optional<Sizes> integers(std::size_t position) const;
+  std::optional<Sizes> constant_input(std::size_t position) const;
   void set_output_sizes(Sizes sizes, std::size_t position = 0) {
     if (position < outputs.size()) outputs[position].sizes = std::move(sizes);
   }

@@ -10,7 +10,8 @@ namespace joulemap::predict::onnx {
 namespace {
 
 Status same(ShapeInference& at) {
-  for (std::size_t position = 0; position < at.outputs.size(); ++position) at.set_output_sizes(at.sizes(0), position);
+  for (std::size_t position = 0; position < at.outputs.size(); ++position)
+    at.set_output_sizes(at.input_sizes(0), position);
   return Done{};
 }
 
@@ -31,10 +32,10 @@ Status cast_like(ShapeInference& at) {
 
 // Any count of inputs that broadcast.
 Status broadcast_all(ShapeInference& at) {
-  Sizes sizes = at.sizes(0);
+  Sizes sizes = at.input_sizes(0);
   for (std::size_t position = 1; position < at.inputs.size(); ++position) {
-    if (!at.has(position)) continue;
-    Result<Sizes> both = broadcast(sizes, at.sizes(position));
+    if (!at.has_input(position)) continue;
+    Result<Sizes> both = broadcast(sizes, at.input_sizes(position));
     if (!both) return both.error();
     sizes = *std::move(both);
   }
@@ -61,32 +62,32 @@ Status dropout(ShapeInference& at) {
 
 // Norms that may also output mean and deviation, which networks do not use at inference.
 Status norm(ShapeInference& at) {
-  at.set_output_sizes(at.sizes(0));
-  const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", -1), at.sizes(0).size());
+  at.set_output_sizes(at.input_sizes(0));
+  const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", -1), at.input_sizes(0).size());
   if (!axis) return axis.error();
-  Sizes statistics = at.sizes(0);
+  Sizes statistics = at.input_sizes(0);
   std::fill(statistics.begin() + static_cast<std::ptrdiff_t>(*axis), statistics.end(), 1);
   for (std::size_t position = 1; position < at.outputs.size(); ++position) at.set_output_sizes(statistics, position);
   return Done{};
 }
 
 Status batch_norm(ShapeInference& at) {
-  at.set_output_sizes(at.sizes(0));
+  at.set_output_sizes(at.input_sizes(0));
   for (std::size_t position = 1; position < at.outputs.size(); ++position) {
-    if (at.has(position + 2)) at.set_output_sizes(at.sizes(position + 2), position);
+    if (at.has_input(position + 2)) at.set_output_sizes(at.input_sizes(position + 2), position);
   }
   return Done{};
 }
 
 // SkipLayerNormalization of onnxruntime: x, skip, and a fourth output with their sum.
 Status skip_norm(ShapeInference& at) {
-  at.set_output_sizes(at.sizes(0));
-  at.set_output_sizes(at.sizes(0), 3);
+  at.set_output_sizes(at.input_sizes(0));
+  at.set_output_sizes(at.input_sizes(0), 3);
   return Done{};
 }
 
 Status reduce(ShapeInference& at) {
-  const Sizes& from = at.sizes(0);
+  const Sizes& from = at.input_sizes(0);
   Result<std::vector<std::size_t>> axes = axes_of(at, 1, from.size());
   if (!axes) return axes.error();
   if (axes->empty()) {
@@ -106,7 +107,7 @@ Status reduce(ShapeInference& at) {
 
 Status arg_reduce(ShapeInference& at) {
   at.outputs[0].type = DataType::int64;
-  const Sizes& from = at.sizes(0);
+  const Sizes& from = at.input_sizes(0);
   const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", 0), from.size());
   if (!axis) return axis.error();
   Sizes left = from;

@@ -15,25 +15,25 @@ void append(Sizes& sizes, const Sizes& from, std::size_t begin, std::size_t end)
 }
 
 Status gather(ShapeInference& at) {
-  const Sizes& data = at.sizes(0);
+  const Sizes& data = at.input_sizes(0);
   const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", 0), data.size());
   if (!axis) return axis.error();
   Sizes sizes;
   append(sizes, data, 0, *axis);
-  append(sizes, at.sizes(1), 0, at.sizes(1).size());
+  append(sizes, at.input_sizes(1), 0, at.input_sizes(1).size());
   append(sizes, data, *axis + 1, data.size());
   at.set_output_sizes(std::move(sizes));
   return Done{};
 }
 
 Status gather_elements(ShapeInference& at) {
-  at.set_output_sizes(at.sizes(1));
+  at.set_output_sizes(at.input_sizes(1));
   return Done{};
 }
 
 Status gather_nd(ShapeInference& at) {
-  const Sizes& data = at.sizes(0);
-  const Sizes& indices = at.sizes(1);
+  const Sizes& data = at.input_sizes(0);
+  const Sizes& indices = at.input_sizes(1);
   const auto shared = static_cast<std::size_t>(std::max<std::int64_t>(0, integer_attribute(at.node, "batch_dims", 0)));
   if (indices.empty() || indices.back() < 0) return invalid_node("indices without dimensions");
   if (indices.back() > static_cast<std::int64_t>(data.size()))
@@ -46,12 +46,12 @@ Status gather_nd(ShapeInference& at) {
 }
 
 Status as_first(ShapeInference& at) {
-  at.set_output_sizes(at.sizes(0));
+  at.set_output_sizes(at.input_sizes(0));
   return Done{};
 }
 
 Status shape(ShapeInference& at) {
-  const Sizes& from = at.sizes(0);
+  const Sizes& from = at.input_sizes(0);
   const auto rank = static_cast<std::int64_t>(from.size());
   std::int64_t begin = integer_attribute(at.node, "start", 0);
   std::int64_t end = integer_attribute(at.node, "end", rank);
@@ -67,14 +67,14 @@ Status shape(ShapeInference& at) {
 Status size(ShapeInference& at) {
   Value& output = at.outputs[0];
   output.type = DataType::int64;
-  output.numbers = std::vector<double>{static_cast<double>(elements_of(at.sizes(0)))};
+  output.numbers = std::vector<double>{static_cast<double>(elements_of(at.input_sizes(0)))};
   at.set_output_sizes({});
   return Done{};
 }
 
 // A constant with given sizes; keeps its numbers if small, because shapes may depend on them.
 Status constant_of_shape(ShapeInference& at) {
-  const std::optional<Sizes> sizes = at.integers(0);
+  const std::optional<Sizes> sizes = at.constant_input(0);
   if (!sizes) return invalid_node("sizes computed from data");
   const Attribute* const value = find_attribute(at.node, "value");
   double number = 0;
@@ -111,9 +111,9 @@ Status range(ShapeInference& at) {
 }
 
 Status one_hot(ShapeInference& at) {
-  const std::optional<Sizes> depth = at.integers(1);
+  const std::optional<Sizes> depth = at.constant_input(1);
   if (!depth || depth->size() != 1) return invalid_node("a depth computed from data");
-  Sizes sizes = at.sizes(0);
+  Sizes sizes = at.input_sizes(0);
   const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", -1), sizes.size() + 1);
   if (!axis) return axis.error();
   sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(*axis), (*depth)[0]);
@@ -123,8 +123,8 @@ Status one_hot(ShapeInference& at) {
 }
 
 Status top_k(ShapeInference& at) {
-  const std::optional<Sizes> k = at.integers(1);
-  Sizes sizes = at.sizes(0);
+  const std::optional<Sizes> k = at.constant_input(1);
+  Sizes sizes = at.input_sizes(0);
   const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", -1), sizes.size());
   if (!k || k->size() != 1) return invalid_node("a value of k computed from data");
   if (!axis) return axis.error();
@@ -138,7 +138,7 @@ Status top_k(ShapeInference& at) {
 // The upper bound: the actual count depends on data.
 Status non_zero(ShapeInference& at) {
   at.outputs[0].type = DataType::int64;
-  at.set_output_sizes({static_cast<std::int64_t>(at.sizes(0).size()), elements_of(at.sizes(0))});
+  at.set_output_sizes({static_cast<std::int64_t>(at.input_sizes(0).size()), elements_of(at.input_sizes(0))});
   return Done{};
 }
 
@@ -158,11 +158,11 @@ std::vector<std::size_t> resized_axes(const ShapeInference& at, std::size_t rank
 }
 
 Status resize(ShapeInference& at) {
-  Sizes sizes = at.sizes(0);
+  Sizes sizes = at.input_sizes(0);
   const std::vector<std::size_t> axes = resized_axes(at, sizes.size());
-  const bool by_sizes = at.has(3) && elements_of(at.sizes(3)) > 0;
+  const bool by_sizes = at.has_input(3) && elements_of(at.input_sizes(3)) > 0;
   const std::size_t position = by_sizes ? 3 : 2;
-  if (!at.has(position) || !at.inputs[position]->numbers) return invalid_node("a scale computed from data");
+  if (!at.has_input(position) || !at.inputs[position]->numbers) return invalid_node("a scale computed from data");
   const std::vector<double>& given = *at.inputs[position]->numbers;
   if (given.size() != axes.size()) return invalid_node("a different number of scales than of dimensions");
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -177,8 +177,8 @@ Status resize(ShapeInference& at) {
 }
 
 Status grid_sample(ShapeInference& at) {
-  const Sizes& image = at.sizes(0);
-  const Sizes& grid = at.sizes(1);
+  const Sizes& image = at.input_sizes(0);
+  const Sizes& grid = at.input_sizes(1);
   if (image.size() < 3 || grid.size() != image.size()) return invalid_node("a grid with incompatible dimensions");
   Sizes sizes = {image[0], image[1]};
   append(sizes, grid, 1, grid.size() - 1);

@@ -32,15 +32,15 @@ Status resolve_target(const Sizes& from, bool zero_is_zero, Sizes& target) {
 }
 
 Status reshape(ShapeInference& at) {
-  const std::optional<Sizes> given = at.integers(1);
+  const std::optional<Sizes> given = at.constant_input(1);
   if (!given) return invalid_node("a target shape computed from data");
   Result<Sizes> target = rescaled_target(at, *given);
   if (!target) return target.error();
   const bool was_rescaled = *target != *given;
-  Status status = resolve_target(at.sizes(0), integer_attribute(at.node, "allowzero", 0) != 0, *target);
+  Status status = resolve_target(at.input_sizes(0), integer_attribute(at.node, "allowzero", 0) != 0, *target);
   if (!status && was_rescaled) {
     *target = *given;
-    status = resolve_target(at.sizes(0), integer_attribute(at.node, "allowzero", 0) != 0, *target);
+    status = resolve_target(at.input_sizes(0), integer_attribute(at.node, "allowzero", 0) != 0, *target);
   }
   if (!status) return status;
   at.set_output_sizes(*std::move(target));
@@ -48,7 +48,7 @@ Status reshape(ShapeInference& at) {
 }
 
 Status flatten(ShapeInference& at) {
-  const Sizes& from = at.sizes(0);
+  const Sizes& from = at.input_sizes(0);
   const std::int64_t given = integer_attribute(at.node, "axis", 1);
   const auto rank = static_cast<std::int64_t>(from.size());
   const std::int64_t axis = given < 0 ? given + rank : given;
@@ -59,10 +59,10 @@ Status flatten(ShapeInference& at) {
 }
 
 Status squeeze(ShapeInference& at) {
-  const Sizes& from = at.sizes(0);
+  const Sizes& from = at.input_sizes(0);
   const Result<std::vector<std::size_t>> axes = axes_of(at, 1, from.size());
   if (!axes) return axes.error();
-  const bool all = axes->empty() && !at.has(1);
+  const bool all = axes->empty() && !at.has_input(1);
   Sizes left;
   for (std::size_t i = 0; i < from.size(); ++i) {
     const bool gone = all ? from[i] == 1 : std::binary_search(axes->begin(), axes->end(), i);
@@ -74,8 +74,8 @@ Status squeeze(ShapeInference& at) {
 }
 
 Status unsqueeze(ShapeInference& at) {
-  const Sizes& from = at.sizes(0);
-  const std::optional<Sizes> numbers = at.has(1) ? at.integers(1) : integers_attribute(at.node, "axes");
+  const Sizes& from = at.input_sizes(0);
+  const std::optional<Sizes> numbers = at.has_input(1) ? at.constant_input(1) : integers_attribute(at.node, "axes");
   if (!numbers) return invalid_node("axes computed from data");
   const Result<std::vector<std::size_t>> axes = axes_of(at, 1, from.size() + numbers->size());
   if (!axes) return axes.error();
@@ -90,7 +90,7 @@ Status unsqueeze(ShapeInference& at) {
 }
 
 Status transpose(ShapeInference& at) {
-  const Sizes& from = at.sizes(0);
+  const Sizes& from = at.input_sizes(0);
   const Sizes order = integers_attribute(at.node, "perm");
   Sizes sizes(from.rbegin(), from.rend());
   if (!order.empty()) {
@@ -107,14 +107,14 @@ Status transpose(ShapeInference& at) {
 }
 
 Status expand(ShapeInference& at) {
-  const std::optional<Sizes> target = at.integers(1);
+  const std::optional<Sizes> target = at.constant_input(1);
   if (!target) return invalid_node("sizes computed from data");
   // A stored target contains the file's batch, which is mostly 1 and broadcasts to any other.
-  Result<Sizes> sizes = broadcast(at.sizes(0), *target);
+  Result<Sizes> sizes = broadcast(at.input_sizes(0), *target);
   if (!sizes && at.before != nullptr) {
     const Result<Sizes> rescaled = rescaled_target(at, *target);
     if (!rescaled) return rescaled.error();
-    sizes = broadcast(at.sizes(0), *rescaled);
+    sizes = broadcast(at.input_sizes(0), *rescaled);
   }
   if (!sizes) return sizes.error();
   at.set_output_sizes(*std::move(sizes));
@@ -122,8 +122,8 @@ Status expand(ShapeInference& at) {
 }
 
 Status tile(ShapeInference& at) {
-  const std::optional<Sizes> repeats = at.integers(1);
-  Sizes sizes = at.sizes(0);
+  const std::optional<Sizes> repeats = at.constant_input(1);
+  Sizes sizes = at.input_sizes(0);
   if (!repeats || repeats->size() != sizes.size()) return invalid_node("repeats computed from data");
   for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = product_of({sizes[i], (*repeats)[i]}, 0, 2);
   at.set_output_sizes(std::move(sizes));
@@ -134,16 +134,16 @@ Status tile(ShapeInference& at) {
 bool has_changed(const ShapeInference& at, std::size_t position, std::size_t dimension) {
   if (position >= at.before->inputs.size() || at.before->inputs[position] == nullptr) return false;
   const std::optional<Sizes>& old = at.before->inputs[position]->sizes;
-  return old && dimension < old->size() && (*old)[dimension] != at.sizes(position)[dimension];
+  return old && dimension < old->size() && (*old)[dimension] != at.input_sizes(position)[dimension];
 }
 
 Status concat(ShapeInference& at) {
-  Sizes sizes = at.sizes(0);
+  Sizes sizes = at.input_sizes(0);
   const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", 0), sizes.size());
   if (!axis) return axis.error();
   for (std::size_t position = 1; position < at.inputs.size(); ++position) {
-    if (!at.has(position)) continue;
-    const Sizes& part = at.sizes(position);
+    if (!at.has_input(position)) continue;
+    const Sizes& part = at.input_sizes(position);
     if (part.size() != sizes.size()) return invalid_node("inputs with different numbers of dimensions");
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       if (i == *axis) {
@@ -161,10 +161,10 @@ Status concat(ShapeInference& at) {
 }
 
 Status split(ShapeInference& at) {
-  const Sizes& from = at.sizes(0);
+  const Sizes& from = at.input_sizes(0);
   const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", 0), from.size());
   if (!axis) return axis.error();
-  std::optional<Sizes> lengths = at.has(1) ? at.integers(1) : integers_attribute(at.node, "split");
+  std::optional<Sizes> lengths = at.has_input(1) ? at.constant_input(1) : integers_attribute(at.node, "split");
   if (!lengths) return invalid_node("lengths computed from data");
   const auto parts = static_cast<std::int64_t>(at.outputs.size());
   if (lengths->empty()) {
@@ -195,12 +195,12 @@ std::int64_t slice_length(std::int64_t size, std::int64_t begin, std::int64_t en
 }
 
 Status slice(ShapeInference& at) {
-  Sizes sizes = at.sizes(0);
-  const std::optional<Sizes> begins = at.integers(1);
-  const std::optional<Sizes> ends = at.integers(2);
+  Sizes sizes = at.input_sizes(0);
+  const std::optional<Sizes> begins = at.constant_input(1);
+  const std::optional<Sizes> ends = at.constant_input(2);
   if (!begins || !ends || begins->size() != ends->size()) return invalid_node("bounds computed from data");
-  const std::optional<Sizes> axes = at.has(3) ? at.integers(3) : Sizes();
-  const std::optional<Sizes> steps = at.has(4) ? at.integers(4) : Sizes();
+  const std::optional<Sizes> axes = at.has_input(3) ? at.constant_input(3) : Sizes();
+  const std::optional<Sizes> steps = at.has_input(4) ? at.constant_input(4) : Sizes();
   if (!axes || !steps) return invalid_node("axes computed from data");
   for (std::size_t i = 0; i < begins->size(); ++i) {
     const auto number = i < axes->size() ? (*axes)[i] : static_cast<std::int64_t>(i);
@@ -215,11 +215,11 @@ Status slice(ShapeInference& at) {
 }
 
 Status pad(ShapeInference& at) {
-  Sizes sizes = at.sizes(0);
-  const std::optional<Sizes> pads = at.integers(1);
+  Sizes sizes = at.input_sizes(0);
+  const std::optional<Sizes> pads = at.constant_input(1);
   if (!pads) return invalid_node("paddings computed from data");
   std::vector<std::size_t> axes;
-  if (at.has(3)) {
+  if (at.has_input(3)) {
     const Result<std::vector<std::size_t>> given = axes_of(at, 3, sizes.size());
     if (!given) return given.error();
     axes = *given;
@@ -233,7 +233,7 @@ Status pad(ShapeInference& at) {
 }
 
 Status depth_to_space(ShapeInference& at) {
-  const Sizes& from = at.sizes(0);
+  const Sizes& from = at.input_sizes(0);
   const std::int64_t block = integer_attribute(at.node, "blocksize", 1);
   if (from.size() != 4 || block < 1 || block > 4096 || from[1] % (block * block) != 0)
     return invalid_node("incompatible blocks");
@@ -242,7 +242,7 @@ Status depth_to_space(ShapeInference& at) {
 }
 
 Status space_to_depth(ShapeInference& at) {
-  const Sizes& from = at.sizes(0);
+  const Sizes& from = at.input_sizes(0);
   const std::int64_t block = integer_attribute(at.node, "blocksize", 1);
   if (from.size() != 4 || block < 1 || block > 4096) return invalid_node("incompatible blocks");
   at.set_output_sizes({from[0], product_of({from[1], block, block}, 0, 3), from[2] / block, from[3] / block});

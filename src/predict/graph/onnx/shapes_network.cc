@@ -13,14 +13,14 @@ namespace joulemap::predict::onnx {
 namespace {
 
 void give_image(ShapeInference& at, std::int64_t channels, const std::vector<SlidingWindow>& windows) {
-  Sizes sizes = {at.sizes(0)[0], channels};
+  Sizes sizes = {at.input_sizes(0)[0], channels};
   for (const SlidingWindow& window : windows) sizes.push_back(window.out);
   for (std::size_t position = 0; position < at.outputs.size(); ++position) at.set_output_sizes(sizes, position);
 }
 
 Status convolution(ShapeInference& at) {
-  const Sizes& image = at.sizes(0);
-  const Sizes& weight = at.sizes(1);
+  const Sizes& image = at.input_sizes(0);
+  const Sizes& weight = at.input_sizes(1);
   if (image.size() < 3 || weight.size() != image.size())
     return invalid_node("weights with other dimensions than the image");
   const std::int64_t groups = integer_attribute(at.node, "group", 1);
@@ -36,8 +36,8 @@ Status convolution(ShapeInference& at) {
 }
 
 Status transposed_convolution(ShapeInference& at) {
-  const Sizes& image = at.sizes(0);
-  const Sizes& weight = at.sizes(1);
+  const Sizes& image = at.input_sizes(0);
+  const Sizes& weight = at.input_sizes(1);
   if (image.size() < 3 || weight.size() != image.size())
     return invalid_node("weights with other dimensions than the image");
   const std::int64_t groups = integer_attribute(at.node, "group", 1);
@@ -51,15 +51,15 @@ Status transposed_convolution(ShapeInference& at) {
 
 Status pooling(ShapeInference& at) {
   const Result<std::vector<SlidingWindow>> windows =
-      windows_of(at.node, at.sizes(0), integers_attribute(at.node, "kernel_shape"));
+      windows_of(at.node, at.input_sizes(0), integers_attribute(at.node, "kernel_shape"));
   if (!windows) return windows.error();
-  give_image(at, at.sizes(0)[1], *windows);
+  give_image(at, at.input_sizes(0)[1], *windows);
   if (at.outputs.size() > 1) at.outputs[1].type = DataType::int64;
   return Done{};
 }
 
 Status global_pooling(ShapeInference& at) {
-  Sizes sizes = at.sizes(0);
+  Sizes sizes = at.input_sizes(0);
   if (sizes.size() < 2) return invalid_node("an image without channels");
   std::fill(sizes.begin() + 2, sizes.end(), 1);
   at.set_output_sizes(std::move(sizes));
@@ -83,7 +83,7 @@ Status matrix_product(ShapeInference& at, Sizes a, Sizes b) {
   return Done{};
 }
 
-Status matmul(ShapeInference& at) { return matrix_product(at, at.sizes(0), at.sizes(1)); }
+Status matmul(ShapeInference& at) { return matrix_product(at, at.input_sizes(0), at.input_sizes(1)); }
 
 Status integer_matmul(ShapeInference& at) {
   at.outputs[0].type = DataType::int32;
@@ -91,7 +91,7 @@ Status integer_matmul(ShapeInference& at) {
 }
 
 // Input 3 is the other factor; the inputs in between are quantization scales.
-Status quantized_matmul(ShapeInference& at) { return matrix_product(at, at.sizes(0), at.sizes(3)); }
+Status quantized_matmul(ShapeInference& at) { return matrix_product(at, at.input_sizes(0), at.input_sizes(3)); }
 
 Status quantized_convolution(ShapeInference& at) {
   std::swap(at.inputs[1], at.inputs[3]);
@@ -101,8 +101,8 @@ Status quantized_convolution(ShapeInference& at) {
 }
 
 Status fused_matmul(ShapeInference& at) {
-  Sizes a = at.sizes(0);
-  Sizes b = at.sizes(1);
+  Sizes a = at.input_sizes(0);
+  Sizes b = at.input_sizes(1);
   if (integer_attribute(at.node, "transBatchA", 0) != 0 || integer_attribute(at.node, "transBatchB", 0) != 0) {
     return invalid_node("a product with a transposed batch");
   }
@@ -112,8 +112,8 @@ Status fused_matmul(ShapeInference& at) {
 }
 
 Status gemm(ShapeInference& at) {
-  Sizes a = at.sizes(0);
-  Sizes b = at.sizes(1);
+  Sizes a = at.input_sizes(0);
+  Sizes b = at.input_sizes(1);
   if (a.size() != 2 || b.size() != 2) return invalid_node("a product of tensors that are not matrices");
   if (integer_attribute(at.node, "transA", 0) != 0) std::swap(a[0], a[1]);
   if (integer_attribute(at.node, "transB", 0) != 0) std::swap(b[0], b[1]);
@@ -122,14 +122,14 @@ Status gemm(ShapeInference& at) {
 
 Status quantize(ShapeInference& at) {
   const std::int64_t type = integer_attribute(at.node, "output_dtype", 0);
-  at.outputs[0].type = at.has(2) ? at.inputs[2]->type : static_cast<DataType>(type != 0 ? type & 0xffff : 2);
-  at.set_output_sizes(at.sizes(0));
+  at.outputs[0].type = at.has_input(2) ? at.inputs[2]->type : static_cast<DataType>(type != 0 ? type & 0xffff : 2);
+  at.set_output_sizes(at.input_sizes(0));
   return Done{};
 }
 
 Status dynamic_quantize(ShapeInference& at) {
   at.outputs[0].type = DataType::uint8;
-  at.set_output_sizes(at.sizes(0));
+  at.set_output_sizes(at.input_sizes(0));
   at.set_output_sizes({}, 1);
   at.set_output_sizes({}, 2);
   if (at.outputs.size() > 2) at.outputs[2].type = DataType::uint8;
@@ -138,7 +138,7 @@ Status dynamic_quantize(ShapeInference& at) {
 
 Status dequantize(ShapeInference& at) {
   at.outputs[0].type = at.inputs[1]->type;
-  at.set_output_sizes(at.sizes(0));
+  at.set_output_sizes(at.input_sizes(0));
   return Done{};
 }
 

@@ -17,7 +17,7 @@ std::vector<const Sizes*> all_sizes(const ShapeInference& at) {
 }
 
 void give_attention(ShapeInference& at, const AttentionSizes& sizes) {
-  if (at.sizes(0).size() == 4) {
+  if (at.input_sizes(0).size() == 4) {
     at.set_output_sizes({sizes.batch, sizes.heads, sizes.queries, sizes.value_width});
   } else {
     at.set_output_sizes({sizes.batch, sizes.queries, product_of({sizes.heads, sizes.value_width}, 0, 2)});
@@ -50,9 +50,10 @@ Status einsum(ShapeInference& at) {
 }
 
 Status recurrent(ShapeInference& at) {
-  const Sizes& input = at.sizes(0);
-  const Sizes& weight = at.sizes(1);
-  const std::int64_t hidden = integer_attribute(at.node, "hidden_size", at.sizes(2).empty() ? 0 : at.sizes(2).back());
+  const Sizes& input = at.input_sizes(0);
+  const Sizes& weight = at.input_sizes(1);
+  const std::int64_t hidden =
+      integer_attribute(at.node, "hidden_size", at.input_sizes(2).empty() ? 0 : at.input_sizes(2).back());
   if (input.size() != 3 || weight.size() != 3 || hidden < 1)
     return invalid_node("a recurrent layer with incompatible sizes");
   const bool batch_first = integer_attribute(at.node, "layout", 0) != 0;
@@ -67,14 +68,14 @@ Status recurrent(ShapeInference& at) {
 }
 
 Status as_first(ShapeInference& at) {
-  at.set_output_sizes(at.sizes(0));
+  at.set_output_sizes(at.input_sizes(0));
   return Done{};
 }
 
 Status roi_align(ShapeInference& at) {
-  const Sizes& image = at.sizes(0);
-  if (image.size() != 4 || at.sizes(1).empty()) return invalid_node("regions with incompatible sizes");
-  at.set_output_sizes({at.sizes(1)[0], image[1], integer_attribute(at.node, "output_height", 1),
+  const Sizes& image = at.input_sizes(0);
+  if (image.size() != 4 || at.input_sizes(1).empty()) return invalid_node("regions with incompatible sizes");
+  at.set_output_sizes({at.input_sizes(1)[0], image[1], integer_attribute(at.node, "output_height", 1),
                        integer_attribute(at.node, "output_width", 1)});
   return Done{};
 }

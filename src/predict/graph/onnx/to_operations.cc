@@ -235,7 +235,7 @@ class Emitter {
 }  // namespace
 
 const ProgramStep* SizedStep::producer(std::size_t position) const {
-  const int made_by = has(position) ? input(position).producer : kNone;
+  const int made_by = has_input(position) ? input(position).producer : kNone;
   return made_by == kNone ? nullptr : &program.steps[index(made_by)];
 }
 

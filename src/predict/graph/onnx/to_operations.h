@@ -34,7 +34,7 @@ struct SizedStep {
   Dtype real_dtype = Dtype::fp32;  // the computing type of float32
 
   std::size_t count() const { return step.inputs.size(); }
-  bool has(std::size_t position) const { return has_entry(step.inputs, position); }
+  bool has_input(std::size_t position) const { return has_entry(step.inputs, position); }
   const Value& input(std::size_t position) const {
     return program.values[static_cast<std::size_t>(step.inputs[position])];
   }

@@ -290,7 +290,7 @@ Status Walk::add_step(const Node& node, Scope& scope) {
   at.outputs.resize(node.outputs.size());
   const std::optional<FileBatchValues> before = at_file_batch(node);
   if (before) at.before = &*before;
-  for (Value& output : at.outputs) output.type = at.has(0) ? at.inputs[0]->type : DataType::undefined;
+  for (Value& output : at.outputs) output.type = at.has_input(0) ? at.inputs[0]->type : DataType::undefined;
   if (step.failure.empty() && !at.outputs.empty()) {
     const Status status = infer_shapes(at);
     if (!status && status.error().code == ErrorCode::unsupported) return Error(status.error()).with_context(step.layer);

@@ -13,7 +13,7 @@
 
 namespace joulemap::capture::cupti {
 
-enum class LaunchCall : std::uint8_t {
+enum class DriverCallKind : std::uint8_t {
   none,
   launch,  // kernels and graphs: many calls in every step
   copy,    // copies and fills
@@ -21,9 +21,9 @@ enum class LaunchCall : std::uint8_t {
 };
 
 // "cuLaunchKernelEx_ptsz" is a launch.
-LaunchCall launch_call_of(std::string_view driver_function);
+DriverCallKind driver_call_kind(std::string_view driver_function);
 
-struct LaunchCallbacks {
+struct DriverCallbackIds {
   std::vector<std::uint32_t> launches;
   std::vector<std::uint32_t> copies;
   std::vector<std::uint32_t> synchronizations;
@@ -32,6 +32,6 @@ struct LaunchCallbacks {
     return std::find(synchronizations.begin(), synchronizations.end(), id) != synchronizations.end();
   }
 };
-LaunchCallbacks find_launch_callbacks(const CuptiFunctions& cupti);
+DriverCallbackIds find_driver_callback_ids(const CuptiFunctions& cupti);
 
 }  // namespace joulemap::capture::cupti

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "attribution/analysis/comparison_notes.h"
+#include "attribution/analysis/comparison_diagnostics.h"
 
 #include <fmt/format.h>
 
@@ -64,7 +64,8 @@ std::optional<double> idle_share(const ReportResult& rows) {
 
 }  // namespace
 
-void note_host_waiting(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b) {
+void add_host_waiting_diagnostic(RunDifference& difference, std::span<const RunReports> a,
+                                 std::span<const RunReports> b) {
   if (std::min(a.size(), b.size()) >= kRecordingsEnough) return;
   double most = 0;
   for (const auto& side : {a, b}) {
@@ -79,7 +80,8 @@ void note_host_waiting(RunDifference& difference, std::span<const RunReports> a,
        "record several runs of each: joulemap diff B1 B2 B3 --baseline A1 A2 A3, or set --run-sd"});
 }
 
-void note_diagnostics(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b) {
+void add_recording_diagnostics(RunDifference& difference, std::span<const RunReports> a,
+                               std::span<const RunReports> b) {
   for (const auto& [letter, side] : {std::pair("A", a), std::pair("B", b)}) {
     for (const RunReports& run : side) {
       for (Diagnostic note : run.rows.diagnostics.list()) {
@@ -90,8 +92,8 @@ void note_diagnostics(RunDifference& difference, std::span<const RunReports> a, 
   }
 }
 
-void note_comparison_limits(RunDifference& difference, const std::set<std::string>& domains,
-                            bool is_whole_run_requested) {
+void add_comparison_limit_diagnostics(RunDifference& difference, const std::set<std::string>& domains,
+                                      bool is_whole_run_requested) {
   if (!domains.empty()) {
     difference.diagnostics.add(
         {"domains_differ", domains.size(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/cupti/launch_calls.h"
+#include "capture/cupti/driver_calls.h"
 
 #include <gtest/gtest.h>
 
@@ -10,25 +10,25 @@ TEST(LaunchCalls, AreCallsThatSubmitGpuWork) {
   for (const char* name : {"cuLaunch", "cuLaunchGridAsync", "cuLaunchKernel", "cuLaunchKernel_ptsz", "cuLaunchKernelEx",
                            "cuLaunchKernelEx_ptsz", "cuLaunchCooperativeKernel_ptsz",
                            "cuLaunchCooperativeKernelMultiDevice", "cuGraphLaunch", "cuGraphLaunch_ptsz"}) {
-    EXPECT_EQ(launch_call_of(name), LaunchCall::launch) << name;
+    EXPECT_EQ(driver_call_kind(name), DriverCallKind::launch) << name;
   }
   for (const char* name : {"cuMemcpy", "cuMemcpyHtoDAsync_v2_ptsz", "cuMemcpy3DPeerAsync", "cu64Memcpy2DAsync",
                            "cuMemcpyBatchAsync_v2", "cuMemsetD8Async", "cuMemsetD2D32_v2_ptds", "cu64MemsetD8"}) {
-    EXPECT_EQ(launch_call_of(name), LaunchCall::copy) << name;
+    EXPECT_EQ(driver_call_kind(name), DriverCallKind::copy) << name;
   }
 }
 
 TEST(LaunchCalls, AreNotCallsWithSimilarNames) {
   for (const char* name : {"INVALID", "", "cuInit", "cuLaunchHostFunc", "cuLaunchHostFunc_ptsz", "cuMemSetAccess",
                            "cuGraphInstantiate", "cuGraphAddMemcpyNode", "cuMemAlloc_v2"}) {
-    EXPECT_EQ(launch_call_of(name), LaunchCall::none) << name;
+    EXPECT_EQ(driver_call_kind(name), DriverCallKind::none) << name;
   }
 }
 
 TEST(LaunchCalls, KnowThoseThatWaitForTheGpu) {
   for (const char* name : {"cuStreamSynchronize", "cuStreamSynchronize_ptsz", "cuCtxSynchronize", "cuCtxSynchronize_v2",
                            "cuEventSynchronize"}) {
-    EXPECT_EQ(launch_call_of(name), LaunchCall::synchronization) << name;
+    EXPECT_EQ(driver_call_kind(name), DriverCallKind::synchronization) << name;
   }
 }
 

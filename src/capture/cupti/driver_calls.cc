@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "capture/cupti/launch_calls.h"
+#include "capture/cupti/driver_calls.h"
 
 namespace joulemap::capture::cupti {
 namespace {
@@ -15,33 +15,34 @@ bool starts_with_any(std::string_view text, std::initializer_list<std::string_vi
 
 }  // namespace
 
-LaunchCall launch_call_of(std::string_view driver_function) {
-  if (starts_with_any(driver_function, {"cuLaunchHostFunc"})) return LaunchCall::none;  // runs on the CPU
-  if (starts_with_any(driver_function, {"cuLaunch", "cuGraphLaunch"})) return LaunchCall::launch;
+DriverCallKind driver_call_kind(std::string_view driver_function) {
+  if (starts_with_any(driver_function, {"cuLaunchHostFunc"})) return DriverCallKind::none;  // runs on the CPU
+  if (starts_with_any(driver_function, {"cuLaunch", "cuGraphLaunch"})) return DriverCallKind::launch;
   // Excludes cuMemSetAccess, which sets access rights of pages.
-  if (starts_with_any(driver_function, {"cuMemcpy", "cuMemset", "cu64Memcpy", "cu64Memset"})) return LaunchCall::copy;
+  if (starts_with_any(driver_function, {"cuMemcpy", "cuMemset", "cu64Memcpy", "cu64Memset"}))
+    return DriverCallKind::copy;
   if (starts_with_any(driver_function, {"cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize"})) {
-    return LaunchCall::synchronization;
+    return DriverCallKind::synchronization;
   }
-  return LaunchCall::none;
+  return DriverCallKind::none;
 }
 
-LaunchCallbacks find_launch_callbacks(const CuptiFunctions& cupti) {
-  LaunchCallbacks found;
+DriverCallbackIds find_driver_callback_ids(const CuptiFunctions& cupti) {
+  DriverCallbackIds found;
   for (std::uint32_t id = 1; id < kMaxCallbacks; ++id) {
     const char* name = nullptr;
     if (cupti.callback_name(CallbackDomain::driver, id, &name) != CuptiResult::success || name == nullptr) break;
-    switch (launch_call_of(name)) {
-      case LaunchCall::launch:
+    switch (driver_call_kind(name)) {
+      case DriverCallKind::launch:
         found.launches.push_back(id);
         break;
-      case LaunchCall::copy:
+      case DriverCallKind::copy:
         found.copies.push_back(id);
         break;
-      case LaunchCall::synchronization:
+      case DriverCallKind::synchronization:
         found.synchronizations.push_back(id);
         break;
-      case LaunchCall::none:
+      case DriverCallKind::none:
         break;
     }
   }

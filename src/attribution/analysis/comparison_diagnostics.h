@@ -12,11 +12,12 @@
 
 namespace joulemap::attribution {
 
-void note_diagnostics(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b);
+void add_recording_diagnostics(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b);
 // For programs that wait for the host: they vary more than the prior states.
-void note_host_waiting(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b);
+void add_host_waiting_diagnostic(RunDifference& difference, std::span<const RunReports> a,
+                                 std::span<const RunReports> b);
 // `domains`: present in only some of the recordings. `is_whole_run_requested`: the user asked to compare whole runs.
-void note_comparison_limits(RunDifference& difference, const std::set<std::string>& domains,
-                            bool is_whole_run_requested);
+void add_comparison_limit_diagnostics(RunDifference& difference, const std::set<std::string>& domains,
+                                      bool is_whole_run_requested);
 
 }  // namespace joulemap::attribution

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Progress of long work, for a line on the terminal. The callback gets the completed share, from 0 to 1, on a thread that
+// does the work, and never two calls at once. An empty callback: nobody watches.
+#pragma once
+
+#include <functional>
+
+namespace joulemap {
+
+using ProgressCallback = std::function<void(double share)>;
+
+inline void report_progress(const ProgressCallback& callback, double share) {
+  if (callback) callback(share);
+}
+
+// A callback for a part of the work, which covers the shares from `begin` to `end` of the whole.
+inline ProgressCallback part_of_progress(const ProgressCallback& whole, double begin, double end) {
+  if (!whole) return {};
+  return [whole, begin, end](double share) { whole(begin + share * (end - begin)); };
+}
+
+}  // namespace joulemap

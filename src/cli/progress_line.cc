@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/progress_line.h"
+
+#include <utility>
+
+#include "base/clock.h"
+#include "cli/output.h"
+#include "cli/terminal.h"
+#include "report/text/progress_text.h"
+#include "report/text/text_style.h"
+
+namespace joulemap::cli {
+namespace {
+
+constexpr std::int64_t kQuiet_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kRedraw_ns = kNanosecondsPerSecond / 4;
+constexpr std::size_t kWidth = 100;
+constexpr std::string_view kClear = "\r\x1b[K";
+
+// Ignores a closed stderr: the work matters more.
+void write_error(const std::string& text) { static_cast<void>(write_to(Stream::error, text)); }
+
+}  // namespace
+
+ProgressLine::ProgressLine(std::string what, const CommandLine& line)
+    : what_(std::move(what)), is_shown_(!line.quiet && stderr_is_terminal()), began_ns_(monotonic_ns()) {}
+
+ProgressLine::~ProgressLine() {
+  if (drawn_ns_ != 0) write_error(std::string(kClear));
+}
+
+ProgressCallback ProgressLine::callback() {
+  if (!is_shown_) return {};
+  return [this](double share) { show(share); };
+}
+
+void ProgressLine::show(double share) {
+  const std::int64_t now_ns = monotonic_ns();
+  if (now_ns - began_ns_ < kQuiet_ns || now_ns - drawn_ns_ < kRedraw_ns) return;
+  drawn_ns_ = now_ns;
+  write_error(std::string(kClear) +
+              report::shortened(report::progress_text(what_, share, seconds(now_ns - began_ns_)), kWidth));
+}
+
+}  // namespace joulemap::cli

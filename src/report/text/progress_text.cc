@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/progress_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace joulemap::report {
+namespace {
+
+// An estimate from less than this is off by a large factor.
+constexpr double kLeastShare = 0.02;
+
+std::string rough_duration_text(double time_s) {
+  return time_s < 100 ? fmt::format("{:.0f} s", std::ceil(time_s)) : fmt::format("{:.0f} min", std::ceil(time_s / 60));
+}
+
+}  // namespace
+
+std::string progress_text(std::string_view what, double share, double elapsed_s) {
+  const double done = std::clamp(share, 0.0, 1.0);
+  std::string text = fmt::format("{}: {:.0f} %", what, std::floor(100 * done));
+  if (done >= kLeastShare && done < 1)
+    text += fmt::format(", about {} left", rough_duration_text(elapsed_s * (1 - done) / done));
+  return text;
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/reference/diagnostics.md describes every diagnostic code that the program emits, and no other.
+
+How codes are found. Comments are removed, and test sources are left out. In C++:
+
+- The first element of a braced Diagnostic: {code, count, message, remedy} after add(, add_diagnostic( or Diagnostic, and
+  any other braced list of four that begins with a code and has a sentence as its third element, such as `return {...}`.
+- The first element of an AnalysisFlag, and of what is added to a list of flags: flags.push_back({code, message, remedy}).
+- The argument of every function and lambda that returns nothing and has a text parameter named `code`: a new helper is
+  found by its declaration.
+- Literals that a variable or member named `code` is initialized with.
+
+In Python: the first argument of calls of diagnose().
+
+A code that is not a literal there is an error unless COMPUTED names the expression and where its codes come from. So a
+new diagnostic is found, or this test fails because it does not understand how its code is computed.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "reference" / "diagnostics.md"
+TOOL = ROOT / "tools" / "make_note_help.py"
+MAX_WORDS = 60  # of an entry
+
+TOKEN = re.compile(r'R"\w*\(.*?\)\w*"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'|//[^\n]*|/\*.*?\*/', re.DOTALL)
+CODE = re.compile(r'"([a-z][a-z0-9]*(?:[._-][a-z0-9]+)*)"')
+SENTENCE = re.compile(r'"[^"]* [^"]*"|\bmessage\b')
+OBJECT = re.compile(r"(?:\badd|\badd_diagnostic)\(\s*\{|(?<!struct )\bDiagnostic\b\s*\w*\s*=?\s*\{")
+ANY_LIST = re.compile(r'\{\s*"')
+FLAG = re.compile(
+    r"\b\w*[fF]lags\w*(?:\.|->)(?:push_back\(\s*\{|emplace_back\()|(?<!struct )\bAnalysisFlag\b\s*\w*\s*=?\s*\{"
+)
+HELPER = re.compile(r"\bvoid\s+(?:\w+::)*(\w+)\(|\bauto (\w+) = \[[^\]]*\]\s*\(")
+CODE_PARAMETER = re.compile(r"\b(?:string_view|string|char)\b[&* ]*\bcode\b")
+VARIABLE = re.compile(r"\bstring(?:_view)? code = ([^;]+);|\.code = ([^;,}]+)")
+
+
+def constant(name: str, text: str) -> str:
+    """The value of a constant array or text."""
+    found = re.search(rf"\b{name}(?:\[\])? = (\{{.*?\}}|\".*?\");", text, re.DOTALL)
+    assert found, name
+    return found[1]
+
+
+def check_codes(text: str) -> list[str]:
+    names = constant("kCheckNames", cc_sources()["src/experiment/plan/experiment_spec.h"])
+    return [f"check_{name}" for name in names.strip('"').split()]
+
+
+# Expressions of codes that are not literals: the codes that they can be, from the text of the file. Copies of other
+# diagnostics have none of their own.
+COMPUTED = {
+    "std::string(fault.diagnostic)": lambda text: CODE.findall(constant("kReadFaults", text)),
+    "std::string(kind.code)": lambda text: CODE.findall(constant("kKinds", text)),
+    '"check_" + check.name': check_codes,
+    'each.text_or_empty("code")': lambda text: [],
+    "each.code": lambda text: [],
+}
+PASSED_ON = re.compile(r"(?:std::string|std::move|text|_bytes)?\(?code\)?")  # the parameter or variable `code` itself
+
+
+@cache
+def cc_sources() -> dict[str, str]:
+    """Texts without comments, by path."""
+    paths = [path for folder in ("src", "python") for path in sorted((ROOT / folder).rglob("*.[ch]*"))]
+    return {
+        str(path.relative_to(ROOT)): TOKEN.sub(lambda match: " " if match[0].startswith("/") else match[0], path.read_text())
+        for path in paths
+        if path.suffix in (".cc", ".h") and not path.name.endswith("_test.cc")
+    }
+
+
+def elements(text: str, opening: int) -> list[str]:
+    """The elements of the list or of the arguments whose bracket is at `opening`."""
+    found, depth, begin, at = [], 0, opening + 1, opening
+    while at < len(text):
+        literal = TOKEN.match(text, at) if text[at] in "\"'R" else None
+        if literal:
+            at = literal.end()
+            continue
+        depth += (text[at] in "({[") - (text[at] in ")}]")
+        if depth == 0 or (depth == 1 and text[at] == ","):
+            found.append(" ".join(text[begin:at].split()))
+            begin = at + 1
+        if depth == 0:
+            break
+        at += 1
+    return found
+
+
+def codes_of(expression: str, name: str, text: str) -> list[str]:
+    if expression in COMPUTED:
+        return COMPUTED[expression](text)
+    codes = CODE.findall(expression)
+    assert codes or PASSED_ON.fullmatch(expression), f"{name}: how is the code computed? Extend COMPUTED: {expression}"
+    return codes
+
+
+def codes_of_objects(name: str, text: str) -> Iterator[str]:
+    for match in OBJECT.finditer(text):
+        parts = elements(text, match.end() - 1)
+        if len(parts) == 4 and not parts[0].startswith("."):  # else a sample, an event or other data
+            yield from codes_of(parts[0], name, text)
+    for match in ANY_LIST.finditer(text):
+        parts = elements(text, match.start())
+        if len(parts) != 4 or parts[1].startswith('"'):  # a count is no text
+            continue
+        if CODE.fullmatch(parts[0]) and SENTENCE.search(parts[2]):
+            yield from CODE.findall(parts[0])
+    for match in FLAG.finditer(text):
+        yield from codes_of(elements(text, match.end() - 1)[0], name, text)
+    for match in VARIABLE.finditer(text):
+        yield from CODE.findall(match[1] or match[2])
+
+
+def helpers() -> Iterator[tuple[str, int]]:
+    """Functions that take a code, and the index of that parameter."""
+    for text in cc_sources().values():
+        for match in HELPER.finditer(text):
+            for index, parameter in enumerate(elements(text, match.end() - 1)):
+                if CODE_PARAMETER.search(parameter):
+                    yield match[1] or match[2], index
+
+
+def codes_of_calls(text: str, function: str, index: int) -> Iterator[str]:
+    for match in re.finditer(rf"\b{function}\(", text):
+        arguments = elements(text, match.end() - 1)
+        if index < len(arguments) and CODE.fullmatch(arguments[index]):
+            yield from CODE.findall(arguments[index])
+
+
+def codes_of_python(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if name not in ("diagnose", "jmc_diagnose"):
+            continue
+        code = node.args[0]
+        where = f"{path.relative_to(ROOT)}:{node.lineno}"
+        if isinstance(code, ast.Constant):
+            yield code.value
+        else:
+            assert PASSED_ON.fullmatch(ast.unparse(code)), f"{where}: how is the code computed? {ast.unparse(code)}"
+
+
+@cache
+def emitted() -> dict[str, str]:
+    """A file that emits it, by code."""
+    found: dict[str, str] = {}
+    known_helpers = set(helpers())
+    for name, text in cc_sources().items():
+        for code in codes_of_objects(name, text):
+            found.setdefault(code, name)
+        for function, index in known_helpers:
+            for code in codes_of_calls(text, function, index):
+                found.setdefault(code, name)
+    for path in sorted((ROOT / "python" / "joulemap").rglob("*.py")):
+        for code in codes_of_python(path):
+            found.setdefault(code, str(path.relative_to(ROOT)))
+    return found
+
+
+@cache
+def entries() -> list[tuple[str, str]]:
+    """Codes and descriptions of the page."""
+    parts = re.split(r"^### (\S+)\n", PAGE.read_text(), flags=re.MULTILINE)
+    return [(code, text.split("\n## ")[0].strip()) for code, text in zip(parts[1::2], parts[2::2])]
+
+
+def test_the_scan_finds_every_way_in_which_a_code_is_emitted():
+    found = emitted()
+    assert len(found) > 200
+    examples = {
+        "kernels_by_time": "an element of a list",
+        "recording_part_skipped": "a returned object",
+        "file_cut": "an object in an optional",
+        "gpu_denied": "an alternative",
+        "recording_cut": "a variable",
+        "kernels_dropped": "an argument of a function",
+        "events_cut": "an argument of a lambda",
+        "cupti_flush": "an argument of a member",
+        "torn_reading": "a row of a table",
+        "check_swap": "a sum of texts",
+        "large_spread": "a flag",
+        "failed": "a flag of a row",
+        "capture_failed": "an argument in Python",
+    }
+    assert {code: how for code, how in examples.items() if code not in found} == {}
+
+
+def test_every_emitted_code_is_described():
+    described = {code for code, text in entries()}
+    missing = {code: where for code, where in emitted().items() if code not in described}
+    assert missing == {}, f"describe them in {PAGE.relative_to(ROOT)}, then run tools/make_note_help.py"
+
+
+def test_no_code_is_described_twice():
+    codes = [code for code, text in entries()]
+    assert sorted(codes) == sorted(set(codes))
+
+
+def test_nothing_is_described_that_is_not_emitted():
+    assert [code for code, text in entries() if code not in emitted()] == []
+
+
+def test_every_code_that_strict_counts_as_data_loss_is_emitted():
+    codes = CODE.findall(constant("kLosses", cc_sources()["src/cli/data_loss.cc"]))
+    assert len(codes) > 30 and set(codes) <= set(emitted())
+
+
+@pytest.mark.parametrize(("code", "text"), entries(), ids=[code for code, text in entries()])
+def test_a_description_is_short_and_complete(code, text):
+    assert len(text.split()) <= MAX_WORDS
+    assert text.endswith("."), text
+    assert text.count("To do:") <= 1
+
+
+def test_the_texts_of_the_page_are_those_of_the_reference():
+    checked = subprocess.run([sys.executable, TOOL, "--check"], capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0, checked.stderr
