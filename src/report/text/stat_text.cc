@@ -27,6 +27,8 @@ std::string title(const StatResult& result) {
   if (result.runs.size() > 1) {
     out +=
         fmt::format(" mean of {} runs, +- half of its {:.0f} % interval\n", result.runs.size(), 100 * result.interval);
+  } else {
+    out += fmt::format(" +- half of the {:.0f} % interval\n", 100 * result.interval);
   }
   return out + "\n";
 }
