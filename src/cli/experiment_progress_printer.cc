@@ -53,12 +53,12 @@ experiment::ProgressCallback ExperimentProgressPrinter::callback() {
 }
 
 void ExperimentProgressPrinter::redraw_status_line(const std::string& text) {
-  write_error("\r\x1b[K" + report::shortened(text, 100));
+  replace_status_line(report::shortened(text, 100));
   has_status_line_ = true;
 }
 
 void ExperimentProgressPrinter::finish() {
-  if (has_status_line_) write_error("\r\x1b[K");
+  if (has_status_line_) replace_status_line("");
   has_status_line_ = false;
 }
 

@@ -45,6 +45,10 @@ Result<Output> Output::open(const std::string& path, std::span<const std::string
   return Output(std::move(*file));
 }
 
+void replace_status_line(std::string_view text) {
+  static_cast<void>(write_fully(STDERR_FILENO, "\r\x1b[K" + printable_lines(text), "stderr"));
+}
+
 Status Output::write(std::string_view text) { return write_bytes(printable_lines(text)); }
 
 Status Output::write_bytes(std::string_view bytes) {

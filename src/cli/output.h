@@ -19,6 +19,9 @@ namespace joulemap::cli {
 enum class Stream { out, error };
 
 Status write_to(Stream stream, std::string_view text);
+// Replaces the line that the cursor of a terminal is in, on stderr; empty text clears it. Ignores a closed stderr: such a
+// line is not missed.
+void replace_status_line(std::string_view text);
 
 // The file named by -o, or stdout if the path is empty. Opened before the work starts, so that a wrong path fails at
 // once. Never overwrites an input (base/output_file.h) or any recording, because results are not recordings.

@@ -14,11 +14,7 @@ namespace {
 
 constexpr std::int64_t kQuiet_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kRedraw_ns = kNanosecondsPerSecond / 4;
-constexpr std::size_t kWidth = 100;
-constexpr std::string_view kClear = "\r\x1b[K";
-
-// Ignores a closed stderr: the work matters more.
-void write_error(const std::string& text) { static_cast<void>(write_to(Stream::error, text)); }
+constexpr std::size_t kWidth = 79;  // a longer line would wrap on small terminals, and only its end would be cleared
 
 }  // namespace
 
@@ -26,7 +22,7 @@ ProgressLine::ProgressLine(std::string what, const CommandLine& line)
     : what_(std::move(what)), is_shown_(!line.quiet && stderr_is_terminal()), began_ns_(monotonic_ns()) {}
 
 ProgressLine::~ProgressLine() {
-  if (drawn_ns_ != 0) write_error(std::string(kClear));
+  if (drawn_ns_ != 0) replace_status_line("");
 }
 
 ProgressCallback ProgressLine::callback() {
@@ -38,8 +34,8 @@ void ProgressLine::show(double share) {
   const std::int64_t now_ns = monotonic_ns();
   if (now_ns - began_ns_ < kQuiet_ns || now_ns - drawn_ns_ < kRedraw_ns) return;
   drawn_ns_ = now_ns;
-  write_error(std::string(kClear) +
-              report::shortened(report::progress_text(what_, share, seconds(now_ns - began_ns_)), kWidth));
+  const std::string text = report::progress_text(what_, share, seconds(now_ns - began_ns_));
+  replace_status_line(report::shortened(text, kWidth));
 }
 
 }  // namespace joulemap::cli
