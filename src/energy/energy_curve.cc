@@ -46,6 +46,12 @@ void EnergyCurve::suggest_period(double period_ns, double tolerance_ns) noexcept
   if (clock_) clock_->suggest_period(period_ns, tolerance_ns);
 }
 
+// When within a read the value was taken is unknown. A reader that gets no processor in the middle of a read makes it
+// long.
+std::int64_t EnergyCurve::read_error_ns(const Reading& reading) const {
+  return clock_ ? 0 : (reading.after_ns - reading.before_ns) / 2;
+}
+
 void EnergyCurve::observe(const Reading& reading) noexcept {
   const EnergyTally before = accumulator_.tally();
   const std::optional<CounterUpdate> previous = accumulator_.last_update();
@@ -64,8 +70,9 @@ void EnergyCurve::observe(const Reading& reading) noexcept {
   if (now.good_readings == 1) {
     const std::int64_t half_refresh_ns = refresh_ns() / 2;
     add({now.first_ns - half_refresh_ns, 0, half_refresh_ns, reading.before_ns, 0, 0});
+    points_.back().read_error_ns = read_error_ns(reading);
   } else if (now.updates != before.updates) {
-    observe_update(previous, reading.before_ns);
+    observe_update(previous, reading);
   } else {
     points_.back().last_seen_ns = reading.before_ns;
   }
@@ -74,14 +81,15 @@ void EnergyCurve::observe(const Reading& reading) noexcept {
 
 // The update lies between two readings, at most one update period before the second; otherwise another would have
 // followed.
-void EnergyCurve::observe_update(const std::optional<CounterUpdate>& previous, std::int64_t read_ns) noexcept {
+void EnergyCurve::observe_update(const std::optional<CounterUpdate>& previous, const Reading& reading) noexcept {
   const CounterUpdate& step = *accumulator_.last_update();
   if (previous) refresh_.add_interval(*previous, step);
   const std::int64_t unread_ns = step.time_ns - step.not_before_ns;
   const std::int64_t half_ns = std::min(unread_ns, refresh_ns()) / 2;
   // A declared update period may be wrong.
   const std::int64_t time_error_ns = refresh_.is_known() ? half_ns : unread_ns - half_ns;
-  add({step.time_ns - half_ns, step.joules, time_error_ns, read_ns, 0, accumulator_.tally().gap_ns});
+  add({step.time_ns - half_ns, step.joules, time_error_ns, reading.before_ns, 0, accumulator_.tally().gap_ns});
+  points_.back().read_error_ns = read_error_ns(reading);
   if (has_first_reading_ && !has_first_time_ && !clock_) set_first_point_time();
 }
 
@@ -267,7 +275,12 @@ double EnergyCurve::half_width_between(std::size_t after, const EnergyPoint& edg
   // Without a known update period, the age of a counter's first value is unknown.
   const bool is_guess = after == 1 && has_first_reading_ && has_counter_updates(channel_) && !refresh_.is_known();
   if (is_guess) half_width_j = std::max(half_width_j, kUninterpolatedEdgeError * (to.joules - from.joules));
-  return half_width_j + std::min(most_w / kMaxUnobservedPowerRatio * blur_s, to.joules - from.joules);
+  half_width_j += std::min(most_w / kMaxUnobservedPowerRatio * blur_s, to.joules - from.joules);
+  // A value that was taken earlier or later belongs among the points around these two.
+  const double read_s = (1 - share) * seconds(from.read_error_ns) + share * seconds(to.read_error_ns);
+  const double around_j =
+      points_[std::min(after + 1, points_.size() - 1)].joules - points_[after - std::min<std::size_t>(after, 2)].joules;
+  return half_width_j + std::min(most_w / kMaxUnobservedPowerRatio * read_s, around_j);
 }
 
 // A counter is frozen when reads show no update for long. Without reads its state is unknown.

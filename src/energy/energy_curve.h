@@ -102,12 +102,14 @@ class EnergyCurve {
     std::int64_t read_ns = 0;        // start of the first read that showed this value
     double trapezoid_error_j2 = 0;
     std::int64_t gap_ns = 0;
-    std::int64_t last_seen_ns = 0;  // start of the last read that showed this value
+    std::int64_t last_seen_ns = 0;   // start of the last read that showed this value
+    std::int64_t read_error_ns = 0;  // half of the duration of the read; 0 if the clock accounts for it
 
     operator EnergyPoint() const { return {time_ns, joules}; }
   };
 
-  void observe_update(const std::optional<CounterUpdate>& previous, std::int64_t read_ns) noexcept;
+  void observe_update(const std::optional<CounterUpdate>& previous, const Reading& reading) noexcept;
+  std::int64_t read_error_ns(const Reading& reading) const;
   void add(Point point) noexcept;
   void refine_open_points(std::int64_t now_ns) noexcept;
   std::int64_t update_time_shown_by(std::size_t index) const;

@@ -110,6 +110,30 @@ TEST(EnergyCurve, UncertaintyCoversAPowerChangeAtTheEdge) {
   }
 }
 
+// The reader got no processor for 70 ms in the middle of a read, before or after it took the value.
+TEST(EnergyCurve, UncertaintyCoversAReadThatTookLong) {
+  const Machine machine;
+  const std::int64_t edge_ns = 2 * kSecond_ns;
+  for (const std::int64_t value_after_ns : {std::int64_t{0}, 70 * kMillisecond_ns}) {
+    for (const bool at_end : {false, true}) {
+      EnergyCurve curve(package());
+      const std::int64_t slow_ns = edge_ns - 35 * kMillisecond_ns;
+      watch(curve, machine, kSecond_ns, slow_ns, kMillisecond_ns);
+      Reading slow = machine.at(slow_ns + value_after_ns);
+      slow.before_ns = slow_ns;
+      slow.after_ns = slow_ns + 70 * kMillisecond_ns;
+      curve.observe(slow);
+      watch(curve, machine, slow.after_ns + kMillisecond_ns, 3 * kSecond_ns, kMillisecond_ns);
+      const std::int64_t begin_ns = at_end ? kSecond_ns + 100 * kMillisecond_ns : edge_ns;
+      const std::int64_t end_ns = at_end ? edge_ns : 3 * kSecond_ns - 100 * kMillisecond_ns;
+      const ChannelEnergy energy = between(curve, begin_ns, end_ns);
+      const double truth_j = machine.energy_j(end_ns) - machine.energy_j(begin_ns);
+      EXPECT_NEAR(*energy.joules, truth_j, energy.uncertainty_j) << value_after_ns << " " << at_end;
+      EXPECT_LT(energy.uncertainty_j, 15);
+    }
+  }
+}
+
 TEST(EnergyCurve, InterpolatesAWindowShorterThanARefreshInsteadOfReadingZero) {
   const Machine machine;
   EnergyCurve curve(package(), EnergyCurve::Retention::latest);
