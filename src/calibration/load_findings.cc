@@ -19,9 +19,6 @@ constexpr double kLeastGainSpread = 0.005;
 // A mean over a second does not resolve what happened within it.
 constexpr double kTooSlow_s = 0.3;
 
-// Levels are computed over the second half of their phase.
-LoadSpan later_half(const LoadSpan& span) { return {span.begin_ns + span.length_ns() / 2, span.end_ns}; }
-
 class ChannelUnderLoad {
  public:
   ChannelUnderLoad(const LoadedChannel& loaded, const LoadPhases& phases, Diagnostics& diagnostics)
@@ -49,6 +46,14 @@ class ChannelUnderLoad {
     return mean_displayed_w(loaded_.channel.kind, loaded_.displayed, span, delay_s());
   }
 
+  // The level at the end of a phase: over its second half, or from the moment on at which the channel has followed. A mean
+  // over a second follows for most of a phase of two.
+  std::optional<double> final_level(const LoadSpan& span) const {
+    const auto delay_ns = static_cast<std::int64_t>(delay_s() * 1e9);
+    const LoadSpan settled{span.begin_ns + std::max(span.length_ns() / 2, delay_ns), span.end_ns};
+    return mean_displayed_w(loaded_.channel.kind, loaded_.displayed, settled, 0);
+  }
+
   void set_response() {
     finding().lag_s = response_->lag_s;
     // The times of the values are known only as well as the reads allow.
@@ -62,8 +67,8 @@ class ChannelUnderLoad {
   void set_levels() {
     // Between counter updates, which is more accurate than between the readings at the ends.
     if (const std::optional<double> idle_w = level(phases_.idle)) finding().idle_w = idle_w;
-    finding().active_idle_w = level(later_half(phases_.after_load));
-    finding().loaded_w = level(later_half(phases_.full_load));
+    finding().active_idle_w = final_level(phases_.after_load);
+    finding().loaded_w = final_level(phases_.full_load);
     set_decay(phases_.after_load, finding().active_idle_w, finding().loaded_w, finding().settle_s, finding().settle_w);
     set_decay(phases_.after_context, finding().idle_w, finding().active_idle_w, finding().sleep_s, finding().sleep_w);
   }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "calibration/busy_time.h"
+#include "calibration/load_findings.h"
 
 namespace joulemap::calibration {
 namespace {
@@ -91,6 +92,28 @@ TEST(LoadResponse, FindsARunningAverageOfASecond) {
     EXPECT_EQ(found->averaging, Averaging::moving_average);
     EXPECT_NEAR(found->averaging_time_s, 1, 0.03);
     EXPECT_NEAR(found->lag_s, 0.01, 0.02);
+  }
+}
+
+// The load lasts for two seconds, as in a calibration: the average follows for half of that.
+TEST(LoadFindings, ARunningAverageOfASecondHasALoadedLevel) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    LoadPhases phases = waves_of(seed);
+    phases.full_load = {phases.square_waves.end_ns, phases.square_waves.end_ns + 2'000'000'000};
+    phases.after_load = {phases.full_load.end_ns, phases.full_load.end_ns + 2'500'000'000};
+    LoadPhases shown = phases;
+    shown.loads.push_back(phases.full_load);
+    shown.square_waves.end_ns = phases.after_load.end_ns;
+    ChannelCalibration finding;
+    std::vector<LoadedChannel> channels = {{.channel = {}, .displayed = window(shown, 0.1, 1.0, 0.06, 0, seed)}};
+    channels[0].channel.kind = ChannelKind::gauge;
+    channels[0].finding = &finding;
+    Diagnostics diagnostics;
+    add_load_findings(channels, phases, diagnostics);
+    ASSERT_TRUE(finding.loaded_w && finding.active_idle_w);
+    EXPECT_NEAR(*finding.loaded_w, kLoaded_w, 0.05 * kLoaded_w);
+    EXPECT_NEAR(*finding.active_idle_w, kIdle_w, 0.1 * kIdle_w);
   }
 }
 
