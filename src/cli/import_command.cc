@@ -156,7 +156,7 @@ std::optional<Error> usage_error(const ImportFlags& flags) {
                fmt::format("use one of {}nvidia-smi, csv, prengdl", known));
 }
 
-// Reading a trace takes about as long as assigning its events to scopes.
+// Assumed: reading a trace takes as long as assigning its events to scopes.
 constexpr double kReadingShare = 0.5;
 
 Result<ImportResult> import(const ImportFlags& flags, const CommandLine& line) {

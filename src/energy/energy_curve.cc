@@ -46,8 +46,7 @@ void EnergyCurve::suggest_period(double period_ns, double tolerance_ns) noexcept
   if (clock_) clock_->suggest_period(period_ns, tolerance_ns);
 }
 
-// When within a read the value was taken is unknown. A reader that gets no processor in the middle of a read makes it
-// long.
+// The value was taken at an unknown time within the read. A read takes long if its thread gets no processor meanwhile.
 std::int64_t EnergyCurve::read_error_ns(const Reading& reading) const {
   return clock_ ? 0 : (reading.after_ns - reading.before_ns) / 2;
 }

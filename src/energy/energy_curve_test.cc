@@ -110,7 +110,7 @@ TEST(EnergyCurve, UncertaintyCoversAPowerChangeAtTheEdge) {
   }
 }
 
-// The reader got no processor for 70 ms in the middle of a read, before or after it took the value.
+// The reader got no processor for 70 ms during a read, before or after it took the value.
 TEST(EnergyCurve, UncertaintyCoversAReadThatTookLong) {
   const Machine machine;
   const std::int64_t edge_ns = 2 * kSecond_ns;

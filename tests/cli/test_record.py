@@ -255,7 +255,7 @@ def test_a_recording_can_be_replayed_on_a_machine_without_its_sensors(machine, j
     assert outcome.code == 0, outcome.err
     replayed = next(entry for entry in outcome.json["runs"][0]["domains"] if entry["name"] == "package-0")
     assert replayed["provenance"] == "measured"
-    # A reader that gets no processor in the middle of a read knows less, and says so.
+    # A reader that gets no processor during a read reports a larger uncertainty.
     uncertainty_w = recorded["uncertainty_j"] / recorded["measured_j"] * recorded["mean_w"]
     assert replayed["mean_w"] == pytest.approx(recorded["mean_w"], abs=0.02 * 60 + uncertainty_w)
     assert joulemap("--replay", tmp_path / "missing", "stat", "--", "true").code == 1

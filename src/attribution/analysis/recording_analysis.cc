@@ -14,7 +14,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// Share of the time after the first and after the second pass over the recording.
+// Assumed share of the time after the first and after the second pass over the recording; only for the progress.
 constexpr double kSurveyed = 0.2;
 constexpr double kSummed = 0.6;
 

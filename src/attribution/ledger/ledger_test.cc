@@ -374,7 +374,7 @@ TEST(Ledger, KernelsRanOutsideOfTheGapsInWhichTheGpuIsKnownToBeIdle) {
   EXPECT_NEAR(idle_by_cause(outcome.result)[IdleCause::unknown], 0, 1);
 }
 
-// The first 4 s of a run whose kernels began earlier and end later.
+// No kernel ran in the analysed part; the first and the last one of the run lie before it, after it, or on both sides.
 TEST(Ledger, APartOfARunWithoutKernelsIsNeitherItsStartNorItsEnd) {
   const auto outside = [](int begin_s, int end_s) {
     Activity activity = names();
