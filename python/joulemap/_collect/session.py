@@ -164,6 +164,8 @@ class Session:
         )
 
     def finish(self) -> None:
+        if self._shown_s > -math.inf:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)  # clears the progress
         for _ in range(15):  # the driver publishes samples with an irregular delay
             if not self._pending:
                 return
