@@ -10,7 +10,7 @@ WHEELS := $(BUILD)/wheels
 OTHER  := $(if $(filter x86_64,$(shell uname -m)),aarch64,x86_64)
 
 .DEFAULT_GOAL := build
-.PHONY: build test repeat-tests test-frameworks test-integrations test-wheel test-matrix test-slurm test-forks test-attack demo dist dist-x86_64 dist-aarch64 wheel deb release bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
+.PHONY: build test repeat-tests test-frameworks test-integrations test-wheel test-matrix test-slurm test-forks test-attack demo docs dist dist-x86_64 dist-aarch64 wheel deb release bench bench-attribution bench-predict format tidy update-goldens test-asan test-tsan fuzz check clean help
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9_-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ page-tools:  # what the page is bundled by
 browser:  # what it is tried in
 	@command -v chromium >/dev/null || tools/install_packages.sh browser || echo "joulemap: chromium is not installed; the browser tests are skipped" >&2
 
-test: page-tools browser build-all $(VENV)/.tests-installed $(VENV)/.examples-installed ## run the unit, command-line, golden, corpus and structure tests
+test: page-tools browser build-all $(VENV)/.tests-installed $(VENV)/.examples-installed $(VENV)/.docs-installed ## run the unit, command-line, golden, corpus, structure and documentation tests
 	@tools/run_tests.sh
 
 RUNS ?= 10
@@ -80,6 +80,10 @@ demo: build $(VENV)/.examples-installed ## record a real training on this machin
 	@$(BUILD)/bin/joulemap report --html $(BUILD)/demo-h200.html examples/resnet50-h200.joule
 	@echo "joulemap: open $(BUILD)/demo.html and $(BUILD)/demo-h200.html in a browser"
 
+docs: $(VENV)/.docs-installed ## build the documentation site in build/site/; broken links are errors
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict --quiet
+	@echo "joulemap: open $(BUILD)/site/index.html in a browser"
+
 dist: page-tools ## build a portable folder and Python wheel in build/dist/
 	@tools/install_packages.sh build
 	@cmake --preset dist $(CMAKE_QUIET)
@@ -112,9 +116,9 @@ deb: dist ## build and check the Debian package for this machine in build/deb/
 release: $(VENV)/.tests-installed $(VENV)/.release-installed ## build, check and tag a release from a clean tree: make release VERSION=X.Y.Z [DRY_RUN=1]
 	@tools/release.sh $(if $(DRY_RUN),--dry-run) $(VERSION)
 
-bench: build-all $(VENV)/.bench-installed ## compare start-up, accuracy and cost with other tools on a simulated machine
+bench: build-all $(VENV)/.bench-installed ## compare start-up, accuracy and cost with other tools on a simulated machine; writes build/benchmarks.md
 	@tools/install_packages.sh bench
-	@$(PYTHON) bench/peers/run.py --markdown docs/benchmarks.md
+	@$(PYTHON) bench/peers/run.py --markdown $(BUILD)/benchmarks.md
 
 bench-attribution: build-all $(VENV)/.examples-installed ## compare the attributed CPU energy of operations with the ground truth of a simulated machine
 	@$(PYTHON) bench/attribution/cpu_truth.py
@@ -134,7 +138,10 @@ tidy: build-all ## run clang-tidy on all sources; findings are errors
 update-goldens: build-all $(VENV)/.tests-installed ## update the expected outputs in tests/golden and docs/; review the diff before committing
 	@JOULEMAP_UPDATE_GOLDENS=1 ctest --preset dev -j2 -L unit -R '[Rr]eport' --no-tests=error
 	@JOULEMAP_UPDATE_GOLDENS=1 $(PYTHON) -m pytest -q tests/test_doc_snippets.py
-	@git --no-pager diff --stat tests/golden docs README.md
+	@$(PYTHON) tools/make_reference.py
+	@$(PYTHON) tools/make_evidence.py
+	@$(PYTHON) tools/make_note_help.py
+	@git --no-pager diff --stat tests/golden docs web/src README.md
 
 test-asan: ## run the tests with AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory sanitized SANITIZER=asan
@@ -143,12 +150,11 @@ test-tsan: ## run the tests with ThreadSanitizer
 	@$(MAKE) --no-print-directory sanitized SANITIZER=tsan
 
 .PHONY: sanitized
-sanitized: $(VENV)/.tests-installed $(VENV)/.examples-installed
+sanitized: $(VENV)/.tests-installed $(VENV)/.examples-installed $(VENV)/.docs-installed
 	@tools/install_packages.sh build test
 	@cmake --preset $(SANITIZER) $(CMAKE_QUIET)
-	@cmake --build --preset $(SANITIZER)
-	@ctest --preset $(SANITIZER) --output-on-failure -j2 --no-tests=error
-	@JOULEMAP_BUILD=$(BUILD)/$(SANITIZER) $(PYTHON) -m pytest -q -n 2 --dist loadfile tests
+	@ASAN_OPTIONS=detect_leaks=0 cmake --build --preset $(SANITIZER)  # test programs list their tests after linking
+	@tools/run_sanitized_tests.sh $(SANITIZER)
 
 FUZZ_SECONDS ?= 60
 fuzz: ## run every fuzz target with libFuzzer for FUZZ_SECONDS
@@ -170,6 +176,8 @@ $(VENV)/.tests-installed: tests/requirements.txt | $(PYTHON)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r $< && touch $@
 $(VENV)/.examples-installed: examples/requirements.txt | $(PYTHON)
 	@echo "joulemap: installing the requirements of the examples" >&2
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r $< && touch $@
+$(VENV)/.docs-installed: docs/requirements.txt | $(PYTHON)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r $< && touch $@
 $(VENV)/.release-installed: tools/requirements.txt | $(PYTHON)
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r $< && touch $@

@@ -50,6 +50,6 @@ function(joulemap_module name)
     # Tests spend their time in the libraries: optimising what calls those takes a third of the time of compiling it.
     target_compile_options(joulemap_${name}_test PRIVATE -O0)
     target_link_libraries(joulemap_${name}_test PRIVATE joulemap_${name} joulemap_test_support GTest::gtest_main)
-    gtest_discover_tests(joulemap_${name}_test TEST_PREFIX "${name}." PROPERTIES LABELS unit DISCOVERY_TIMEOUT 30)
+    gtest_discover_tests(joulemap_${name}_test TEST_PREFIX "${name}." DISCOVERY_TIMEOUT 120 PROPERTIES LABELS unit)
   endif()
 endfunction()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Checks the invariants of every Trace, for arbitrary input bytes: users of a Trace need not check indices or times.
+// Checks what every trace reader guarantees for arbitrary input bytes: valid indices, no negative durations, no
+// overflow of times. Users of a Trace rely on this.
 #pragma once
 
 #include "base/check.h"

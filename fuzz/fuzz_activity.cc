@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes attribution: the input is the payload of an activity chunk. If it decodes, it gets a part of a given energy at
-// every level; the total is conserved.
+// Fuzzes attribution: the input is the payload of an activity chunk. If it decodes, a given energy is attributed to it
+// at every row level. Energies and times of rows must be finite and not negative, and the total energy is conserved.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -28,7 +28,7 @@ TimeCurve constant_rate(double amount) {
   return curve;
 }
 
-// Counter updates that distinguish arbitrary kernels: no two intervals have the same energy.
+// Counter updates every 100 ms. The energy between them varies (2 to 8 J), so that kernel classes can be separated.
 std::vector<EnergyPoint> counter_updates() {
   std::vector<EnergyPoint> steps;
   for (int i = 0; i <= 30; ++i) steps.push_back({i * kSecond_ns / 10, 5.0 * i + i * i % 7});
@@ -64,7 +64,7 @@ void account(RowLevel level, const Activity& activity) {
   JOULEMAP_CHECK(*result.unattributed_j >= -1e-6 && *result.idle_j >= -1e-6, "joules made up");
 }
 
-// Checks the timeline: bands in order and finite spreads.
+// Checks the timeline: phases do not overlap, and the energy quantiles of each layer are complete and sorted.
 void check_views(const Activity& activity) {
   MachineEnergy energy{.cpu_j = constant_rate(kJoules)};
   energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", constant_rate(kJoules)});

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fuzzes whole recordings with valid checksums and invalid contents, from file to report: reader, attribution and JSON
-// get input that no checksum rejects. The input is chunks: type, source, length (two bytes each except the type),
-// payload. The report either succeeds or fails with a reason; no energy in it is negative or infinite.
+// get input that no checksum rejects. The input is a sequence of chunks: type (one byte), source and payload length
+// (two bytes each), payload. The report may fail but not crash; no energy or time in it is negative or infinite.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

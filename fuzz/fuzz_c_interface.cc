@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the C interface with random programs: each byte is a call, the bytes after it are its arguments. The machine
-// is a folder with one counter. Structures are allocated with exactly the size that they declare, so accesses beyond it
-// are detected. A model of the program's state gives the expected result of each call.
+// Fuzzes the C interface with sequences of calls: a byte of the input selects the call, the bytes after it are its
+// arguments. Sensors are read from a temporary folder that imitates /sys with one RAPL counter. Structures are
+// allocated with exactly the size that they declare, so the sanitizer detects accesses beyond it. A model of the
+// windows gives the expected result of calls.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@
 namespace {
 
 constexpr std::size_t kMostCalls = 64;
-constexpr std::size_t kMostWaits = 1;  // each may take 0.3 s
+constexpr std::size_t kMostWaits = 1;  // calls of jm_window_wait() per input; each may take 0.3 s
 
 class Arguments {
  public:
@@ -49,7 +50,7 @@ class Arguments {
   std::size_t size_;
 };
 
-// The folder of a simulated machine, for the lifetime of the fuzzer.
+// A temporary folder with the /sys files of one RAPL counter, for the lifetime of the process.
 class Machine {
  public:
   Machine() : path_((std::filesystem::temp_directory_path() / "joulemap-fuzz-XXXXXX").string()) {
@@ -77,7 +78,7 @@ const char* machine() {
   return made.path();
 }
 
-// Memory for a structure with the declared size `size`: not a byte more, but at least the size field itself.
+// Memory of a structure of the C interface that declares `size` bytes: not a byte more, but at least its size field.
 class Sized {
  public:
   explicit Sized(std::size_t size) : bytes_(std::max(size, sizeof size)), memory_(new unsigned char[bytes_]) {
@@ -88,7 +89,7 @@ class Sized {
   T* as() {
     return reinterpret_cast<T*>(memory_.get());
   }
-  // Writes the value if it fits.
+  // Writes a member at this offset if the memory contains it.
   template <class T>
   void put(std::size_t offset, T value) {
     if (offset + sizeof value <= bytes_) std::memcpy(memory_.get() + offset, &value, sizeof value);
@@ -116,7 +117,7 @@ Sized next_options(Arguments& arguments) {
   return options;
 }
 
-// Model of the program's state: the windows that it has not released.
+// Makes the calls that the input describes, and keeps a model of the state: the windows that are not released.
 class Program {
  public:
   explicit Program(Arguments arguments) : arguments_(arguments) {}
@@ -170,7 +171,7 @@ class Program {
   }
 
   void begin() {
-    // Without a start, the first window would open the sensors of the real machine.
+    // Without jm_start(), the first jm_begin() would open the sensors of the real machine.
     Sized options(sizeof(jm_options));
     options.put(offsetof(jm_options, sensors), "powercap");
     options.put(offsetof(jm_options, sysroot), machine());

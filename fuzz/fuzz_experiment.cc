@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the readers of experiment inputs: plans, run tables, row results, epoch logs, PrEnGDL's files. No reader may
-// crash, and results must be consistent. The first byte selects the reader.
+// Fuzzes the readers of experiment inputs: plans, run tables, row results, epoch logs, measurements of the study
+// PrEnGDL. No reader may crash, and results must be consistent. The first byte selects the reader.
 #include <cmath>
 #include <cstdint>
 #include <string_view>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the reader of Keras models: it must not crash, and returns a graph whose sizes can be multiplied. The first
-// byte selects the options.
+// Fuzzes the reader of Keras models: it must not crash, and the sizes in its graph must be small enough to multiply
+// without overflow. The first byte selects the options.
 #include <cstdint>
 #include <string_view>
 

@@ -2,9 +2,10 @@
 //
 // Fuzzes kernel libraries. The first byte selects how the rest is used:
 //   0  as a file
-//   1  as payloads of powers with valid checksums, each preceded by its length
-//   2  as powers themselves: their numbers are bytes of the input
-// A loaded library is sorted and valid, with each GPU and code once; merging it into an empty one gives the same.
+//   1  as payloads of kernel power chunks, each preceded by its length in two bytes; the checksums are valid
+//   2  as the numbers of KernelPower entries, which are encoded to a valid file
+// A loaded library must be sorted and valid, with each pair of GPU and kernel key once. Merging it into an empty
+// library must keep every entry.
 #include <cmath>
 #include <cstdint>
 #include <cstring>

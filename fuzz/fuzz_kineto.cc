@@ -37,7 +37,7 @@ std::uint64_t check(const Trace& trace) {
 
 }  // namespace
 
-// The first byte is the block size in bytes - 1.
+// The first byte plus 1 is the block size in bytes.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);

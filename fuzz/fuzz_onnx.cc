@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the reader of ONNX files, with the file's batch size and another one: it must not crash, and the graph must be
-// valid: no negative sizes, and the count of unknown operations matches the list.
+// Fuzzes the reader of ONNX files, with the file's batch size, another batch size and given input shapes. It must not
+// crash, and the graph must be valid: no negative sizes except padding, and all unknown operations listed.
 #include <algorithm>
 #include <cstdint>
 #include <string_view>

@@ -2,7 +2,8 @@
 //
 // Fuzzes GPU profiles. The first byte selects how the rest is used:
 //   0  as the text of a profile
-//   1  as changes to the built-in profile with few of its trees: pairs of bytes, a value's index and its replacement
+//   1  as changes to the built-in H200 profile, with two small trees instead of its own: the index of a value (two
+//      bytes) and of its replacement in kHostile (one byte), repeated
 // A profile that was read can be written and read again, and its predictions are finite.
 #include <array>
 #include <cctype>
@@ -36,7 +37,7 @@ std::vector<Value> values_of(const std::string& json) {
   for (std::size_t at = 0; at < json.size(); ++at) {
     const std::size_t begin = at;
     if (json[at] == '"') {
-      at = json.find('"', at + 1);  // our profiles contain no escapes
+      at = json.find('"', at + 1);  // the strings of small_profile() contain no escapes
       if (json[at + 1] != ':') values.push_back({begin, at + 1});
     } else if (std::isdigit(static_cast<unsigned char>(json[at])) != 0 || json[at] == '-') {
       while (std::string_view("+-.eE0123456789").find(json[at]) != std::string_view::npos) ++at;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes sequences of readings, inside or outside of a window: the energy is finite and never negative, and a domain
-// table never counts more than its input.
+// Fuzzes the energy of a channel in a window, from any sequence of readings before, during and after it. The energy is
+// finite and never negative, and a domain table with the same channel twice does not count it twice.
 #include <cmath>
 #include <cstdint>
 #include <cstring>

@@ -3,7 +3,7 @@
 // Fuzzes recordings. The first byte selects how the rest is used:
 //   0  as a file: reading it is safe for any contents
 //   1  as payloads with valid checksums: the decoders get input that no checksum rejects
-//   2  as changes to a valid file: every sample read is one that was written, and untouched chunks are complete
+//   2  as changes to a valid file: every sample read is one that was written, and unchanged chunks are read completely
 #include <cstdint>
 #include <set>
 #include <string>
@@ -79,7 +79,7 @@ void read_payloads(Bytes bytes) {
 struct Piece {
   std::size_t begin = 0;
   std::size_t end = 0;
-  std::vector<Sample> samples;  // empty: a definition
+  std::vector<Sample> samples;  // empty for a source definition
   bool touched = false;
 };
 

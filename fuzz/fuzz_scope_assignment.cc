@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes power logs and the scope assignment of arbitrary events: no crash, no time lost, invented or negative.
+// Fuzzes the parsers of power logs and module names, and the scope assignment of arbitrary events: no crash, and no
+// time of a thread is lost, added or negative.
 #include <cstdint>
 #include <cstring>
 #include <string_view>

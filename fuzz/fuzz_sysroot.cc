@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes a whole fake machine whose files contain arbitrary text: every probe must return a verdict and a reason, and
-// what it opened must be readable. The input is texts separated by a zero byte, written in order into the files that a
-// machine may have.
+// Fuzzes sensor discovery on a folder that imitates /sys and /proc, with arbitrary text in the files. Every probe must
+// return a reason for its result, and reading the sensors that it opened must not crash. The input is texts separated
+// by a zero byte, written in order into kFiles.
 #include <stdlib.h>
 
 #include <array>
@@ -38,7 +38,8 @@ constexpr std::array<const char*, 17> kFiles = {
     "proc/1/cgroup",
 };
 
-// One folder for the whole process, in memory: creating one per input would take most of the time.
+// One folder for the whole process, in memory where /dev/shm exists: creating one per input would take most of the
+// time.
 const std::string& machine_folder() {
   static const std::string folder = [] {
     std::string path =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes every parser of small texts: none may crash, and each result must satisfy what its header guarantees.
+// Fuzzes the parsers of small texts (numbers, CPU lists, /proc/stat): none may crash, and each result must satisfy what
+// the parser's header guarantees.
 #include <cmath>
 #include <cstdint>
 #include <string_view>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes lists of operations traced from PyTorch. The reader must not crash; sizes must be finite, and the
-// transformations for a training step, autocast and a compiler must give consistent results.
+// Fuzzes lists of operations traced from PyTorch. The reader must not crash. FLOPs and bytes must be finite, autocast
+// and the training step must keep all operations, and the compiled step must not move more bytes than the eager one.
 #include <cmath>
 #include <cstdint>
 #include <string_view>

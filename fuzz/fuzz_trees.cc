@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes trees of a profile. The first byte is the number of features. Trees that were read give a finite number for
-// any features, and are the same after writing and reading again.
+// Fuzzes the regression trees of a GPU profile. The first byte modulo 80 is the number of features. Trees that were
+// read give a finite number for any features, and are the same after writing and reading again.
 #include <cmath>
 #include <cstdint>
 #include <limits>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the readers of framework traces and the parsers of operation names: no crash, no invalid duration, no negative
-// time of an operation, and one and two threads give the same result.
+// Fuzzes the readers of XPlane traces, ONNX Runtime profiles, HLO programs and sidecar files, and the parsers of
+// operation names: no crash, no invalid duration, no negative time of an operation, and the same result with one and
+// two threads.
 #include <cstdint>
 #include <string_view>
 

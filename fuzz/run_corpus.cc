@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plain main for a fuzz target: runs every given file and every file of the given folders, so that the corpus is a
-// test without a fuzzing engine.
+// main() of a fuzz target that is built without libFuzzer: runs the target on every given file and every file of the
+// given folders. So the corpus is a regression test.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

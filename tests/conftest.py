@@ -17,6 +17,9 @@ import pytest
 # be interruptible wherever the tests run.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Threads of PyTorch that wait for one another sleep instead of spinning: many programs share few processors here.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "simulated_machine"))
 sys.path.append(str(ROOT / "tests"))

@@ -1,64 +1,64 @@
-"""The documentation is consistent: the options, diagnostics, links and folders it names exist."""
+"""The documentation is consistent: the options, paths and targets it names exist. tests/test_site.py checks its links."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/sysroots/*.md")])
+CODE = re.compile(r"^```\w*\n(.*?)^```|(?<!`)`(joulemap [^`]+)`", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"(?:^|[\s;&|(])joulemap ((?:[a-z][a-z-]* )*)([^\n]*)")
 
 
-# Options of every verb, which docs/reference/configuration.md and the overview explain.
-COMMON = {"--help", "--sysroot", "--output", "--color", "--quiet", "--verbose"}
+def options_of(text: str) -> Iterator[tuple[str, str]]:
+    """The verb and each long option of the joulemap commands on a page."""
+    for block, inline in CODE.findall(text):
+        lines = (block or inline).replace("\\\n", " ").splitlines()
+        if block.startswith("$ "):
+            lines = [line for line in lines if line.startswith("$ ")]  # the others are output
+        for verbs, rest in (found for line in lines for found in COMMAND.findall(re.sub(r"\s#.*", "", line))):
+            own = re.split(r" -- |[|;&>]", f" {rest}")[0]  # options after these are of other programs
+            yield from ((verbs, option) for option in re.findall(r"(?<=\s)--[a-z][\w-]*", own) if verbs)
 
 
-def sources() -> str:
-    return "\n".join(path.read_text() for path in sorted(ROOT.glob("src/**/*.cc")))
-
-
-def test_every_option_of_the_stat_page_is_in_its_help_and_the_other_way_round(joulemap):
-    documented = set(re.findall(r"^\| `(-{1,2}[\w-]+)", (ROOT / "docs" / "stat.md").read_text(), re.MULTILINE))
-    help_text = joulemap("stat", "--help").out
-    offered = {line.split()[0].split(",")[0] for line in help_text.splitlines() if line.strip().startswith("-")}
-    assert documented == offered - {"-h", "-q", "-v", "--color"}
-
-
-@pytest.mark.parametrize(("verb", "name"), [("report", "report"), ("diff", "diff"), ("predict", "prediction")])
-def test_every_option_that_a_page_explains_is_in_the_help(joulemap, verb, name):
-    page = (ROOT / "docs" / f"{name}.md").read_text().split("\n## One operation")[0]
-    offered = set(re.findall(r"(--[a-z0-9-]+)", joulemap(verb, "--help").out))
-    assert set(re.findall(r"`(--[a-z0-9-]+)", page)) <= offered
-    missing = offered - set(re.findall(r"(--[a-z0-9-]+)", page)) - COMMON
-    assert not missing, "the page explains all of them"
-
-
-def test_every_diagnostic_of_the_sensors_page_is_one_the_program_makes():
-    table = (ROOT / "docs" / "sensors.md").read_text().split("## Faults")[1].split("##")[0]
-    codes = set(re.findall(r"`([a-z]+_[a-z_]+)`", table))
-    assert codes
-    for code in codes:
-        assert f'"{code}"' in sources(), code
+def test_options_are_found_in_commands():
+    text = "`joulemap diff A B --fail-over 5%`\n```console\n$ joulemap record --probe -- env --x  # --y\nuse --z\n```\n"
+    assert list(options_of(text)) == [("diff ", "--fail-over"), ("record ", "--probe")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_and_paths_lead_somewhere(page):
-    text = page.read_text()
-    for target in re.findall(r"\]\(([^)#:]+)\)", text):
-        assert (page.parent / target).exists(), target
-    for path in re.findall(r"`((?:src|tests|tools|fuzz|bench|docs|examples)/[\w./-]+)`", text):
+def test_options_in_commands_are_in_the_help(joulemap, page):
+    @cache
+    def help_of(verb: str, subcommand: str) -> str:
+        return joulemap(verb, *([subcommand] if verb in ("experiment", "model") else []), "--help").out
+
+    for verbs, option in options_of(page.read_text()):
+        verb, subcommand = [*verbs.split(), ""][:2]
+        if verb != "collect":  # of the Python package
+            assert re.search(rf"(?<![\w-]){option}(?![\w-])", help_of(verb, subcommand)), f"joulemap {verbs}{option}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_paths_exist(page):
+    for path in re.findall(r"`((?:src|tests|tools|fuzz|bench|docs|examples|web|python)/[\w./-]+)`", page.read_text()):
         assert (ROOT / path).exists(), path
 
 
-def test_the_commands_of_the_readme_are_targets_of_the_makefile():
+WITH_TARGETS = ["README.md", "CONTRIBUTING.md", "docs/how-to/install.md", ".github/pull_request_template.md"]
+
+
+@pytest.mark.parametrize("page", WITH_TARGETS)
+def test_targets_exist(page):
     makefile = (ROOT / "Makefile").read_text()
-    for page in ("README.md", "CONTRIBUTING.md"):
-        for target in re.findall(r"^\s+make ([\w-]+)", (ROOT / page).read_text(), re.MULTILINE):
-            assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+    for target in re.findall(r"(?:^\s*|`)make ([a-z][\w-]*)", (ROOT / page).read_text(), re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
 
 
 def test_the_example_trains():

@@ -1,4 +1,4 @@
-"""docs/recording-format.md suffices to read a recording: a reader written from the page agrees with Joulemap's."""
+"""docs/reference/recording-format.md suffices to read a recording: a reader made from it agrees with Joulemap's."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def test_the_documented_reader_skips_damage():
 
 
 def test_the_bytes_shown_on_the_page_are_those_of_the_golden_file():
-    page = (ROOT / "docs" / "recording-format.md").read_text()
+    page = (ROOT / "docs" / "reference" / "recording-format.md").read_text()
     shown = bytes.fromhex("".join(re.findall(r"^    [0-9a-f]{8} ((?: [0-9a-f]{2})+)", page, re.MULTILINE)))
     assert len(shown) >= 24
     assert RECORDINGS[0].read_bytes().startswith(shown)
 
 
 def test_every_diagnostic_of_the_page_is_one_the_program_makes():
-    page = (ROOT / "docs" / "recording-format.md").read_text()
+    page = (ROOT / "docs" / "reference" / "recording-format.md").read_text()
     codes = set(re.findall(r"^\| `([a-z_]+)`", page.split("## Damage")[1].split("##")[0], re.MULTILINE))
     sources = "\n".join(path.read_text() for path in (ROOT / "src" / "recording").glob("*.cc"))
     assert codes

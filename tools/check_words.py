@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Finds words that docs/reference/glossary.md replaces by the field's terms: in comments, identifiers and texts of C++,
-Python and JavaScript, and in the documents.
+"""Finds home-made words where the field has a term (docs/reference/glossary.md): in comments, identifiers and texts of
+C++, Python and JavaScript, and in the documents.
 
     tools/check_words.py [FILE...]     all sources and documents where none is named
 
@@ -20,7 +20,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ["src/*.cc", "src/*.h", "python/joulemap/*.py", "tools/*.py", "bench/*.py", "tests/*.py"]
-SOURCES += ["web/*.js", "web/*.mjs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md"]
+SOURCES += ["web/*.js", "web/*.mjs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
+SOURCES += ["CODE_OF_CONDUCT.md", "docs/*.md"]  # in patterns of git "*" matches "/", too
 QUOTES_WORDS = {"tools/check_words.py", "docs/reference/glossary.md"}  # they list the words
 WORDS = {
     r"\b(un)?told\b|\btells?\b": "reports, shows, contains, returns",

@@ -15,7 +15,7 @@ from typing import Any, List, Tuple
 from announced_training_names import LAYERS
 from announcer import Announcer
 
-# Announce before importing PyTorch: the import takes seconds of CPU time, which belong to this program.
+# Announces before importing PyTorch, because the import takes seconds of CPU time, which belong to this program, too.
 ANNOUNCER = Announcer(sys.argv[1], sys.argv[2], slot=0)
 
 import torch  # noqa: E402
@@ -23,7 +23,7 @@ from torch import Tensor, nn  # noqa: E402
 
 
 class Between(torch.autograd.Function):
-    """Announces the next operation, in both directions."""
+    """An identity function between two layers that announces the next operation, in the forward and backward pass."""
 
     announcer: Announcer
 

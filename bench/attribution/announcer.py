@@ -8,7 +8,7 @@ import struct
 
 
 class Announcer:
-    """The slot of this process in the page."""
+    """Writes the current operation of this process to its slot in the page, which is shared memory."""
 
     def __init__(self, page_path: str, kinds_path: str, slot: int) -> None:
         """Announces the first operation."""

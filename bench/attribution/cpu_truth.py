@@ -99,7 +99,8 @@ def play_inside(folder: Path, seconds: float, seed: int) -> None:
 
 
 def play(folder: Path, seconds: float, seed: int) -> OperationTruth:
-    """Runs outside: chooses this round's powers, starts the machine, and returns the true energies."""
+    """Runs outside of the simulated machine: chooses this round's powers, starts the machine, and returns the true
+    energies."""
     chance = random.Random(seed)
     kinds = [f"{name} {chance.uniform(0.6, 1.5):.3f} {chance.uniform(0.5, 2):.3f}\n" for name in OPERATIONS]
     (folder / "kinds").write_text("".join(kinds), encoding="ascii")
@@ -184,7 +185,7 @@ def print_round(number: int, compared: Dict[str, List[Compared]]) -> None:
 
 
 def summarise(rounds: List[Dict[str, List[Compared]]], worst_balance: float) -> int:
-    """Compares the results of all rounds with their bars."""
+    """Prints the results of all rounds and compares them with the bars. Returns the exit code."""
     print(f"\n{'':30}" + "".join(f"{title:>24}" for title in MODES.values()))
 
     def line(title: str, values: List[str]) -> None:

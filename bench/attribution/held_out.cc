@@ -30,7 +30,7 @@ namespace {
 using namespace joulemap;
 using namespace joulemap::attribution;
 
-// Time in which an averaging gauge still contains the previous block.
+// Time at the begin of a block in which an averaging gauge still shows part of the previous block.
 constexpr std::int64_t kGuard_ns = 60'000'000;
 
 struct Cut {
@@ -81,7 +81,7 @@ class Gatherer final : public recording::RecordingVisitor {
   GpuWork work_;
 };
 
-// The first GPU, and what ran on it.
+// The first GPU of the recording: its energy, the kernels that ran on it, and its sensor model.
 struct Gpu {
   RecordedEnergy::Result::DomainCurve curve;
   DeviceWork work;
@@ -129,7 +129,7 @@ Result<Gpu> gather(const std::string& path, RecordingSurvey& survey, const Comma
                "record --trace full on a GPU"};
 }
 
-// History of the blocks whose number modulo 2 is `parity`.
+// Power history of the blocks whose number modulo 2 is `parity`.
 std::vector<PowerPoint> history_of(const Gpu& gpu, const Cut& cut, std::int64_t parity) {
   std::vector<PowerPoint> some;
   for (const PowerPoint& point : gpu.curve.power_history) {
@@ -164,7 +164,7 @@ double shown_before(const Gpu& gpu, std::int64_t time_ns) {
   return watts;
 }
 
-// Activity between counter updates in one block, and the measured energy.
+// The intervals between counter updates of one block: measured energy, and busy time of each kernel class.
 struct BlockRows {
   std::vector<EnergyPoint> edges;
   BusyTimeMatrix busy_times;

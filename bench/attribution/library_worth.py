@@ -94,7 +94,8 @@ def mixtures(programs: Programs, folder: Path, library: Path, window_s: float, m
 
 
 def steady_loop(programs: Programs, file: Path, libraries: dict[str, Path], steps: tuple[float, float]) -> None:
-    """Compares shares of layers in the training steps alone with those that the probed powers give."""
+    """Compares the energy shares of layers that a report of the training steps alone gives with those that powers from
+    probing give."""
 
     def rows(*flags: object) -> dict[tuple, dict]:
         result = programs.report(file, "layer", *flags)["rows"]

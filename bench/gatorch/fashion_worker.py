@@ -81,7 +81,7 @@ def under_gatorch(training: Training, steps: int, file: str) -> dict:
     from GATorch import GA
 
     ga, captured_output = GA(), io.StringIO()
-    with contextlib.redirect_stdout(captured_output):  # lists missing devices for each layer
+    with contextlib.redirect_stdout(captured_output):  # GATorch prints missing devices for each layer
         ga.attach_model(training.model, loss=training.loss_of)
     timing = timed(training, steps)
     full = ga.get_full_measurements()

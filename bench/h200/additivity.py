@@ -4,7 +4,7 @@
 
     make dist
     python3 bench/h200/additivity.py --joulemap build/dist/joulemap-*/bin/joulemap --folder DIR --collect     about 100 s
-    python3 bench/h200/additivity.py --joulemap J --folder DIR --markdown docs/studies/additivity.md          anywhere
+    python3 bench/h200/additivity.py --joulemap J --folder DIR --markdown OUT.md          anywhere
 
 The factor is DAML's: energy of the network divided by the summed energies of its layers. It reached 4 in DAML, and
 approached 1 with larger networks. additivity_load.py collects the data and does not change settings of the GPU.

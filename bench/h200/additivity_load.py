@@ -23,7 +23,7 @@ from torch import nn
 
 BLOCK_TYPES = {"BasicBlock", "Bottleneck"}
 REST_S = 0.4
-# Most important first: the time limit may end the run before the list does.
+# (network, batch size), most important first: the time limit may end the run before the list does.
 PLAN = [
     ("resnet18", 1), ("resnet50", 32), ("mlp-small", 1), ("vgg11", 1), ("mlp-large", 32), ("resnet50", 1), ("resnet18", 32),
     ("convnet", 1), ("vgg11", 32), ("resnet50", 128), ("resnet101", 1), ("mlp-small", 128), ("convnet", 128),

@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
-LAG_S = (0.0, 0.040)  # lag of the counter
+LAG_S = (0.0, 0.040)  # the lag of the counter must lie between these
 REPEATS_WITHIN_S = 0.004  # largest difference of the lag between rounds
 GAIN = 0.03
 

@@ -219,7 +219,7 @@ def main() -> None:
             continue
         steps = int(line.split()[1])
         with around():
-            for _ in range(3):  # warms up again after the pause
+            for _ in range(3):  # warm-up after the pause in which other workers ran
                 step()
             synchronize()
             begin = time.monotonic()

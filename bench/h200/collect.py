@@ -27,7 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COLLECTOR = "import sys; sys.path.insert(0, sys.argv.pop(1)); from _collect.command import main; sys.exit(main())"
-# A restart costs about this long: with less time left it is not worthwhile.
+# A restart of the collector takes about this long, in s: with less time left it is not worthwhile.
 LEAST_S = 20
 STARTS_AND_ENDS_S = 8
 

@@ -18,7 +18,7 @@ class Coverage:
     def __init__(self, joulemap: str, file: Path) -> None:
         layers, kernels = (_report(joulemap, file, by) for by in ("layer", "kernel"))
         self.rows = [row for row in layers["rows"] if row["device"].startswith("gpu")]
-        # Layers of other processes on the same GPU are not visible.
+        # Rows of other processes on the same GPU (background) have no layers and do not count.
         ours = [row for row in kernels["rows"] if row["path"][:1] != ["background"]]
         self.kernels = sum(row["count"] or 0 for row in ours)
         self.total_s = sum(row["time_s"] for row in ours if row["name"] not in NO_OPERATION)

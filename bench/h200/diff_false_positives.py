@@ -111,7 +111,7 @@ class Program:
         self.changed = sorted(folder.glob(f"{name}-{CHANGED}-*.joule"))
         self.pairs: list[dict] = []  # comparisons with one recording per side
         self.repeated: dict[int, list[dict]] = {3: [], 5: []}
-        self.found: dict[int, list[dict]] = {1: [], 3: [], 5: []}  # with the known change
+        self.found: dict[int, list[dict]] = {1: [], 3: [], 5: []}  # with a known change on one side
 
 
 def diff(options: argparse.Namespace, a: list[Path], b: list[Path]) -> dict:
@@ -161,7 +161,7 @@ def energies(program: Program) -> list[float]:
 
 
 def spread(values: list[float]) -> tuple[float, float]:
-    """Relative standard deviation over all runs, and from differences of neighbours only, which excludes drift."""
+    """Relative standard deviation over all runs, and from differences of consecutive runs alone, without drift."""
     logs = [math.log(value) for value in values]
     steps = [b - a for a, b in zip(logs, logs[1:])]
     return statistics.stdev(logs), math.sqrt(sum(step * step for step in steps) / (2 * len(steps)))
@@ -203,7 +203,8 @@ def write_pairs(findings: Findings, programs: list[Program], options: argparse.N
 
 
 def write_prior(findings: Findings, programs: list[Program]) -> None:
-    """Writes the results that other priors would have given, and the spread between runs of these programs."""
+    """Writes the spread between runs of these programs, and how many pairs would be called changed with other priors of
+    that spread."""
     deviations = [spread(energies(program)) for program in programs]
     rms, by_neighbours = (math.sqrt(sum(one[i] ** 2 for one in deviations) / len(deviations)) for i in (0, 1))
     prior = programs[0].pairs[0]["run_variation"]

@@ -94,7 +94,7 @@ def mlp() -> nn.Module:
     return nn.Sequential(*[part for _ in range(8) for part in (nn.Linear(512, 512), nn.ReLU())], nn.Linear(512, 100))
 
 
-# Name: (model, input, number of classes; 0 classes means inference).
+# Name: (constructor of the model, function from the device to the input, number of classes; 0: inference).
 PROGRAMS = {
     "unet": (UNet, lambda device: torch.randn(8, 3, 256, 256, device=device), 0),
     "resnet18": (resnet18, lambda device: torch.randn(64, 3, 128, 128, device=device), 100),

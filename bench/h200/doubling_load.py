@@ -28,10 +28,10 @@ from gpu_load import Counter
 import joulemap as jm  # noqa: E402  the package that record puts on the path
 from joulemap import _validate, _validate_rounds  # noqa: E402
 
-BEGUN, STDERR = time.monotonic(), sys.stderr  # progress is written to this stderr
+BEGUN, STDERR = time.monotonic(), sys.stderr  # the original stderr: Validation redirects sys.stderr
 STEP_S = 0.1  # period of the counter on an H200, accurate to 0.001 %
 QUIET_PHASE = 0.55  # fraction of a period: reads are cheap then, and the recorder reads at another phase
-# Age of the energy that the counter shows.
+# Upper bound of the counter's lag, in s: an update this soon after the begin of a loop may show energy from before it.
 LAG_S = 0.02
 
 
@@ -89,7 +89,7 @@ class HandMeter:
         self._thread.join()
 
     def _step_moment(self) -> float:
-        """Returns the phase of the updates, from three of them, each bounded by two reads."""
+        """Returns the time of an update, in s of the monotonic clock, from three updates, each bounded by two reads."""
         moments = []
         for _ in range(3):
             before_ns, _, _ = self._counter.next_step()
@@ -155,7 +155,8 @@ def collect(network: str, mode: str, options: argparse.Namespace) -> dict:
 
 
 def windows_of(meter: HandMeter) -> list[float] | None:
-    """Returns joules by the library's windows, for comparison only: the reference does not depend on them."""
+    """Returns the joules of each loop by windows of jm.measure, for comparison only: the reference does not depend on
+    them. None if a window has no energy."""
     try:
         return meter.by_windows()
     except ValueError as error:
@@ -164,8 +165,8 @@ def windows_of(meter: HandMeter) -> list[float] | None:
 
 
 def record_plain(model, run, options: argparse.Namespace) -> tuple[dict, dict | None]:
-    """Runs the plain passes that attribution analyses. Passes also run before and after, so that edges are like the
-    rest."""
+    """Runs the plain passes that attribution analyses, then probing. Passes also run before and after the analysed
+    span, so that the load at its edges is the same as within it."""
     attachment = jm.attach(model, probe=True) if options.probe_s > 0 else None
     for _ in range(20):
         run()

@@ -6,7 +6,7 @@ end.
     make dist; apt-get install dataset-fashion-mnist
     python3 bench/h200/fashion_study.py --joulemap build/dist/joulemap-*/bin/joulemap --folder DIR --collect \\
         --data /usr/share/datasets/fashion-mnist                                                               about 170 s
-    python3 bench/h200/fashion_study.py --joulemap J --folder DIR --markdown docs/studies/fashion-mnist.md     anywhere
+    python3 bench/h200/fashion_study.py --joulemap J --folder DIR --markdown OUT.md     anywhere
 
 fashion_load.py trains; the recording contains only the counter and the gauges, so that capture slows no steps. Settings
 of the GPU are not changed.

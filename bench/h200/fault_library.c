@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library between Joulemap and NVML (compiled with -DFOR_NVML) or CUPTI (-DFOR_CUPTI): passes every call on to the real
-// one, JOULEMAP_REAL_NVML or _CUPTI, and fails as JOULEMAP_FAULT_NVML or _CUPTI says: NVML JOULEMAP_FAULT_AFTER_S seconds
-// after it was loaded, CUPTI at once, since most of a run is not traced. For faults.py. Functions that never fail are passed
-// on by a jump, whatever their arguments are.
+// A library between Joulemap and NVML (compiled with -DFOR_NVML) or CUPTI (-DFOR_CUPTI), for faults.py. It passes every
+// call on to the real library, JOULEMAP_REAL_NVML or JOULEMAP_REAL_CUPTI, and fails as JOULEMAP_FAULT_NVML or
+// JOULEMAP_FAULT_CUPTI requests: NVML from JOULEMAP_FAULT_AFTER_S seconds after loading on, CUPTI at once, since most
+// of a run is not traced. Functions that never fail are passed on by a jump, whatever their arguments are.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -45,7 +45,7 @@ static int has_begun(void) { return now_s() - begin_s > after_s; }
   to_##name = dlsym(real_library, #name);   \
   if (to_##name == NULL) to_##name = (void*)not_there;
 
-static int not_there(void) { return 13; }  // NVML: function not found; of CUPTI every function is there
+static int not_there(void) { return 13; }  // NVML_ERROR_FUNCTION_NOT_FOUND; of CUPTI no function is missing
 
 #ifdef FOR_NVML
 #define PASSED_ON(X)                                                                                           \
@@ -61,7 +61,7 @@ PASSED_ON(PASS_ON)
 enum { kNoPermission = 4, kLost = 15, kMismatch = 18 };
 static atomic_int happened_once;
 
-// 0 or how the call fails now.
+// The error code with which the call fails now; 0 if it succeeds.
 static int failure(void) {
   if (is("permission")) return kNoPermission;
   if (is("lost") && has_begun()) return kLost;

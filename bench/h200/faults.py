@@ -53,15 +53,15 @@ while step < 40 or time.monotonic() - begin < float(sys.argv[2]):
         torch.cuda.synchronize() if device == "cuda" else None
 print(f"checksum {checked!r}")
 """
-FAULT_AFTER_S = 4.0  # s after the start of NVML; the training runs longer
-LONGEST_DELAY_S = 25.0  # s longer than the training alone
+FAULT_AFTER_S = 4.0  # time of the fault, s after NVML was loaded; the training runs longer
+LONGEST_DELAY_S = 25.0  # a recorded training may take this much longer than the training alone, s
 POSSIBLE_W = (40.0, 900.0)
 
 
 @dataclass
 class Case:
     name: str
-    nvml: str = ""  # JOULEMAP_FAULT of the library in front of NVML; "" uses NVML itself
+    nvml: str = ""  # JOULEMAP_FAULT_NVML of the library in front of NVML; "" uses NVML itself
     cupti: str = ""
     variables: dict[str, str] = field(default_factory=dict)
     compiled: bool = False

@@ -31,7 +31,8 @@ class Counter:
         return value.value
 
     def next_step(self) -> tuple[int, int, int]:
-        """Waits for an update of the counter: (earliest time ns, time of the read ns, millijoules)."""
+        """Waits for an update of the counter. Returns its earliest time in ns, the end of the read that showed it in
+        ns, and the counter in mJ."""
         last_ns = time.monotonic_ns()
         last = self.read_mj()
         while True:
@@ -51,7 +52,7 @@ def burn(seconds: float, wave_s: float) -> None:
     torch.cuda.synchronize()
     end = time.monotonic() + seconds
     while (now := time.monotonic()) < end:
-        into = now % wave_s
+        into = now % wave_s if wave_s > 0 else 0.0
         if wave_s == 0 or into < wave_s / 2:
             for _ in range(4):
                 a @ a

@@ -4,7 +4,7 @@
 
     make dist
     python3 bench/h200/held_out.py --joulemap build/dist/joulemap-*/bin/joulemap --folder DIR --collect-only     about 45 s
-    python3 bench/h200/held_out.py --joulemap J --folder DIR --predict build/bin/held_out --markdown docs/studies/held-out.md
+    python3 bench/h200/held_out.py --joulemap J --folder DIR --predict build/bin/held_out --markdown OUT.md
 
 held_out_load.py runs the training that is recorded. build/bin/held_out (bench/attribution/held_out.cc) fits on every
 second block of `--block-s` seconds. It predicts the counter in intervals of `--interval-s` of the other blocks, which

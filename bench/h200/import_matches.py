@@ -87,8 +87,8 @@ def passes_alone(rows: dict[tuple, dict]) -> dict[tuple, dict]:
 
 
 def same_count(path: tuple, live: dict, imported: dict) -> bool:
-    """Compares counts. Live capture detects training at the first backward pass, so the first step's loss has no
-    phase."""
+    """Whether the counts of a row agree. Live capture detects training at the first backward pass, so the loss of the
+    first step has no phase and is missing from its row."""
     steps_with_phase = STEPS - 1 if "loss" in path else STEPS
     return live["count"] * STEPS == imported["count"] * steps_with_phase
 

@@ -80,7 +80,7 @@ def compared(steps: list) -> dict:
 
 
 def trimmed(values: list[float]) -> list[float]:
-    """Removes delays caused by the machine: the same number of values at both ends."""
+    """Removes the same number of values at both ends, because the machine delays some steps."""
     out = max(1, int(LEAST_TRIMMED * len(values)))
     return sorted(values)[out:-out]
 

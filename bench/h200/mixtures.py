@@ -35,7 +35,7 @@ MODES = ["regress", "integral", "hold"]
 MOST_RMS, MOST_RMS_CAPPED = 0.025, 0.08
 MOST_HALF_WIDTH, LEAST_SHARE = 0.06, 0.02
 LEAST_COVERED, MOST_COVERED, LEAST_WINDOWS = 0.85, 0.95, 200
-# Above this multiple of the power limit, the limit may have throttled bursts of a kind.
+# If the power of a kind exceeds this multiple of the power limit, the limit may have throttled its bursts.
 CAPPED = 1.0
 
 

@@ -25,7 +25,7 @@ import _validate_statistics as doubled  # noqa: E402  pure computation
 
 # Time that the recorder needs after its command ends, to join parts and to learn powers of kernels.
 RECORDER_ENDS_S = 6
-# Age of the energy that a GPU's counter shows at an update: 5.6 ms (2.4 to 8.7) on an H200, by bench/h200/calibrate.py.
+# Lag of a GPU's energy counter at an update: 5.6 ms (2.4 to 8.7) on an H200, by bench/h200/calibrate.py.
 COUNTER_LAG_NS = 6_000_000
 # Errors that incomplete or invalid data of a folder cause in an analysis.
 UNREADABLE = (OSError, ValueError, LookupError, ArithmeticError, subprocess.SubprocessError)
@@ -62,7 +62,7 @@ class Recording:
         return EnergyUse(doubled.device_total_j(report, device), sum(widths), seconds)
 
     def energy_in(self, spans: list[dict], device: str) -> list[EnergyUse]:
-        """Returns the energy of each span. Each runs the program once, so several run in parallel."""
+        """Returns the energy of each span. Each span takes one run of `joulemap report`; several run in parallel."""
         with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
             return list(pool.map(lambda span: self.drawn(span, device), spans))
 

@@ -97,8 +97,8 @@ def against_the_hand(bench: Bench, rounds: int, seconds: float) -> None:
         hand = json.loads(hand_file.read_text())
         gpu = next(domain for domain in run["domains"] if domain["name"] == "gpu0")
         outside_s = run["elapsed_s"] - (hand["end_ns"] - hand["begin_ns"]) / 1e9
-        # The command runs longer than the direct measurement. Then the GPU is idle with a context: between 75 and 140
-        # W.
+        # The command runs longer than the direct measurement. In the extra time the GPU is idle with a CUDA context, at
+        # 75 to 140 W.
         expected_j = hand["joules"] + outside_s * 110
         difference = gpu["joules"] / expected_j - 1
         good = abs(difference) <= AGREEMENT

@@ -68,7 +68,7 @@ class Work:
         is_bert = isinstance(config, transformers.BertConfig)
         name = "Bert" if is_bert else "Albert"
         kind = "ForPreTraining" if task == "pre-training" else "ForSequenceClassification"
-        with torch.device(device):  # initializing weights on the GPU is fast
+        with torch.device(device):  # initializes weights on the GPU, which is faster
             self.model = getattr(transformers, name + kind)(config)
         self.trains, self._half, self._device = task != "prediction", half, device
         self.model.train(self.trains)

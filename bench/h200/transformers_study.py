@@ -4,7 +4,7 @@
 
     make dist
     python3 bench/h200/transformers_study.py --joulemap build/dist/joulemap-*/bin/joulemap --folder DIR --collect  # 150 s
-    python3 bench/h200/transformers_study.py --joulemap J --folder DIR --markdown docs/studies/transformers.md  # anywhere
+    python3 bench/h200/transformers_study.py --joulemap J --folder DIR --markdown OUT.md  # anywhere
 
 transformers_load.py runs the models in two recordings: base sizes with every kernel, then other sizes with the counter
 only. Rows of reports use the data of their span and the powers of kernels learned from the whole recording

@@ -9,7 +9,7 @@ import json
 import statistics
 import time
 
-# The checksum covers a fixed number of steps, so that a slower run computes the same.
+# The checksum covers a fixed number of steps, so that a slower run gives the same checksum.
 CHECKED_STEPS = 8
 
 

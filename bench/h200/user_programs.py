@@ -63,7 +63,7 @@ class Energy:
         self.total_j = total_j
         self.owned, self.background = owned_j / total_j, background_j / total_j
         self.idle = (self.layers["idle_j"] or 0) / total_j
-        self.waiting: dict[str, float] = {}  # by cause
+        self.waiting: dict[str, float] = {}  # cause -> share of energy while the GPU waited
         for entry in self.layers["idle"]:
             if entry["device"].startswith("gpu"):
                 share = (entry["energy_j"] or 0) / total_j
@@ -171,7 +171,7 @@ def main() -> int:
                 findings.bar(f"{name}: examined", False)
                 results.append({"name": name, "failure": repr(error)[-900:]})
             print(json.dumps(results[-1])[:600], file=sys.stderr, flush=True)
-            if options.json:  # after each program: a limit on the time of all must not lose them
+            if options.json:  # written after each program, so that a time limit loses no results
                 options.json.write_text(json.dumps(results, indent=1))
     table(findings, results)
     for one in results:

@@ -68,7 +68,7 @@ def take_turns(step: Callable[[], None], seconds: float) -> list[tuple[float, bo
 
 
 def _is_followed() -> bool:
-    """While all modules are traced, torch.nn.Module has joulemap's __call__."""
+    """Whether all modules are traced now: torch.nn.Module then has joulemap's __call__."""
     import torch
 
     return torch.nn.Module.__call__.__code__.co_filename.endswith("_torch_light.py")

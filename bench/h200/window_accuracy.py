@@ -35,8 +35,7 @@ LENGTHS_S = [0.2, 0.3, 0.5, 1.0, 2.0]
 MOST_ERROR = 0.02
 PERIOD_NS = 100_000_000
 COUNTER_LAG_S = 0.010  # kUsualCounterLag_ns of src/energy/edge_rules.h
-# A read takes 4 ms. A read that starts this long after an update, or later, shows it; one that starts this long before
-# the next update does not show the next one.
+# When to read after an update, in ns: a read takes 4 ms, so it certainly shows this update and not the next one.
 AFTER_UPDATE_NS = 25_000_000
 UPDATES_TO_LOCK = 25
 

@@ -14,7 +14,7 @@
 
 namespace {
 
-// Not ru_maxrss of getrusage: it includes the process that started this one.
+// Peak memory of this process. ru_maxrss of getrusage would include the process that started this one.
 long peak_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

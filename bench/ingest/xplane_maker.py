@@ -71,7 +71,7 @@ def gpu_plane(kernels: int) -> bytes:
         values = b"".join(plane.value(key, value) for key, value in zip(KERNEL_VALUES, details))
         events.append(plane.event(f"gemm_fusion_dot_{layer}", 5000 * i, 4000, values))
     plane.line(14, "Stream #14(Compute)", events)
-    plane.line(99, "XLA Ops", events[: kernels // 4])  # as added by tools that derive lines
+    plane.line(99, "XLA Ops", events[: kernels // 4])  # a derived line, as profile viewers add
     return plane.bytes()
 
 

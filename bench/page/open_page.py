@@ -64,7 +64,7 @@ def opening_s(page: Path) -> float | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--markdown", type=Path, help="file for the section of docs/benchmarks.md (bench/peers/document.py)")
+    parser.add_argument("--markdown", type=Path, help="file for a section of build/benchmarks.md (bench/peers/document.py)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         recording, page = Path(folder) / "large.joule", Path(folder) / "large.html"

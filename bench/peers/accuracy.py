@@ -16,7 +16,8 @@ METERS = [
 ]
 LOADS = ["steady", "bursts", "full", "many wraps", "one wrap"]
 
-# Not whole seconds: codecarbon's last periodic reading would always coincide with the end, which increases its error.
+# Added to the length of a load, so that it is no whole number of seconds: otherwise codecarbon's last periodic reading
+# would always coincide with the end, which increases its error.
 BEYOND_S = 0.2
 STEP_S = 0.3
 PATIENCE_S = 60.0

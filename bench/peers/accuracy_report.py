@@ -93,7 +93,7 @@ def _median_error(measured: Dict[str, Any], load: str) -> Optional[float]:
 
 
 def _bars(measured: Dict[str, Any]) -> List[Bar]:
-    # The time to open a window does not depend on the load's length: half of the load, twice the error.
+    # The time to open a window does not depend on the load's length, so half the length gives twice the relative error.
     limit = LIMIT_PERCENT * max(1.0, LIMIT_HOLDS_FOR_S / measured["seconds"])
     bars = []
     for load in LOADS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes docs/benchmarks.md from the same sections as the text on the terminal."""
+"""Writes build/benchmarks.md, the source of figures in docs/evidence, from the same sections as the text on the terminal."""
 
 from pathlib import Path
 from typing import Any, Dict, List

@@ -59,7 +59,7 @@ class PretendedCpus:
             os.pwrite(self._fd, self._text().encode(), 0)
 
     def _text(self) -> str:
-        """Text with numbers of fixed width: a reader must never see the rest of a longer text."""
+        """The content of /proc/stat, with numbers of fixed width: a reader must never see the rest of a longer text."""
 
         def line(name: str, cpus: int) -> str:
             busy, idle = (int(seconds * cpus * self._ticks_per_s) for seconds in (self._busy_s, self._idle_s))

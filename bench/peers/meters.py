@@ -143,7 +143,7 @@ class Agent:
         return self._answer()
 
     def pids(self) -> List[int]:
-        """The process and its helpers, as of prepare."""
+        """The process and the helper processes that existed at the end of prepare()."""
         return self._pids
 
     def close(self) -> None:

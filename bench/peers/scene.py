@@ -19,7 +19,7 @@ from meters import Agent, Joulemap, cpu_s
 Meter = Union[Joulemap, Agent]
 
 PACKAGE = Path("/sys/class/powercap/intel-rapl:0")
-QUIET_SHARE = 0.1  # share of all CPUs; the simulator alone takes some hundredths
+QUIET_SHARE = 0.1  # below this busy share of all CPUs the machine is quiet; the simulator alone takes some hundredths
 
 
 class Round(NamedTuple):

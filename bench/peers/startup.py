@@ -74,7 +74,7 @@ def commands() -> Dict[str, List[str]]:
 
 
 def _failure(command: List[str], folder: str, environment: Dict[str, str]) -> str:
-    """Last line of output of a failing command, empty on success. Also warms up caches."""
+    """Runs a command once, which also warms up caches. Returns the last line of output if it fails, otherwise empty."""
     try:
         done = subprocess.run(
             command,

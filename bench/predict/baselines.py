@@ -33,7 +33,8 @@ from features import Table
 from rows import Data
 from splits import Fold
 
-# As slow as the forest on logarithms and never better: used only beside DAML's own numbers and for larger sizes.
+# Splits in which a model is used. The forest on joules is as slow as the one on logarithms and never better, so it is
+# used only beside DAML's own numbers (seed) and for larger sizes.
 ONLY_IN = {"rf-joules": ("seed", "larger")}
 LAYER_MODELS = (*models.FITS, "flops", "tdp-roofline")
 ALL_MODELS = (*LAYER_MODELS, "rf-scaled", *networks.MODEL_WISE)

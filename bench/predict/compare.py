@@ -36,7 +36,7 @@ ALL = "**all**"
 
 
 def grouped_rows(data: Data, split: str) -> dict[str, pandas.Index]:
-    """Names of a table's lines, each with its keys."""
+    """The lines of a table: name of the line -> keys of its rows."""
     if split in splits.NETWORK_SPLITS:
         return network_groups(data.networks, split)
     operations = data.operations

@@ -20,7 +20,7 @@ class Table(NamedTuple):
     """Features of one kind; a line is an operation. Energy and time are nan where it was not measured."""
 
     kind: str
-    place: dict[str, int]  # line by key
+    place: dict[str, int]  # key of an operation -> its line
     names: list[str]
     features: numpy.ndarray
     is_number: numpy.ndarray  # by column: True for a size, False for an indicator of a form

@@ -91,7 +91,8 @@ def while_left_alone(raw: pandas.DataFrame, busy_s: pandas.Series) -> pandas.Dat
     is_explained = ~has_issue_time | (
         raw["time_s"] < EXPLAINED * pandas.concat([raw["issue_s"], busy], axis=1).max(axis=1)
     )
-    # 2: undisturbed, 1: the host's launch time is known, 0: it is not. The best rows of a setting count.
+    # Rank of a measurement: 2 if the host was undisturbed, 1 if only its launch time is known, 0 otherwise. Of each
+    # setting, only the rows with the highest rank count.
     rank = (raw["launch_s"] > 0).astype(int)
     was_quiet = raw["quiet_windows"] != 0 if "quiet_windows" in raw else True  # 0: no idle-host window was found
     rank = rank.mask((raw["launch_s"] < UNDISTURBED * quickest) & is_explained & was_quiet, 2)
@@ -119,7 +120,8 @@ def _networks(folder: Path) -> pandas.DataFrame:
 
 
 def read_lists(folder: Path) -> tuple[pandas.DataFrame, dict[str, list[tuple[int, int]]]]:
-    """Empty where the lists are missing: then no sum predicts networks, and compare.py prints that."""
+    """Returns the listed operations, and for each network (id, count) of its operations. Both are empty where the lists
+    are missing: then no sum over layers predicts networks, and compare.py prints that."""
     if not (folder / "settings.csv.gz").exists():
         return pandas.DataFrame(columns=["kind", "parameters", "dtype", "pass", "phase"]), {}
     listed = pandas.read_csv(folder / "operations.csv.gz", keep_default_na=False).set_index("id")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FLOPs, bytes and sizes of an operation, measured or listed, by the conventions of docs/prediction-data.md. Uses the
-collector's arithmetic, and adds cases of network lists (non-square kernels, transposed convolutions, unknown
+"""FLOPs, bytes and sizes of an operation, measured or listed, by the conventions of docs/reference/prediction-data.md.
+Uses the collector's arithmetic, and adds cases of network lists (non-square kernels, transposed convolutions, unknown
 operations)."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def roofline_s(cost: "Sized | Cost", dtype: str) -> float:
 
 
 def canonical(kind: str, parameters: dict) -> dict:
-    """Uses the collector's parameter names; parameters that a graph omits get their default."""
+    """Returns the parameters under the collector's names; those that a list of operations omits get their default."""
     p = dict(parameters)
     if kind == "cast":
         p.setdefault("to", p.pop("form", "fp32"))

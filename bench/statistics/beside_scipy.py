@@ -64,7 +64,7 @@ def bootstrap_row(program: Path, name: str, statistic: Callable, n: int, rounds:
         our_s, our_intervals = ours(program, name, lists)
         scipy_s, scipy_found = timed(lambda: scipy_intervals(lists, statistic))
         pairs.append((our_s, 10 * scipy_s))
-    # A median is discrete: it jumps from value to value.
+    # Intervals of a median may differ more, because it jumps from one value of the sample to another.
     near = 0.1 if name == "mean" else 0.5
     for (_, low, high), (scipy_low, scipy_high) in zip(our_intervals[::10], scipy_found):
         width = scipy_high - scipy_low

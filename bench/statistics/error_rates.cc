@@ -6,7 +6,7 @@
 // noise; in paired designs the values of a block share another 5 %. Holm adjustment over the family, alpha 0.05.
 // "nothing differs": fraction of experiments with any false positive, which alpha bounds. "3 % in one cell", "in all":
 // fraction of true differences that are found. Exits with 1 when false positives exceed alpha + 2 standard errors, or
-// when less than 90 % are found although the number of repetitions suffices (docs/statistics.md).
+// when less than 90 % are found although the number of repetitions suffices (docs/explanation/statistics.md).
 #include <fmt/format.h>
 
 #include <cmath>

@@ -24,7 +24,7 @@ def main() -> None:
     peer = PEERS[sys.argv[1]]({})
     best = float("inf")
     for number in range(ROUNDS):
-        if number == 0 or sys.argv[1] == "codecarbon":  # its tracker serves one run only
+        if number == 0 or sys.argv[1] == "codecarbon":  # a tracker of codecarbon serves one window only
             peer.prepare()
         begin = time.perf_counter_ns()
         peer.begin()

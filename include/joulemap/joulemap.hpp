@@ -19,7 +19,7 @@
 
 namespace joulemap {
 
-// The energy of a window.
+// Result of Window::wait() or Window::peek().
 struct Energy {
   jm_energy total{};
   std::vector<jm_domain> domains;
@@ -43,15 +43,15 @@ class Window {
     return *this;
   }
 
-  // Ends the window. A second call returns false and has no other effect.
+  // Ends the window. Returns false if it has already ended or could not be opened.
   bool end() { return jm_end(window_) == JM_OK; }
 
-  // Ends the window if it is still open, and waits for the next sensor update.
+  // Ends the window if it is still open, and waits for the next sensor update, at most 0.3 s.
   Energy wait() {
     end();
     return ask(&jm_window_wait);
   }
-  // The energy known now, without waiting.
+  // The energy known now, without waiting; of an open window, the energy so far.
   Energy peek() const { return ask(&jm_window_peek); }
 
  private:
@@ -78,7 +78,8 @@ class Window {
   jm_window window_;
 };
 
-// Marks a named part of the program in the recording during its lifetime. Must be destroyed on the same thread.
+// Marks a named part of the program in the recording during its lifetime. Must be destroyed on the
+// thread that created it.
 class Region {
  public:
   explicit Region(const char* name) { jm_region_push(name); }

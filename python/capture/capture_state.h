@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CaptureState: the global state of the hooks in this process, because Python calls functions without an object.
-// Requires the GIL.
+// CaptureState: the state of the hooks in this process. It is global, because Python calls the functions of an
+// extension module without an object of ours. Requires the GIL.
 #pragma once
 
 #include "module_calls.h"
@@ -9,7 +9,7 @@
 namespace joulemap::python {
 
 struct CaptureState {
-  bool is_on = false;  // from setup() until one of our functions fails
+  bool is_on = false;  // module calls are captured: from setup() until turned off, or until one of our functions fails
   ModuleCalls calls;
 };
 

@@ -11,7 +11,7 @@ LoopThread& LoopThread::current() {
 void LoopThread::end_between() {
   if (!is_between_phases) return;
   const std::size_t depth = jmc_depth();
-  if (depth > between_depth + 1) return;  // a region is open on top of it
+  if (depth > between_depth + 1) return;  // a region that was opened in the interval is still open
   jmc_leave_to(between_depth);
   is_between_phases = false;
 }

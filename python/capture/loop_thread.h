@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LoopThread: state of one thread of the program: its module calls, its phase, and which part of its autograd graph is
-// attributed to modules. Thread-local.
+// LoopThread: state of one thread of the recorded program: its running module calls, its phase, and which part of its
+// autograd graph is attributed to modules. Thread-local.
 //
 // A thread also works between phases: after the model's call it computes the loss, after a batch it prepares input.
-// Such an interval ("between") begins when one phase ends and ends when the next begins. A region that the program
-// opened meanwhile stays on top of it.
+// Such an interval ("between") begins when one phase ends and ends when the next begins. It does not end while a region
+// that the program opened in it is still open.
 #pragma once
 
 #include <cstddef>
@@ -20,27 +20,28 @@ struct _object;  // PyObject
 namespace joulemap::python {
 
 struct ModuleCall {
-  _object* module;  // borrowed; only compared
-  std::size_t depth;
-  std::uint32_t node;
-  bool entered;  // a wrapper and its wrapped module share one scope, entered once
+  _object* module;     // borrowed; only compared
+  std::size_t depth;   // jmc_depth() before the call
+  std::uint32_t node;  // in ScopeNames
+  bool entered;        // false: not recorded, or its wrapper (DDP) has already entered the scope that they share
 };
 
 struct LoopThread {
   std::vector<ModuleCall> calls;
-  std::size_t outermost = 0;                     // calls below this index belong to the caller of a backward pass
-  std::vector<std::size_t> enclosing_outermost;  // values of `outermost` in the enclosing passes
+  std::size_t outermost = 0;  // calls below this index belong to the caller of the current backward pass
+  std::vector<std::size_t> enclosing_outermost;  // values of `outermost` in the enclosing backward passes
   Pass pass = Pass::forward;
   Mode mode = Mode::unknown;
-  bool trains = false;         // it has run a backward pass
-  bool is_unrecorded = false;  // the outermost call is being traced or transformed: not recorded
-  bool hides_queries = false;  // a torch function mode of the program would see our queries of tensors
+  bool trains = false;         // this thread has run a backward pass
+  bool is_unrecorded = false;  // the outermost call runs under torch.jit.trace or a torch.func transform
+  bool hides_queries = false;  // the program has a TorchFunctionMode, which must not see our reads of grad_fn
   bool is_between_phases = false;
-  std::size_t between_depth = 0;
+  std::size_t between_depth = 0;  // jmc_depth() before the interval between phases
 
-  // Graph nodes with sequence numbers below this one are already attributed to a module.
+  // Autograd nodes with sequence numbers below this one are already attributed to a module.
   std::uint64_t first_unattributed = 0;
-  // (last sequence number, module node) of each attributed interval of the graph; kept in sampled steps.
+  // For each attributed interval of the autograd graph: the sequence number of its last node, and the module's node in
+  // ScopeNames. Only in sampled steps.
   bool keeps_node_intervals = false;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> node_intervals;
 
@@ -53,8 +54,8 @@ struct LoopThread {
   void begin_between(jmc_scope scope);
   void begin_pass(jmc_scope scope);
   void end_pass();
-  void leave_all();  // leaves all scopes of modules and of `between`
-  void forget();     // in the child of a fork
+  void leave_all();  // leaves the scopes of all module calls, and the interval between phases
+  void forget();     // called in the child of a fork and for another recording; keeps only the mode
 };
 
 }  // namespace joulemap::python

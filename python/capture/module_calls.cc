@@ -8,10 +8,11 @@
 namespace joulemap::python {
 namespace {
 
-// Limits of the search for tensors in outputs, which may be lists or dictionaries of hidden states.
+// Limits of the search for tensors in the inputs and outputs of modules, which may be nested lists or dictionaries.
 constexpr int kMaxNesting = 3;
 constexpr Py_ssize_t kMaxValues = 256;
-// Limit of stored model classes: a program that creates dozens of them gets less detail instead of using more memory.
+// Limit of stored model classes. In untraced steps only calls of these classes are captured; a program that creates
+// dozens of classes gets less detail instead of using more memory.
 constexpr std::size_t kMaxModelTypes = 32;
 
 // An owned reference, released at the end of its scope.
@@ -28,7 +29,7 @@ class Owned {
   PyObject* object_;
 };
 
-// Attribute names are interned once: interning takes longer than everything else here.
+// Each attribute name is interned once: interning takes longer than everything else here.
 PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
 bool call_for_number(PyObject* function, long long& answer) {
@@ -70,13 +71,13 @@ bool ModuleCalls::on_loop_event(int event) {
 const KnownModule* ModuleCalls::find_or_resolve(PyObject* module, const LoopThread& thread) {
   if (const KnownModule* const found = modules.find(module)) return found;
   PyObject* outermost = thread.is_outermost() ? Py_None : thread.calls[thread.outermost].module;
-  if (modules.find(outermost) == nullptr) outermost = Py_None;  // stale after an interrupt; the module is deleted
+  if (modules.find(outermost) == nullptr) outermost = Py_None;  // stale after an interrupt; its module was deleted
   const Owned result(PyObject_CallFunctionObjArgs(torch.resolve, module, outermost, nullptr));
   return result ? modules.find(module) : nullptr;
 }
 
 bool ModuleCalls::begin_outermost(LoopThread& thread, const KnownModule& module) {
-  const bool is_loss = module.is_loss;  // copied: the calls below may rehash the table
+  const bool is_loss = module.is_loss;  // copied: the calls below may rehash the module table
   bool recomputes = false;
   bool transformed = false;
   bool gradients = false;
@@ -112,7 +113,8 @@ void ModuleCalls::remember_model_type(PyObject* module) {
   model_types.push_back(type);
 }
 
-// An interrupt ends calls without running their hooks. The stale calls are detected at the next call of the model.
+// An interrupt (Ctrl-C) ends module calls without running their hooks. The stale calls are detected here, at the next
+// call of the outermost module.
 bool ModuleCalls::drop_stale_calls(LoopThread& thread, PyObject* module) {
   if (thread.is_outermost() || thread.calls[thread.outermost].module != module) return true;
   const Owned result(PyObject_CallFunctionObjArgs(torch.is_running, module, nullptr));
@@ -148,7 +150,7 @@ bool ModuleCalls::on_call(PyObject* module, PyObject* inputs) {
   return true;
 }
 
-// An exception that Python's hooks do not see (an interrupt) leaves stale calls above the returning one.
+// An interrupt (Ctrl-C), which hooks do not see, leaves stale calls above the returning one; they are dropped.
 bool ModuleCalls::on_return(PyObject* module, PyObject* output) {
   LoopThread& thread = LoopThread::current();
   std::size_t at = thread.calls.size();
@@ -162,7 +164,7 @@ bool ModuleCalls::on_return(PyObject* module, PyObject* output) {
   return attributed;
 }
 
-// Whether the current pass builds a graph whose nodes are attributed.
+// Whether the current pass builds an autograd graph whose nodes are attributed to modules.
 bool ModuleCalls::builds_graph(const LoopThread& thread) const {
   return traces_modules && !thread.is_unrecorded && thread.pass != Pass::inference &&
          thread.pass != Pass::inference_loss;
@@ -181,7 +183,8 @@ PyObject* ModuleCalls::hook_carrier(std::uint32_t node) {
 
 namespace {
 
-// Sets is_new to whether the node was unmarked, and marks it.
+// Marks an autograd node as attributed, and sets is_new to whether it was unmarked. Returns false when Python has
+// raised.
 bool mark(PyObject* grad_fn, bool& is_new) {
   static PyObject* const kMetadata = interned("metadata");
   static PyObject* const kMark = interned("joulemap");
@@ -194,7 +197,8 @@ bool mark(PyObject* grad_fn, bool& is_new) {
 
 }  // namespace
 
-// Sets is_unattributed to whether the nodes up to grad_fn were unattributed, and attributes them to `node`.
+// Attributes the autograd nodes up to grad_fn to the module of `node` unless they are already attributed; sets
+// is_unattributed to whether they were not.
 bool ModuleCalls::claim_nodes(LoopThread& thread, PyObject* grad_fn, std::uint32_t node, bool& is_unattributed) const {
   static PyObject* const kSequenceNumber = interned("_sequence_nr");
   if (torch.has_sequence_numbers == 0) return mark(grad_fn, is_unattributed);
@@ -202,7 +206,7 @@ bool ModuleCalls::claim_nodes(LoopThread& thread, PyObject* grad_fn, std::uint32
   if (!number) return false;
   const unsigned long long sequence = PyLong_AsUnsignedLongLong(number.get());
   if (PyErr_Occurred() != nullptr) return false;
-  // Nodes without a sequence number report the largest one.
+  // Autograd nodes without a sequence number (AccumulateGrad) report the largest one.
   is_unattributed = sequence >= thread.first_unattributed && sequence < UINT64_MAX / 2;
   if (!is_unattributed) return true;
   thread.first_unattributed = sequence + 1;
@@ -253,7 +257,7 @@ bool ModuleCalls::attribute_nodes(LoopThread& thread, PyObject* value, std::uint
   } else if (nesting == 0 && PyObject_HasAttrString(value, "__dataclass_fields__") != 0) {
     const Owned fields(PyObject_GetAttrString(value, "__dict__"));
     if (fields) return attribute_nodes(thread, fields.get(), node, nesting + 1);
-    PyErr_Clear();  // a dataclass with slots
+    PyErr_Clear();  // a dataclass with slots has no __dict__
   }
   return true;
 }

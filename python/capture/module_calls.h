@@ -8,10 +8,11 @@
 // interval gets a hook that identifies the module; the backward pass enters the interval there. No tensor is touched
 // and no module is wrapped, so in-place modules work. The hook is registered through the hook dictionary of a tensor of
 // our own (the carrier), one per module: registering hooks individually takes ten times as long. PyTorch 2.0 does not
-// expose sequence numbers; there, attributed nodes are marked instead. The results differ only for nodes that were not
-// attributed in time.
+// expose sequence numbers; there, attributed nodes are marked instead. The results differ only for nodes that were
+// skipped: sequence numbers below the last attributed one count as attributed, unmarked nodes do not.
 //
-// Requires the GIL; one per process, never destroyed. Functions that may raise return false when they did.
+// Requires the GIL; one per process, never destroyed. A function that may raise a Python exception returns false when
+// it did.
 #pragma once
 
 #include "loop_thread.h"
@@ -20,19 +21,19 @@
 
 namespace joulemap::python {
 
-// Functions of PyTorch and of our own Python files that are called from here. Owned references.
+// Python functions that ModuleCalls calls: PyTorch's and those of python/joulemap. Owned references.
 struct TorchFunctions {
   PyObject* tensor_type = nullptr;
   PyObject* is_grad_enabled = nullptr;
-  PyObject* graph_task = nullptr;       // -> -1 outside of a backward pass
-  PyObject* function_modes = nullptr;   // -> number of active modes
-  PyObject* is_transformed = nullptr;   // -> whether a trace or a transform is in progress
+  PyObject* graph_task = nullptr;       // () -> id of the backward pass that runs on this thread, or -1
+  PyObject* function_modes = nullptr;   // () -> number of active TorchFunctionModes
+  PyObject* is_transformed = nullptr;   // () -> whether torch.jit.trace or a torch.func transform runs
   PyObject* is_running = nullptr;       // (module) -> whether an earlier call of it is still running
-  PyObject* resolve = nullptr;          // (module, outermost or None): names it
-  PyObject* make_carrier = nullptr;     // (hook) -> a tensor that holds it
-  PyObject* careful_grad_fn = nullptr;  // (tensor) -> its grad_fn, hidden from function modes
-  PyObject* on_step_state = nullptr;    // (is sampled, is traced): one of them has changed
-  int has_sequence_numbers = 1;         // nonzero: graph nodes expose sequence numbers
+  PyObject* resolve = nullptr;          // (module, outermost or None): adds the module to `modules`
+  PyObject* make_carrier = nullptr;     // (hook) -> a tensor whose hook dictionary holds only it
+  PyObject* careful_grad_fn = nullptr;  // (tensor) -> its grad_fn, read unseen by TorchFunctionModes
+  PyObject* on_step_state = nullptr;    // (is_sampled, is_traced): of the step that begins; one has changed
+  int has_sequence_numbers = 1;         // nonzero: autograd nodes expose sequence numbers
 };
 
 class ModuleCalls {
@@ -40,13 +41,13 @@ class ModuleCalls {
   ScopeNames names;
   ModuleTable modules;
   TorchFunctions torch;
-  bool traces_modules = true;  // false: only outermost calls are traced
-  int own_function_modes = 0;
+  bool traces_modules = true;          // false: only outermost calls are traced
+  int own_function_modes = 0;          // active TorchFunctionModes that belong to Joulemap
   std::vector<PyObject*> model_types;  // classes of outermost modules; owned
 
   bool on_call(PyObject* module, PyObject* inputs);
   bool on_return(PyObject* module, PyObject* output);
-  // Reports the loop event; notifies our Python files when the new step changes what is traced or sampled.
+  // Reports the loop event; calls torch.on_step_state when the new step changes what is traced or sampled.
   bool on_loop_event(int event);
   // Sets `answer` to whether a backward pass already runs on this thread.
   bool is_in_backward(bool& answer);
@@ -64,7 +65,7 @@ class ModuleCalls {
   PyObject* hook_carrier(std::uint32_t node);
   bool claim_nodes(LoopThread& thread, PyObject* grad_fn, std::uint32_t node, bool& is_unattributed) const;
 
-  std::vector<PyObject*> hook_carriers_;  // by node; owned
+  std::vector<PyObject*> hook_carriers_;  // by node in ScopeNames; owned
   bool is_sampled_ = false;
   bool is_traced_ = true;
 };

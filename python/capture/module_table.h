@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModuleTable: the names of PyTorch modules. It holds weak references and writes nothing into modules, so that
-// deleting, copying and pickling them works as usual. Requires the GIL; never destroyed.
+// ModuleTable: maps PyTorch modules to their names (nodes of ScopeNames). It holds weak references and writes nothing
+// into modules, so that deleting, copying and pickling them works as usual. Requires the GIL; never destroyed.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -26,8 +26,8 @@ class ModuleTable {
     return found == modules_.end() ? nullptr : &found->second;
   }
 
-  // Names or renames a module. Python calls `on_deleted` with the weak reference when the module is deleted, and it
-  // calls forget(). Returns false when Python has raised.
+  // Names or renames a module. Python calls `on_deleted` with the weak reference when the module is deleted;
+  // `on_deleted` must then call forget(). Returns false when Python has raised.
   bool name(PyObject* module, std::uint32_t node, bool is_loss, PyObject* on_deleted);
   void forget(PyObject* reference);
 

@@ -8,7 +8,7 @@ namespace {
 
 struct ScopeHook {
   PyObject_HEAD std::uint32_t node;
-  jmc_scope operation;  // 0: the module itself
+  jmc_scope operation;  // scope of an operation; 0: the module itself
 };
 
 // Never freed: the type is a Python object that outlives all hooks.

@@ -21,8 +21,8 @@ enum class Mode : std::uint8_t { unknown, train, inference };
 
 enum class Pass : std::uint8_t {
   forward,    // with gradients
-  loss,       // like forward, of a loss module
-  recompute,  // within a backward pass: activation checkpointing
+  loss,       // forward with gradients, of a loss module
+  recompute,  // forward within a backward pass: activation checkpointing
   inference,  // forward without gradients
   inference_loss,
   backward,
@@ -43,7 +43,7 @@ class ScopeNames {
     return known != 0 ? known : make_scope(node, pass);
   }
 
-  // Called in the child of a fork, where scope ids start again.
+  // Forgets the cached scope ids. Called in the child of a fork and for another recording, where ids start again.
   void forget_scopes();
 
  private:

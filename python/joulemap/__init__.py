@@ -23,7 +23,8 @@ __all__ = [
     "module_names", "predict", "region", "save_module_names", "start", "step", "stop", "validate", "version",
 ]  # fmt: skip
 
-# Names that are loaded on first access: they need ctypes and dataclasses, which dominate the import time.
+# Public name -> module from which it is loaded on first access: these modules need ctypes and dataclasses, which would
+# dominate the import time.
 _LAZY = {
     "Attachment": "_attach", "Diagnostic": "_energy", "Domain": "_energy", "Energy": "_energy",
     "JoulemapError": "_library", "Ledger": "_ledger", "Prediction": "_prediction", "Run": "_run", "attach": "_attach",

@@ -83,11 +83,18 @@ def attach(
 ) -> Attachment:
     """Traces `model`, a torch.nn.Module, and the loop around it until detach(): energy by layer, phase and operation.
 
-    Under `joulemap record` the model becomes part of that recording. Otherwise attach() starts one: `file`, `trace`,
-    `sensors` and `keep_arguments` are the options of `joulemap record`, and an existing file is renamed to FILE.old.
-    Losses, optimizers and loaders of PyTorch are always traced. attach() rejects any other kind, because it could
-    not trace it. disable=["ram"] excludes the rows of a part of the machine: "cpu", "ram" or "gpu". probe=True
-    replays each module on detach() to measure its power.
+        with jm.attach(model) as run:
+            train()
+        print(run.report(by="layer"))
+
+    Under `joulemap record` the model becomes part of that recording. Otherwise attach() records this process to `file`.
+    Results of the training are unchanged, bit for bit. A model of torch.compile is one row.
+
+    - `loss`, `optimizer`, `loader`: PyTorch's are always traced; attach() rejects any other kind
+    - `disable`: parts of the machine to exclude from all rows: "cpu", "ram", "gpu"
+    - `probe`: replay each module on detach() to measure its power
+    - `file`: the recording; an existing one is renamed to FILE.old
+    - `trace`, `sensors`, `keep_arguments`: the options of `joulemap record`
     """
     validate_disabled_parts(disable)
     if not hasattr(model, "named_modules"):

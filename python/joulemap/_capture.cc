@@ -4,8 +4,8 @@
 // program, on Python's stable ABI. The code on the path of every module call is here (python/capture/), the rest in
 // _torch_*.py. The GIL is held throughout.
 //
-// Nothing here may break the program: an error in our own code is reported once (capture_failed) and disables the
-// capture of modules. Interrupts propagate to the program.
+// Nothing here may break the measured program: an error in the capture is reported once (capture_failed) and disables
+// the capture of modules. Interrupts (KeyboardInterrupt) propagate to the program.
 #include "../capture/capture_state.h"
 #include "../capture/scope_hook.h"
 
@@ -18,7 +18,7 @@ using joulemap::python::TorchFunctions;
 
 namespace {
 
-// Callback for deleted modules; a Python object that outlives all modules.
+// Python callback of the weak references to modules, called when a module is deleted; outlives all modules.
 constinit PyObject* on_deleted = nullptr;
 
 ModuleCalls& calls() { return capture_state().calls; }
@@ -34,7 +34,7 @@ void report_failure() {
   for (PyObject* const object : {type, value, traceback, text, bytes}) Py_XDECREF(object);
 }
 
-// Leaves all scopes of this thread: no later hook would do it.
+// Turns the capture off and leaves all scopes of this thread, because no later hook would leave them.
 void stop() {
   capture_state().is_on = false;
   LoopThread::current().leave_all();
@@ -172,7 +172,8 @@ PyObject* enter_within(PyObject*, PyObject* args) {
   return PyLong_FromSize_t(jmc_enter(tensors == nullptr ? scope : jmc_child_scope(scope, JMC_TENSORS, tensors)));
 }
 
-// In sampled steps, records the intervals of the graph as (sequence number of the last node, module node).
+// Starts (True) or stops recording which autograd nodes each module creates: pairs of the sequence number of its last
+// node and the number of the module. Used in sampled steps only.
 PyObject* keep_node_intervals(PyObject*, PyObject* keep) {
   LoopThread& thread = LoopThread::current();
   thread.keeps_node_intervals = PyObject_IsTrue(keep) == 1;

@@ -11,14 +11,14 @@ from typing import Optional
 class Domain:
     """The energy of one part of the machine: "package-0", "dram-0", "gpu0"."""
 
-    name: str
-    joules: Optional[float]
-    uncertainty_j: Optional[float]
-    watts: Optional[float]
+    name: str  # "package-0", "dram-0", "gpu0"
+    joules: Optional[float]  # energy in J; None if unknown
+    uncertainty_j: Optional[float]  # half width of the 95 % interval, in J
+    watts: Optional[float]  # mean power, in W
     provenance: Optional[str]  # "measured" or "estimated"; None without joules
     counted: bool  # included in the sum; False if another domain contains it
-    part_of: str
-    sensor: str
+    part_of: str  # the domain that contains it, or empty
+    sensor: str  # the sensor that provides the energy: "powercap", "nvml"
     reason: str  # why the energy is unknown; otherwise empty
 
     @property
@@ -41,29 +41,29 @@ class Domain:
 class Diagnostic:
     """A problem with the data behind a number."""
 
-    code: str
-    count: int
-    message: str
-    remedy: str
+    code: str  # stable name, such as "counter_reset"
+    count: int  # occurrences
+    message: str  # description with the names and numbers of the run
+    remedy: str  # what to do, or empty
 
 
 @dataclass(frozen=True)
 class Energy:
     """The energy of a window, with the half width of its 95 % interval."""
 
-    joules: Optional[float]
-    uncertainty_j: Optional[float]
-    seconds: Optional[float]
-    watts: Optional[float]
-    provenance: Optional[str]
-    reason: str
-    measured_j: Optional[float] = None
-    estimated_j: Optional[float] = None
+    joules: Optional[float]  # energy of the counted domains, in J: `measured_j` if known, otherwise `estimated_j`
+    uncertainty_j: Optional[float]  # half width of the 95 % interval, in J
+    seconds: Optional[float]  # duration of the window, in s
+    watts: Optional[float]  # mean power, in W
+    provenance: Optional[str]  # "measured", "estimated" or None
+    reason: str  # why the energy is unknown; otherwise empty
+    measured_j: Optional[float] = None  # sum of the counted domains that are measured, in J
+    estimated_j: Optional[float] = None  # sum of the counted domains that are estimated, in J
     settled: bool = False  # final: later sensor updates do not change it
-    begin_ns: int = 0  # ns of CLOCK_MONOTONIC
-    end_ns: int = 0
-    domains: list[Domain] = field(default_factory=list)
-    diagnostics: list[Diagnostic] = field(default_factory=list)
+    begin_ns: int = 0  # begin of the window, in ns of CLOCK_MONOTONIC
+    end_ns: int = 0  # end of the window, in ns of CLOCK_MONOTONIC
+    domains: list[Domain] = field(default_factory=list)  # one Domain per package, memory, GPU ...
+    diagnostics: list[Diagnostic] = field(default_factory=list)  # problems with the data
 
     @property
     def energy_j(self) -> Optional[float]:
@@ -103,7 +103,7 @@ def interval_bound(joules: Optional[float], uncertainty_j: Optional[float], sign
 
 
 def _format_number(value: Optional[float]) -> str:
-    """Formats with three significant digits; without an exponent from 100 on."""
+    """Formats with three significant digits; from 100 on, all integer digits and no decimals."""
     if value is None:
         return "?"
     if abs(value) >= 100:

@@ -35,7 +35,8 @@ class TracingSchedule:
         self._next_s = 0.0
 
     def is_due(self) -> bool:
-        """Called once per call of the function."""
+        """Whether the current call is profiled. Called once per call of the function; the first call, which compiles,
+        is never profiled."""
         self._calls += 1
         if self._calls == 1 or self._traces >= _MAX_TRACES:
             return False
@@ -74,14 +75,15 @@ def _find(folder: str, suffix: str) -> Optional[str]:
 
 
 class Trace:
-    """One trace: the profiler writes into `folder`; then the caller calls keep() or drop()."""
+    """One trace: the profiler writes into `folder`; then the caller calls store() or drop()."""
 
     def __init__(self) -> None:
         self._stem = os.path.join(_folder(), f"{os.getpid()}-{next(_numbers)}")
         self.folder = self._stem + ".running"
 
     def store(self, kind: str, coarse: Sequence[Tuple[str, str]], scopes: Iterable[Scope] = ()) -> None:
-        """`kind`: xplane.pb or onnxruntime.json."""
+        """Moves the trace to its final name and writes the .meta file. `kind`: xplane.pb or onnxruntime.json. `coarse`:
+        the scopes whose time the trace divides. `scopes`: names in the trace and the phase and layer of each."""
         trace_file = _find(self.folder, "." + kind.rpartition(".")[2])
         if trace_file is None:
             capture.diagnose("no_trace", "the framework's profiler wrote no trace: that step has no layers")

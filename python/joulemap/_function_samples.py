@@ -28,7 +28,7 @@ class FunctionSampler:
 
     def __init__(self) -> None:
         self._is_running = False
-        self._generation = 0  # generation of the thread: an older thread that was stopped exits
+        self._generation = 0  # number of the current thread: a thread with an older number exits
         self.is_light = False
         os.register_at_fork(after_in_child=self.stop)
 
@@ -53,7 +53,7 @@ class FunctionSampler:
             if frame is not None:
                 _capture.function_sample(function_name(frame), now_ns - last_ns)
             last_ns = now_ns
-            del frame  # releases the locals of the program, so that their lifetime does not change
+            del frame  # releases the local variables of the program, so that their lifetime does not change
 
 
 def function_name(frame) -> str:

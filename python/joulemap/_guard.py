@@ -35,16 +35,16 @@ def wrap_function(owner: object, name: str, is_compiling: Callable[[], bool], be
     """Replaces owner.name by a function that calls begin(args) before it and end(token, has_returned, args) after it.
 
     `begin` and `end` belong to the capture: their failures disable it and do not reach the program. Results and
-    exceptions of the wrapped function pass unchanged. While torch.compile traces the function, the wrapper calls only the
-    original.
+    exceptions of the wrapped function pass unchanged. While torch.compile traces the function, the wrapper calls only
+    the original.
     """
     original = getattr(owner, name)
     is_on = _capture.is_on
 
-    # On the path of every step of a program: no further calls than needed.
+    # The wrapper runs in every step of the program, so it makes as few calls as possible.
     @functools.wraps(original)
     def wrapper(*args, **kwargs):
-        if is_compiling() or not is_on():  # in this order: a compiler traces what follows
+        if is_compiling() or not is_on():  # is_compiling() first: torch.compile must not trace is_on()
             return original(*args, **kwargs)
         try:
             token = begin(args)

@@ -94,7 +94,8 @@ class JaxCapture:
         self._profiles = True
 
     def waits_for_result(self) -> bool:
-        """Called after a program has run, when the backend is initialized."""
+        """Whether a captured call waits for its result: only on CPUs. Called after the first call of a compiled
+        function, when JAX has chosen its backend."""
         if self._waits is None:
             self._waits = self.jax.default_backend() == "cpu"
             self._profiles = self._waits

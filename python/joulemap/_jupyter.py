@@ -1,5 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IPython and Jupyter magics: %load_ext joulemap, then %%joules in a cell or %joules before a statement."""
+"""IPython and Jupyter: `%%joules` measures a cell, `%joules` a statement.
+
+    %load_ext joulemap
+
+    %%joules spent
+    train()
+
+It prints the energy of the cell, and a table of layers if PyTorch modules ran in it. The name is optional: it keeps the
+Measurement, here as `spent`.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +41,7 @@ def load_ipython_extension(shell: Any) -> None:
         name = line.strip()
         if cell is not None and name:
             shell.user_ns[name] = window
-        # run_cell has already printed the error; raising stops the rest of a script.
+        # run_cell has already printed the error of the cell. Raising stops a script that runs the cells one by one.
         if not result.success:
             from IPython.core.error import UsageError
 
@@ -49,7 +58,7 @@ class _RecordedCell:
 
     @classmethod
     def begin(cls) -> Optional[_RecordedCell]:
-        """None where modules cannot be recorded: without PyTorch, or within another recording."""
+        """Starts to record. None where modules cannot be recorded: without PyTorch, or within another recording."""
         if "torch" not in sys.modules or _hot.is_recording():
             return None
         from . import _torch_capture

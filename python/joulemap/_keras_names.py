@@ -36,7 +36,7 @@ class GraphNames:
 
 
 class GraphNameRecorder:
-    """Collects names while a function is traced. `names` belongs to the function being called, or is None."""
+    """Collects names while TensorFlow traces a function. `names`: the names of the function being called, or None."""
 
     def __init__(self, keras, tf) -> None:
         self.names: Optional[GraphNames] = None
@@ -88,8 +88,8 @@ class GraphNameRecorder:
                 self.names.add(operation.name, "metrics", "compile_metrics")
 
     def _note_sums(self, operations, *args) -> None:
-        """Gradients that meet are summed outside of any scope. The sum is assigned to the layer that its inputs come
-        from."""
+        """Names the sums of gradients that reach a tensor on several paths. TensorFlow adds them outside of any scope;
+        a sum gets the layer of its first input that has one."""
         for operation in operations:
             if "/" in operation.name:
                 continue

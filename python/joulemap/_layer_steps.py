@@ -16,21 +16,22 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 class LayerSteps:
-    """Columns have names like "gpu0 train forward layer1.conv". On GPUs a row is a step, as far as its kernels were
-    recorded individually. On CPUs, where CPU time is summed over intervals, a row is a point in time (`index_name`
-    "time_s") and values are means per call."""
+    """The energy of each layer in each step, in J. Columns have names like "gpu0 train forward layer1.conv". On GPUs a
+    row is a step, as far as its kernels were recorded individually. On CPUs, where CPU time is summed over intervals, a
+    row is a point in time (`index_name` "time_s") and values are means per call."""
 
     def __init__(self, rows: Iterable[dict]) -> None:
         rows = list(rows)
         has_steps = bool(rows) and all(row["step"] for row in rows)
-        self.index_name = "step" if has_steps else "time_s"
-        self.per = "step" if has_steps else "call"
+        self.index_name = "step" if has_steps else "time_s"  # "step", or "time_s" on CPUs
+        self.per = "step" if has_steps else "call"  # what a value covers: "step", or "call" on CPUs
         parse_index: Callable = int if has_steps else float
         cells: dict = {}
         for row in rows:
             column = cells.setdefault(f"{row['device']} {row['path']}", {})
             column[parse_index(row[self.index_name])] = float(row["energy_j"])
-        self.index: list = sorted({key for column in cells.values() for key in column})
+        self.index: list = sorted({key for column in cells.values() for key in column})  # step numbers, or times in s
+        # name -> values in J; None where unknown
         self.columns: dict = {name: [column.get(key) for key in self.index] for name, column in cells.items()}
 
     def select_layers(self, layers: Union[None, str, Sequence[str]]) -> LayerSteps:
@@ -46,6 +47,7 @@ class LayerSteps:
         return selected
 
     def to_dicts(self) -> list:
+        """The rows as dictionaries."""
         rows = zip(self.index, *self.columns.values())
         return [dict(zip((self.index_name, *self.columns), row)) for row in rows]
 
@@ -60,11 +62,13 @@ class LayerSteps:
         return pyarrow.table({self.index_name: self.index, **self.columns})
 
     def to_parquet(self, path: Path) -> None:
+        """Writes the table as Parquet; needs pyarrow."""
         table = self.to_arrow()
         with atomic_replacement(path) as temporary_path:
             import_optional("pyarrow.parquet").write_table(table, temporary_path)
 
     def to_csv(self, path: Path) -> None:
+        """Writes the table as CSV."""
         with (
             atomic_replacement(path) as temporary_path,
             open(temporary_path, "w", newline="", encoding="utf-8") as file,

@@ -19,20 +19,20 @@ Path = Union[str, "os.PathLike[str]"]
 class Row:
     """The energy of one layer (kernel, step ...) on one device. `path` distinguishes rows of equal names."""
 
-    path: tuple
-    name: str
-    device: Optional[str]
+    path: tuple  # such as ("train", "forward", "layer4.0.conv1")
+    name: str  # last element of the path; for kernels the mangled name
+    device: Optional[str]  # "gpu0", "cpu"; None for domains and steps
     count: int  # number of calls; on a GPU, of kernels
-    time_s: Optional[float]
-    energy_j: Optional[float]
-    low_j: Optional[float]  # bounds of the report's interval
-    high_j: Optional[float]
-    dynamic_j: Optional[float]
-    power_w: Optional[float]
-    share: Optional[float]
-    basis: Optional[str]  # method: "measured", "regressed", "time-share" ...
-    waiting_s: Optional[float]  # of the idle GPU, while the host was in this scope
-    waiting_j: Optional[float]
+    time_s: Optional[float]  # summed duration, in s
+    energy_j: Optional[float]  # energy of the device while the row ran, in J
+    low_j: Optional[float]  # lower bound of the 90 % interval, in J
+    high_j: Optional[float]  # upper bound of the 90 % interval, in J
+    dynamic_j: Optional[float]  # energy above active idle, in J
+    power_w: Optional[float]  # mean power, in W
+    share: Optional[float]  # fraction of the energy of all rows
+    basis: Optional[str]  # method: "measured", "regressed", "library", "probed", "time-share", "cpu-time", "estimated"
+    waiting_s: Optional[float]  # time of the idle GPU while the host was in this scope, in s
+    waiting_j: Optional[float]  # energy of the idle GPU in that time, in J; not part of energy_j
     part: str  # "gpu", "cpu" or "ram"; "cpu+ram" if the row covers several
 
 
@@ -42,20 +42,20 @@ _SUMMED_FIELDS = ("count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j",
 
 class Ledger:
     """The rows of one level, with the totals and the energy outside of all rows. Printing it shows the table of
-    `joulemap report`."""
+    `joulemap report`. polars.DataFrame(ledger) and duckdb read it through the Arrow C interface."""
 
     def __init__(self, report: dict, render_text: Callable[[], str]) -> None:
         self._report, self._render_text = report, render_text
-        self.by: str = report["by"]
-        self.domains: list = report["domains"]
+        self.by: str = report["by"]  # level of the rows: "layer", "kernel" ...
+        self.domains: list = report["domains"]  # dictionaries, as in the JSON output
         included_parts = {
             _part_of_domain(domain["name"])
             for domain in self._counted_domains()
             if domain["provenance"] == self.provenance
         }
         counted_parts = [part for part in ("cpu", "ram", "gpu") if part in included_parts]
-        self.rows = [_make_row(row, counted_parts) for row in report["rows"]]
-        self.diagnostics = [_make_diagnostic(entry) for entry in report.get("diagnostics", [])]
+        self.rows = [_make_row(row, counted_parts) for row in report["rows"]]  # a list of Row
+        self.diagnostics = [_make_diagnostic(entry) for entry in report.get("diagnostics", [])]  # a list of Diagnostic
 
     @property
     def is_complete(self) -> bool:
@@ -64,7 +64,7 @@ class Ledger:
 
     @property
     def seconds(self) -> Optional[float]:
-        """Duration of the recording, or of the selected part of it."""
+        """Duration of the recording, or of the selected part of it, in s."""
         return self._report["elapsed_s"]
 
     @property
@@ -80,7 +80,7 @@ class Ledger:
 
     @property
     def joules(self) -> Optional[float]:
-        """Sum over the counted domains: of the measured ones if there are any, otherwise of the estimated ones."""
+        """Sum over the counted domains, in J: the measured ones if there are any, otherwise the estimated ones."""
         known = [domain["measured_j"] for domain in self._counted_domains() if domain["provenance"] == self.provenance]
         return sum(known) if known else None
 
@@ -91,17 +91,17 @@ class Ledger:
 
     @property
     def low_j(self) -> Optional[float]:
-        """Lower bound of the 95 % interval of `energy_j`, as if the errors of domains were fully correlated."""
+        """Lower bound of the 90 % interval of `energy_j`, as if the errors of domains were fully correlated."""
         return interval_bound(self.joules, self._uncertainty_j, -1)
 
     @property
     def high_j(self) -> Optional[float]:
-        """Upper bound of the 95 % interval of `energy_j`."""
+        """Upper bound of the 90 % interval of `energy_j`."""
         return interval_bound(self.joules, self._uncertainty_j, 1)
 
     @property
     def _uncertainty_j(self) -> Optional[float]:
-        """Half width: the sum over the domains of `joules`; None if one of them is unknown."""
+        """Half width of the 90 % interval: the sum over the domains of `joules`; None if one of them is unknown."""
         known = [
             domain.get("uncertainty_j") for domain in self._counted_domains() if domain["provenance"] == self.provenance
         ]
@@ -109,10 +109,12 @@ class Ledger:
 
     @property
     def idle_j(self) -> Optional[float]:
+        """Energy of devices while nothing ran on them, in J."""
         return self._report["idle_j"]
 
     @property
     def unattributed_j(self) -> Optional[float]:
+        """Measured energy that belongs to no row, in J."""
         return self._report["unattributed_j"]
 
     def _counted_domains(self) -> list:
@@ -129,7 +131,7 @@ class Ledger:
         and its siblings. Bounds of intervals are summed, because the errors of layers are correlated."""
         sums: dict = {}
         for row in self.rows:
-            for path in _enclosing_paths(row.path):
+            for path in _enclosing_paths(row.path, self.by):
                 key = (path, row.device, row.part)
                 sums[key] = _add_rows(sums.get(key), row, path)
         return self._with_rows(list(sums.values()))
@@ -140,6 +142,7 @@ class Ledger:
         return ledger
 
     def to_dicts(self) -> list:
+        """The rows as dictionaries."""
         return [{**{name: getattr(row, name) for name in _FIELDS}, "path": " ".join(row.path)} for row in self.rows]
 
     def to_pandas(self) -> Any:
@@ -166,7 +169,7 @@ class Ledger:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def to_parquet(self, path: Path) -> None:
-        """Needs pyarrow."""
+        """Writes the rows as Parquet; needs pyarrow."""
         table = self.to_arrow()
         import pyarrow.parquet
 
@@ -174,6 +177,7 @@ class Ledger:
             pyarrow.parquet.write_table(table, temporary_path)
 
     def to_csv(self, path: Path) -> None:
+        """Writes the rows as CSV."""
         with (
             atomic_replacement(path) as temporary_path,
             open(temporary_path, "w", newline="", encoding="utf-8") as file,
@@ -204,8 +208,8 @@ def _make_row(entry: dict, counted_parts: Sequence[str]) -> Row:
 
 
 def _part_of(entry: dict, counted_parts: Sequence[str]) -> str:
-    """Device "cpu" covers all parts except GPUs. Rows without a device are domains, or steps, which cover all counted
-    parts."""
+    """The part of the machine that a row covers: "gpu", "cpu", "ram" or several, joined by "+". The device "cpu" covers
+    all counted parts except GPUs. A row without a device is a domain, or a step, which covers all counted parts."""
     device = entry["device"]
     if device == "cpu":
         return "+".join(part for part in counted_parts if part != "gpu") or "cpu"
@@ -215,13 +219,14 @@ def _part_of(entry: dict, counted_parts: Sequence[str]) -> str:
 
 
 def _part_of_domain(name: str) -> str:
-    """With several machines, domain names start with the machine's name."""
+    """The part of the machine of a domain: "node1/dram-0" is "ram". With several machines, the name of a domain starts
+    with that of its machine."""
     name = name.rsplit("/", 1)[-1]
     return "gpu" if name.startswith("gpu") else "ram" if name.startswith("dram") else "cpu"
 
 
 def merge_ledgers(ledgers: list) -> Ledger:
-    """Merges ledgers of parts of one machine."""
+    """Merges the ledgers of different parts (cpu, ram, gpu) of the same recording into one with all their rows."""
     report = dict(ledgers[0]._report)
     counted = {domain["name"] for ledger in ledgers for domain in ledger._counted_domains()}
     report["domains"] = [{**domain, "counted": domain["name"] in counted} for domain in report["domains"]]
@@ -242,8 +247,12 @@ def _scale_row(row: Row, factor: float) -> Row:
     return dataclasses.replace(row, **scaled)
 
 
-def _enclosing_paths(path: tuple) -> list:
-    """("train", "forward", "a.b") -> its phases, a, a.b."""
+def _enclosing_paths(path: tuple, by: str) -> list:
+    """The paths that include a row: ("train", "forward", "a.b") gives its mode, its phase, module a and module a.b.
+    By module, ("a.b",) gives module a and module a.b."""
+    if by == "module" and len(path) == 1:
+        names = path[0].split(".")
+        return [(".".join(names[:depth]),) for depth in range(1, len(names) + 1)]
     phases = [path[:depth] for depth in range(1, min(len(path), 3))]
     if len(path) < 3:
         return [*phases, path]

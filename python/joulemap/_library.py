@@ -132,8 +132,8 @@ def _diagnostic(index: int) -> Diagnostic:
 
 
 def read_energy(window: _hot.Window, wait: bool) -> Energy:
-    """The energy of a window. A window that no longer exists (the parent's, after a fork) has no energy, but a
-    reason."""
+    """The energy of a window. A window that no longer exists, such as one of the parent after a fork, has no energy,
+    but a reason."""
     structure = _make_structure(_EnergyStructure)
     code = (_library.jm_window_wait if wait else _library.jm_window_peek)(window.id, structure)
     if code == _NOT_FOUND:
@@ -166,8 +166,12 @@ def _options(sensors: Optional[str], sysroot: object, period_s: float = 0) -> _O
 
 
 def start(sensors: Optional[str] = None, sysroot: object = None, period_s: float = 0) -> None:
-    """Opens the sensors now instead of at the first window. `sensors`: all, or a list such as "powercap,estimate".
-    `sysroot`: another root directory for the sensor files."""
+    """Opens the sensors now instead of at the first window.
+
+    - `sensors`: a list such as "powercap,estimate"; by default `JOULEMAP_SENSORS`, or all
+    - `sysroot`: another root directory for the sensor files; by default `JOULEMAP_SYSROOT`, or "/"
+    - `period_s`: time between two reads of a sensor, 0.0001 to 60 s; 0 means 5 ms, longer for slow sensors
+    """
     _check(_library.jm_start(_options(sensors, sysroot, period_s)))
 
 
@@ -177,7 +181,7 @@ def stop() -> None:
 
 
 def doctor(sensors: Optional[str] = None, sysroot: object = None) -> dict:
-    """The output of `joulemap doctor --json`: usable and unusable sensors, causes and remedies."""
+    """Returns the output of `joulemap doctor --json`: usable and unusable sensors, causes and remedies."""
     import json
 
     text = ctypes.c_void_p()

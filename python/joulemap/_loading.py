@@ -15,7 +15,7 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 
 
 def load(file: str, name: str) -> object:
-    """Returns attribute `name` of the package's module `file`: load("_library", "ask")."""
+    """Returns attribute `name` of the package's module `file`: load("_library", "read_energy")."""
     with _lock:
         from importlib import import_module
 

@@ -10,15 +10,15 @@ from ._training_meter import TrainingMeter, energy_metrics, total_metrics
 
 
 class LoopLogger:
-    """Inside its `with` block, step() and epoch() mark the beginning of a step or epoch, as jm.step does; the next call
-    ends it. Subclasses define where values are logged. A block that ends with an exception is logged as well,
-    because failed runs also use energy."""
+    """Logs the energy of a hand-written training loop: a context manager around the loop. A block that ends with an
+    exception is logged as well, because failed runs also use energy. `total_file`: a file that sums the energy of
+    resumed and failed runs."""
 
     def __init__(self, total_file: Any = None) -> None:
         self._meter = TrainingMeter(total_file)
         self._step: Optional[int] = None
         self._epochs = 0
-        self.energy: Optional[Energy] = None  # of the whole block, set at its end
+        self.energy: Optional[Energy] = None  # energy of the whole block, set at its end
 
     def log(self, metrics: dict, step: Optional[int]) -> None:
         raise NotImplementedError
@@ -28,6 +28,7 @@ class LoopLogger:
         return self
 
     def step(self, number: Optional[int] = None) -> None:
+        """Begins a step, and ends the step before."""
         self._log_steps(self._meter.end_step())
         if number is None:
             number = 0 if self._step is None else self._step + 1
@@ -35,6 +36,7 @@ class LoopLogger:
         self._meter.begin_step(number)
 
     def epoch(self) -> None:
+        """Begins an epoch, and ends the epoch before."""
         self._end_epoch()
         self._meter.begin_epoch()
 

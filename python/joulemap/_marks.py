@@ -18,12 +18,12 @@ is_recording = _hot.is_recording
 
 
 def step(number: Optional[int] = None) -> None:
-    """Marks the beginning of a step: `number`, or the last number plus one."""
+    """Marks the beginning of a step: `number`, or the last number plus one. The first is 0."""
     _hot.step(number)
 
 
 def epoch(number: Optional[int] = None) -> None:
-    """Marks the beginning of an epoch: `number`, or the last number plus one."""
+    """Marks the beginning of an epoch: `number`, or the last number plus one. The first is 0."""
     _hot.epoch(number)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x20, 0x80, 0x200
 
 
-# Loaded on first use: it needs ctypes and dataclasses, which dominate the import time.
+# _library.read_energy, loaded on first use: _library needs ctypes and dataclasses, which dominate the import time.
 _loaded_read_energy: Optional[Callable[..., Energy]] = None
 
 
@@ -32,9 +32,12 @@ def _read_energy(window: _hot.Window, wait: bool) -> Energy:
 
 
 class Measurement(_hot.Window):
-    """A window and its energy. The properties wait for the first sensor update after its end, some milliseconds.
+    """A window and its energy. The attributes wait for the first sensor update after the end of the window, at most
+    0.3 s; the wait is not part of the window. A window shorter than the update period is interpolated, and its
+    uncertainty includes the error of that.
 
-    Any thread or task may end and read it. It can be reused: a new `with` opens a new window.
+    Any thread or task may end and read it. It can be reused: a new `with` opens a new window. After a fork, windows of
+    the parent have no energy, and `reason` is the cause.
     """
 
     __slots__ = ("_result", "__weakref__")
@@ -56,7 +59,7 @@ class Measurement(_hot.Window):
 
     @property
     def joules(self) -> Optional[float]:
-        """Energy of the counted domains: measured if any domain is measured, otherwise estimated. If None, see
+        """Energy of the counted domains, in J: measured if any domain is measured, otherwise estimated. If None, see
         `reason`."""
         return self.wait().joules
 
@@ -77,12 +80,12 @@ class Measurement(_hot.Window):
 
     @property
     def uncertainty_j(self) -> Optional[float]:
-        """Half width of the 95 % interval of `joules`."""
+        """Half width of the 95 % interval of `joules`, in J."""
         return self.wait().uncertainty_j
 
     @property
     def seconds(self) -> Optional[float]:
-        """Duration of the window."""
+        """Duration of the window, in s."""
         return self.wait().seconds
 
     @property
@@ -92,12 +95,12 @@ class Measurement(_hot.Window):
 
     @property
     def watts(self) -> Optional[float]:
-        """Mean power."""
+        """Mean power, in W."""
         return self.wait().watts
 
     @property
     def domains(self) -> list[Domain]:
-        """One entry per package, memory, GPU ..."""
+        """A list of Domain: one per package, memory, GPU ..."""
         return self.wait().domains
 
     @property
@@ -112,7 +115,7 @@ class Measurement(_hot.Window):
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """Problems with the data behind the energy."""
+        """A list of Diagnostic: problems with the data behind the energy."""
         return self.wait().diagnostics
 
     def __repr__(self) -> str:
@@ -198,7 +201,22 @@ if TYPE_CHECKING:
 
 
 def measure(what: Union[str, Callable[..., Any]] = "window") -> Any:
-    """Returns a window for `with`; as a decorator, a function whose calls are windows."""
+    """Measures the energy of a block or of a function. Returns a window for `with`; as a decorator, a function whose
+    calls are windows.
+
+        with jm.measure("epoch") as m:
+            train()
+        print(m.joules, m.uncertainty_j)
+
+        @jm.measure
+        def step(): ...
+        step()
+        print(step.last, step.calls)        # the Measurement of the last call, the number of calls
+
+    The energy is the sum of the machine's measured domains while the window is open; if none is measured, the estimate.
+    Windows may nest, overlap and end in another thread. An exception closes the window and propagates. The window of a
+    coroutine or generator is open from its first step to its end, including suspensions.
+    """
     if isinstance(what, str):
         return Measurement(what)
     if not callable(what):

@@ -42,7 +42,8 @@ def save_module_names(model: Any, path: Union[str, PathLike], *inputs: Any, **na
 
 
 def _paths_of(model: Any) -> dict[Any, str]:
-    """As in a live capture, wrappers are not part of paths, and the model itself is named by its class."""
+    """Path of each module of the model, as in a recording: wrappers such as DistributedDataParallel are not part of
+    paths, and the model itself is named by its class."""
     while (held := WRAPPERS.get(type(model).__name__)) and hasattr(model, held):
         model = getattr(model, held)
     paths: dict[Any, str] = {model: type(model).__name__}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import html
 from typing import Any, Optional
 
-MOST_ROWS = 60  # of a tree: a notebook stores the HTML
+MOST_ROWS = 60  # rows of a tree that are shown: a notebook file stores the HTML
 STYLE = (
     "<style>.joulemap td{text-align:right!important;padding:1px 8px;white-space:nowrap}"
     ".joulemap td:first-child,.joulemap th:first-child{text-align:left!important}"
@@ -16,7 +16,8 @@ STYLE = (
 
 
 def ledger_html(ledger: Any) -> str:
-    """A table that opens with the totals. Rows of modules are sums over their submodules; all text is escaped."""
+    """HTML table of a ledger, with the totals as its caption. Rows of modules include their submodules; all text is
+    escaped."""
     rows = _tree_rows(ledger)
     most = max((_amount(row) for row in rows), default=0.0)
     body = "".join(_row_html(row, most) for row in rows[:MOST_ROWS])
@@ -30,8 +31,8 @@ def ledger_html(ledger: Any) -> str:
 
 
 def _tree_rows(ledger: Any) -> list:
-    """Rows in the order of a tree, the costliest branch first."""
-    rows = ledger.nested().rows if ledger.by in ("layer", "op", "tensor") else list(ledger.rows)
+    """Rows in the order of a tree: GPUs first, within a device the branch with the most energy first."""
+    rows = ledger.nested().rows if ledger.by in ("layer", "module", "op", "tensor") else list(ledger.rows)
     cost = {(row.device, _steps_of(row.path)): _amount(row) for row in rows}
 
     def order(row: Any) -> tuple:
@@ -46,7 +47,7 @@ def _tree_rows(ledger: Any) -> list:
 
 
 def _steps_of(path: tuple) -> tuple:
-    """("train", "forward", "a.b") -> ("train", "forward", "a", "b")."""
+    """The levels of the tree that lead to a row: ("train", "forward", "a.b") -> ("train", "forward", "a", "b")."""
     return tuple(path) if len(path) < 3 else (*path[:-1], *path[-1].split("."))
 
 

@@ -91,7 +91,7 @@ class OnnxRuntimeCapture:
                 make(self, path_or_bytes, options, *args, **kwargs)
             finally:
                 if trace is not None:
-                    options.enable_profiling = False  # the program may reuse the options
+                    options.enable_profiling = False  # the program may use the same options for another session
             self._joulemap_watched = TracedSession(path_or_bytes, trace)
             watcher._sessions.add(self)
 

@@ -68,7 +68,8 @@ def _is_number(text: str) -> bool:
 
 
 def _is_planted(path: str) -> bool:
-    """The same check as in base/output_file.cc."""
+    """Whether another user placed this link or file in a world-writable folder: is_planted of
+    src/base/output_file.cc."""
     if not os.path.lexists(path):
         return False
     folder = os.stat(os.path.dirname(path) or ".")
@@ -90,5 +91,5 @@ def _is_recording(path: str) -> bool:
 
 
 def _sync(path: str) -> None:
-    with open(path, "rb+") as file, contextlib.suppress(OSError):  # some file systems do not support it
+    with open(path, "rb+") as file, contextlib.suppress(OSError):  # some file systems do not support fsync
         os.fsync(file.fileno())

@@ -20,15 +20,14 @@ TIMEOUT_S = 120
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of a prediction. Nine of ten such layers are between `low` and `high`, in joules. `high` is infinite if
-    an operation of the layer is unknown."""
+    """One layer of a prediction."""
 
-    name: str
-    op: str
-    joules: float
-    low: float
-    high: float
-    seconds: float
+    name: str  # name of the layer in the model
+    op: str  # its main operation
+    joules: float  # energy in J
+    low: float  # lower bound of the 90 % interval, in J
+    high: float  # upper bound of the 90 % interval, in J; infinite if an operation of the layer is unknown
+    seconds: float  # time on the GPU, in s
 
     @property
     def energy_j(self) -> float:
@@ -53,19 +52,19 @@ class Layer:
 
 @dataclass(frozen=True, repr=False)
 class Prediction:
-    """The energy of a pass or a training step on one GPU, in joules, of the GPU only.
+    """The energy of a pass or of a training step on one GPU, without the rest of the machine.
 
     If some operations are unknown (`unknown_ops`), `joules` is a lower bound and `high` is infinite."""
 
-    joules: float
-    low: float
-    high: float
-    seconds: float
-    watts: float
-    device: str
-    layers: list[Layer] = field(repr=False)
-    unknown_ops: list[dict] = field(repr=False)
-    notes: list[str] = field(repr=False)
+    joules: float  # energy in J
+    low: float  # lower bound of the 90 % interval, in J
+    high: float  # upper bound of the 90 % interval, in J
+    seconds: float  # time in s
+    watts: float  # mean power, in W
+    device: str  # name of the GPU
+    layers: list[Layer] = field(repr=False)  # in the order of the network
+    unknown_ops: list[dict] = field(repr=False)  # operations that Joulemap does not know
+    notes: list[str] = field(repr=False)  # assumptions, such as the batch size
     document: dict = field(repr=False)  # complete output of `joulemap predict --json`
 
     @property
@@ -110,7 +109,7 @@ class Prediction:
         return f"<Prediction {self}>"
 
     def to_pandas(self) -> Any:
-        """The layers as a DataFrame."""
+        """The layers as a DataFrame; needs pandas."""
         import pandas
 
         return pandas.DataFrame([vars(layer) for layer in self.layers])
@@ -135,12 +134,20 @@ def predict(
 ) -> Prediction:
     """Predicts the energy of a call of `model`, or of a training step, without running it.
 
-    `model` is a PyTorch module, a Keras model, or the path of an ONNX file or of a Keras model's JSON. For a PyTorch
-    module, `inputs`, `named`, `optimizer`, `loss` and `autocast` are those of `joulemap.list_operations`; nothing is
-    computed, and everything may be on the meta device. `batch` is only for the other kinds. `execution` is eager or
-    compiled, as by torch.compile. `device` is the name of a GPU, by default h200; `profile` a file of `joulemap model
-    fit`; `idle_w` the idle power of this individual GPU in watts. `dtype`: default, fp32, tf32 (for a file also fp16,
-    bf16, amp-bf16).
+        prediction = jm.predict(model, [images], training=True)
+        print(prediction.joules, prediction.low, prediction.high)
+        jm.predict("model.onnx", batch=32, device="a100")
+
+    - `model`: a PyTorch module, a Keras model, or the path of an ONNX file or of a Keras model's JSON
+    - `inputs`, `named`, `optimizer`, `loss`, `autocast`: of a PyTorch module, see `list_operations`; nothing is
+      computed, and everything may be on the meta device
+    - `device`: name of a GPU, by default h200; `profile`: a file of `joulemap model fit` instead
+    - `training`: a step with backward pass and optimizer
+    - `dtype`: default, fp32, tf32; for a file also fp16, bf16, amp-bf16
+    - `batch`: batch size, for all but PyTorch modules
+    - `execution`: eager, or compiled as by torch.compile
+    - `host_factor`: slowdown of the host relative to the host of the measurements
+    - `idle_w`: idle power of this individual GPU, in W
     """
     options = ["--execution", execution, "--host-factor", str(host_factor)]
     options += ["--idle-w", str(idle_w)] if idle_w is not None else []

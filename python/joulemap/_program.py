@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console script `joulemap`: replaces this process by the program beside this file. Commands that need a Python
-framework run here: `joulemap collect`."""
+"""The console script `joulemap`: replaces this process by the C++ program bin/joulemap of this package. Only `joulemap
+collect`, which needs PyTorch, runs in Python."""
 
 from __future__ import annotations
 

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pytest plugin: reports the energy of each test and fails tests that exceed their energy budget.
+"""pytest: the plugin reports the energy of each test and fails tests that exceed their energy budget.
 
     pytest --joules                       # a table at the end, the largest first
-    @pytest.mark.joules(budget=2.5)       # fails if the measured energy exceeds the budget by more than its uncertainty
 
-Nothing is measured without --joules or such a mark. The energy is that of the whole machine during the test, without
-its fixtures. Concurrent tests (pytest-xdist) therefore include each other's energy.
+    @pytest.mark.joules(budget=2.5)       # fails if the energy in J exceeds the budget by more than its uncertainty
+    def test_inference(): ...
+
+Nothing is measured without `--joules` or such a mark. The energy is that of the whole machine during the test, without
+its fixtures. Concurrent tests (pytest-xdist) therefore include each other's energy. A test with a budget fails if its
+energy is unknown. JUnit files contain `joules` and `joules_provenance`. pytest finds the plugin of an installed
+package; otherwise use `-p joulemap._pytest_plugin`.
 """
 
 from __future__ import annotations

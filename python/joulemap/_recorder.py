@@ -45,7 +45,7 @@ class ExitHook:
         self._wrapper = os._exit = _exit  # type: ignore[assignment]
 
     def close(self) -> None:
-        if os._exit is self._wrapper:  # otherwise another wrapper replaced it
+        if os._exit is self._wrapper:  # otherwise another wrapper has replaced this one and stays
             os._exit = self._original_exit
 
 

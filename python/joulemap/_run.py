@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jm.load: the contents of a recording as Python data. All values come from the output of the program `joulemap`."""
+"""jm.load: the contents of a recording as Python data. All values come from the output of `joulemap report` and
+`joulemap export`."""
 
 from __future__ import annotations
 
@@ -43,10 +44,10 @@ def validate_disabled_parts(disable: Sequence[str]) -> tuple:
 
 
 class Run:
-    """A recording: one file, or the parts of one run. `disable` excludes parts of the machine from its rows."""
+    """A recording: one file, or the parts of one run. All values come from `joulemap report` and `joulemap export`."""
 
     def __init__(self, files: Sequence[Path], disable: Sequence[str] = ()) -> None:
-        self.files = [os.path.abspath(file) for file in files]
+        self.files = [os.path.abspath(file) for file in files]  # absolute paths of its files
         self._disabled_parts = validate_disabled_parts(disable)
 
     def ledger(
@@ -58,10 +59,10 @@ class Run:
         time: Optional[tuple] = None,
         library: Optional[Path] = None,
     ) -> Ledger:
-        """The energy by domain, phase, layer, op, tensor, function, region, kernel, step or epoch. apart=True returns
-        separate rows for CPU, RAM and GPU. Otherwise CPU and RAM share one row, which has no energy if they are only
-        estimated beside a measured GPU. `mode`, `time` (from, to) in seconds and `library` are those of `joulemap
-        report`."""
+        """The energy by layer, module, domain, phase, op, tensor, function, region, kernel, stack, step, epoch or rank.
+        With apart=True, CPU, RAM and GPU have separate rows. Otherwise CPU and RAM share one row, which has no energy
+        if they are only estimated beside a measured GPU. `mode`, `time` (a tuple in s) and `library` are the options of
+        `joulemap report`."""
         options: list = ["--by", by]
         if mode is not None:
             options += ["--mode", mode]
@@ -97,12 +98,15 @@ class Run:
         """The energy of the machine in each epoch, in order."""
         return self.ledger("epoch")
 
+    def __repr__(self) -> str:
+        return f"<joulemap.Run {', '.join(self.files)}>"
+
     def _repr_html_(self) -> str:
         return self.ledger()._repr_html_()
 
     @property
     def joules(self) -> Optional[float]:
-        """Sum over the counted domains: measured if any domain was measured, otherwise estimated."""
+        """Sum over the counted domains, in J: measured if any domain was measured, otherwise estimated."""
         return self.ledger("domain").joules
 
     @property
@@ -112,28 +116,30 @@ class Run:
 
     @property
     def low_j(self) -> Optional[float]:
-        """Lower bound of the interval of `energy_j`, see Ledger.low_j."""
+        """Lower bound of the 90 % interval of `energy_j`."""
         return self.ledger("domain").low_j
 
     @property
     def high_j(self) -> Optional[float]:
-        """Upper bound of the interval of `energy_j`."""
+        """Upper bound of the 90 % interval of `energy_j`."""
         return self.ledger("domain").high_j
 
     @property
     def time_s(self) -> Optional[float]:
-        """Duration of the recording."""
+        """Duration of the recording, in s."""
         return self.ledger("domain").time_s
 
     def to_pandas(self, by: str = "layer", per: str = "sum") -> Any:
-        """A DataFrame. per="mean": means per step, see Ledger.per_step; "step": one column per layer, see
-        layer_steps."""
+        """A DataFrame; needs pandas. per="sum": sums over the run; "mean": means per step; "step": one column per layer
+        and one row per step."""
         return self._rows(by, per).to_pandas()
 
     def to_csv(self, path: Path, by: str = "layer", per: str = "sum") -> None:
+        """Writes the table of to_pandas() as CSV; needs no other package."""
         self._rows(by, per).to_csv(path)
 
     def to_parquet(self, path: Path, by: str = "layer", per: str = "sum") -> None:
+        """Writes the table of to_pandas() as Parquet; needs pyarrow."""
         self._rows(by, per).to_parquet(path)
 
     def layer_steps(self, layers: Union[None, str, Sequence[str]] = None) -> LayerSteps:
@@ -185,7 +191,14 @@ def _runs_on(row: dict, excluded_devices: list) -> bool:
 
 
 def load(*files: Path) -> Run:
-    """Opens a recording, or the parts of one run."""
+    """Opens a recording, or the parts of one run.
+
+        run = jm.load("run.joule")
+        for row in run.ledger(by="layer").rows:
+            print(row.path, row.energy_j, row.low_j, row.high_j)
+
+    It reads nothing yet; each ledger runs `joulemap report`.
+    """
     if not files:
         raise TypeError("jm.load takes a recording: jm.load('run.joule')")
     for file in files:

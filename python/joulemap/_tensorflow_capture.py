@@ -79,7 +79,7 @@ class TracedFunction:
         self._was_called = False
 
     def __getattr__(self, name: str):
-        if name == "_function":  # during copying the attribute does not exist yet
+        if name == "_function":  # while this object is copied, the attribute does not exist yet
             raise AttributeError(name)
         return getattr(self._function, name)
 

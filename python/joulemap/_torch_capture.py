@@ -25,7 +25,7 @@ class Session:
         self._probe: Any = None
 
     def name(self, module) -> None:
-        """Names a model that the program passes explicitly."""
+        """Names the modules of a model that the program passes to jm.attach, before its first call."""
         self._names.resolve(module, None)
 
     def pause(self) -> None:
@@ -68,7 +68,8 @@ class Session:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[int]:
-        """Excludes what runs inside from the program: it is recorded in mode `probe`. Yields the scope of that mode."""
+        """Separates what runs inside from the program's own work: it is recorded in mode `probe`. Yields the scope of
+        that mode."""
         from . import _capture_interface as interface
         from ._torch_probe import ProbingFlag
 
@@ -91,7 +92,7 @@ class Session:
 
 
 def install_or_resume(torch) -> Session:
-    """For a recording that the program starts itself."""
+    """Installs the capture, or resumes it, for a recording that the program starts itself with jm.attach."""
     if session is None:
         install(torch)
     else:

@@ -41,7 +41,7 @@ class Dither:
         self.paused_s = 0.0
 
     def _gap_s(self) -> float:
-        # Slightly below the limit, so that the limit is seldom reached: then pauses would no longer be random.
+        # The mean share of pauses is 0.9 of MAX_SHARE. At the limit, the time of a pause would no longer be random.
         return self._random.expovariate(0.9 * MAX_SHARE / ((MIN_PAUSE_S + MAX_PAUSE_S) / 2))
 
     def maybe_pause(self) -> None:
@@ -63,7 +63,7 @@ class Dither:
         if now_s < self._next_s:
             return  # another thread may have just paused
         length_s = self._random.uniform(MIN_PAUSE_S, MAX_PAUSE_S)
-        # A sleep may take longer than requested; the excess reduces the budget of the next one.
+        # Skips the pause if it would exceed MAX_SHARE of the time: earlier sleeps may have taken longer than requested.
         if self.paused_s + length_s > MAX_SHARE * (now_s - self._begin_s):
             self._next_s = self._begin_s + (self.paused_s + MAX_PAUSE_S) / MAX_SHARE
             return
@@ -71,7 +71,7 @@ class Dither:
             return
         if self._torch.cuda.is_initialized():
             self._torch.cuda.synchronize()
-        begin_s = self._clock()  # the region is a part of the pause: other load on the machine may delay its marks
+        begin_s = self._clock()  # before region_push: other load on the machine may delay the marks of the region
         interface.region_push(REGION)
         try:
             self._sleep(length_s)
@@ -84,7 +84,7 @@ class Dither:
     def _is_forbidden(self) -> bool:
         cuda = self._torch.cuda
         if os.getpid() != self._process:
-            self._next_s = float("inf")  # child of a fork: a worker that makes batches
+            self._next_s = float("inf")  # never: this is the child of a fork, such as a data loader's worker
             return True
         distributed = self._torch.distributed
         if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
@@ -94,7 +94,7 @@ class Dither:
 
     def _stop(self, reason: str) -> None:
         self._next_s = float("inf")
-        interface.diagnose("not_dithered", f"dithering stopped: {reason}", "see docs/attribution.md")
+        interface.diagnose("not_dithered", f"dithering stopped: {reason}")
 
     def wrap(self, call: Callable) -> Callable:
         """Wraps a __call__ of modules, which may then be paused."""

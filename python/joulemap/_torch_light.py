@@ -101,7 +101,7 @@ class ModuleCallCapture:
         self._is_compiling = compiling_check(torch)
         self._compiled = compiled
         self._hooks: list = []
-        self._replaced: list[tuple[type, object, object]] = []  # class, our __call__, its previous own __call__ or None
+        self._replaced: list[tuple[type, object, object]] = []  # class, installed __call__, previous one or None
         self._is_traced = True
         self._wraps: list[Callable] = []
         compiled.on_first_use = self._switch_to_hooks
@@ -152,7 +152,7 @@ class ModuleCallCapture:
         while self._replaced:
             owner, wrapper, previous = self._replaced.pop()
             if owner.__dict__.get("__call__") is not wrapper:
-                continue  # another wrapper replaced it
+                continue  # another library has wrapped __call__ since
             if previous is None:
                 del owner.__call__
             else:

@@ -47,8 +47,8 @@ def _watch_optimizers(torch) -> None:
 
 
 def _leave_failed_steps(record_function, open_steps: OpenOptimizerSteps, is_compiling) -> None:
-    """PyTorch runs each optimizer step inside record_function, whose exit is called even if the step raises. Programs use
-    record_function for much else: its exit costs next to nothing while no step is open."""
+    """PyTorch runs each optimizer step inside record_function, whose exit is called even if the step raises. Programs
+    use record_function for much else: its exit costs next to nothing while no step is open."""
     original = record_function.__exit__
 
     @functools.wraps(original)
@@ -121,9 +121,10 @@ def _watch_loaders(torch) -> None:
 
 
 def _watch_fetches(torch, operations) -> None:
-    """Captures the making of a batch. In a worker it is a separate module, so that its operations do not receive the
-    worker's waiting time. Some batches are sampled there, because a worker has no steps. While operations are recorded,
-    the dataset's method is one, too: it receives the time outside of PyTorch operations."""
+    """Captures the making of a batch. In a worker it gets a module scope of its own, so that its operations do not
+    receive the worker's waiting time. Operations of a worker are recorded in some batches, because a worker has no
+    steps. While operations are recorded, the dataset's method counts as one: it receives the time outside of PyTorch
+    operations."""
     from torch.utils.data._utils import fetch, worker
 
     from . import _capture_interface as interface
@@ -132,7 +133,8 @@ def _watch_fetches(torch, operations) -> None:
 
     def begin(args):
         is_worker = worker.get_worker_info() is not None
-        # A single scope and entry: entering a module separately would count as another entry of the worker's region.
+        # Enters module and region at once: entering the module first would count as another entry of the worker's
+        # region.
         enclosing = _capture.current_scope()
         if is_worker:
             enclosing = interface.child_scope(enclosing, MODULE, "worker.preprocessing")

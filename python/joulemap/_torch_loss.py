@@ -33,7 +33,7 @@ class LossLog:
         self._free_buffers: list = []
         self._is_off = False
         self.is_light = False
-        self._next_copy_ns = 0  # during untraced steps
+        self._next_copy_ns = 0  # earliest time of the next copy during untraced steps
         self._scaled: Optional[tuple] = None  # weak reference to a scaled loss, and the original loss
         self._watch_scaling(torch)
         atexit.register(guarded(self._read_completed_copies))

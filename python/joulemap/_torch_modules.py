@@ -13,8 +13,8 @@ from ._torch_wrappers import WRAPPERS
 
 
 def transform_check(torch) -> Callable[[], bool]:
-    """Returns a function that is True during a trace or transform (torch.jit.trace, torch.func.grad), when calls are
-    not plain."""
+    """Returns a function that is True during a trace or transform (torch.jit.trace, torch.func.grad), when a call does
+    not simply compute its result."""
     tracing = torch._C._get_tracing_state
     level = transform_level(torch)
 
@@ -30,8 +30,8 @@ def running_check(torch) -> Callable[[object], bool]:
     call = torch.nn.Module._call_impl.__code__
 
     def is_running(module) -> bool:
-        """Counts PyTorch's own frames. The current call has one already if a hook captured it; otherwise it has none
-        yet."""
+        """Counts the frames of Module._call_impl for this module. The current call has such a frame already if a global
+        hook captured it, and none yet if a replaced __call__ did."""
         frame, running = sys._getframe().f_back, 0
         own = 1 if frame is not None and frame.f_code.co_name == "before" else 0
         while frame is not None:
@@ -49,7 +49,7 @@ class ModuleNames:
     def __init__(self, torch) -> None:
         self._loss_type = torch.nn.modules.loss._Loss
         self._module_type = torch.nn.Module
-        self._paths: dict[int, str] = {}  # by node
+        self._paths: dict[int, str] = {}  # by node: path of the module
         self._root_of: dict[int, weakref.ref] = {}  # by node: the model that contains it
         self._numbers_in_use: dict[str, set[int]] = {}  # by class: numbers of models that are alive
         self._misses: dict[int, int] = {}  # by node of a model: calls of modules it does not contain
@@ -66,8 +66,8 @@ class ModuleNames:
         return self._paths.get(_capture.node_of(module), "") or type(module).__name__
 
     def _should_rescan(self, outermost) -> bool:
-        """A model may grow, so it is traversed again with exponentially decreasing frequency: some models create
-        modules in every call and do not keep them."""
+        """Whether to traverse the model again, because a module was called that it did not contain. After the 1st, 2nd,
+        4th, 8th ... such call only: some models create modules in every call and do not keep them."""
         node = _capture.node_of(outermost)
         misses = self._misses[node] = self._misses.get(node, 0) + 1
         return misses & (misses - 1) == 0
@@ -93,7 +93,7 @@ class ModuleNames:
         return node
 
     def _free_name(self, model) -> str:
-        """Its class, with a number if another model of that class is alive."""
+        """The name of a model: its class, with a number if another model of that class is alive."""
         name = type(model).__name__
         used_numbers = self._numbers_in_use.setdefault(name, set())
         number = next(n for n in range(1, len(used_numbers) + 2) if n not in used_numbers)

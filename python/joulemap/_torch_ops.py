@@ -65,7 +65,8 @@ class OperationRecorder:
             self._end()
 
     def _end(self) -> None:
-        """If a mode of the program is on top of the stack, our mode stays, idle, until that one is popped."""
+        """Stops recording. If a function mode of the program is on top of the stack, the recorder's mode stays below
+        it, idle, until a later call finds it on top."""
         c = self._torch._C
         self._mode.is_idle = True
         _capture.keep_node_intervals(False)
@@ -171,7 +172,7 @@ def _hook_operations(graph: list, texts: TensorTexts) -> None:
     hooks: dict = {}
     for node in graph:
         number = node._sequence_nr()
-        if number < 0 or number >= 2**63:  # AccumulateGrad of a parameter: belongs to no module
+        if number < 0 or number >= 2**63:  # AccumulateGrad of a parameter, which belongs to no module
             continue
         index = bisect.bisect_left(ends, number)
         module = ranges[index][1] if index < len(ends) else 0

@@ -4,8 +4,8 @@ power.
 
 Identical steps make per-kernel power unidentifiable: every counter interval contains the same mixture of kernels.
 Probing creates other mixtures: bursts of each module in random order. Their kernels have the same classes as those
-of the run. Their energy is reported separately, as mode `probe` (docs/attribution.md). Functional losses and
-optimizers are not replayed.
+of the run. Their energy is reported separately, as mode `probe` (docs/explanation/attribution.md). Functional losses
+and optimizers are not replayed.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ._torch_replay import Replay, StatePreserved
 MAX_TIME_PER_MODULE_S = 2.0
 BURSTS_PER_MODULE = 5
 MIN_BURST_S, MAX_BURST_S = 0.01, 0.2
-# Idle before: pending records of the run arrive, and the recorder starts reading every counter update. Idle after: the
-# last counter update is read.
+# Idle time before the first burst, in which pending records of the run arrive and the recorder starts reading every
+# counter update; and after the last burst, in which its counter update is read.
 IDLE_BEFORE_S, IDLE_AFTER_S = 0.7, 0.3
 # Random pauses, which identify the power of the waiting GPU.
 PAUSE_PROBABILITY, MAX_PAUSE_S = 0.1, 0.04
@@ -182,4 +182,4 @@ def record_failures(failures: dict) -> None:
 
 
 def record_not_probed(reason: str) -> None:
-    interface.diagnose("not_probed", f"not probed: {reason}", "see docs/attribution.md")
+    interface.diagnose("not_probed", f"not probed: {reason}")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the inputs of modules, so that each can be called again alone: in the second and third call of every model.
+"""Keeps the inputs of modules during the second and third call of every model, so that probing can later call each
+module again, alone.
 
 Inputs are copied while enough memory is free, because programs modify tensors in place and free them. Otherwise only
 shape, layout and type are kept, and random values are generated for the replay. Of calls with the same class, settings
@@ -27,7 +28,7 @@ CONSTANT_TYPES = (type(None), bool, int, float, complex, str, bytes)
 
 
 class InputNotReproducible(Exception):
-    """An input that another call could change, or that cannot be reproduced."""
+    """Raised for an input that a second call could change, or that cannot be reproduced."""
 
 
 class SavedTensor(NamedTuple):
@@ -61,7 +62,7 @@ class Call(NamedTuple):
     module: Callable[[], Optional[object]]
     args: tuple
     kwargs: dict
-    training: list  # flags of the module and all its submodules
+    training: list  # the flag `training` of the module and of each submodule
     autocast: tuple
     gradients: bool
     inference: bool
@@ -76,7 +77,8 @@ class _Frame:
 
 
 def map_tensors(value, function: Callable, nesting: int = 0):
-    """Returns the same nesting of tuples, lists and dictionaries with use(tensor) in place of each tensor."""
+    """Returns the same nesting of tuples, lists and dictionaries with function(tensor) in place of each tensor. Raises
+    InputNotReproducible for other objects."""
     if isinstance(value, CONSTANT_TYPES):
         return value
     if hasattr(value, "data_ptr") and hasattr(value, "requires_grad"):
@@ -103,13 +105,13 @@ class InputCapture:
         self._is_in_uncaptured_call = False  # within a call that is not captured
         self._frames: list[_Frame] = []
         self._calls_of: dict[tuple, int] = {}
-        self._copies: dict[int, tuple] = {}  # by id, within the outermost call: parents share copies with children
-        self._free_bytes: dict[object, float] = {}  # remaining bytes by device
+        self._copies: dict[int, tuple] = {}  # copies of tensors by id, shared by the modules within one call of a model
+        self._free_bytes: dict[object, float] = {}  # by device: bytes that copies may still use
         self._kept_models: dict[int, object] = {}  # models kept alive for replay after the program has released them
         self._settings: dict[int, tuple] = {}  # by id of the module
         self._known: set = set()
         self.calls: list[Call] = []
-        self.refused: dict[str, str] = {}  # class -> why
+        self.refused: dict[str, str] = {}  # name of a class -> why calls of its modules cannot be kept
         self._scope = interface.child_scope(interface.child_scope(0, interface.MODE, "probe"), interface.PHASE, "keep")
 
     def wrap(self, call: Callable) -> Callable:
@@ -176,7 +178,7 @@ class InputCapture:
             return frame
         depth = interface.enter(self._scope)
         try:
-            with torch._C.DisableTorchFunction():  # function modes, including our own, must not see this
+            with torch._C.DisableTorchFunction():  # function modes, including the capture's, must not see the copying
                 self._save_call(frame, args, kwargs)
         except InputNotReproducible as error:
             self.refused.setdefault(type(module).__name__, str(error))
@@ -199,7 +201,7 @@ class InputCapture:
         frame.key = key
         training = [inner.training for inner in module.modules()]
         inference = torch.is_inference_mode_enabled()
-        # Whether it calls other modules is known when it returns.
+        # Call.is_leaf is added in _leave(): whether the module calls other modules is known only when it returns.
         frame.kept = self._reference(module), saved_args, saved_kwargs, training, autocast, gradients, inference
 
     def _leave(self, frame: Optional[_Frame]) -> None:

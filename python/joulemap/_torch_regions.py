@@ -74,8 +74,8 @@ def _watch_nvtx(torch) -> None:
 
 
 def _watch_profilers(torch) -> None:
-    """All profilers of PyTorch use this class. The capture releases CUPTI before a profiler begins and takes it back
-    after its end."""
+    """Wraps torch.autograd.profiler.profile, which all profilers of PyTorch use. CUPTI serves one client: the capture
+    releases it before a profiler begins and takes it back after its end."""
     profile = torch.autograd.profiler.profile
 
     def begins(args) -> None:

@@ -99,7 +99,7 @@ def _restore_state(state: dict, before: dict) -> None:
 
 
 def _is_pytorch_hook(hook) -> bool:
-    """Hooks of PyTorch that compute weights (weight_norm, pruning): forward needs them."""
+    """Whether the hook is one of PyTorch's own that compute weights (weight_norm, pruning), which forward needs."""
     return getattr(hook, "__module__", "").startswith("torch.nn.utils.")
 
 
@@ -217,7 +217,8 @@ class Replay:
 
 
 def _random_gradient(torch, tensor):
-    """Random instead of ones, because GPU power depends on the bits that toggle."""
+    """A gradient for the replayed backward pass: random values instead of ones, because GPU power depends on the bits
+    that toggle. A scalar gets 1."""
     return torch.ones_like(tensor) if tensor.dim() == 0 else torch.randn_like(tensor)
 
 

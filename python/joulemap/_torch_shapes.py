@@ -27,7 +27,7 @@ class TensorTexts:
         self._is_full = False
 
     def of_arguments(self, types, args, kwargs) -> Optional[str]:
-        """None if the shapes are unknown: a nested tensor has no shape."""
+        """The text for the tensor arguments of an operation; None if a shape is unknown, as of a nested tensor."""
         found: list = []
         self._find(args, found)
         if kwargs:
@@ -38,7 +38,8 @@ class TensorTexts:
             return self._text(found)
 
     def of_node(self, node) -> Optional[str]:
-        """The gradients that an autograd node receives; None in PyTorch 2.0, which does not expose them."""
+        """The text for the gradients that an autograd node receives; None in PyTorch 2.0, which does not expose
+        them."""
         given = getattr(node, "_input_metadata", None)
         return None if given is None else self._text(given)
 

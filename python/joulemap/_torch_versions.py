@@ -9,24 +9,25 @@ from . import _capture
 
 
 def compiling_check(torch: Any) -> Callable[[], bool]:
-    """torch.compile evaluates this very function to True while it traces a program; a wrapper would not work."""
-    return torch.compiler.is_compiling if hasattr(torch, "compiler") else torch._utils.is_compiling  # 2.1, 2.0
+    """Returns the function that torch.compile replaces by True while it traces code. It recognizes only this function,
+    so callers must not wrap it."""
+    return torch.compiler.is_compiling if hasattr(torch, "compiler") else torch._utils.is_compiling  # since 2.1; 2.0
 
 
 def transform_level(torch: Any) -> Callable[[], object]:
     """Returns a function that returns None outside of torch.func transforms."""
     functorch = torch._C._functorch
-    return getattr(functorch, "maybe_current_level", None) or functorch.peek_interpreter_stack  # 2.2, 2.0
+    return getattr(functorch, "maybe_current_level", None) or functorch.peek_interpreter_stack  # since 2.2; before
 
 
 def grad_scaler(torch: Any) -> type:
     """The base class of all gradient scalers."""
-    return getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler  # 2.3, 2.0
+    return getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler  # since 2.3; before
 
 
 def register_forward_hook(modules: Any, hook: Callable) -> Any:
     """Registers a global module hook; PyTorch 2.1 and later also call it when a module raises."""
-    if hasattr(modules, "_global_forward_hooks_always_called"):  # 2.1
+    if hasattr(modules, "_global_forward_hooks_always_called"):  # since PyTorch 2.1
         return modules.register_module_forward_hook(hook, always_call=True)
     return modules.register_module_forward_hook(hook)
 

@@ -79,8 +79,8 @@ class TrainingMeter:
         return steps
 
     def current_energy(self) -> Optional[Energy]:
-        """The energy so far, never less than returned before: the time since the last sensor update is extrapolated,
-        possibly too high."""
+        """The energy of the training so far; None before begin(). Never less than returned before, although a later
+        value may be lower: the energy since the last sensor update is extrapolated, possibly too high."""
         if self._run is None:
             return None
         energy = self._run.peek()
@@ -95,7 +95,7 @@ class TrainingMeter:
             self.total.update(self._run.peek(), "running")
 
     def end(self, failed: bool = False) -> Optional[Energy]:
-        """Ends the training and all open windows."""
+        """Ends the training and all open windows. Returns the energy of the training; None without begin()."""
         window, self._run = self._run, None
         self._epoch = self._step = None
         if window is None:

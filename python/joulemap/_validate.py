@@ -21,31 +21,32 @@ from ._validate_report import Validated, compare_with_recording
 from ._validate_rounds import Rounds, Variant, WindowMeter, plain_variant
 from ._validate_twin import drop_gradients, sparse_parameters
 
-# Share of extra passes before and after the attributed interval, so that its edges are like the rest.
+# Time of extra passes before and after the attributed interval, as a share of it: the load at its edges is the same as
+# within it.
 LEAD_SHARE = 0.1
 SYNC_PERIOD_S = 0.1
 
 
 class Pass:
-    """One pass of the model. `call` returns the loss when training; otherwise its result is ignored. Gradients add up
-    from pass to pass: dropping them takes time of the host that belongs to no layer."""
+    """One pass of the model. `call` returns the loss when training; otherwise its result is ignored. Gradients are not
+    dropped after a pass, so they add up: dropping them takes time of the host that belongs to no layer."""
 
     def __init__(self, torch: Any, model: Any, call: Callable[[], Any], train: bool) -> None:
         self._torch, self._call, self.train = torch, call, train
         self._sparse = sparse_parameters(model)
-        self.scope: Optional[int] = None  # scope of mode `probe` while the capture rests
-        self.extra_roots: list = []  # (tensor, gradient): the backward pass begins with them, too
+        self.scope: Optional[int] = None  # scope of mode `probe` while the capture is paused
+        self.extra_roots: list = []  # (tensor, gradient) pairs with which the backward pass begins, besides the loss
 
     def __call__(self) -> None:
         if not self.train:
             with self._torch.no_grad():
                 self._call()
             return
-        self.extra_roots.clear()  # of a pass that failed
+        self.extra_roots.clear()  # left over if the previous pass failed
         with self._torch.enable_grad():
             self._backward(self._call())
         if self.scope is None:
-            _marks.step()  # without an optimizer nothing else shows where a step of training ends
+            _marks.step()  # there is no optimizer step, which would mark the end of the training step
         drop_gradients(self._sparse)
 
     def _backward(self, loss: Any) -> None:
@@ -154,7 +155,7 @@ class Validation(contextlib.AbstractContextManager):
 
 @contextlib.contextmanager
 def _garbage_kept() -> Iterator[None]:
-    """Without garbage collection, whose pauses of milliseconds fall on any pass."""
+    """Disables garbage collection inside: its pauses of milliseconds would fall on arbitrary passes."""
     was_enabled = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -167,7 +168,7 @@ def _garbage_kept() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _capture_paused(run: Pass) -> Iterator[None]:
-    """Excludes what runs inside from the program: a recording contains it in mode `probe`."""
+    """Separates what runs inside from the program's own work: a recording contains it in mode `probe`."""
     session = None
     if _hot.is_recording():
         from . import _torch_capture
@@ -201,12 +202,18 @@ def validate(
     """Compares the energy that `joulemap report` attributes to a model's blocks with measurements that run each block
     twice.
 
-    The program must run under `joulemap record`. `inputs` is a tensor, a tuple of arguments or a dictionary of keyword
-    arguments. With train=True a pass includes the backward pass of loss(output), else of output.loss, else of the sum
-    of the output. `blocks` are paths of modules, or {name: [paths]} for several that are run twice together. It takes
-    `rounds` loops of `seconds` for each block and half as many for the plain pass. With probe=True it also compares the
-    report after probing. Prints a table unless `quiet`, and returns it as data. The model, its gradients and buffers,
-    and random states are unchanged afterwards.
+    The program must run under `joulemap record`. validate() prints a table and returns it as data. The model, its
+    gradients and buffers, and random states are unchanged afterwards. It refuses models of torch.compile and programs
+    of several processes.
+
+    - `inputs`: a tensor, a tuple of arguments or a dictionary of keyword arguments
+    - `train`: a pass includes the backward pass of `loss(output)`, else of `output.loss`, else of the sum of the output
+    - `blocks`: paths of modules, or {name: [paths]} for several that are run twice together; by default up to 40
+      children of the model, or of its largest module
+    - `seconds`, `rounds`: length of a loop, and the number of loops per block; the plain pass has half as many
+    - `recorded_s`: length of the recording of the plain pass
+    - `probe`: also compare the report after probing
+    - `seed`, `quiet`: of the random order of loops; print nothing
     """
     import torch
 

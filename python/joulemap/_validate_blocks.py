@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Selects blocks of a model and runs a pass in which one of them runs twice.
 
-The second call runs beside the first, not after it: it gets the same inputs, and its output is dropped. In training, the
-second call is one of a twin of the block (_validate_twin.py): its backward pass runs in the same pass of the autograd
-engine, with gradients that the first call's outputs had in an earlier pass, and its results are dropped. Nothing is
-averaged or summed, so the extra energy of a pass is the work of the block and what it takes to prepare a second call. In
-training, and for a block that changes its inputs, whose second call gets copies, the pass is compared with a control pass
-that only prepares it.
+The second call runs beside the first, not after it: it gets the same inputs, and its output is dropped. In training,
+the second call is one of a twin of the block (_validate_twin.py): its backward pass runs in the same pass of the
+autograd engine, with gradients that the first call's outputs had in an earlier pass, and its results are dropped.
+Nothing is averaged or summed, so the extra energy of a pass is the work of the block and what it takes to prepare a
+second call. In training, and for a block that changes its inputs, whose second call gets copies, the pass is compared
+with a control pass that only prepares it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Block(NamedTuple):
     """Modules that are run twice together: usually one."""
 
     name: str
-    modules: tuple  # of (path, module)
+    modules: tuple  # (path, module) pairs
 
 
 def unwrapped(model: Any) -> Any:
@@ -91,7 +91,7 @@ def _parameters(module: Any) -> int:
 
 
 class ModuleObservation:
-    """Observations of a module in one pass."""
+    """What a module did in one pass."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -228,6 +228,6 @@ class Doubling:
 
 
 def _keep(kept: dict, index: int, gradient: Any) -> None:
-    """An output that is not used in a pass gets no gradient in it."""
+    """Stores the gradient of an output. An output that the pass does not use gets None, which is not stored."""
     if gradient is not None:
         kept[index] = gradient.detach().clone()

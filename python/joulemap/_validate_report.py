@@ -24,31 +24,31 @@ REGRESSED, PROBED, BY_TIME = "attributed", "probed", "by time"
 class ValidatedBlock:
     """One block, in joules per pass."""
 
-    name: str
+    name: str  # name of the block
     doubled_j: float  # extra energy of a pass that runs the block twice
     half_width_j: Optional[float]  # half width at 90 %; None with a single round
     busy_j: float  # doubled_j without idle energy: comparable with the energy attributed to layers
     share: float  # share of the pass
     attributed_j: Optional[float]  # by `joulemap report`; None if it has no row for the block
-    low_j: Optional[float]
-    high_j: Optional[float]
+    low_j: Optional[float]  # lower bound of the 90 % interval of attributed_j
+    high_j: Optional[float]  # upper bound of that interval
     error: Optional[float]  # relative error of attributed_j against busy_j
-    basis: Optional[str]
+    basis: Optional[str]  # method of the attribution: "regressed", "probed", "time-share" ...
     by_time_j: Optional[float]  # by `joulemap report --mode integral`
-    by_time_error: Optional[float]
+    by_time_error: Optional[float]  # relative error of by_time_j
     probed_j: Optional[float] = None  # by `joulemap report` after probing, if requested
-    probed_error: Optional[float] = None
+    probed_error: Optional[float] = None  # relative error of probed_j
 
 
 @dataclass(frozen=True)
 class Validated:
     """The result of jm.validate; print() shows it as a table."""
 
-    title: str
-    device: str
-    pass_j: float
-    pass_s: float
-    blocks: list = field(default_factory=list)
+    title: str  # class of the model, and "training" or "inference"
+    device: str  # "gpu0", "cpu"
+    pass_j: float  # energy of the plain pass, in J
+    pass_s: float  # time of the plain pass, in s
+    blocks: list = field(default_factory=list)  # a list of ValidatedBlock
     refused: dict = field(default_factory=dict)  # name -> why it could not be run twice
     idle_share: float = 0.0  # share of the plain pass's energy used while idle or by other processes
     overlap: bool = False  # blocks overlap, so their energies do not add up
@@ -61,7 +61,8 @@ class Validated:
 
     @property
     def sum_with_rest(self) -> Optional[float]:
-        """The sum of shares and of what is attributed to the rest of the pass. None if a block has no attributed energy.
+        """The sum of shares and of what is attributed to the rest of the pass. None if a block has no attributed
+        energy.
 
         Attributed energies add up to 1. Above 1, the second run of a block costs more than the first: kernels of other
         blocks hide time of the host in the first run. Errors of blocks then contain that difference.

@@ -4,8 +4,8 @@
 GPU temperature and clocks drift, so a loop is compared with the plain loops just before and after it. Energies are read
 after all loops have ended: waiting for a window changes how the counter is read.
 
-The speed of a host drifts as well, by a tenth from one second to the next on a shared machine. Where passes are limited by
-the host, they are also timed one by one in turn (HostTimes).
+The speed of a host drifts as well, by a tenth from one second to the next on a shared machine. Where passes are limited
+by the host, they are also timed one by one in turn (HostTimes).
 """
 
 from __future__ import annotations

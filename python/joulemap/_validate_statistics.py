@@ -18,7 +18,7 @@ class Loop(NamedTuple):
     """Consecutive passes; the device is idle at both ends."""
 
     block: Optional[str]  # block that runs twice in each pass; None: the plain pass
-    is_control: bool  # once, with the overhead of a second call
+    is_control: bool  # the block runs once, with the overhead of preparing a second call
     round: int
     passes: int
     begin_ns: int
@@ -120,7 +120,8 @@ class MeasuredBlocks(NamedTuple):
 # (block, is control) -> seconds of single passes on the host, one for each cycle.
 HostTimes = dict
 
-# Plain loops of a pass that the GPU limits take the same time to 0.1 %.
+# Relative standard deviation of the times of plain loops above which the host limits the passes. Where the GPU limits
+# them, the times agree within 0.1 %.
 HOST_SPREAD = 0.01
 TRIMMED = 0.25
 
@@ -131,20 +132,22 @@ def is_limited_by_host(loops: Sequence) -> bool:
 
 
 def blocks_of(loops: Sequence, host_times: Optional[HostTimes]) -> MeasuredBlocks:
-    """From the loops alone or, where the host limits the passes, at the same speed of the host for all variants."""
+    """Energy of the blocks: from the loops alone or, where the host limits the passes, corrected to the same speed of
+    the host for all variants."""
     if host_times is None or any(len(times_s) < 2 for times_s in host_times.values()):
         return MeasuredBlocks(*plain_pass(loops), extras(loops))
     return _blocks_at_one_speed(loops, host_times)
 
 
 def _blocks_at_one_speed(loops: Sequence, host_times: HostTimes) -> MeasuredBlocks:
-    """The same work at another speed of the host takes more or less idle power: the energy of a pass is linear in its
-    time. The slope is that of loops of the same variant; the times are those of single passes in turn."""
+    """Energy of the blocks at one speed of the host. If the host is slower, the same work takes longer and more idle
+    energy: the energy of a pass is linear in its time. The slope, in W, comes from loops of the same variant; the times
+    come from single passes of all variants in turn."""
     by_variant: dict = {}
     for loop in loops:
         by_variant.setdefault((loop.block, loop.is_control), []).append(loop)
     slope_w = _pooled_slope(list(by_variant.values()))
-    above_j = {  # without the energy that grows with time
+    above_j = {  # energy of each loop's pass without the part that grows with its time
         key: [loop.pass_j - slope_w * loop.pass_s for loop in same] for key, same in by_variant.items()
     }
     spread_j, degrees = _pooled(list(above_j.values()))
@@ -172,7 +175,8 @@ def _blocks_at_one_speed(loops: Sequence, host_times: HostTimes) -> MeasuredBloc
 
 
 def _pooled_slope(groups: Sequence) -> float:
-    """Watts: energy against time of passes, within groups. Between 0 and the mean power."""
+    """Slope of the energy of a pass against its time, in W, pooled within groups; limited to 0 and the mean power. The
+    mean power if all times are equal."""
     products = squares = 0.0
     for group in groups:
         mean_s, mean_j = statistics.fmean(loop.pass_s for loop in group), statistics.fmean(loop.pass_j for loop in group)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A second instance of a module for blocks that are run twice in training.
 
-The twin has the same settings and buffers, and parameters that share the memory of the original ones but have gradients of
-their own. So its backward pass runs in the same call of the autograd engine as that of the original, at the same cost, and
-nothing is added to the original gradients.
+The twin has the same settings and buffers, and parameters that share the memory of the original ones but have gradients
+of their own. So its backward pass runs in the same call of the autograd engine as that of the original, at the same
+cost, and nothing is added to the original gradients.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any, Sequence
 
 
 def make_twin(torch: Any, module: Any) -> Any:
-    """Copies modules and parameters, not other attributes: they may refer to anything."""
+    """Makes the twin of a module. Modules and parameters are copied; other attributes are shared, because they may
+    refer to anything."""
     return _copy(torch, module, {})
 
 

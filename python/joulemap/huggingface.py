@@ -22,14 +22,15 @@ from ._training_meter import TrainingMeter, energy_metrics, total_metrics
 
 
 class EnergyCallback(TrainerCallback):
-    """Passed to Trainer(callbacks=[...]), it runs after the reporters, which then miss its values: add_to() puts it
-    before them. `total_file`: sums over resumed and failed runs; a run whose training raised stays "running" there."""
+    """Adds energies to the logs. Use add_to(): passed to Trainer(callbacks=[...]), the callback runs after the
+    callbacks that report logs (TensorBoard, W&B ...), which then miss its values. `total_file`: a file that sums the
+    energy of resumed and failed runs; a run whose training raised stays "running" there."""
 
     def __init__(self, total_file: Any = None) -> None:
         self._meter = TrainingMeter(total_file)
         self._last_epoch: Optional[Energy] = None
-        self.epochs: list = []  # Energy
-        self.energy: Optional[Energy] = None  # of the training, set at its end
+        self.epochs: list = []  # Energy of each epoch
+        self.energy: Optional[Energy] = None  # energy of the training, set at its end
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._meter.begin()
@@ -54,7 +55,7 @@ class EnergyCallback(TrainerCallback):
             metrics.update(energy_metrics("epoch", self._last_epoch))
             self._last_epoch = None
         logs.update(metrics)
-        if state.log_history:  # a copy of the logs that was made earlier
+        if state.log_history:  # its last entry is a copy of the logs that was made before this callback
             state.log_history[-1].update(metrics)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:

@@ -20,15 +20,15 @@ from ._training_meter import TrainingMeter, energy_metrics, total_metrics
 
 class EnergyCallback(keras.callbacks.Callback):
     """Adds the energy of each epoch to its logs. per_batch=True also adds the energy of the latest settled batch to
-    batch logs. `total_file`: sums over resumed and failed runs (joulemap._energy_total)."""
+    batch logs. `total_file`: a file that sums the energy of resumed and failed runs."""
 
     def __init__(self, per_batch: bool = False, total_file: Any = None) -> None:
         super().__init__()
         self._meter = TrainingMeter(total_file)
         self._per_batch = per_batch
-        self.batches: list = []  # (number, Energy)
-        self.epochs: list = []  # Energy
-        self.energy: Optional[Energy] = None  # of the training, set at its end
+        self.batches: list = []  # (number, Energy) of each batch, with per_batch=True
+        self.epochs: list = []  # Energy of each epoch
+        self.energy: Optional[Energy] = None  # energy of the training, set at its end
 
     def on_train_begin(self, logs: Any = None) -> None:
         self._meter.begin()

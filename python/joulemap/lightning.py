@@ -22,14 +22,14 @@ from ._training_meter import TrainingMeter, energy_metrics, total_metrics
 
 
 class EnergyCallback(Callback):
-    """`every_n_steps`: logging interval of steps; by default that of the trainer. `total_file`: sums over resumed and
-    failed runs."""
+    """Logs energies. `every_n_steps`: number of steps between two logged steps; by default log_every_n_steps of the
+    trainer. `total_file`: a file that sums the energy of resumed and failed runs."""
 
     def __init__(self, every_n_steps: Optional[int] = None, total_file: Any = None) -> None:
         self._meter = TrainingMeter(total_file)
         self._every = every_n_steps
         self._number = 0
-        self.energy: Optional[Energy] = None  # of the training, set at its end
+        self.energy: Optional[Energy] = None  # energy of the training, set at its end
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         self._meter.begin()

@@ -20,6 +20,8 @@ from ._loop_logger import LoopLogger
 
 
 class EnergyLogger(LoopLogger):
+    """Logs to `run`, and sets the provenance in its summary."""
+
     def __init__(self, run: Any, total_file: Any = None) -> None:
         super().__init__(total_file)
         self._run = run

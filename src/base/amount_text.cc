@@ -10,7 +10,7 @@ namespace joulemap {
 namespace {
 
 struct UnitScale {
-  double from;  // lower bound of the value
+  double from;  // smallest absolute value that uses this unit
   double factor;
   std::string_view unit;
 };

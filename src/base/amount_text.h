@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Formats numbers for sentences: "418 kJ", "2.6 h", "p = 0.0020". Pure functions.
+// Formats numbers for sentences: "418 kJ", "2.60 h", "0.0123". Pure functions.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace joulemap {
 
-// Three significant digits; joules in mJ to MJ, seconds in ms to h, other units unscaled.
+// Scales joules to mJ, J, kJ or MJ and seconds to ms, s or h, with about three significant digits. Other units are not
+// scaled and have four digits.
 std::string amount_text(double value, std::string_view unit);
-// Three significant digits, or "<1e-9".
+// A p-value with two or three significant digits, or "<1e-9".
 std::string p_text(double p);
 
 }  // namespace joulemap

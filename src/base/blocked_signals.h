@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BlockedSignals: while it exists, signals that end or control a run are blocked and readable from a pollable descriptor.
-// Start children with original_mask(). At most one instance; main thread.
+// BlockedSignals: while it exists, signals that end or control a run are blocked and readable from a pollable
+// descriptor. Start children with original_mask(). At most one instance; main thread.
 #pragma once
 
 #include <sys/signalfd.h>
@@ -38,7 +38,8 @@ class BlockedSignals {
 // Whether the signal requests termination: SIGINT, SIGTERM, SIGQUIT, SIGHUP.
 bool is_termination_signal(const signalfd_siginfo& signal);
 
-// Typed at the terminal: the kernel has already sent it to the command, so it must not be forwarded.
+// Whether a key (Ctrl-C) or the end of the terminal caused the signal. The kernel has then sent it to the measured
+// command, too, so it must not be forwarded.
 bool is_from_terminal(const signalfd_siginfo& signal);
 
 }  // namespace joulemap

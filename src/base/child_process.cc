@@ -66,7 +66,7 @@ bool enter_setting(const ChildProcessOptions& options) {
   char byte = 0;
   const bool entered = enter_setting(options);
   const int setting_error = errno;
-  if (read_retrying(go, &byte, 1) != 1) ::_exit(0);  // never released
+  if (read_retrying(go, &byte, 1) != 1) ::_exit(0);  // the parent closed the pipe without release()
   ::sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
   errno = setting_error;
   if (entered) ::execvpe(argv[0], argv, environment);
@@ -97,7 +97,7 @@ Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, co
   const pid_t pid = ::fork();
   if (pid < 0) return system_error("fork for", argv[0], errno);
   if (pid == 0) {
-    go->write_end.reset();  // otherwise the child would keep its own gate open
+    go->write_end.reset();  // otherwise the child's read of the pipe would not end when the parent closes it
     wait_and_execute(go->read_end.get(), failure->write_end.get(), arguments.data(), variables.data(), signal_mask,
                      options);
   }

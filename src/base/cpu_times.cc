@@ -34,7 +34,7 @@ std::optional<std::uint64_t> parse_busy_ticks(std::string_view proc_stat) noexce
   if (!line.starts_with("cpu ")) return std::nullopt;
   // user nice system idle iowait irq softirq steal guest guest_nice; guest time is part of user time.
   constexpr std::array<bool, 7> kBusy = {true, true, true, false, false, true, true};
-  constexpr std::size_t kFewestFields = 4;  // the oldest kernels have only these
+  constexpr std::size_t kFewestFields = 4;  // kernels before 2.6 have only user, nice, system and idle
   std::uint64_t busy = 0;
   const char* position = line.data() + 4;
   const char* const end = line.data() + line.size();

@@ -31,7 +31,7 @@ TEST(OwnedDescriptors, AreClosedOnce) {
   const int ours = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   owned.add(ours);
   owned.close_all();
-  const FileDescriptor another(::open("/dev/null", O_RDONLY | O_CLOEXEC));  // gets the same number
+  const FileDescriptor another(::open("/dev/null", O_RDONLY | O_CLOEXEC));  // gets the number that was closed
   owned.close_all();
   EXPECT_TRUE(is_open(another.get()));
 }

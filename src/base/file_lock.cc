@@ -61,8 +61,8 @@ std::string owner_file_path(const std::string& path, int number) {
   return fmt::format("{}owner-{}.{}", path.substr(0, name), number, path.substr(name));
 }
 
-// Files of killed owners are never removed. A process that has passed the last one tries the next number, and O_EXCL
-// lets only one process create it. If they were removed, a second process could start again at 1.
+// Owner files are numbered from 1, and those of killed owners are never removed. A process skips them and creates the
+// next number, which O_EXCL allows to one process only. If old files were removed, a second process could create 1.
 Result<std::optional<FileLock>> FileLock::try_owner_file(const std::string& path, LockScope scope) {
   for (int number = 1; number <= kMostOwnerFiles;) {
     const std::string owner = owner_file_path(path, number);

@@ -31,7 +31,7 @@ class FileLock {
   // Does not wait; nullopt if another process holds the lock. `lock` replaces flock in tests.
   static Result<std::optional<FileLock>> try_acquire(const std::string& path, LockScope scope,
                                                      FlockFunction lock = &::flock);
-  // Waits for at most `timeout`.
+  // Waits for at most `timeout`, then fails.
   static Result<FileLock> acquire(const std::string& path, LockScope scope, std::chrono::milliseconds timeout,
                                   FlockFunction lock = &::flock);
 
@@ -53,7 +53,7 @@ class FileLock {
   static Result<std::optional<FileLock>> try_owner_file(const std::string& path, LockScope scope);
 
   FileDescriptor fd_;
-  std::string owner_path_;  // empty with flock
+  std::string owner_path_;  // path of the owner file; empty with flock
   int pid_ = 0;
 };
 

@@ -33,7 +33,7 @@ class ForkGate {
     const std::uint32_t generation_;
   };
 
-  // The three fork handlers. After a timeout, later forks skip the wait until the thread inside has left.
+  // The three fork handlers. After a timeout, later forks skip the wait until no thread is inside.
   void before_fork(std::int64_t limit_ns) noexcept {
     forks_in_progress_.fetch_add(1);
     const std::int64_t deadline_ns = monotonic_ns() + (has_timed_out_.load() ? 0 : limit_ns);
@@ -54,7 +54,7 @@ class ForkGate {
     has_timed_out_.store(false);
   }
 
-  // A thread of an ancestor process was inside during a fork: the library's locks may be held for ever.
+  // Whether a thread of an ancestor process was inside the library during a fork: its locks may never be released.
   bool may_hold_inherited_locks() const noexcept { return may_hold_inherited_locks_.load(); }
 
  private:
@@ -68,13 +68,12 @@ class ForkGate {
     }
   }
   void leave() noexcept {
-    has_timed_out_.store(false);
-    threads_inside_.fetch_sub(1);
+    if (threads_inside_.fetch_sub(1) == 1) has_timed_out_.store(false);
     if (forks_in_progress_.load() != 0) wake_all(threads_inside_);
   }
 
   std::atomic<std::uint32_t> threads_inside_{0};
-  std::atomic<std::uint32_t> forks_in_progress_{0};  // forks in progress
+  std::atomic<std::uint32_t> forks_in_progress_{0};
   std::atomic<bool> has_timed_out_{false};
   std::atomic<bool> may_hold_inherited_locks_{false};
 };

@@ -58,7 +58,7 @@ TEST(ForkGate, AChildDetectsThatAThreadWasInside) {
   gate.before_fork(kShort_ns);
   gate.after_fork_in_child();
   EXPECT_TRUE(gate.may_hold_inherited_locks());
-  gate.before_fork(kLong_ns);  // no thread is inside in the child
+  gate.before_fork(kLong_ns);  // returns at once: no thread of the child is inside
   gate.after_fork_in_parent();
 }
 

@@ -10,7 +10,7 @@ namespace joulemap {
 namespace {
 
 constexpr std::size_t kLettersPerEdit = 3;
-constexpr std::size_t kLongestWord = 80;  // longer words are not ours, and the cost is quadratic
+constexpr std::size_t kLongestWord = 80;  // no known word is longer, and the cost grows with the square of the length
 
 }  // namespace
 

@@ -88,7 +88,7 @@ std::string printable_lines(std::string_view text) {
 }
 
 std::string escape_unsafe_json(std::string json) {
-  // Fast path: every such character starts with one of these bytes, and most texts contain none.
+  // Fast path: every character to escape starts with one of these bytes, and most texts contain none.
   if (json.find_first_of("\x7F\xC2\xD8\xE2\xEF\xF3") == std::string::npos) return json;
   return replaced(json, [](std::string_view, char32_t code) -> std::optional<std::string> {
     if (code < 0x20) return std::nullopt;  // between values: inside strings the writer has already escaped it

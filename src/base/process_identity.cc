@@ -16,13 +16,13 @@ namespace {
 
 constexpr std::size_t kWordsOfIdentity = 4;
 
-// "pid:[4026531836]".
+// PID namespace of this process, such as "pid:[4026531836]"; "-" if /proc does not show it.
 std::string pid_namespace() {
   const std::string name = link_target_name("/proc/self/ns/pid");
   return name.empty() ? "-" : name;
 }
 
-// EPERM: a process of another user may be hidden in /proc but exists.
+// Whether the process exists. EPERM means that it does, but belongs to another user, who may be hidden in /proc.
 bool is_there(std::string_view pid) {
   const std::optional<std::uint64_t> number = parse_u64(pid);
   if (!number || *number == 0 || *number > static_cast<std::uint64_t>(std::numeric_limits<pid_t>::max())) return false;

@@ -142,7 +142,7 @@ NamespacePids parse_namespace_pids(std::string_view proc_pid_status) noexcept {
 NamespacePids namespace_pids_of(pid_t pid, const char* proc) noexcept {
   const ProcText<kMostStatus_bytes> text(ProcPath(proc, pid, "status").text.data());
   NamespacePids numbers = parse_namespace_pids(text.view());
-  if (numbers[0] == 0) numbers[0] = pid;  // kernels before 4.1 and sandboxes lack this line
+  if (numbers[0] == 0) numbers[0] = pid;  // kernels before 4.1 and sandboxes lack the NSpid line
   return numbers;
 }
 

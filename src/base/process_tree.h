@@ -18,7 +18,7 @@ namespace joulemap {
 
 inline constexpr const char* kProcFolder = "/proc";
 
-// From the text of /proc/PID/stat, or from the file itself. Returns nullopt if the process has ended.
+// PID of the parent, from the text of /proc/PID/stat or from the file itself. Returns nullopt if the process has ended.
 std::optional<pid_t> parse_parent(std::string_view proc_pid_stat) noexcept;
 std::optional<pid_t> parent_of(pid_t pid, const char* proc = kProcFolder) noexcept;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Progress of long work, for a line on the terminal. The callback gets the completed share, from 0 to 1, on a thread that
-// does the work, and never two calls at once. Empty: no progress is shown.
+// Progress of long work, for a line on the terminal. The callback gets the completed share, from 0 to 1, on a thread
+// that does the work. Calls never overlap. An empty callback shows no progress.
 #pragma once
 
 #include <functional>

@@ -43,7 +43,8 @@ constexpr std::array<std::string_view, 9> kSecretEnds = {"token",      "password
 // Secret only as a whole word: "monkey" and "oauth2" are not.
 constexpr std::array<std::string_view, 9> kSecretWords = {
     "key", "auth", "authorization", "bearer", "cookie", "passwords", "credentials", "secrets", "oauth"};
-// Before "token" or "key" these words denote a vocabulary, a table or a count; before any secret word, a switch.
+// After one of these words, a secret word is harmless: "pad-token" is vocabulary, "sort-key" a column, "no-auth" a
+// switch.
 constexpr std::array<std::string_view, 40> kHarmless = {
     "pad",    "eos",     "bos",     "unk",       "mask",  "sep",   "cls",  "begin",  "start",   "end",
     "stop",   "special", "max",     "min",       "num",   "n",     "per",  "new",    "image",   "prompt",
@@ -104,7 +105,7 @@ std::size_t end_of_value(std::string_view text, const Value& value) {
   return std::min(text.find_first_of(ends, value.begin), text.size());
 }
 
-// Redacts a text for a shell, an interpreter or a parser.
+// Redacts the secrets inside one argument, which may be shell or Python code, JSON, a header or a URL.
 std::string redacted_text(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
@@ -126,7 +127,7 @@ std::string redacted_text(std::string_view text) {
       continue;
     }
     out += name;
-    // `key=len` is an argument of Python's sorted().
+    // A bare `key` is not secret in code: `key=len` is an argument of Python's sorted().
     const std::optional<Value> value =
         is_secret_name(name) && name != "key" ? value_behind(text, name, end) : std::nullopt;
     if (!value) continue;
@@ -159,8 +160,8 @@ bool is_secret_name(std::string_view name) {
 
 std::vector<std::string> redacted_arguments(std::span<const std::string> arguments) {
   std::vector<std::string> redacted;
-  bool is_value = false;   // of the preceding option
-  bool is_script = false;  // follows -c
+  bool is_value = false;   // the argument is the value of the preceding option, a secret
+  bool is_script = false;  // the argument follows -c
   for (const std::string& argument : arguments) {
     const std::size_t sign = argument.find('=');
     const std::string_view name = std::string_view(argument).substr(0, sign);

@@ -36,7 +36,7 @@ struct Error {
   std::string message;
   std::string remedy;  // one line that fixes the problem; empty if unknown
 
-  // "reading rapl: open /sys/...: permission denied"
+  // Puts a context before the message: "reading rapl: open /sys/...: permission denied".
   Error with_context(std::string_view context) && {
     message.insert(0, std::string(context) + ": ");
     return std::move(*this);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScopedSignalBlock: blocks all signals in this thread while it exists. Threads started meanwhile inherit the mask and keep
-// it. Used for our threads and those of loaded libraries, which must not receive the program's signals. (A thread that
-// does not block SIGCHLD consumes it before the signalfd of another thread sees it.)
+// ScopedSignalBlock: blocks all signals in this thread while it exists. Threads started meanwhile inherit the mask and
+// keep it. Used when starting joulemap's threads and those of loaded libraries, which must not receive signals meant
+// for the main thread. (A thread that does not block SIGCHLD consumes it before the signalfd of another thread sees
+// it.)
 #pragma once
 
 #include <pthread.h>

@@ -38,7 +38,7 @@ class HeldSignals {
 
  private:
   sigset_t held_;
-  sigset_t ours_;  // signals that were not pending before
+  sigset_t ours_;  // signals that were not pending before: only our own write can raise them
   sigset_t original_;
 };
 

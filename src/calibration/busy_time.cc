@@ -38,7 +38,7 @@ BusyTime::ExponentialAverage::ExponentialAverage(const BusyTime& busy, double ti
     : busy_(&busy), time_constant_ns_(time_constant_ns) {
   double value = 0;
   for (std::size_t i = 0; i < busy.edges_ns_.size(); ++i) {
-    const double towards = i % 2 == 1 ? 1 : 0;  // 1: a load ends here
+    const double towards = i % 2 == 1 ? 1 : 0;  // load before this edge: 1 if the edge is the end of a load
     const double since_ns = i == 0 ? 0 : busy.edges_ns_[i] - busy.edges_ns_[i - 1];
     value = towards + (value - towards) * std::exp(-since_ns / time_constant_ns);
     at_edges_.push_back(value);

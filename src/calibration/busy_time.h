@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BusyTime: the load of a GPU over time (1 loaded, 0 idle), averaged as sensors of different kinds do. Built once,
-// queried often. Pure; nanoseconds of CLOCK_MONOTONIC.
+// BusyTime: the load of a GPU over time (1 loaded, 0 idle), averaged as a sensor averages: over an interval, or
+// exponentially. Built once, queried often. Pure; nanoseconds of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ namespace joulemap::calibration {
 
 class BusyTime {
  public:
-  // In order of time, disjoint.
+  // `loads`: intervals with load, disjoint and in order of time.
   explicit BusyTime(std::span<const LoadSpan> loads);
 
-  // Fraction of an interval in which the GPU was busy.
+  // Fraction of an interval in which the GPU was busy; 0 for an empty interval.
   double mean(std::int64_t from_ns, double length_ns) const;
 
-  // The same with an exponential average of time constant `time_constant_ns`.
+  // The load as an exponential average with the time constant `time_constant_ns`: 0 before the first load.
   class ExponentialAverage {
    public:
     ExponentialAverage(const BusyTime& busy, double time_constant_ns);
@@ -30,16 +30,16 @@ class BusyTime {
    private:
     const BusyTime* busy_;
     double time_constant_ns_;
-    std::vector<double> at_edges_;  // at begin and end of each load
+    std::vector<double> at_edges_;  // the average at begin and end of each load
   };
 
  private:
-  double busy_until_ns(double time_ns) const;  // busy nanoseconds
+  double busy_until_ns(double time_ns) const;  // busy nanoseconds between the origin and `time_ns`
   std::size_t edges_before(double time_ns) const;
 
   std::int64_t origin_ns_ = 0;
   std::vector<double> edges_ns_;        // since the origin: begin, end, begin, end ...
-  std::vector<double> busy_before_ns_;  // at each edge
+  std::vector<double> busy_before_ns_;  // busy nanoseconds before each edge
 };
 
 }  // namespace joulemap::calibration

@@ -19,17 +19,18 @@ namespace joulemap::calibration {
 namespace {
 
 constexpr std::int64_t kDrainPeriod_ns = 5 * kNanosecondsPerMillisecond;
-// GPU utilization in %; above it the GPU is not idle.
+// GPU utilization in %, from which on the GPU is not idle.
 constexpr double kIdleUtilization = 5;
 
-// A channel without its own driver depends on the kernel.
+// Version of the software for which a calibration of the channel is valid: its driver, otherwise the kernel.
 std::string driver_of(const Channel& channel) {
   if (!channel.driver.empty()) return channel.driver;
   utsname system{};
   return ::uname(&system) == 0 ? fmt::format("Linux {}", system.release) : std::string();
 }
 
-// CPU time per wall time of a sensor's reads, which splits the CPU cost among its channels by read duration.
+// CPU time per wall time of a sensor's reads, at most 1. Times the read duration of a channel, it gives the CPU cost of
+// that channel.
 double cpu_per_wall(const sampling::Sampler& sampler, std::size_t sensor, const std::vector<ChannelBehaviour>& seen,
                     const std::vector<SamplerCost>& costs) {
   const auto [first, count] = sampler.channels_of(sensor);
@@ -38,7 +39,7 @@ double cpu_per_wall(const sampling::Sampler& sampler, std::size_t sensor, const 
   return wall_s > 0 ? std::min(seconds(costs[sensor].cpu_ns) / wall_s, 1.0) : 1.0;
 }
 
-// Expresses the phase of every regular channel relative to the first regular channel of its device.
+// Sets the phase of every regularly updated channel, in s after an update of the first such channel of its device.
 void find_phases(const std::vector<Channel>& channels, const std::vector<ChannelBehaviour>& seen, std::int64_t at_ns,
                  std::vector<ChannelCalibration>& findings) {
   for (std::size_t i = 0; i < channels.size(); ++i) {
@@ -57,7 +58,7 @@ void find_phases(const std::vector<Channel>& channels, const std::vector<Channel
   }
 }
 
-// Channels whose response to a load is measured: those that cover all power of a GPU.
+// Whether the response of the channel to a load is measured: only if it covers the power of a whole GPU.
 bool follows_load(const Channel& channel) {
   const bool measures_power = measures_energy(channel) || channel.quantity == Quantity::power_history;
   return measures_power && channel.domain_class == DomainClass::gpu && channel.part_of.empty() &&
@@ -118,7 +119,7 @@ class Calibration {
     }
   }
 
-  // Devices that other processes use.
+  // Devices that were busy at their last reading, because other processes use them.
   std::vector<std::string> busy_devices() {
     std::vector<std::string> busy;
     for (std::size_t i = 0; i < result_.channels.size(); ++i) {
@@ -149,7 +150,7 @@ class Calibration {
     return found;
   }
 
-  // Returns the phases by device.
+  // Loads each GPU that is idle, one after another. Returns the load phases by device.
   std::vector<std::pair<std::string, LoadPhases>> load_gpus(const std::vector<std::string>& busy) {
     std::vector<std::pair<std::string, LoadPhases>> loaded;
     std::optional<Result<calibration::CudaDriver>> driver;
@@ -216,7 +217,7 @@ class Calibration {
   CalibrateResult result_;
   std::vector<ChannelBehaviour> behaviours_;
   std::vector<Reading> last_;
-  std::vector<std::vector<Reading>> load_readings_;  // of channels that follow a load
+  std::vector<std::vector<Reading>> load_readings_;  // by channel; empty unless follows_load(channel)
   std::vector<std::optional<double>> idle_w_;
 };
 

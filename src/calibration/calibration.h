@@ -2,7 +2,7 @@
 //
 // Measures the behaviour of this machine's sensors by sampling them densely for a few seconds: update period and times
 // of each value, read cost, and idle power. Then it loads NVIDIA GPUs with square waves, one after another, to find the
-// lag and the averaging of each value. Main thread; the sampler's threads read.
+// lag and the averaging of each value. Runs on the main thread; the sampler's threads read the sensors.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@
 namespace joulemap::calibration {
 
 struct CalibrationOptions {
-  std::int64_t idle_ns = 5 * kNanosecondsPerSecond;  // idle observation time
-  bool loads_gpus = true;                            // load GPUs
-  std::string cuda_library;                          // CUDA library for the load
+  std::int64_t idle_ns = 5 * kNanosecondsPerSecond;  // how long sensors are read before GPUs are loaded
+  bool loads_gpus = true;
+  std::string cuda_library;  // path of libcuda for the load; empty: none
   calibration::WavePlan waves = {};
-  ProgressCallback on_progress = {};  // share of the planned time
+  ProgressCallback on_progress = {};  // gets the share of the planned time
 };
 
 // The sampler must not be running; it is stopped afterwards. Diagnostics of the result list what failed.

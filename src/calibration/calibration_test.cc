@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calibrates a simulated GPU in virtual time: the calibration loads the fake CUDA driver, and the fake NVML shows the
-// load with a known lag, window, time constant and gain. The result does not depend on other load of this machine.
+// Calibrates a simulated GPU in virtual time: the calibration loads the GPU of a fake CUDA driver, and a fake NVML
+// shows the load with a known lag, averaging window, time constant and gain. Other load of this machine has no effect.
 #include "calibration/calibration.h"
 
 #include <gtest/gtest.h>

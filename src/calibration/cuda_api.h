@@ -28,7 +28,7 @@ struct CudaUuid {
 };
 
 inline constexpr int kMultiprocessorCountAttribute = 16;  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-inline constexpr unsigned kContextSpinFlag = 0x1;         // CU_CTX_SCHED_SPIN: detects the end of a load at once
+inline constexpr unsigned kContextSpinFlag = 0x1;         // CU_CTX_SCHED_SPIN: synchronization detects the end at once
 
 struct CudaApi {
   CudaResult (*init)(unsigned flags) = nullptr;

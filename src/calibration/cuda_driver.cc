@@ -54,7 +54,7 @@ std::string cuda_library(bool root_is_real) {
 
 Result<CudaDriver> CudaDriver::load(const std::string& path) {
   if (path.empty()) return Error{ErrorCode::not_found, "the CUDA driver is not used with --sysroot", {}};
-  // Threads that the library starts must not receive the signals of this program.
+  // Threads that the library starts must not receive signals meant for joulemap's main thread.
   const ScopedSignalBlock signals_are_for_the_program;
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CudaDriver: the driver's CUDA library, loaded and initialised. It stays loaded because it has threads of its own. One
-// owner; a context is used by the thread that created it.
+// CudaDriver: the driver's CUDA library (libcuda), loaded and initialized. It is never unloaded, because it has threads
+// of its own. One owner; a context is used by the thread that created it.
 //
 // JOULEMAP_CUDA names another library, for tests and unusual installations. A program with elevated rights (setuid,
 // file capabilities) ignores it, because it would run the user's code with those rights.
@@ -16,7 +16,7 @@
 namespace joulemap::calibration {
 
 // Path of the library to load; empty for none. `requested`: the value of JOULEMAP_CUDA. `has_elevated_privileges`:
-// AT_SECURE. Pure.
+// whether the kernel has set AT_SECURE. `root_is_real`: false with --sysroot. Pure.
 std::string cuda_library(std::string_view requested, bool has_elevated_privileges, bool root_is_real);
 // The same with the environment of this process.
 std::string cuda_library(bool root_is_real);
@@ -37,7 +37,7 @@ class CudaDriver {
   CudaApi api_;
 };
 
-// In NVML's format.
+// The UUID in NVML's format: "GPU-8f0c...".
 std::string nvml_uuid_of(const CudaUuid& uuid);
 
 }  // namespace joulemap::calibration

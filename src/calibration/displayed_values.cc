@@ -8,11 +8,11 @@
 namespace joulemap::calibration {
 namespace {
 
-// Maximum distance of a regular clock step outside the interval that the reads allow.
+// How far the regular time of an update may lie outside the interval that the reads allow.
 constexpr std::int64_t kTolerance_ns = kNanosecondsPerMillisecond;
 
-// Interval in which the value of `reading` appeared when the previous read returned another: NVML returns the value at
-// the start of a call.
+// Interval in which the value of `reading` appeared, if the previous read `before` returned another value. NVML returns
+// the value at the start of a call.
 UpdateInterval change_between(const Reading& before, const Reading& reading) {
   return {before.before_ns, std::min(reading.after_ns, reading.before_ns + kNvmlLatch_ns)};
 }
@@ -21,8 +21,8 @@ std::int64_t moment_of(const UpdateInterval& change, const CounterClock& clock) 
   if (!clock.is_locked()) return change.midpoint_ns();
   const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(clock.period_ns()));
   std::int64_t update_ns = clock.last_update_before(change.latest_ns).midpoint_ns();
-  // last_update_before() returns an update that is certainly past. Shift it by whole periods to the update nearest to the
-  // midpoint of the change.
+  // last_update_before() returns an update that is certainly past. Shift it by whole periods to the update nearest to
+  // the midpoint of the change.
   const std::int64_t away_ns = change.midpoint_ns() - update_ns;
   update_ns += (away_ns + (away_ns < 0 ? -period_ns : period_ns) / 2) / period_ns * period_ns;
   const bool fits = change.earliest_ns - kTolerance_ns <= update_ns && update_ns <= change.latest_ns + kTolerance_ns;

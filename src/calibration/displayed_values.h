@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts readings of a channel to the values it showed and the time at which each of them appeared. Pure.
+// Converts readings of a channel to the values that it showed and the time at which each value appeared. Pure.
 #pragma once
 
 #include <span>
@@ -13,11 +13,11 @@
 namespace joulemap::calibration {
 
 struct DisplayedValues {
-  std::vector<DisplayedValue> values;  // counter: joules since the first reading; power history: every value
+  std::vector<DisplayedValue> values;  // a counter's in joules since the first reading; a power's in watts
   double time_uncertainty_s = 0;       // common uncertainty of all times, as far as the reads show
 };
 
-// Readings in order of time.
+// Readings must be in order of time. Returns each change of the value; of a power history every reading.
 DisplayedValues displayed_values(const Channel& channel, std::span<const Reading> readings);
 
 }  // namespace joulemap::calibration

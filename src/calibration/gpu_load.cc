@@ -11,7 +11,7 @@
 namespace joulemap::calibration {
 namespace {
 
-// Fills every multiprocessor since Maxwell, and all blocks still run concurrently.
+// Launch size that fills the multiprocessors of any GPU since Maxwell with blocks that all run concurrently.
 constexpr unsigned kThreads = 256;
 constexpr unsigned kBlocksPerMultiprocessor = 4;
 // Longest launch: a display on the same GPU freezes during a launch.
@@ -24,7 +24,7 @@ constexpr std::int64_t kMinRateMeasurement_ns = 5 * kNanosecondsPerMillisecond;
 }  // namespace
 
 Result<GpuLoad> GpuLoad::open(const CudaDriver& driver, std::string_view uuid) {
-  const ScopedSignalBlock signals_are_for_the_program;  // a context has threads
+  const ScopedSignalBlock signals_are_for_the_program;  // a CUDA context starts threads
   const Result<CudaDevice> device = driver.device_of(uuid);
   if (!device) return device.error();
   CudaContext context = nullptr;
@@ -47,7 +47,7 @@ GpuLoad::GpuLoad(GpuLoad&& other) noexcept
       started_ns_(other.started_ns_),
       started_loops_(other.started_loops_) {}
 
-// When closing fails, the context ends with the process.
+// An error is ignored: if the context cannot be destroyed, it ends with the process.
 GpuLoad::~GpuLoad() { static_cast<void>(close()); }
 
 Status GpuLoad::close() {
@@ -72,7 +72,7 @@ Status GpuLoad::compile(CudaDevice device) {
 }
 
 Status GpuLoad::launch(std::uint32_t loops) {
-  std::uint64_t nowhere = 0;  // the kernel writes only if its values leave their range, which never happens
+  std::uint64_t nowhere = 0;  // the kernel would write here if its values left their range, which never happens
   void* parameters[] = {&nowhere, &loops};
   return driver_->check(
       driver_->api().launch(function_, blocks_, 1, 1, kThreads, 1, 1, 0, nullptr, parameters, nullptr),
@@ -112,7 +112,7 @@ Result<LoadSpan> GpuLoad::wait() {
     return std::move(ended).error();
   }
   const LoadSpan span{started_ns_, monotonic_ns()};
-  // Clocks change: the next load uses the speed of this one.
+  // The GPU's clocks change, so the next load uses the speed of this one.
   loops_per_ns_ = started_loops_ / static_cast<double>(std::max<std::int64_t>(span.length_ns(), 1));
   return span;
 }

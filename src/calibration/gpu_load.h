@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GpuLoad: a context on one GPU and a kernel that keeps all of it busy for about a requested time. It changes no
-// clocks, limits or modes, and uses no memory beyond the context. One owner, one thread: the one that opened it.
+// GpuLoad: a CUDA context on one GPU and a kernel that keeps the whole GPU busy for about a requested time. It changes
+// no clocks, limits or modes, and allocates no GPU memory beyond the context. Used only by the thread that opened it.
 // Nanoseconds of CLOCK_MONOTONIC.
 #pragma once
 
@@ -21,13 +21,14 @@ class GpuLoad {
   GpuLoad(GpuLoad&& other) noexcept;
   GpuLoad(const GpuLoad&) = delete;
   GpuLoad& operator=(const GpuLoad&) = delete;
-  ~GpuLoad();  // closes
+  ~GpuLoad();  // calls close()
 
-  // start() begins a load of about this length; wait() blocks until its end and returns the exact times.
+  // start() begins a load of about this length; wait() blocks until its end and returns its begin and end; run() does
+  // both.
   Status start(std::int64_t length_ns);
   Result<LoadSpan> wait();
   Result<LoadSpan> run(std::int64_t length_ns);
-  // Destroys the context.
+  // Destroys the context; no effect if there is none.
   Status close();
 
  private:

@@ -13,10 +13,10 @@ namespace joulemap::calibration {
 namespace {
 
 // Sensors of one board share their reference, so their agreement does not prove them right. The uncertainty of a gain
-// is never below this (docs/attribution.md).
+// is never below this (docs/explanation/attribution.md).
 constexpr double kLeastGainSpread = 0.005;
 
-// A mean over a second does not resolve what happened within it.
+// A channel that averages longer than this cannot show how fast the power falls after a load.
 constexpr double kTooSlow_s = 0.3;
 
 class ChannelUnderLoad {
@@ -46,8 +46,8 @@ class ChannelUnderLoad {
     return mean_displayed_w(loaded_.channel.kind, loaded_.displayed, span, delay_s());
   }
 
-  // The level at the end of a phase: over its second half, or from the moment on at which the channel has followed. A mean
-  // over a second follows for most of a phase of two.
+  // Mean power that the channel shows at the end of a phase: over its second half, or only after the channel's delay if
+  // that is longer (a mean over a second takes most of a phase of two).
   std::optional<double> final_level(const LoadSpan& span) const {
     const auto delay_ns = static_cast<std::int64_t>(delay_s() * 1e9);
     const LoadSpan settled{span.begin_ns + std::max(span.length_ns() / 2, delay_ns), span.end_ns};
@@ -65,7 +65,8 @@ class ChannelUnderLoad {
     if (response_->averaging == Averaging::exponential_average) finding().time_constant_s = response_->averaging_time_s;
   }
   void set_levels() {
-    // Between counter updates, which is more accurate than between the readings at the ends.
+    // Replaces the idle power of the idle observation: this one is computed between counter updates, which is more
+    // accurate than between the first and the last reading.
     if (const std::optional<double> idle_w = level(phases_.idle)) finding().idle_w = idle_w;
     finding().active_idle_w = final_level(phases_.after_load);
     finding().loaded_w = final_level(phases_.full_load);
@@ -107,7 +108,8 @@ void set_gains(std::vector<LoadedChannel>& channels, const std::vector<ChannelUn
     squares += (*finding.gain - 1) * (*finding.gain - 1);
     ++count;
   }
-  // When two gains differ, either may be wrong.
+  // When the gains of two channels differ, either may be wrong: the counter gets the root mean square difference,
+  // divided by sqrt(2).
   if (count > 0) counter->finding->gain_spread = std::max(std::sqrt(squares / count / 2), kLeastGainSpread);
 }
 

@@ -19,7 +19,7 @@ struct LoadedChannel {
   Channel channel;
   std::vector<DisplayedValue> displayed;
   double time_uncertainty_s = 0;          // common uncertainty of the times of all values
-  ChannelCalibration* finding = nullptr;  // finding to fill in; its refresh_s is set
+  ChannelCalibration* finding = nullptr;  // filled in; its refresh_s must be set before
 };
 
 void add_load_findings(std::vector<LoadedChannel>& channels, const LoadPhases& phases, Diagnostics& diagnostics);

@@ -23,15 +23,17 @@ constexpr double kLeastLag_ns = -20 * kMs;
 constexpr double kMostLag_ns = 120 * kMs;
 constexpr double kLagGrid_ns = 5 * kMs;
 constexpr double kLagRefined_ns = kMs / 8;
-// A window must not reach back beyond the idle time before the waves.
+// Search range of the averaging time: the length of a moving average, which must not reach back beyond the idle time
+// before the waves, or a time constant.
 constexpr double kShortestAveraged_ns = 2 * kMs;
 constexpr double kLongestWindow_ns = 1700 * kMs;
 constexpr double kMaxTimeConstant_ns = 400 * kMs;
 constexpr double kAveragedGrid = 1.25;
 constexpr double kAveragedRefined = 1.002;
 
-// In units of the noise variance: half of chi squared with one degree of freedom. Flat: no lag on the whole grid is
-// worse than another by more than chance. Unsure: the 90 % interval.
+// Thresholds of a lag's cost: (sum of squares minus the smallest one) / (2 noise^2), which is half of a chi-squared
+// with 1 degree of freedom. If no lag of the grid costs more than kFlatCost, the lag is not identified. Lags that cost
+// up to kUnsureCost are in the 90 % interval.
 constexpr double kFlatCost = 6;
 constexpr double kUnsureCost = 1.35;
 // Observations with a larger residual, in standard deviations, are outliers: a late poll, a changed clock.
@@ -53,10 +55,10 @@ std::vector<double> powers_between(double first, double last, double factor) {
   return powers;
 }
 
-// An observation: a value and the time it may cover.
+// An observation of the fit: the power that a value shows.
 struct Row {
   std::int64_t time_ns;
-  double length_ns;  // counter: since its previous update
+  double length_ns;  // of a counter: time since its previous update; 0 of a gauge
   double watts;
 };
 
@@ -75,7 +77,8 @@ std::vector<Row> rows_of(ChannelKind kind, std::span<const DisplayedValue> displ
   return rows;
 }
 
-// Least squares of watts on a constant, busy fraction and time: the power of a GPU grows as it warms up.
+// Least squares fit of power, in W, to a constant, the busy fraction and the time, because the power of a GPU grows as
+// it warms up.
 struct LineFit {
   double constant = 0;
   double per_busy = 0;
@@ -87,7 +90,7 @@ LineFit fit_line(const std::vector<Row>& rows, const std::vector<double>& busy) 
   const auto count = static_cast<double>(rows.size());
   const std::int64_t begin_ns = rows.front().time_ns;
   const double span_ns = std::max(static_cast<double>(rows.back().time_ns - begin_ns), 1.0);
-  std::array<double, 3> means{};  // busy, time, watts
+  std::array<double, 3> means{};  // means of busy fraction, time and power
   std::vector<std::array<double, 3>> centred(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     centred[i] = {busy[i], static_cast<double>(rows[i].time_ns - begin_ns) / span_ns, rows[i].watts};
@@ -143,7 +146,7 @@ class ResponseSearch {
   }
   double squares(const SensorShape& shape) const { return fit_line(rows_, busy_at(shape)).squares; }
   LineFit fit(const SensorShape& shape) const { return fit_line(rows_, busy_at(shape)); }
-  // Smallest residual of any averaging at this lag: a longer lag resembles a longer average.
+  // Smallest sum of squares at this lag over averaging times: a longer lag resembles a longer average.
   double squares_at(SensorShape shape, double lag_ns) const {
     // Keep the centre of the averaged time fixed.
     const double moved_ns = shape.lag_ns - lag_ns;
@@ -162,7 +165,7 @@ class ResponseSearch {
     }
     return least;
   }
-  // Removes outliers.
+  // Removes observations whose residual exceeds kOutlier standard deviations, unless too few would remain.
   void drop_outliers(const SensorShape& shape) {
     const std::vector<double> busy = busy_at(shape);
     const LineFit line = fit_line(rows_, busy);
@@ -231,7 +234,8 @@ SensorShape best_shape(ChannelKind kind, const ResponseSearch& search) {
   return search.squares(exponential_average) < search.squares(moving_average) ? exponential_average : moving_average;
 }
 
-// 90 % interval of the lag from the fit cost; is_lag_identified: some lag fits worse than chance allows.
+// Finds the 90 % interval of the lag from the cost of lags around the best one. The lag is identified if some lag costs
+// more than chance allows.
 void find_interval(const ResponseSearch& search, const SensorShape& best, double noise_w, LoadResponse& response) {
   const double least = search.squares(best);
   const auto cost = [&](double lag_ns) { return (search.squares_at(best, lag_ns) - least) / (2 * noise_w * noise_w); };
@@ -282,7 +286,7 @@ std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const Disp
   response.mean_w = line.constant + line.per_busy * share + line.per_time / 2;
   response.mean_spread_w = response.noise_w / std::sqrt(rows);
   find_interval(search, best, response.noise_w, response);
-  // A value that falls under load measures something else.
+  // A channel whose value falls under load does not measure the power of this GPU.
   response.is_lag_identified = response.is_lag_identified && line.per_busy > 0;
   return response;
 }

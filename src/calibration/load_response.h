@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Response of a GPU sensor to square waves of load: its lag and its averaging. The values are compared with models of
-// all sensor kinds: a counter that integrates everything, a moving average, an exponential average. The model with the
-// smallest residual wins, unless no lag fits better than another. Pure; CLOCK_MONOTONIC nanoseconds, seconds, watts.
+// Response of a GPU sensor to square waves of load: its lag and its averaging. A counter is fitted as an integral of
+// the load since its previous update. A gauge is fitted as a moving average and as an exponential average, and the
+// model with the smaller residual is returned. Pure; CLOCK_MONOTONIC nanoseconds, seconds, watts.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct DisplayedValue {
 
 enum class Averaging : std::uint8_t {
   integral,             // counter: everything since the previous update
-  moving_average,       // moving average
-  exponential_average,  // exponential average
+  moving_average,       // gauge: mean over the last averaging_time_s
+  exponential_average,  // gauge: exponential average with the time constant averaging_time_s
 };
 
 struct LoadResponse {
@@ -34,15 +34,15 @@ struct LoadResponse {
   double lag_low_s = 0;  // 90 % interval
   double lag_high_s = 0;
   bool is_lag_identified = false;  // false: no lag fits better than another, and the fields above are meaningless
-  double mean_w = 0;               // over the waves, from the fitted powers
-  double mean_spread_w = 0;
-  double noise_w = 0;  // residual standard deviation of a value
+  double mean_w = 0;               // mean power over the waves, from the fit
+  double mean_spread_w = 0;        // standard error of mean_w
+  double noise_w = 0;              // residual standard deviation of a value
 
   // Time after an instant drop of the load until less than a tenth of the drop is still shown.
   double fall_time_s(double period_s) const;
 };
 
-// None when the waves contain too few values. Values in order of time.
+// Values must be in order of time. None when the waves contain too few of them.
 std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const DisplayedValue> displayed,
                                           const LoadPhases& phases);
 

@@ -95,7 +95,8 @@ TEST(LoadResponse, FindsARunningAverageOfASecond) {
   }
 }
 
-// The load lasts for two seconds, as in a calibration: the average follows for half of that.
+// The load lasts for two seconds, as in a calibration; the average of a second reaches the loaded level after half of
+// that.
 TEST(LoadFindings, ARunningAverageOfASecondHasALoadedLevel) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -57,7 +57,7 @@ Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view u
   phases.active_idle = idle_for(plan.active_idle_ns, idle_until);
   if (Status made = make_waves(*load, plan, idle_until, phases); !made) return std::move(made).error();
   if (Status started = load->start(plan.full_load_ns); !started) return std::move(started).error();
-  // Sensor values must be fetched meanwhile; the end is awaited without pauses.
+  // For most of the load, idle_until fetches sensor values. wait() then spins, so that it detects the end at once.
   idle_until(monotonic_ns() + plan.full_load_ns * 3 / 4);
   Result<LoadSpan> full_load = load->wait();
   if (!full_load) return std::move(full_load).error();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Loads one GPU with square waves to measure the response of its sensors: idle with a context, load on and off for
-// random durations, a long load, idle again, then destroys the context. It loads nothing else and changes no setting.
-// One thread.
+// Loads one GPU with square waves to measure the response of its sensors: idle with a CUDA context, load on and off for
+// random durations, a long load, idle again, and idle after the context is destroyed. It loads nothing else and changes
+// no setting. One thread.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,14 @@ struct WavePlan {
   std::int64_t full_load_ns = 2 * kNanosecondsPerSecond;
   std::int64_t idle_after_load_ns = 5 * kNanosecondsPerSecond / 2;
   std::int64_t idle_after_release_ns = 4 * kNanosecondsPerSecond;
-  std::uint64_t seed = 0x6A6F756C65;  // of the random durations
+  std::uint64_t seed = 0x6A6F756C65;  // seed of the random durations
 };
 
-// Idles until that time and performs pending work.
+// Called instead of sleeping: returns at `until_ns` of CLOCK_MONOTONIC, and meanwhile fetches sensor values.
 using IdleUntil = std::function<void(std::int64_t until_ns)>;
 
-// Returns all phases except `idle`. A driver failure is an error; the context is destroyed then, too.
+// Returns all phases except `idle`, which the caller observes before. Fails if the CUDA driver fails; the context is
+// destroyed then, too.
 Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view uuid, const WavePlan& plan,
                                     const IdleUntil& idle_until);
 

@@ -51,7 +51,7 @@ TEST_F(FakeDriver, LoadsAndIdlesOnSchedule) {
   ASSERT_TRUE(cuda);
   const Result<LoadPhases> phases = run_square_waves(*cuda, kUuid, quick_plan(), sleep_until);
   ASSERT_TRUE(phases) << phases.error().message;
-  // 100 ms of waves with halves of 1 to 10 ms.
+  // 100 ms of waves whose loads and pauses take 1 to 10 ms each.
   EXPECT_GE(phases->loads.size(), 5u);
   EXPECT_LE(phases->loads.size(), 50u);
   std::int64_t last_ns = phases->square_waves.begin_ns;

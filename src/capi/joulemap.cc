@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The functions of include/joulemap/joulemap.h: each checks its arguments, calls one function, and maps a Result to a
-// code and a text. No exception leaves them: those of the standard library (no memory, no more threads) become a code,
-// too.
+// jm_status and an error text. Exceptions of the standard library (no memory, no more threads) become JM_FAILED.
 #include "joulemap/joulemap.h"
 
 #include <algorithm>
@@ -43,7 +42,7 @@ using joulemap::sampling::WindowResult;
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-// Size of the first version, 0.1.0, which ended with period_s.
+// Size of jm_options in version 0.1.0, whose last member was period_s.
 constexpr std::size_t kFirstOptions_bytes = offsetof(jm_options, period_s) + sizeof(double);
 
 std::string& last_error() {
@@ -51,7 +50,7 @@ std::string& last_error() {
   return text;
 }
 
-// The result that jm_window_domain and jm_window_diagnostic read.
+// Result of this thread's last jm_window_wait or jm_window_peek, which jm_window_domain and jm_window_diagnostic read.
 std::optional<WindowResult>& last_result() {
   thread_local std::optional<WindowResult> result;
   return result;
@@ -69,7 +68,7 @@ int fail(const Error& error) {
   return fail(status, error.remedy.empty() ? error.message : error.message + "; " + error.remedy);
 }
 
-// Wraps every call that may allocate or start a thread.
+// Converts exceptions of `call`, which may allocate or start a thread, to JM_FAILED.
 template <class Call>
 int guarded(Call call) noexcept {
   try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every function of the C interface, through the shipped library libjoulemap.so.
+// Tests every function of the C interface, through the shipped library libjoulemap.so.
 #include "joulemap/joulemap.h"
 
 #include <gtest/gtest.h>
@@ -105,7 +105,7 @@ TEST_F(CInterface, AWindowEndsOnceAndIsReleasedOnce) {
   EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
   EXPECT_EQ(jm_window_wait(window, &energy), JM_NOT_FOUND);
   EXPECT_EQ(jm_window_peek(window, &energy), JM_NOT_FOUND);
-  const jm_window next = jm_begin("next");  // reuses the slot with another number
+  const jm_window next = jm_begin("next");  // reuses the slot of the freed window with another id
   EXPECT_NE(next, window);
   EXPECT_EQ(jm_end(window), JM_NOT_FOUND);
   EXPECT_EQ(jm_end(next), JM_OK);
@@ -199,7 +199,7 @@ TEST_F(CInterface, AWindowAfterAStopStartsWithTheLastOptions) {
   jm_energy energy = {sizeof energy};
   ASSERT_EQ(jm_window_wait(window, &energy), JM_OK) << jm_last_error();
   EXPECT_EQ(energy.domains, 1u);
-  EXPECT_EQ(jm_start(nullptr), JM_USAGE);  // it is running
+  EXPECT_EQ(jm_start(nullptr), JM_USAGE);  // jm_begin has started it again
   jm_window_free(window);
 }
 

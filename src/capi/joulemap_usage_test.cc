@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs that misuse the C interface, or were compiled for another version of it.
+// Tests programs that misuse the C interface, or were compiled for another version of it.
 #include "joulemap/joulemap.h"
 
 #include <gtest/gtest.h>

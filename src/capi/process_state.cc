@@ -13,8 +13,8 @@
 namespace joulemap::capi {
 namespace {
 
-// Longest delay of a fork. Reading an energy counter through NVML takes milliseconds, opening the library up to
-// seconds.
+// Longest time that a fork waits until none of our threads is inside NVML. Reading an energy counter takes
+// milliseconds, opening NVML up to seconds.
 constexpr std::int64_t kForkWaitsAtMost_ns = 100 * kNanosecondsPerMillisecond;
 
 std::string environment(const char* name) {
@@ -41,8 +41,8 @@ ProcessState::ProcessState(std::uint16_t epoch) : windows_(epoch) {}
 ProcessState& ProcessState::create() {
   const std::lock_guard lock(creation_mutex_);
   if (ProcessState* const state = current_.load(std::memory_order_acquire)) return *state;
-  // The engine needs no shutdown at exit: nothing of it is lost with the process.
-  if (++epoch_ == 0) ++epoch_;  // after 65535 nested forks
+  // No exit handler stops the engine: it has no data to write.
+  if (++epoch_ == 0) ++epoch_;  // 0 is invalid; reached after 65535 nested forks
   auto* const state = new ProcessState(epoch_.load());
   current_.store(state, std::memory_order_release);
   return *state;
@@ -52,7 +52,7 @@ void ProcessState::before_fork() { nvml_fork_gate.before_fork(kForkWaitsAtMost_n
 
 void ProcessState::after_fork_in_parent() { nvml_fork_gate.after_fork_in_parent(); }
 
-// Another thread of the parent may have held the lock and does not exist in the child to release it.
+// Replaces creation_mutex_: a thread of the parent may have held it, and does not exist in the child to release it.
 void ProcessState::after_fork_in_child() {
   begin_fork_generation();
   nvml_fork_gate.after_fork_in_child();

@@ -2,7 +2,7 @@
 //
 // ProcessState: the state of the C interface in its process: the table of windows and the engine that measures them.
 // The interface has no handle to attach it to, so there is one per process. The first call creates it, and nothing
-// destroys it, because threads of the host may call it during exit. The child of a fork abandons it and creates its
+// destroys it, because threads of the program may call it during exit. The child of a fork abandons it and creates its
 // own: the parent's threads and locks do not exist there (base/fork_generation.h).
 //
 // All functions are thread-safe.
@@ -27,19 +27,20 @@ class ProcessState {
     return state != nullptr ? *state : create();
   }
 
-  // nullptr if this process has begun nothing: for example a fork's child that only frees its parent's windows.
+  // nullptr if no call has created the state yet: for example in a fork's child that only frees its parent's windows.
   static ProcessState* get_if_created() { return current_.load(std::memory_order_acquire); }
 
   sampling::WindowTable& windows() { return windows_; }
 
-  // Fails with `usage` if it runs already.
+  // Starts the engine. Fails with `usage` if it is already running.
   Status start(const sampling::WindowOptions& options);
-  // The hot path calls is_started(), and if false start_if_needed(), which uses the options of the last start.
+  // jm_begin calls is_started(), and if false start_if_needed(), which uses the options of the last start (of this
+  // process or its parent), or those of the environment variables.
   bool is_started() const { return started_.load(std::memory_order_acquire); }
   Status start_if_needed();
   void stop();
 
-  // nullptr before the first start. Holders may use the engine after a stop or another start.
+  // nullptr before the first start. The caller may go on using the engine after a stop or another start.
   std::shared_ptr<sampling::WindowEngine> engine();
 
  private:
@@ -54,7 +55,7 @@ class ProcessState {
   static std::mutex creation_mutex_;
   static std::atomic<ProcessState*> current_;
   static std::atomic<std::uint16_t> epoch_;
-  // Never freed: a child reads the options of its parent.
+  // Options of the last start. Never freed: the child of a fork reads those of its parent.
   static std::atomic<const sampling::WindowOptions*> options_;
 
   sampling::WindowTable windows_;

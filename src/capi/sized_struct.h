@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Structures that cross the C interface begin with their size, set by the caller, and grow at the end only. A program
-// and a library of different versions thus share the members that both define; others are zero. The same rule as
-// copy_struct_from_user of Linux. Pure.
+// and a library of different versions thus share the members that both define; all other members are zero. Linux has
+// the same rule (copy_struct_from_user). Pure.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace joulemap::capi {
 
-// No version has a larger structure: a larger size means that the caller did not set the member.
+// No version has a larger structure: a larger size means that the caller did not set the member `size`.
 inline constexpr std::size_t kMaxStruct_bytes = 4096;
 
 // Copies the caller's structure of `caller_bytes` into ours of `own_bytes`, and zeroes the rest of ours.
@@ -23,7 +23,7 @@ inline constexpr std::size_t kMaxStruct_bytes = 4096;
 Status copy_struct_from_caller(const void* caller_struct, std::size_t caller_bytes, void* own_struct,
                                std::size_t own_bytes, std::size_t first_version_bytes, std::string_view name);
 
-// Converts a caller's structure to ours.
+// Returns the caller's structure in the layout of this version; fails as copy_struct_from_caller does.
 template <class T>
 Result<T> copy_from_caller(const T& caller_struct, std::size_t first_version_bytes, std::string_view name) {
   T own_struct{};
@@ -38,8 +38,8 @@ Result<T> copy_from_caller(const T& caller_struct, std::size_t first_version_byt
   return own_struct;
 }
 
-// Copies as much of ours as the caller's version has, and sets its size to that. Fails with `usage` if the caller has
-// not set the size.
+// Copies the members that the caller's version has, and sets the caller's `size` to the number of bytes copied. Fails
+// with `usage` if the caller has not set `size`.
 template <class T>
 Status copy_to_caller(T own_struct, T* caller_struct) {
   std::size_t size = 0;

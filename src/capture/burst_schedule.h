@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BurstSchedule: schedules burst sampling, in which CPU tallies are taken every 10 ms instead of every second or more.
-// A CPU's energy counter updates every millisecond, so tallies at 10 ms let a report estimate the power of layers, not
-// only their duration. Bursts cover the first 20 s; after that, bursts of 2 s become rarer. The total burst time grows
-// with the logarithm of the run time: 3 minutes a day. Pure. Times are nanoseconds since the capture began. Used by the
-// capture's own thread.
+// BurstSchedule: schedules burst sampling, in which the CPU times of scopes (tallies) are recorded at every tick of the
+// capture (10 ms) instead of every 1 to 30 s. A CPU's energy counter updates every millisecond, so tallies of 10 ms let
+// a report estimate the power of layers, not only their duration. Bursts cover the first 20 s; after that, they last
+// 2 s and become rarer. The total burst time grows with the logarithm of the run time: 3 minutes a day. Pure. Times are
+// nanoseconds since the capture began. Used by the capture's own thread.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,10 @@ namespace joulemap::capture {
 
 class BurstSchedule {
  public:
-  // Returns whether this tick is inside a burst, so that its tallies are taken now.
+  // Returns whether the tick at run_ns is inside a burst, so that its tallies are recorded. May begin a burst.
   bool is_in_burst(std::int64_t run_ns);
 
+  // Tallies of bursts that wait to be written.
   void add(Activity activity) { activities_.push_back(std::move(activity)); }
   std::vector<Activity> take() { return std::exchange(activities_, {}); }
 

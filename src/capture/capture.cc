@@ -22,18 +22,19 @@ namespace {
 constexpr std::uint32_t kTraced = 1;
 constexpr std::uint32_t kSampled = 2;
 
-// Period of the ticks that distribute CPU time. Untraced steps are CPU bound, so they are disturbed less often.
+// Periods of the capture's ticks, which read the CPU clocks of threads and attribute CPU time to scopes: in traced
+// steps, and in untraced steps, whose programs are limited by the CPU and should be disturbed less.
 constexpr std::int64_t kTickPeriod_ns = 10 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kUntracedTickPeriod_ns = 50 * kNanosecondsPerMillisecond;
 
-// A kernel's record has arrived by then, or it never will.
+// Longest wait for kernel records before a step is written: records that are missing for longer are taken as lost.
 constexpr std::int64_t kSettled_ns = 30 * kNanosecondsPerSecond;
 
-// Reading CPU clocks dominates the cost of an edge (system calls). Edges closer together than this share one reading,
-// whose CPU time is split by wall time.
+// An edge is an entry to or an exit from a scope. Reading CPU clocks (system calls) dominates its cost. Edges closer
+// together than this share one reading, whose CPU time is split by wall time.
 constexpr std::int64_t kMinCpuReadInterval_ns = 20'000;
 
-// An untraced step is overlong when it takes more than this many usual steps, and at least this long.
+// An untraced step is overlong when it takes kOverlongSteps times the median duration of traced steps, and kOverlong_s.
 constexpr double kOverlongSteps = 4;
 constexpr double kOverlong_s = 0.2;
 
@@ -48,7 +49,7 @@ std::int64_t this_thread_cpu_ns() { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
 WaitTracing wait_tracing(const TracingPolicy::Decision& step, bool was_traced) {
   if (!step.traced) return WaitTracing::off;
-  // Enabling kernel records takes milliseconds, in which the GPU waits: not for what the program does.
+  // Enabling kernel records takes milliseconds, in which the GPU waits because of Joulemap, not because of the program.
   if (!was_traced) return WaitTracing::warm_up;
   return step.is_first || step.sampled ? WaitTracing::apart : WaitTracing::on;
 }
@@ -62,7 +63,7 @@ struct Capture::OpenRegion {
 };
 
 struct Capture::ThreadState {
-  const std::uint64_t capture;  // number of the owner; its address could be reused
+  const std::uint64_t capture;  // instance_id() of the owning Capture; an address could be reused
   std::shared_ptr<ThreadTrack> track;
   std::shared_ptr<UntrackedCpuTime> untracked_cpu;
   std::vector<std::size_t> passes;  // stack depths at which this thread began a backward pass
@@ -78,7 +79,8 @@ struct Capture::ThreadState {
   }
 };
 
-// State inherited through a fork is leaked: vanished threads may hold its locks, and its vectors may be half grown.
+// Owner of a thread's ThreadState. State inherited through a fork is leaked: threads that do not exist in the child may
+// hold its locks, and its vectors may be half updated.
 struct Capture::ThreadSlot {
   ThreadState* state = nullptr;
   std::uint32_t generation = fork_generation();
@@ -98,11 +100,11 @@ Capture::Capture(std::unique_ptr<MarkSink> sink, TracingMode tracing_mode)
       started_ns_(monotonic_ns()),
       scopes_tallied_until_ns_(started_ns_),
       collected_until_ns_(started_ns_) {
-  PeriodicWork& work = *this;  // private: only the worker may call it
+  PeriodicWork& work = *this;  // a private base, so that only the worker calls it
   worker_ = std::make_unique<CaptureWorker>(std::move(sink), marks_, &work);
 }
 
-// State of another capture comes from the parent of a fork or from a recording that has ended.
+// State of another Capture, from the parent of a fork or from a recording that has ended, is replaced.
 Capture::ThreadState& Capture::this_thread() {
   thread_local ThreadSlot slot;
   if (slot.state != nullptr && slot.state->capture == instance_id_) return *slot.state;
@@ -196,7 +198,8 @@ void Capture::end_backward() {
   for (const auto& track : tracks_) track->set_base_scope(0, edge);
 }
 
-// The thread that called backward has a stack entry for the pass; a thread of the autograd engine is lent the scope.
+// The thread that called backward has a stack entry for the pass, which is replaced. A thread of the autograd engine
+// has none: its base scope is set.
 void Capture::set_backward_scope(std::uint32_t scope, ThreadTrack::EntryCounting entry) {
   ThreadState& thread = this_thread();
   const EdgeClocks edge = read_edge_clocks(thread);
@@ -215,6 +218,7 @@ void Capture::begin_step(std::optional<std::int64_t> number, std::int64_t time_n
   const std::uint32_t serial = step_serial_.load() + 1;
   kernels_.begin_step(serial, marks_.step(number, time_ns, name), time_ns, step.traced && !reads_cpu_at_edges_.load());
   step_serial_.store(serial);
+  has_step_ended_.store(false);
   step_begin_ns_.store(time_ns);
   trace_kernels(wait_tracing(step, was_traced), time_ns, current_scope());
 }
@@ -283,23 +287,23 @@ void Capture::account_time(std::int64_t capture_cpu_ns) {
     leader->tick({.now_ns = monotonic_ns(), .thread_cpu_ns = -1, .helper_threads_ns = credit_ns});
   }
   end_overlong_step(monotonic_ns());
-  // Burst sampling only without a GPU: with one, the GPU uses most of the energy.
+  // Burst sampling of CPU times only when no GPU is traced: a GPU would use most of the energy.
   const std::int64_t now_ns = monotonic_ns();
   if (reads_cpu_at_edges_.load() && burst_schedule_.is_in_burst(now_ns - started_ns_))
     burst_schedule_.add(take_scope_tallies(now_ns));
 }
 
-// An untraced step that takes much longer than the others contains something else: a validation, a checkpoint, the end
-// of training. The step ends where it should have, and what follows is traced, outside of steps, until the next one
-// begins.
+// An untraced step that takes much longer than traced steps contains something else: a validation, a checkpoint, the
+// end of training. The step ends now, and what follows is traced, outside of steps, until the next step begins.
 void Capture::end_overlong_step(std::int64_t now_ns) {
   if (current_tracing().traced || kernel_source_.load() == nullptr || probe_region_id_.load() != 0) return;
   const double usual_s = kernels_.load().step_s;
   const double took_s = seconds(now_ns - step_begin_ns_.load());
   if (usual_s <= 0 || took_s < std::max(kOverlongSteps * usual_s, kOverlong_s)) return;
-  const std::unique_lock lock(loop_lock_, std::try_to_lock);  // not free: a step begins right now
+  const std::unique_lock lock(loop_lock_, std::try_to_lock);  // not free: another thread begins a step right now
   if (!lock.owns_lock() || current_tracing().traced) return;
   kernels_.end_step(now_ns);
+  has_step_ended_.store(true);
   step_flags_.store(kTraced);
   std::uint32_t scope = 0;
   {
@@ -332,8 +336,8 @@ void Capture::collect_activity(MarkSink& sink, bool is_last) {
   }
   for (Activity& burst : burst_schedule_.take()) sink.add(std::move(burst));
   Activity activity{.begin_ns = scopes_tallied_until_ns_, .end_ns = now_ns};
-  Activity on_gpu = activity;  // separate, because kernel records arrive late
-  // Keep the tallies of probing apart from those of the run.
+  Activity on_gpu = activity;  // a separate activity: kernel records arrive late, so its interval is an earlier one
+  // While probing, tallies are taken at every collection, so that they do not mix with those of the run.
   const bool tallies_due =
       is_last || probe_region_id_.load() != 0 || now_ns - collected_until_ns_ >= tally_period_ns(now_ns - started_ns_);
   // Limit the wait: a lost kernel record must not delay the steps forever.
@@ -382,7 +386,7 @@ void Capture::add_diagnostics(Diagnostics& diagnostics) {
   }
 }
 
-// Samples belong to the leading thread: it runs the training loop.
+// A sample belongs to the current scope of the leading thread, which entered a scope last: it runs the training loop.
 void Capture::add_function_sample(std::string_view name, std::int64_t time_ns) {
   std::uint32_t coarse = 0;
   {
@@ -401,7 +405,7 @@ void Capture::finish() {
   worker_->finish();
 }
 
-// Takes no lock: the thread that holds it may not exist in the child.
+// Takes no lock: a thread that held it in the parent does not exist in the child.
 void Capture::abandon_in_child() noexcept {
   if (KernelSource* const source = kernel_source_.load()) source->abandon_in_child();
 }
@@ -416,7 +420,7 @@ void Capture::set_kernel_source(std::unique_ptr<KernelSource> source) {
   kernels_.set_tracing(monotonic_ns(), WaitTracing::on, current_scope());
 }
 
-// `scope`: the one that the host is in now.
+// `scope`: the current scope of the thread that runs the training loop.
 void Capture::trace_kernels(WaitTracing tracing, std::int64_t time_ns, std::uint32_t scope) {
   KernelSource* const source = kernel_source_.load();
   if (source == nullptr) return;
@@ -458,7 +462,7 @@ constinit std::mutex creation_lock;
 constinit std::atomic<bool> finishes_at_exit{false};
 constinit std::atomic<pid_t> owner{0};  // process that created `current`
 
-// Resets the lock: a thread of the parent may have held it, and that thread does not exist here.
+// Runs in the child of a fork. Resets creation_lock: a thread of the parent may have held it, and does not exist here.
 void forget_in_child() {
   begin_fork_generation();
   owned_descriptors.close_all();
@@ -470,7 +474,7 @@ void forget_in_child() {
   environment_was_read.store(0);
 }
 
-// Registered when the library is loaded: no thread uses it yet, and no fork can precede the handler.
+// Registered when the library is loaded: no thread uses the library yet, and no fork can precede the handler.
 [[maybe_unused]] const int fork_handler = ::pthread_atfork(nullptr, nullptr, &forget_in_child);
 
 void finish_at_exit() { Capture::finish_existing(); }
@@ -492,13 +496,13 @@ bool Capture::join_recording() {
   return get() != nullptr;
 }
 
-// Keeps the object: other threads may be inside it. It accepts no data any more.
+// Does not delete the Capture: other threads may be inside it. Its data is no longer written.
 void Capture::leave_recording() {
   Capture* const ended = current.exchange(nullptr);
   if (ended != nullptr) ended->finish();
 }
 
-// A bare clone() runs no fork handlers: its child lacks the thread that finish would join.
+// Does nothing in the child of a bare clone(), which runs no fork handlers and lacks the thread that finish() joins.
 void Capture::finish_existing() {
   Capture* const capture = current.load();
   if (capture != nullptr && owner.load() == ::getpid()) capture->finish();

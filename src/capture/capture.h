@@ -2,7 +2,7 @@
 //
 // Capture: collects what this process does and writes it to the recording: the scope of each thread, the training
 // steps, and the GPU's work. A recorded process has one instance. The first call creates it; nothing destroys it,
-// because threads of the host may still call during exit. The child of a fork creates its own and never touches its
+// because threads of the program may still call during exit. The child of a fork creates its own and never touches its
 // parent's (base/fork_generation.h). All functions are thread-safe.
 //
 // include/joulemap/capture.h documents the calls that this class implements.
@@ -38,14 +38,16 @@ class Capture final : private PeriodicWork {
   // The instance of this process; nullptr when the process is not recorded. existing() never creates one.
   static Capture* get();
   static Capture* existing();
-  // join_recording() reads the environment again and returns whether this process is recorded. leave_recording() ends that.
+  // join_recording() reads the environment again and returns whether this process is recorded. leave_recording()
+  // finishes the instance; then get() returns nullptr until the next join_recording(). finish_existing() finishes it
+  // and keeps it.
   static bool join_recording();
   static void leave_recording();
   static void finish_existing();
 
   std::uint64_t instance_id() const {
     return instance_id_;
-  }  // unique among the Captures of this process and of its parents
+  }  // unique among the Captures of this process and of the processes it was forked from
   MarkLog& marks() { return marks_; }
   KernelLog& kernels() { return kernels_; }
 
@@ -53,7 +55,7 @@ class Capture final : private PeriodicWork {
     return scopes_.child(parent, kind, name);
   }
   std::uint32_t current_scope();
-  // current_scope() for launches of this thread; kJoulemapScope while the thread does Joulemap's own work.
+  // Scope for kernel launches of this thread: current_scope(), or kJoulemapScope while it does Joulemap's own work.
   std::uint32_t launch_scope();
   void set_joulemap_work(bool on);
   std::size_t enter(std::uint32_t scope);
@@ -76,26 +78,29 @@ class Capture final : private PeriodicWork {
   void set_backward_scope(std::uint32_t scope, ThreadTrack::EntryCounting entry = ThreadTrack::EntryCounting::once);
 
   bool on_event(LoopEvent event);
-  void step(std::optional<std::int64_t> number);  // called by the program itself
+  void step(std::optional<std::int64_t> number);  // reported by the program, not inferred
   void epoch(std::optional<std::int64_t> number);
-  // Serial number of the current step; 0 while modules are replayed (probing).
+  // Serial number of the current step; 0 before the first step, after an overlong one, and while modules
+  // are replayed (probing).
   std::uint32_t step_serial() const {
-    return probe_region_id_.load() != 0 ? 0 : step_serial_.load(std::memory_order_relaxed);
+    const bool is_outside = probe_region_id_.load() != 0 || has_step_ended_.load(std::memory_order_relaxed);
+    return is_outside ? 0 : step_serial_.load(std::memory_order_relaxed);
   }
   TracingPolicy::Decision current_tracing() const;
 
-  // Ends the current step. Until probing ends, kernels belong to no step and are recorded individually.
+  // Begins or ends probing, the replay of modules to measure their power. Beginning ends the current step; until
+  // probing ends, kernels belong to no step and are recorded individually.
   void set_probing(bool on);
 
-  // Adds one sample of a function; it represents time_ns of run time.
+  // Adds one stack sample in the function `name`; it represents time_ns of run time.
   void add_function_sample(std::string_view name, std::int64_t time_ns);
 
-  // From here on, CPU time is distributed every 10 ms instead of at every edge: kernel launches must not wait for a
-  // clock.
+  // From here on, CPU time is attributed at every tick (10 or 50 ms) instead of at every scope entry and exit: kernel
+  // launches must not wait for the reading of a CPU clock.
   void set_kernel_source(std::unique_ptr<KernelSource> source);
   void on_other_profiler(bool running);
-  void allow_detach(bool allowed);  // of the kernel source, while steps are untraced
-  // Call before the kernel source is unloaded; finish() also calls it.
+  void allow_detach(bool allowed);  // whether the kernel source may close while steps are untraced
+  // Fetches the remaining kernel records. Call before CUPTI is unloaded; finish() also calls it.
   void finish_kernel_source();
   void finish();
   // Called in the child of a fork, on the parent's instance.
@@ -125,12 +130,13 @@ class Capture final : private PeriodicWork {
   MarkLog marks_;
   std::shared_ptr<UntrackedCpuTime> untracked_cpu_;
   std::atomic<bool> reads_cpu_at_edges_{true};
-  std::atomic<ThreadTrack*> leading_track_{nullptr};
-  std::atomic<std::uint32_t> backward_scope_{0};   // scope for threads that have entered none
-  std::atomic<std::uint32_t> backward_passes_{0};  // number of running backward passes
+  std::atomic<ThreadTrack*> leading_track_{nullptr};  // of the thread that last entered a scope; only compared
+  std::atomic<std::uint32_t> backward_scope_{0};      // in a backward pass: scope of threads that have entered none
+  std::atomic<std::uint32_t> backward_passes_{0};     // number of running backward passes
   std::atomic<std::uint32_t> step_serial_{0};
+  std::atomic<bool> has_step_ended_{false};  // end_overlong_step() has ended it, and no other has begun
   std::atomic<std::int64_t> step_begin_ns_{0};
-  std::atomic<std::uint32_t> step_flags_{1};
+  std::atomic<std::uint32_t> step_flags_{1};       // kTraced and kSampled (capture.cc) of the current step
   std::atomic<std::uint64_t> probe_region_id_{0};  // id of the probing region; 0 outside of probing
 
   std::mutex tracks_lock_;
@@ -145,14 +151,14 @@ class Capture final : private PeriodicWork {
   FunctionSamples function_samples_;
 
   std::unique_ptr<KernelSource> owned_kernel_source_;
-  // Set once. Read without a lock: the begin of a step must not wait for poll(), which waits for the driver.
+  // Set once. Read without a lock: the start of a step must not wait for poll(), which waits for the driver.
   std::atomic<KernelSource*> kernel_source_{nullptr};
   std::atomic<bool> kernel_source_is_finished_{false};
   std::atomic<bool> detach_is_allowed_{false};
 
   std::int64_t started_ns_;
   std::int64_t scopes_tallied_until_ns_;  // end of the last interval whose scope tallies were taken
-  std::int64_t collected_until_ns_;       // the same for all other data
+  std::int64_t collected_until_ns_;       // when kernel, wait and function tallies were last taken
   BurstSchedule burst_schedule_;
   std::int64_t counted_capture_cpu_ns_ = 0;
   std::atomic<std::uint64_t> next_region_id_{1};

@@ -71,7 +71,7 @@ TEST(Capture, EveryProbingIsMarkedAndBelongsToNoStep) {
   capture.step({});
   EXPECT_EQ(capture.step_serial(), serial + 1);
   capture.finish();
-  std::map<std::uint64_t, int> edges;  // by id
+  std::map<std::uint64_t, int> edges;  // by id of the region
   for (const Mark& mark : written.marks) {
     if (mark.name == kProbeRegion) edges[mark.id] += mark.kind == MarkKind::region_begin ? 1 : 10;
   }

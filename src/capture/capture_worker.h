@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CaptureWorker: the capture's own thread in the measured process. It runs the periodic work of the capture and writes
-// what was captured to the recording about twice a second, so a killed process loses at most the last half second. The
-// child of a fork must not touch its parent's worker.
+// marks and finished steps to the recording about twice a second, and tallies every 1 to 30 s; a killed process loses
+// what was not yet written. The child of a fork must not touch its parent's worker.
 #pragma once
 
 #include <atomic>
@@ -16,15 +16,15 @@
 
 namespace joulemap::capture {
 
-// Work of the capture that the worker runs on its thread.
+// Work of the capture that the worker runs on its own thread, and at the end on the thread that calls finish().
 class PeriodicWork {
  public:
   virtual ~PeriodicWork() = default;
-  // Receives the CPU time the worker has used; returns the delay until the next call, in ns.
+  // Receives the CPU time in ns that the worker's thread has used so far; returns the delay until the next call, in ns.
   virtual std::int64_t tick(std::int64_t worker_cpu_ns) = 0;
-  // Before every write.
+  // Called before every write to add activity to `sink`; is_last: by finish().
   virtual void collect_activity(MarkSink& sink, bool is_last) = 0;
-  // Once, at the end.
+  // Called once, by finish().
   virtual void add_diagnostics(Diagnostics& diagnostics) = 0;
 };
 
@@ -36,8 +36,8 @@ class CaptureWorker {
   CaptureWorker(const CaptureWorker&) = delete;
   CaptureWorker& operator=(const CaptureWorker&) = delete;
 
-  // Writes what is pending and closes the recording's part; later marks are dropped. The first call does the work,
-  // concurrent calls wait.
+  // Writes what is pending and closes the process's part of the recording; later marks are dropped. The first call does
+  // the work; concurrent calls wait for it, later calls do nothing.
   void finish();
 
  private:
@@ -47,7 +47,7 @@ class CaptureWorker {
   std::unique_ptr<MarkSink> sink_;  // used by the worker's thread, then by finish()
   MarkLog& marks_;
   PeriodicWork* const work_;
-  Diagnostics failures_;  // of the worker's thread
+  Diagnostics failures_;  // of writes; used like sink_
 
   std::mutex finish_lock_;
   std::atomic<std::uint32_t> stopping_{0};

@@ -21,7 +21,7 @@
 namespace joulemap::capture {
 namespace {
 
-// Forks; returns whether `holds` returned true in the child and the child exited normally.
+// Forks; returns whether `check` returned true in the child and the child exited normally.
 template <class Check>
 bool in_forked_child(Check check) {
   const pid_t child = ::fork();
@@ -112,7 +112,7 @@ TEST_F(ForkedCaptureTest, ARangeThatTheParentOpenedEndsNothingInTheChild) {
   EXPECT_EQ(Capture::get()->depth(), 0u);
 }
 
-// The workers of a killed trainer live on for a while; its part must be unlocked all the same.
+// Data loader workers outlive a killed training process for a while; its part must be unlocked nevertheless.
 TEST_F(ForkedCaptureTest, ChildrenDoNotLockThePartOfADeadParent) {
   std::array<int, 2> child_gate{};
   std::array<int, 2> has_forked{};  // fork's child closes inherited descriptors before fork() returns

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FunctionSamples: function samples since the last take(), summed by scope. The sampling thread adds, the writing
-// thread takes. Times are nanoseconds.
+// FunctionSamples: stack samples since the last take(), summed by function (a scope of kind function). The sampling
+// thread adds, the writing thread takes. Times are nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace joulemap::capture {
 
 class FunctionSamples {
  public:
-  // Adds a sample at `place`, a function within `coarse`, that represents time_ns of run time.
+  // Adds a sample in `scope`, a function within `coarse_scope`, that represents time_ns of run time.
   void add(std::uint32_t coarse_scope, std::uint32_t scope, std::int64_t time_ns) {
     const std::lock_guard lock(lock_);
     ScopeShare& share = shares_[scope];

@@ -48,8 +48,8 @@ void HloScopes::register_op(std::string_view module, std::string_view instructio
   Program& program = programs_.try_emplace(std::string(module)).first->second;
   instruction_count_ +=
       program.op_names.insert_or_assign(std::string(instruction), std::string(op_name)).second ? 1 : 0;
-  // The program may have been recompiled under the same name. Gradient operations show that the program trains, which
-  // changes the scopes of its other operations.
+  // Cached scopes become invalid: the program may have been recompiled under the same name. Gradient operations show
+  // that the program trains, which changes the scopes of all its operations.
   const bool trained = std::exchange(program.is_training, program.is_training || scopes::is_gradient_op(op_name));
   if (trained != program.is_training) program.resolved_scopes.clear();
   program.resolved_scopes.erase(std::string(instruction));

@@ -9,7 +9,7 @@
 namespace joulemap::capture {
 namespace {
 
-// Names on the path from the root to `place`.
+// Names on the path from the root to `scope`.
 std::vector<std::string> path_of(const ScopeTable& scopes, std::uint32_t scope) {
   const std::vector<Scope> all_scopes = scopes.all_scopes();
   std::vector<std::string> path;

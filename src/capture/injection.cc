@@ -8,13 +8,13 @@
 
 #define JOULEMAP_DOOR extern "C" __attribute__((visibility("default")))
 
-// Never fails: the driver does not serve programs whose injection returns an error.
+// Always returns success: after an error, the driver would not work for the program.
 JOULEMAP_DOOR int InitializeInjection() {
   joulemap::capture::start_cuda_capture();
   return 1;
 }
 
-// Returning 0 disables that copy of NVTX, as without an injection.
+// Returns 0 when joulemap cannot attach; then that copy of NVTX does nothing, as without an injection.
 JOULEMAP_DOOR int InitializeInjectionNvtx2(joulemap::capture::nvtx::GetExportTable tables) {
   using namespace joulemap::capture;
   return nvtx::attach(tables, {&nvtx_push, &nvtx_pop}) ? 1 : 0;

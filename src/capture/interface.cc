@@ -26,7 +26,7 @@ std::optional<std::int64_t> number_of(const int64_t* number) {
   return number == nullptr ? std::nullopt : std::optional<std::int64_t>(*number);
 }
 
-// Returns the result of `call`, or `otherwise` when this process is not recorded.
+// Returns the result of `call`, or `otherwise` when this process is not recorded or `call` throws.
 template <class T, class Call>
 T when_recorded(T otherwise, Call call) noexcept {
   try {

@@ -11,24 +11,25 @@
 namespace joulemap::capture {
 namespace {
 
-// Ring of launches whose kernel record is outstanding: far more than the queues of a GPU hold.
+// Size of the ring of launches whose kernel record is outstanding: far more than the queues of a GPU hold.
 constexpr std::size_t kLaunches = std::size_t{1} << 18;
 
-// Budget of individually stored kernels: a quarter of an hour of fast training in full, then an occasional step. At two
-// to three bytes a kernel, a day stays under 300 MB.
+// Budget of individually stored kernels (detail tokens): at first a quarter of an hour of fast training in full, then
+// an occasional step. Unused tokens add up to kMaxSaved. At two to three bytes a kernel, a day stays under 300 MB.
 constexpr double kDetailAtFirst = 8e6;
 constexpr double kDetailPerSecond = 400;
 constexpr double kMaxSaved = 1e6;
 constexpr double kDetailOfProbing = 4e6;
-// A new shape is stored this many times regardless of the budget, unless every step has a new shape.
+// The kernels of a step with a new shape (kernel sequence) are stored this many times regardless of the budget, up to
+// kMaxShapes shapes.
 constexpr std::uint64_t kKeptOfAShape = 2;
 constexpr std::size_t kMaxShapes = 10'000;
 // Limit of kernels of one step in memory; a longer step is written while it grows and has no shape.
 constexpr std::size_t kMaxInMemory = 200'000;
-// Work of a single launch that a step leaves queued.
+// Added to the estimate of how long the GPU still runs kernels that were queued before tracing began.
 constexpr std::int64_t kLaunchMargin_ns = 2 * kNanosecondsPerMillisecond;
-constexpr std::uint32_t kBeforeTheFirst = 0;
-// Longest delay between a kernel's execution and its record.
+constexpr std::uint32_t kBeforeTheFirst = 0;  // key in steps_ of kernels outside of all steps
+// Longest assumed delay between a kernel's execution and its record.
 constexpr std::int64_t kMaxLate_ns = 10 * kNanosecondsPerSecond;
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
@@ -81,10 +82,15 @@ void KernelLog::on_synchronization(std::uint32_t scope, bool begins, std::int64_
 }
 
 void KernelLog::set_tracing(std::int64_t time_ns, WaitTracing tracing, std::uint32_t scope) {
-  const double usual_s = load().gpu_s;  // of one step: no more is queued
+  const double usual_s = load().gpu_s;  // GPU time of one step; twice as much is queued at most
   const std::lock_guard lock(lock_);
   waiting_.set_tracing(time_ns, tracing, time_ns + kLaunchMargin_ns + static_cast<std::int64_t>(2e9 * usual_s));
   if (tracing != WaitTracing::off) pending_edges_.push_back({.time_ns = time_ns, .scope = scope});
+}
+
+void KernelLog::on_records_lost(std::int64_t since_ns, std::int64_t until_ns) {
+  const std::lock_guard lock(lock_);
+  waiting_.add_lost_records(since_ns, until_ns);
 }
 
 void KernelLog::add_host_edges(std::vector<HostEdge> edges) {
@@ -163,7 +169,7 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
   ++counts_.kernels;
   const std::uint32_t class_id = class_of(facts);
   if (!launch_seen && scope == 0) {
-    // Replayed modules (probing) do not repeat the order of the steps.
+    // Outside of steps, as in probing, kernels do not repeat the order of a step.
     const std::optional<std::uint32_t> scoped_by_repetition =
         is_between_steps_ ? std::nullopt : scope_repetition_.next(class_id);
     ++(scoped_by_repetition ? counts_.scoped_by_repetition : counts_.without_scope);
@@ -221,7 +227,7 @@ bool KernelLog::take_detail_tokens(std::size_t kernels) {
   return true;
 }
 
-// Writes the kernels so far of a step that is too long for memory, or of the time before the first step.
+// Moves the kernels that a step has so far into `into` if the budget allows, else drops them; they count in its sums.
 void KernelLog::spill_step(OpenStep& step, Activity& into) {
   const bool has_budget = take_detail_tokens(step.kernels.size());
   if (has_budget) into.kernels.insert(into.kernels.end(), step.kernels.begin(), step.kernels.end());

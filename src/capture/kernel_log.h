@@ -2,10 +2,12 @@
 //
 // KernelLog: records what the GPU ran and from which scope. Launching threads report the scope and step of each launch.
 // Records of finished kernels arrive later, on another thread and out of order; a correlation id ties them to their
-// launch. The log assembles steps, hashes their shape, and keeps individual kernels within a size budget of the file.
+// launch. The log assembles steps, hashes their kernel sequence (shape), and keeps individual kernels within a budget
+// that limits the size of the file.
 //
-// on_launch runs on the program's critical path: no lock, no allocation, some nanoseconds. CUPTI's and the capture's
-// threads call the other functions, which take a lock. Times are CLOCK_MONOTONIC nanoseconds.
+// on_launch runs on the program's critical path: no lock, no allocation, some nanoseconds. The other functions take a
+// lock. The program's threads call on_synchronization, on_graph_node*, and at the start of a step begin_step,
+// set_tracing and load; CUPTI's threads and the capture's thread call the rest. Times are CLOCK_MONOTONIC nanoseconds.
 #pragma once
 
 #include <array>
@@ -46,11 +48,12 @@ class KernelLog {
  public:
   KernelLog();
 
-  // Records a launch of the calling thread. `step` is a serial number that only grows (0: before the first step).
+  // Records a launch of the calling thread. `step` is a serial number that only grows (0: outside of steps).
   void on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step, std::int64_t time_ns) noexcept;
-  // The calling thread, in this scope, begins to wait for the GPU, or has waited.
+  // The calling thread, in this scope, begins to wait for the GPU (begins) or has stopped waiting.
   void on_synchronization(std::uint32_t scope, bool begins, std::int64_t time_ns);
-  // A node was captured into a graph in this scope; or it was copied when the graph was instantiated.
+  // A node was captured into a CUDA graph in this scope; or a node was copied, for example when its graph was
+  // instantiated.
   void on_graph_node(std::uint64_t node, std::uint32_t scope);
   void on_graph_node_copied(std::uint64_t original, std::uint64_t copy);
   void set_device(std::uint32_t ordinal, std::string uuid);
@@ -60,24 +63,26 @@ class KernelLog {
   void begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool traced);
   // Ends the last step without beginning another.
   void end_step(std::int64_t time_ns);
-  // The same, before modules are replayed: their kernels are kept individually, within a budget of about a minute of a
-  // busy GPU.
+  // Like end_step, before modules are replayed (probing): their kernels are kept individually, within a budget of about
+  // a minute of a busy GPU.
   void end_step_for_probing(std::int64_t time_ns);
 
-  // Kernels are traced from here on, with the host in this scope, or no longer: idle time of the GPU is known only in
-  // between.
+  // From time_ns on, kernels are traced, or no longer; the host is then in `scope`. Idle time of the GPU is known only
+  // while kernels are traced.
   void set_tracing(std::int64_t time_ns, WaitTracing tracing, std::uint32_t scope);
-  // Scopes that the host entered and left, in any order; before collect_waits.
+  // Kernels of this interval were not recorded; until_ns is INT64_MAX as long as the end is unknown.
+  void on_records_lost(std::int64_t since_ns, std::int64_t until_ns);
+  // Adds entries and exits of scopes by the host's threads, in any order. Call before resolve_waits.
   void add_host_edges(std::vector<HostEdge> edges);
-  // Resolves idle time of the GPUs to the scopes that they waited for, so that memory stays small; `settled_ns` as in
-  // collect, `end_ns`: now. collect_waits moves the result into `into`.
+  // Attributes idle time of the GPUs before `settled_ns` (as in collect) to the scopes that they waited for, so that
+  // memory stays small. `end_ns`: the current time. collect_waits moves the result into `into`.
   void resolve_waits(std::int64_t settled_ns, std::int64_t end_ns);
   void collect_waits(std::vector<Activity>& into);
 
   // Moves all complete data into `into`: steps that ended before `settled_ns`, whose kernels have all arrived, and the
   // tallies with the interval they cover. INT64_MAX, at the end of a recording, moves everything.
   void collect(Activity& into, std::int64_t settled_ns, bool with_tallies);
-  void collect_names(Activity& into) const;  // all classes and queues again
+  void collect_names(Activity& into) const;  // all classes and queues again, at the end of a recording
 
   struct Counts {
     std::uint64_t launches = 0;
@@ -86,13 +91,13 @@ class KernelLog {
     std::uint64_t scoped_by_repetition = 0;  // launch not seen; scope taken from an earlier step
   };
   Counts counts() const;
-  // Load of the most recent traced steps; shows whether the program is launch bound. Medians, because first steps and
-  // steps with a pause are outliers.
+  // Load of the last 15 traced steps; shows whether the program is launch bound. Medians per step, because first steps
+  // and steps with a pause are outliers. Zeros before the first traced step.
   struct Load {
     std::uint64_t steps = 0;  // number of traced steps so far
     double kernels_per_step = 0;
     double step_s = 0;
-    double gpu_s = 0;
+    double gpu_s = 0;  // summed duration of the kernels of a step
   };
   Load load() const;
 
@@ -152,7 +157,7 @@ class KernelLog {
   ScopeRepetition scope_repetition_;
   Counts counts_;
   GpuWaiting waiting_;
-  std::vector<HostEdge> pending_edges_;  // of synchronizations and of the begin of tracing
+  std::vector<HostEdge> pending_edges_;  // of synchronizations and of the start of tracing
   struct StepLoad {
     double kernels;
     double step_s;

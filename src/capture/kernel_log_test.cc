@@ -253,7 +253,7 @@ TEST(KernelLog, ChargesIdleTimeToTheScopeOfTheHostWhoeverReportsItFirst) {
   log.on_launch(11, 1, 0, 1000);
   log.on_kernel({.name = "first", .correlation = 11, .start_ns = 3'000'000, .end_ns = 4'000'000});
   log.set_tracing(5'000'000, WaitTracing::on,
-                  2);  // the next step begins; edges of the last one are still in their thread
+                  2);  // the next step begins; edges of the last one are still buffered per thread
   log.add_host_edges({{.time_ns = 4'500'000, .scope = 3}});
   log.on_launch(12, 2, 0, 6'000'000);
   log.on_kernel({.name = "second", .correlation = 12, .start_ns = 6'000'000, .end_ns = 7'000'000});
@@ -263,7 +263,8 @@ TEST(KernelLog, ChargesIdleTimeToTheScopeOfTheHostWhoeverReportsItFirst) {
   ASSERT_EQ(waits.size(), 1u);
   std::map<std::uint32_t, std::int64_t> by_scope_ns;
   for (const WaitTally& wait : waits[0].waits) by_scope_ns[wait.scope] += wait.time_ns;
-  // The host was in scope 1 for 4.5 ms, and gave the GPU 1 ms to do, in scope 3 for 0.5 ms and in scope 2 for 1 ms.
+  // The host was in scope 1 for 4.5 ms, in which it launched a kernel of 1 ms, in scope 3 for 0.5 ms and in scope 2 for
+  // 1 ms.
   EXPECT_EQ(by_scope_ns[1], 1'000'000 + 1'400'000);  // before the first kernel, and before the second one
   EXPECT_EQ(by_scope_ns[3], 200'000);
   EXPECT_EQ(by_scope_ns[2], 400'000);

@@ -16,15 +16,15 @@ inline constexpr std::uint32_t kJoulemapScope = 0xFFFF'FFFF;
 class KernelSource {
  public:
   virtual ~KernelSource() = default;
-  virtual void set_tracing(bool on) = 0;        // traces launches and kernels; between two steps
-  virtual void allow_detach(bool allowed) = 0;  // whether it may close while steps are untraced
+  virtual void set_tracing(bool on) = 0;        // enables or disables tracing of launches and kernels
+  virtual void allow_detach(bool allowed) = 0;  // whether the source may close CUPTI in untraced steps
   virtual void poll(std::int64_t now_ns) = 0;   // about twice a second, by the capture's thread
-  // Time before which all launched kernels that have ended were delivered.
+  // Time before which all launched kernels were delivered to the KernelLog.
   virtual std::int64_t delivered_until_ns(std::int64_t now_ns) const = 0;
-  // Another profiler in this process starts or stops.
+  // Another profiler in this process starts or has stopped.
   virtual void on_other_profiler(bool running, std::int64_t now_ns) = 0;
   virtual void finish(Diagnostics& diagnostics) = 0;  // delivers all outstanding records
-  virtual void abandon_in_child() noexcept = 0;       // in the child of a fork
+  virtual void abandon_in_child() noexcept = 0;       // called in the child of a fork
 };
 
 }  // namespace joulemap::capture

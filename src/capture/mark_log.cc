@@ -9,10 +9,11 @@
 namespace joulemap::capture {
 namespace {
 
-// About 100 MB, the limit for a program that marks faster than the disk writes. Dropped marks are counted.
+// Limit of pending marks, about 100 MB, for a program that marks faster than the disk writes. Dropped marks are
+// counted.
 constexpr std::size_t kMaxPending = 1'000'000;
 
-// Cached, because it is a system call; after a fork the thread has another id.
+// Cached, because gettid() is a system call; after a fork the thread has another id.
 std::uint64_t id_of_this_thread() {
   struct Known {
     std::uint32_t generation = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MarkLog: buffers what the measured program reports (steps, epochs, regions, windows, metrics) until the CaptureWorker
-// writes it to the recording. Thread-safe; the reporting functions hold a lock for some nanoseconds. The child of a fork
-// must not touch its parent's log.
+// writes it to the recording. Thread-safe; the reporting functions hold a lock for some nanoseconds. The child of a
+// fork must not touch its parent's log.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace joulemap::capture {
 
-// Destination of all data: a recording, or a test. Called by one thread at a time.
+// Destination of all captured data: a part of a recording, or a test. Called by one thread at a time.
 class MarkSink {
  public:
   virtual ~MarkSink() = default;
@@ -33,10 +33,10 @@ class MarkSink {
 class MarkLog {
  public:
   void mark(MarkKind kind, std::uint64_t id, std::string_view name);
-  // The same for an event at an earlier time.
+  // Like mark(), for an event at time_ns instead of now.
   void mark_at(std::int64_t time_ns, MarkKind kind, std::uint64_t id, std::string_view name);
 
-  // Records and returns `number`, or the last number plus one; the first is 0.
+  // Records the start of a step or epoch. Returns its number: `number`, or the last one plus one; the first is 0.
   std::int64_t step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name = {});
   std::int64_t epoch(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name = {});
   void metric(std::string_view name, double value, std::int64_t time_ns);
@@ -45,7 +45,7 @@ class MarkLog {
 
   // Moves everything that is pending into `sink`; called by one thread at a time.
   void drain_into(MarkSink& sink);
-  // Diagnostics of the program and the number of dropped marks.
+  // Diagnostics added so far, and one about dropped marks and metrics, if any.
   Diagnostics diagnostics();
 
  private:

@@ -18,7 +18,7 @@ struct OpenRange {
   std::string module;  // XLA module of the range; empty: that of the enclosing range
 };
 
-// Ranges of this thread for this capture. Those of a fork's parent or of an ended recording have other depths.
+// Open ranges of this thread in this capture. Ranges of a fork's parent or of an ended recording are forgotten.
 std::vector<OpenRange>& open_ranges(const Capture& capture) {
   thread_local std::vector<OpenRange> ranges;
   thread_local std::uint64_t instance_id = 0;
@@ -48,7 +48,7 @@ std::uint32_t scope_of_range(Capture& capture, std::string_view name, const std:
 
 }  // namespace
 
-// Libraries push thousands of ranges, so ranges become scopes but no marks.
+// Libraries push thousands of ranges, so ranges become scopes but are not recorded as marks.
 void nvtx_push(std::string_view name) noexcept {
   try {
     Capture* const capture = Capture::get();

@@ -23,7 +23,7 @@ class RecordingSink final : public MarkSink {
   void add(EnvironmentFact fact) override { writer_.add(std::move(fact)); }
   void add(Activity activity) override { writer_.add(std::move(activity)); }
 
-  // Writes nothing when the program reported nothing.
+  // Writes nothing when nothing was added since the last flush.
   Status flush() override {
     if (writer_.pending() == 0) return Done{};
     writer_.add(ClockPair{monotonic_ns(), unix_ns()});

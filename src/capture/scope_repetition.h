@@ -3,8 +3,8 @@
 // ScopeRepetition: guesses the scope of kernels whose launch was not seen because another profiler holds CUPTI's only
 // subscription (PyTorch's profiler never releases it). Training steps repeat: kernels of one class run in the same
 // order in every step. So the n-th kernel of a class gets the scope of the n-th one in the last step with seen
-// launches. Time shares stay correct even when the order is shifted. A diagnostic reports the guess. Owned by the
-// KernelLog, used under its lock.
+// launches. If the order is shifted, each scope still gets its proportion of the kernels of a class. A diagnostic
+// counts the guessed scopes. Owned by the KernelLog, used under its lock.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class ScopeRepetition {
  public:
   // Stores the kernels of a step, in execution order; their launches were seen.
   void remember(std::span<const Kernel> step);
-  // Returns nullopt for a class that the stored step does not contain.
+  // Returns the scope of the next kernel of this class; nullopt if the stored step has no kernel of the class.
   std::optional<std::uint32_t> next(std::uint32_t class_id);
 
  private:
@@ -33,8 +33,7 @@ class ScopeRepetition {
   };
 
   std::vector<std::pair<std::uint32_t, std::uint32_t>> remembered_step_;  // (class, scope)
-  std::unordered_map<std::uint32_t, ClassScopes>
-      scopes_by_class_;  // by class; built on the first next() after remember()
+  std::unordered_map<std::uint32_t, ClassScopes> scopes_by_class_;        // built on the first next() after remember()
 };
 
 }  // namespace joulemap::capture

@@ -15,7 +15,7 @@ namespace joulemap::capture {
 
 class ScopeTable {
  public:
-  // Returns the parent itself once there are ScopeInterner::kMaxScopes scopes.
+  // Returns the scope; `parent` itself for a new one once there are ScopeInterner::kMaxScopes scopes.
   std::uint32_t child(std::uint32_t parent, ScopeKind kind, std::string_view name) {
     const std::lock_guard lock(lock_);
     return scopes_.child(parent, kind, name);
@@ -25,7 +25,7 @@ class ScopeTable {
     const std::lock_guard lock(lock_);
     return scopes_.take_new();
   }
-  // All scopes. Written again at the end of a recording, so that a reader who lost a part of the file finds them there.
+  // All scopes. They are written again at the end of a recording, where a reader of a damaged file still finds them.
   std::vector<Scope> all_scopes() const {
     const std::lock_guard lock(lock_);
     return scopes_.all_scopes();

@@ -5,8 +5,8 @@
 
 namespace joulemap::capture {
 
-// The current step is over after a parameter update, or when it only ran inference. A step with gradients continues
-// until the update that uses them.
+// Begins a step if the current one is over: after a parameter update, or when it only called the model. A step with a
+// backward pass continues until the update.
 bool StepDetector::begin_step_if_due() {
   const bool is_inference_only = has_forward_ && !has_backward_;
   if (has_begun_step_ && !parameters_updated_ && !is_inference_only) return false;
@@ -23,7 +23,6 @@ StepDetector::Detection StepDetector::on_event(LoopEvent event, std::int64_t tim
       break;
     case LoopEvent::loader_next:
       found.step = begin_step_if_due();
-      gap_activity_ = GapActivity::input;
       break;
     case LoopEvent::forward_train:
     case LoopEvent::forward_infer:
@@ -35,15 +34,12 @@ StepDetector::Detection StepDetector::on_event(LoopEvent event, std::int64_t tim
       if (event == LoopEvent::forward_train) std::swap(found.epoch_time_ns, new_iterator_ns_);
       break;
     case LoopEvent::forward_done:
-      gap_activity_ = GapActivity::loss;
       break;
     case LoopEvent::backward:
       has_backward_ = is_training_ = true;
-      gap_activity_ = GapActivity::other;
       break;
     case LoopEvent::optimizer_done:
       parameters_updated_ = true;
-      gap_activity_ = GapActivity::other;
       break;
   }
   return found;

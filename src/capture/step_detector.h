@@ -28,13 +28,9 @@ class StepDetector {
  public:
   struct Detection {
     bool step = false;                          // a step begins with this event
-    std::optional<std::int64_t> epoch_time_ns;  // start of a new epoch
+    std::optional<std::int64_t> epoch_time_ns;  // start of a new epoch: its loader_new event
   };
   Detection on_event(LoopEvent event, std::int64_t time_ns);
-
-  // What the loop thread does outside of modules and phases.
-  enum class GapActivity : std::uint8_t { nothing, input, loss, other };
-  GapActivity gap_activity() const { return gap_activity_; }
 
  private:
   bool begin_step_if_due();
@@ -45,7 +41,6 @@ class StepDetector {
   bool has_backward_ = false;        // a backward pass ran in this step
   bool is_training_ = false;         // a backward pass ran in any step
   std::optional<std::int64_t> new_iterator_ns_;
-  GapActivity gap_activity_ = GapActivity::nothing;
 };
 
 }  // namespace joulemap::capture

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ThreadTrack: the scope stack of one thread and the time spent in each scope. The thread itself enters and leaves
-// scopes; the capture's own thread calls tick() every 10 ms and take() for the sums. A lock that is almost never
-// contended protects them. Callers pass the times (CLOCK_MONOTONIC nanoseconds), so that tests control the clock.
+// scopes; the capture's own thread calls tick() every 10 or 50 ms and take() for the sums. A lock that is almost never
+// contended protects the state. Callers pass the times (CLOCK_MONOTONIC nanoseconds), so that tests control the clock.
 //
-// In exact mode the caller reads CPU time at every edge; otherwise at every tick, and it is split by wall time.
+// Callers may pass the thread's CPU time at every edge (an entry to or exit from a scope) or only at ticks. CPU time
+// since the last reading is split by wall time over the scopes of that interval.
 #pragma once
 
 #include <atomic>
@@ -18,13 +19,13 @@
 
 namespace joulemap::capture {
 
-// Clocks at an edge (an entry to or exit from a scope). A negative CPU time is unknown and is split later.
+// Clocks at an edge or a tick.
 struct EdgeClocks {
   std::int64_t now_ns = 0;
-  std::int64_t thread_cpu_ns = -1;
-  std::int64_t helper_threads_ns = 0;  // CPU time of untracked threads since the last edge, if this thread leads
+  std::int64_t thread_cpu_ns = -1;     // CPU time of the thread; negative: not read now
+  std::int64_t helper_threads_ns = 0;  // CPU time of untracked threads, credited to the current scope
   bool sampled = false;                // the current step is sampled
-  bool traced = false;                 // edges are recorded, to find what a GPU waited for
+  bool traced = false;                 // record this edge, to find what a GPU waited for
 };
 
 class ThreadTrack {
@@ -32,26 +33,29 @@ class ThreadTrack {
   ThreadTrack(std::int64_t now_ns, std::int64_t thread_cpu_ns, clockid_t cpu_clock)
       : cpu_clock_(cpu_clock), counted_cpu_ns_(thread_cpu_ns), last_ns_(now_ns), last_cpu_ns_(thread_cpu_ns) {}
 
-  // Called by the tracked thread. enter() returns the depth before the entry.
+  // Called by the tracked thread. enter() returns the depth before the entry; leave_to() leaves all deeper scopes.
   std::size_t enter(std::uint32_t scope, const EdgeClocks& clocks);
   void leave_to(std::size_t depth, const EdgeClocks& clocks);
-  // Replaces the innermost scope. Entry::each counts a move to the same scope as another entry; Entry::once does not.
+  // Replaces the innermost scope; no effect on an empty stack. EntryCounting::each counts a move to the same scope as
+  // another entry; EntryCounting::once does not.
   enum class EntryCounting : std::uint8_t { once, each };
   void replace_innermost(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry = EntryCounting::once);
   std::size_t depth() const { return stack_.size(); }
-  // Sets the scope beneath the whole stack: one lent by the thread this one works for. Any thread may reset it with 0.
+  // Sets the scope of the thread while its stack is empty: for an autograd thread, that of its backward work. Any
+  // thread may reset it to 0.
   void set_base_scope(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry = EntryCounting::once);
   std::uint32_t current_scope() const { return current_scope_.load(std::memory_order_relaxed); }
 
-  // Called by the capture's thread: accounts the time so far, as at an edge.
+  // Called by the capture's thread: adds the time since the last edge or tick to the current scope.
   void tick(const EdgeClocks& clocks);
-  // Appends the sums by scope to `into` and resets them.
+  // Appends the sums by scope (or the recorded edges) to `into` and clears them.
   void take(std::vector<ScopeTally>& into);
   void take_edges(std::vector<HostEdge>& into);
 
-  // CPU time of the thread, readable from any thread; negative once it has ended.
+  // Current CPU time of the thread in ns, readable from any thread; -1 once the thread has ended.
   std::int64_t read_cpu_ns() const;
-  // Returns the increase of that since the last call; callable from any thread.
+  // Returns by how much cpu_ns, a CPU time of this thread, exceeds the largest one passed before; 0 if it does not. Any
+  // thread.
   std::int64_t advance_cpu(std::int64_t cpu_ns);
   void end() { ended_.store(true); }  // the thread has ended
   bool ended() const { return ended_.load(); }
@@ -82,7 +86,7 @@ class ThreadTrack {
   std::vector<PendingTime> pending_;        // wall time whose CPU time is still unknown
   std::vector<std::uint32_t> tally_index_;  // by scope id: index in tallies_ plus one
   std::vector<ScopeTally> tallies_;
-  std::vector<HostEdge> edges_;  // since the last take_edges, while traced
+  std::vector<HostEdge> edges_;  // recorded since the last take_edges()
 };
 
 // Adds up tallies of several threads by scope, in the order of scope ids.

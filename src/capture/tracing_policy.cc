@@ -10,7 +10,7 @@ namespace {
 
 // Number of steps after which a program has warmed up and its load is typical.
 constexpr std::uint64_t kStepsToJudge = 12;
-// Cost to the launching thread of one kernel's record, launch callback and part of the hooks.
+// Cost to the launching thread of tracing one kernel: its record, its launch callback and its part of the module hooks.
 constexpr double kCostPerKernel_s = 10e-6;
 constexpr double kMaxSlowdown = 0.01;
 // A GPU that is busy for more than this fraction of a step hides the cost of launches.
@@ -18,17 +18,17 @@ constexpr double kBusyShare = 0.9;
 
 // Light mode traces bursts of two steps or more (the first one pays for enabling records) and then leaves many
 // untraced. Opening CUPTI, tracing two steps and closing it again takes an extra 0.1 s (cupti/cupti_session.cc). The
-// longer a program runs, the less its further steps add.
+// longer a program runs, the less its further steps add, so the untraced intervals grow.
 constexpr std::uint64_t kConsecutiveTraced = 2;
 // The power history of a GPU covers the last tens of milliseconds: a burst must be longer, to identify the power of
 // kernels.
 constexpr std::int64_t kLeastBurst_ns = 300 * kNanosecondsPerMillisecond;
-// Before light mode begins: the first steps show more than any later ones.
+// Shortest time after warm-up that is traced before automatic mode may become light.
 constexpr std::int64_t kLeastTracedAtFirst_ns = 600 * kNanosecondsPerMillisecond;
 constexpr std::uint64_t kConsecutiveUntraced = 62;
 constexpr std::int64_t kMinUntraced_ns = 8 * kNanosecondsPerSecond;
 constexpr std::int64_t kMaxUntraced_ns = 60 * kNanosecondsPerSecond;
-constexpr std::int64_t kUntracedDivisor = 3;  // fraction 1/3 of the run time so far
+constexpr std::int64_t kUntracedDivisor = 3;  // an untraced interval lasts 1/3 of the run time so far
 
 std::int64_t untraced_ns(std::int64_t run_ns) {
   return std::clamp(run_ns / kUntracedDivisor, kMinUntraced_ns, kMaxUntraced_ns);
@@ -36,7 +36,7 @@ std::int64_t untraced_ns(std::int64_t run_ns) {
 
 // Sampled steps: the third, when caches are warm, and then one every 10 s.
 constexpr std::uint64_t kFirstSampled = 3;
-// Steps before this one include compilation and the search for algorithms.
+// Warm-up: steps up to this one may include compilation and the search for algorithms (cuDNN).
 constexpr std::uint64_t kFirstSteady = 4;
 constexpr std::int64_t kSamplePeriod_ns = 10 * kNanosecondsPerSecond;
 
@@ -62,7 +62,7 @@ TracingPolicy::Decision TracingPolicy::next(std::int64_t now_ns, const KernelLog
     const bool is_long_ago = now_ns - last_traced_ns_ >= untraced_ns(now_ns - began_ns_);
     step.traced = continues_tracing || (is_long_ago && steps_since_traced_ >= kConsecutiveUntraced);
   }
-  // The first steps are no burst of light mode: they end when the program has been judged.
+  // The traced steps before light mode are not a burst: when light mode begins, tracing stops at once.
   if (step.traced && consecutive_traced_ == 0) burst_ns_ = is_light_ ? now_ns : now_ns - kLeastBurst_ns;
   consecutive_traced_ = step.traced ? consecutive_traced_ + 1 : 0;
   if (step.traced) last_traced_ns_ = now_ns;

@@ -4,9 +4,9 @@
 //
 // Kernel records and module hooks cost some microseconds a kernel. A program that keeps its GPU busy hides that cost. A
 // launch-bound program, whose GPU waits for the next launch, slows down by as much. Light mode therefore leaves most
-// steps untraced. Their marks, duration and shape relate them to the traced steps, which extrapolate to them.
+// steps untraced. Marks and durations of untraced steps are still recorded; the traced steps extrapolate to them.
 //
-// Some traced steps are sampled: their operations and functions are recorded, too.
+// Some traced steps are sampled: their operations are recorded, too.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ class TracingPolicy {
 
   struct Decision {
     bool traced = true;     // modules and kernels are traced
-    bool sampled = false;   // operations and functions, too
-    bool is_first = false;  // among the first steps: they contain compilation and the search for algorithms
+    bool sampled = false;   // operations are recorded, too
+    bool is_first = false;  // a warm-up step: may contain compilation and the search for algorithms
   };
-  // `load`: load of the traced steps so far.
+  // The decision for the step that begins at now_ns. `load`: of the last traced steps.
   Decision next(std::int64_t now_ns, const KernelLog::Load& load);
 
   bool is_light() const { return is_light_; }
@@ -38,13 +38,13 @@ class TracingPolicy {
   std::uint64_t steps_since_traced_ = 0;
   std::uint64_t consecutive_traced_ = 0;
   std::int64_t began_ns_ = 0;
-  std::int64_t steady_ns_ = 0;       // start of the first step after warm-up
+  std::int64_t steady_ns_ = 0;       // start of the last warm-up step
   std::int64_t burst_ns_ = 0;        // start of the current burst of traced steps
   std::int64_t last_traced_ns_ = 0;  // start of the last traced step
   std::int64_t next_sample_ns_ = 0;
 };
 
-// Whether tracing every step would slow the program down by more than 1 %.
+// Whether tracing every step would slow the program down by more than 1 %. False without traced steps.
 bool is_launch_bound(const KernelLog::Load& load);
 
 }  // namespace joulemap::capture

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UntrackedCpuTime: the CPU time of untracked threads, such as OpenMP workers and threads of libraries. It equals the CPU
-// time of the process minus that of the tracked threads. Such threads work for the leading thread, so its scope is
-// credited at each draw. A draw can credit too much when a tracked thread has not been read yet; later draws subtract
-// the excess, so the sum is exact. Thread-safe.
+// UntrackedCpuTime: the CPU time of untracked threads, such as OpenMP workers and threads of libraries. It equals the
+// CPU time of the process minus that of the tracked threads. Untracked threads work for the leading thread (the one
+// that last entered a scope), so the caller credits their time to its scope. take_untracked_ns() can return too much
+// when the clock of a tracked thread has not been read yet; later calls subtract the excess, so the sum is exact.
+// Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,8 @@ class UntrackedCpuTime {
     tracked_ns_ += cpu_ns;
   }
 
-  // Returns the CPU time to credit now; process_ns is the total CPU time of the process.
+  // Returns the CPU time of untracked threads since the last call, at least 0. process_ns: CPU time of the process so
+  // far.
   std::int64_t take_untracked_ns(std::int64_t process_ns) {
     const std::lock_guard lock(lock_);
     const std::int64_t due_ns = process_ns - start_ns_ - tracked_ns_ - credited_ns_;

@@ -42,6 +42,7 @@ struct AnalyzeFlags {
   bool latex = false;
   bool csv = false;
   bool csv_cells = false;
+  bool csv_effects = false;
   bool csv_rows = false;
   bool csv_functions = false;
   std::string html;
@@ -70,6 +71,7 @@ std::string text_of(const AnalysisResult& result, const ExperimentData& data, co
   if (flags.markdown) return report::analysis_markdown(result);
   if (flags.latex) return report::analysis_latex(result);
   if (flags.csv_cells) return csv_table(report::full_precision_cells_table(result));
+  if (flags.csv_effects) return csv_table(report::full_precision_effects_table(result));
   if (flags.csv_rows) return csv_table(report::full_precision_rows_table(data, result));
   if (flags.csv_functions) return csv_table(report::full_precision_functions_table(result));
   if (flags.csv) return csv_table(report::full_precision_comparisons_table(result));
@@ -78,7 +80,7 @@ std::string text_of(const AnalysisResult& result, const ExperimentData& data, co
 
 bool fits_a_screen(std::string_view text) { return std::ranges::count(text, '\n') <= kScreenLines; }
 
-// Everything, in files beside the rows. Returns the folder.
+// Writes the complete text, tables and page to the folder `analysis` of the experiment. Returns its path.
 Result<std::string> write_details(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags) {
   const std::string folder = flags.folder + "/analysis";
   std::error_code error;
@@ -87,6 +89,7 @@ Result<std::string> write_details(const AnalysisResult& result, const Experiment
   const std::vector<std::pair<std::string, std::string>> files = {
       {"analysis.txt", report::analysis_text(result, {})},
       {"comparisons.csv", csv_table(report::full_precision_comparisons_table(result))},
+      {"effects.csv", csv_table(report::full_precision_effects_table(result))},
       {"cells.csv", csv_table(report::full_precision_cells_table(result))},
       {"rows.csv", csv_table(report::full_precision_rows_table(data, result))},
       {"analysis.html", page::analysis_html(result, data)}};
@@ -97,7 +100,7 @@ Result<std::string> write_details(const AnalysisResult& result, const Experiment
   return folder;
 }
 
-// An analysis that fits a screen is printed as a whole; of a longer one a summary, and the rest goes to files.
+// Prints the whole text if it fits a screen or --full is set, else a summary; then it writes the details to files.
 int print_on_a_screen(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags,
                       const CommandLine& line, Output& output) {
   std::string text = text_of(result, data, flags, line);
@@ -114,7 +117,7 @@ int print_on_a_screen(const AnalysisResult& result, const ExperimentData& data, 
 
 int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
   const int formats = int{flags.json} + int{flags.markdown} + int{flags.latex} + int{flags.csv} + int{flags.csv_cells} +
-                      int{flags.csv_rows} + int{flags.csv_functions};
+                      int{flags.csv_effects} + int{flags.csv_rows} + int{flags.csv_functions};
   if (formats > 1) {
     return print_error(
         {ErrorCode::usage, "--json, --markdown, --latex and the --csv options exclude each other", "choose one"});
@@ -173,6 +176,8 @@ void add_analyze_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--latex", flags->latex, "the same as LaTeX");
   verb.add_flag("--csv", flags->csv, "comparisons as CSV, full precision");
   verb.add_flag("--csv-cells", flags->csv_cells, "cells as CSV, full precision");
+  verb.add_flag("--csv-effects", flags->csv_effects,
+                "effects over all combinations and interactions as CSV, full precision");
   verb.add_flag("--csv-rows", flags->csv_rows, "rows with their metrics and flags as CSV, full precision");
   verb.add_flag("--csv-functions", flags->csv_functions, "functions of cells with their causes as CSV, full precision");
   verb.add_option("--html", flags->html, "write a self-contained HTML page with plots and tables to FILE")

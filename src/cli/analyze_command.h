@@ -7,7 +7,7 @@
 
 namespace joulemap::cli {
 
-// Declares the flags on `verb`, a subcommand of `experiment`.
+// Declares options and action on `verb`, a subcommand of `experiment`.
 void add_analyze_command(CLI::App& verb, CommandLine& line);
 
 }  // namespace joulemap::cli

@@ -10,7 +10,7 @@
 namespace joulemap::cli {
 namespace {
 
-// "none" is an empty library; a name without a file is an error.
+// Reads the library file `name`; "none" and an empty name give an empty library. Fails if there is no such file.
 Result<recording::LoadedKernelLibrary> named_library(const std::string& name) {
   if (name.empty() || name == "none") return recording::LoadedKernelLibrary{};
   if (!file_exists(name)) {
@@ -20,7 +20,7 @@ Result<recording::LoadedKernelLibrary> named_library(const std::string& name) {
   return recording::load_kernel_library(name);
 }
 
-// Not a CLI11 list: that would take a following file name for TO.
+// Parses --time "30,60" or "30". As a CLI11 list option, "--time 30 FILE" would take FILE for the end.
 Status read_window(std::string_view text, attribution::CommandTimeRange& time_range) {
   if (text.empty()) return Done{};
   const Error wrong{ErrorCode::usage, fmt::format("--time {} is not a time range", joulemap::quoted(text)),
@@ -48,7 +48,7 @@ void add_analysis_option_flags(CLI::App& verb, AttributionFlags& flags) {
   verb.add_option(
           "--mode", flags.mode,
           "how energy is attributed: regress (by the power of kernels and layers, the default), integral (by time), "
-          "hold (by the latest power sample)")
+          "hold (by the power of the previous counter interval)")
       ->type_name("MODE")
       ->check(CLI::IsMember({"regress", "integral", "hold"}));
   verb.add_option("--time", flags.time, "analyze only FROM to TO, in seconds since the start of the command")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Flags that `report` and `export` share: which part of a recording to analyse, and how.
+// Options that `report` and `export` share: which part of a recording to analyse, and how to attribute its energy.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,12 +17,12 @@ namespace joulemap::cli {
 
 struct AttributionFlags {
   std::string mode = "regress";
-  std::string time;  // seconds: "30,60", or "30" until the end
+  std::string time;  // seconds since the start of the command: "30,60", or "30" to the end
   std::string library;
   std::vector<std::string> excluded_domains;
 };
 
-// Declares --mode, --time, --library and --without. `flags` must outlive the parser.
+// Declares --mode, --time, --library and --without on `verb`. `flags` must outlive the parser.
 void add_analysis_option_flags(CLI::App& verb, AttributionFlags& flags);
 
 struct AttributionOptions {
@@ -30,10 +30,10 @@ struct AttributionOptions {
   attribution::CommandTimeRange time_range;
   std::optional<std::vector<KernelPower>> library;
   std::vector<DomainClass> excluded_domains;
-  Diagnostics diagnostics;  // of the library
+  Diagnostics diagnostics;  // of reading the kernel library
 };
 
-// Reads the library, if one is named.
+// Converts the parsed flags and reads the kernel library, if --library names one.
 Result<AttributionOptions> parse_attribution_options(const AttributionFlags& flags);
 
 }  // namespace joulemap::cli

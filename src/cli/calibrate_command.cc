@@ -50,7 +50,7 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
   ProgressLine progress("calibrating", line);
   options.on_progress = progress.callback();
   CalibrateResult result = calibration::calibrate(sampler, options);
-  // Results of a fake or replayed machine do not apply to this one.
+  // With --sysroot or --replay the sensors are not those of this machine, so nothing is stored.
   if (line.root.is_real() && line.replay.empty()) {
     const std::string path = calibration_path();
     const Status stored = recording::save_calibrations(path, result.findings);
@@ -76,8 +76,7 @@ void add_calibrate_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--no-load", flags->no_load,
                 "do not load GPUs; by default each NVIDIA GPU is loaded for 20 s to measure sensor latency");
   verb.add_option("--sensors", flags->sensors, "use only these sensors, e.g. nvml,powercap")->type_name("LIST");
-  verb.add_flag("--predict", flags->predict,
-                "instead: measure operations on this GPU and fit a profile for predict (docs/prediction.md)");
+  verb.add_flag("--predict", flags->predict, "instead: measure operations on this GPU and fit a profile for predict");
   verb.add_option("--minutes", flags->prediction.minutes, "with --predict: measurement time in minutes (8)")
       ->type_name("N")
       ->check(number_between(0.05, 600));

@@ -41,7 +41,7 @@ Status collected(const PredictionCalibrationOptions& wanted, std::vector<std::st
                "choose an interpreter with PyTorch and the joulemap package: --python FILE"};
 }
 
-// The GPU of the collector's last run.
+// The GPU in the last row of slices.csv, which the collector wrote; empty if the file or its column is missing.
 std::string measured_gpu(const std::string& folder) {
   const Result<std::string> text = read_small_file(folder + "/slices.csv");
   if (!text) return "";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// calibrate --predict: makes a prediction profile of this machine's GPU. Runs the collector of the Python package for
-// some minutes to measure operations, fits a model, and stores the profile where `predict --device` finds it.
+// calibrate --predict: makes a prediction profile of this machine's GPU. It runs `python -m joulemap collect` for some
+// minutes to measure operations, fits a model, and stores the profile where `predict --device` finds it.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct PredictionCalibrationOptions {
   std::string python = "python3";
 };
 
-// Returns the exit code of the program. `output`: the profile's file; empty: the data folder of joulemap.
+// Returns joulemap's exit code. `output`: file for the profile; empty: profile_path() of the measured GPU.
 int calibrate_prediction(const PredictionCalibrationOptions& options, const std::string& output);
 
 }  // namespace joulemap::cli

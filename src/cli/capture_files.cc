@@ -14,10 +14,11 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string first_that_exists(const fs::path& folder, std::initializer_list<const char*> candidates) {
-  std::error_code ignored;  // unreadable counts as missing
+  std::error_code ignored;  // a path that cannot be examined counts as missing
   for (const char* candidate : candidates) {
     const fs::path path = folder / candidate;
-    // Does not follow links: in a build tree the shim is a link, and its companion files lie next to the link.
+    // Not canonical(), which resolves links: in a build tree sitecustomize.py is a link, and the files that it needs
+    // are next to the link.
     if (fs::exists(path, ignored)) return path.lexically_normal();
   }
   return {};
@@ -28,7 +29,8 @@ std::string environment(const char* name) {
   return value == nullptr ? std::string() : std::string(value);
 }
 
-// CUDA and NVTX load a library by name and accept only one.
+// Sets an injection variable, by which CUDA or NVTX loads one library. If another tool has set it, leaves it unchanged
+// and adds a diagnostic.
 void inject(CaptureEnvironment& made, const char* variable, const std::string& library, std::string_view missing) {
   const std::string current_value = environment(variable);
   if (current_value.empty()) {
@@ -51,7 +53,8 @@ std::string program_path() {
 Result<CaptureFiles> find_capture_files(const std::string& program) {
   const fs::path folder = fs::path(program).parent_path();
   CaptureFiles files;
-  // The same file that Python loads first: if CUDA loaded another, a process would have two captures.
+  // In the order in which the Python package searches: if CUDA and Python loaded different copies, a process would be
+  // captured twice.
   files.capture_library = first_that_exists(
       folder,
       {"../libjoulemap_capture.so", "../python/joulemap/libjoulemap_capture.so", "../lib/libjoulemap_capture.so"});

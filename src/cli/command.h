@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Command: a verb of the command line: a name, a task, a line of help, an example, and a function that declares its
-// options and its action. A command parses, calls the library, chooses a report, and prints; nothing else.
+// Command: a verb of the command line, such as `record`: its name, task, help line and example, and a function that
+// declares its options and its action. A command only parses options, calls the library, chooses a report, and prints.
 //
-// To add one: a file <verb>_command.cc with an add function, and a line in commands.cc.
+// To add a command, write <verb>_command.cc with an add function, and add a line to commands.cc.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -21,27 +21,27 @@
 
 namespace joulemap::cli {
 
-// Exit codes of joulemap itself. A verb that runs a command returns the command's code; these then appear only before
-// it starts.
+// Exit codes of joulemap. A verb that runs a command (record, stat) returns the exit code of that command; it returns
+// one of these only if the command could not be started, or kExitDataLost.
 inline constexpr int kExitSuccess = 0;
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsageError = 2;
-inline constexpr int kExitDataLost = 3;  // with --strict only; if a command ran, only if it succeeded
-inline constexpr int kExitUnsupported = 77;
+inline constexpr int kExitDataLost = 3;      // only with --strict: data were lost or damaged, and all else succeeded
+inline constexpr int kExitUnsupported = 77;  // not possible on this machine
 
-// State shared by all commands: filled in while parsing, read when a command runs. Must outlive the parser.
+// Options and state shared by all commands: set while parsing, read when a command runs. Must outlive the parser.
 struct CommandLine {
   SystemRoot root;
   Colour colour = Colour::automatic;
-  bool quiet = false;                                  // errors and asked-for results only
-  bool verbose = false;                                // also where numbers come from
+  bool quiet = false;                                  // -q: print only errors and requested results
+  bool verbose = false;                                // -v: print more details
   const CLI::App* app = nullptr;                       // the parser, for commands that describe it
-  std::string replay;                                  // a recording that replaces the sensors
-  std::string program;                                 // path of this executable
+  std::string replay;                                  // --replay: a recording that replaces the sensors
+  std::string program;                                 // path of the joulemap executable
   bool has_double_dash = false;                        // the command line contains a --
-  std::vector<std::string> wrapped_words;              // the words after it
+  std::vector<std::string> wrapped_words;              // the words after the --
   std::vector<const CLI::App*> verbs_taking_command;   // verbs that use `wrapped_words`; all others reject a --
-  std::vector<const CLI::App*> verbs_opening_sensors;  // all others drop file capabilities first
+  std::vector<const CLI::App*> verbs_opening_sensors;  // verbs that need file capabilities; all others drop them
   int exit_code = kExitSuccess;
 };
 
@@ -57,18 +57,18 @@ struct Command {
   void (*add)(CLI::App& verb, CommandLine& line);
 };
 
-// A verb of a verb, such as "experiment run".
+// A subcommand of a verb, such as `run` of `experiment run`.
 struct Subcommand {
   std::string_view name;
   std::string_view summary;
   void (*add)(CLI::App& verb, CommandLine& line);
 };
 
-// All verbs, in the order of the overview.
+// All verbs, in the order in which `joulemap --help` lists them.
 std::span<const Command> commands();
 
-// The only function that maps an error to an exit code: wrong usage 2, not possible here 77, command not found 127 or
-// not executable 126, anything else 1.
+// Maps an error to an exit code: wrong usage 2, not possible on this machine 77, command not found 127, command not
+// executable 126, anything else 1.
 int exit_code_of(ErrorCode code);
 
 // Declares --strict, for verbs that print numbers. `strict` must outlive the parser.
@@ -76,8 +76,8 @@ void add_strict_flag(CLI::App& verb, bool& strict);
 // Returns `code`, or kExitDataLost if --strict is set, `code` is success and data were lost or damaged.
 int strict_exit_code(int code, bool strict, const Diagnostics& diagnostics);
 
-// Prints "joulemap: message" and the remedy to stderr; returns the exit code. With `verb`, for messages that do not
-// identify it, prints "joulemap diff: message".
+// Prints "joulemap: message" and the remedy to stderr; returns exit_code_of() the error. With a verb, prints
+// "joulemap diff: message".
 int print_error(const Error& error, std::string_view verb = {});
 
 }  // namespace joulemap::cli

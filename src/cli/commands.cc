@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "cli/advise_command.h"
 #include "cli/calibrate_command.h"
 #include "cli/command.h"
 #include "cli/completion_command.h"
@@ -26,13 +27,14 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::array<Command, 16> kCommands = {{
+constexpr std::array<Command, 17> kCommands = {{
     {"record", Task::measure, "energy, layers, kernels of a run", "record -- python train.py", &add_record_command},
     {"stat", Task::measure, "energy of a command, like perf stat", "stat -r 5 -- python infer.py", &add_stat_command},
     {"import", Task::measure, "traces and power logs of others", "import trace.json --power p.csv",
      &add_import_command},
     {"report", Task::look, "where the energy went, by layer", "report run.joule", &add_report_command},
     {"open", Task::look, "a page of the run in the browser", "open run.joule", &add_open_command},
+    {"advise", Task::look, "what to change, and what it saves", "advise run.joule", &add_advise_command},
     {"export", Task::look, "TensorBoard, pprof, CSV and others", "export run.joule --to perfetto", &add_export_command},
     {"diff", Task::compare, "what changed between two runs", "diff old.joule new.joule", &add_diff_command},
     {"experiment", Task::compare, "experiments and their statistics", "experiment run study.toml",
@@ -68,7 +70,7 @@ int exit_code_of(ErrorCode code) {
 }
 
 void add_strict_flag(CLI::App& verb, bool& strict) {
-  verb.add_flag("--strict", strict, "exit with 3 when data were lost or damaged (docs/record.md)");
+  verb.add_flag("--strict", strict, "exit with 3 when data were lost or damaged");
 }
 
 int strict_exit_code(int code, bool strict, const Diagnostics& diagnostics) {

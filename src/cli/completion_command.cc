@@ -12,8 +12,8 @@
 namespace joulemap::cli {
 namespace {
 
-// Both shells call this function with the words before the one to complete; it prints the candidates. Files are
-// completed where there are none.
+// Shell function for bash and zsh. Its arguments are the previous word and the verbs so far; it prints the candidates
+// for the next word: values of an option, verbs, or options.
 std::string candidates_function(const std::vector<VerbDescription>& verbs) {
   std::string out = "__joulemap_candidates() {\n  local previous=\"$1\" verbs=\"$2\"\n  case \"$verbs $previous\" in\n";
   for (const VerbDescription& verb : verbs) {
@@ -39,7 +39,7 @@ std::string candidates_function(const std::vector<VerbDescription>& verbs) {
   return out + "  esac\n}\n";
 }
 
-// Joins the words that are verbs: "experiment run".
+// Shell function that prints those of its arguments that form a verb: "experiment run".
 std::string verbs_function(const std::vector<VerbDescription>& verbs) {
   std::string paths;
   for (const VerbDescription& verb : verbs) {
@@ -88,7 +88,7 @@ std::string fish_quoted(std::string_view text) {
   return out + "'";
 }
 
-// fish knows which words were given, so that each verb needs one condition.
+// One `complete` line per option, with the condition that the words of its verb were given.
 std::string fish_script(const std::vector<VerbDescription>& verbs) {
   std::string out = "# Completion of joulemap for fish: place it in a folder of completions.\n";
   for (const VerbDescription& verb : verbs) {

@@ -20,7 +20,8 @@ namespace joulemap::cli {
 namespace {
 
 constexpr std::size_t kLargestConfig_bytes = 64 << 10;
-// What describes a machine or a site. Options that describe one run do not belong into a file that is forgotten.
+// Options that a configuration file may set: those that describe a machine or a site. Options of a single run are not
+// allowed, because a forgotten file would change later runs unnoticed.
 constexpr std::array<std::string_view, 9> kKeys = {"color", "device",  "gco2-per-kwh", "period", "price-per-kwh",
                                                    "pue",   "profile", "sensors",      "trace"};
 
@@ -63,7 +64,8 @@ Error unknown_key(const std::string& file, const std::string& key) {
       nearest ? fmt::format("did you mean {}?", *nearest) : fmt::format("keys are {}", fmt::join(kKeys, ", ")));
 }
 
-// Sets the default of the option in one verb; false if the verb does not have it.
+// Sets the default of the option `key` of one verb. Returns false if the verb has no such option, and fails if the
+// value is not valid.
 Result<bool> set_default(CLI::App& verb, const std::string& key, const std::string& value, const std::string& file) {
   CLI::Option* const option = verb.get_option_no_throw("--" + key);
   if (option == nullptr) return false;
@@ -111,7 +113,7 @@ Status apply_config_files(CLI::App& app) {
   const bool is_named = !variable("JOULEMAP_CONFIG").empty();
   for (const std::string& file : config_files()) {
     const Result<std::string> text = read_file_start(file, kLargestConfig_bytes);
-    // A folder that this user may not enter has no file for this user.
+    // A file that this user may not read counts as absent, unless JOULEMAP_CONFIG names it.
     const bool is_absent =
         !text && (text.error().code == ErrorCode::not_found || text.error().code == ErrorCode::permission);
     if (is_absent && !is_named) continue;

@@ -10,7 +10,7 @@
 namespace joulemap::cli {
 namespace {
 
-// Empty also under AT_SECURE.
+// Value of an environment variable. Empty if it is unset, or if joulemap runs with file capabilities (AT_SECURE).
 std::string variable(const char* name) {
   const char* value = ::secure_getenv(name);
   return value != nullptr ? value : "";

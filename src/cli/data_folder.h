@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Paths of the data that joulemap keeps between runs.
+// Paths of files that joulemap stores between runs.
 #pragma once
 
 #include <string>
@@ -8,13 +8,14 @@
 
 namespace joulemap::cli {
 
-// The folder is $JOULEMAP_DATA, else $XDG_DATA_HOME/joulemap, else ~/.local/share/joulemap. A program with more rights
-// than its caller (AT_SECURE) ignores the caller's variables and uses the home of its user.
+// Their folder is $JOULEMAP_DATA, else $XDG_DATA_HOME/joulemap, else ~/.local/share/joulemap. If joulemap runs with
+// more privileges than its caller (AT_SECURE), it ignores these variables and HOME, and uses the home directory of the
+// real user from the password database.
 std::string calibration_path();
 std::string kernel_library_path();
-// Profiles of GPUs made on this machine, by the GPU's name.
+// Prediction profile of a GPU, written by `calibrate --predict`. `device`: name of the GPU.
 std::string profile_path(std::string_view device);
-// Measurements of `calibrate --predict`, which resumes from them.
+// Folder of the measurements of `calibrate --predict`; a later call continues from them.
 std::string prediction_rows_folder();
 
 }  // namespace joulemap::cli

@@ -7,19 +7,19 @@
 namespace joulemap::cli {
 namespace {
 
-// Documented in docs/record.md.
+// Codes of diagnostics that mean data loss, as listed in docs/reference/diagnostics.md.
 constexpr std::array<std::string_view, 37> kLosses = {
-    // The recording as a file.
+    // Damaged or incomplete recordings.
     "cut_off", "not_joined", "recording_cut", "recording_damaged", "recording_not_ended", "recording_part_open",
     "recording_part_skipped", "recording_part_unreadable", "recording_source_lost", "recording_write_failed",
     "samples_of_unknown_channel", "samples_out_of_order", "write_failed",
-    // Data that should have been recorded.
+    // Data that were not recorded.
     "cupti_flush", "cupti_hangs", "events_dropped", "kernels_dropped", "kernels_lost", "kernels_unreadable",
     "marks_dropped", "no_recorder", "samples_dropped", "trace_not_read", "unknown_marks",
-    // Sensors.
+    // Failures of sensors.
     "counter_frozen", "counter_reset", "energy_missing", "garbage_reading", "readings_missing", "sensor_failed",
     "sensor_hangs", "sensor_vanished", "wrap_missed",
-    // Other input files.
+    // Damage of other input files.
     "damaged_file", "damaged_trace", "file_cut", "file_damaged"};
 
 }  // namespace

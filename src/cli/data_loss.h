@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Classifies diagnostics that mean lost or damaged data, so that a number covers less than what happened. --strict
-// turns them into an exit code. Notes about the method behind a number are not data loss. Pure functions.
+// Finds diagnostics that mean lost or damaged data, so that an energy or a count is too low. With --strict, joulemap
+// then exits with kExitDataLost. Notes about the method behind a number are not data loss. Pure functions.
 #pragma once
 
 #include <string_view>

@@ -18,8 +18,8 @@ void add_device_options(CLI::App& verb, DeviceFlags& flags) {
 }
 
 Result<predict::DeviceProfile> load_profile(const DeviceFlags& flags) {
-  if (flags.profile.empty()) {
-    // A profile made on this machine takes precedence over the built-in one.
+  // The options exclude each other: with both, the profile is a default of the configuration file.
+  if (flags.profile.empty() || !flags.device.empty()) {
     if (const std::string own = profile_path(flags.device); !flags.device.empty() && ::access(own.c_str(), R_OK) == 0) {
       return load_profile({.device = {}, .profile = own});
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Selects the GPU that predictions are for: a named one, a profile file, or the built-in profile.
+// Selects the GPU profile for predictions: by GPU name (--device), from a file (--profile), or by default the H200's.
 #pragma once
 
 #include <string>
@@ -16,12 +16,13 @@ struct DeviceFlags {
   std::string profile;
 };
 
-// --device and --profile.
+// Declares --device and --profile on `verb`. `flags` must outlive the parser.
 void add_device_options(CLI::App& verb, DeviceFlags& flags);
 
+// Prefers a profile made on this machine (profile_path()) to the built-in one of the same GPU.
 Result<predict::DeviceProfile> load_profile(const DeviceFlags& flags);
 
-// A note for the user if no GPU was named; else empty.
+// A note that names the assumed GPU, if the user chose none; else empty.
 std::string assumed_device_note(const DeviceFlags& flags, const predict::DeviceProfile& profile);
 
 }  // namespace joulemap::cli

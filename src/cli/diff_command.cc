@@ -32,7 +32,7 @@ struct DiffFlags {
   bool strict = false;
 };
 
-// "5%", "5 %" or "0.05".
+// Parses a fraction: "5%", "5 %" or "0.05". None for an empty text.
 Result<std::optional<double>> share_of(std::string_view option, const std::string& text) {
   if (text.empty()) return std::optional<double>();
   std::string_view digits = trim(text);
@@ -51,7 +51,8 @@ struct Sides {
   std::vector<std::string> b;
 };
 
-// `diff A B`; with --baseline, the positional recordings are compared with those of the baseline.
+// The recordings of each side. `diff A B`: A and B. With --baseline: side a is the baseline, side b the positional
+// recordings.
 Result<Sides> sides_of(const DiffFlags& flags) {
   if (!flags.baseline.empty() && !flags.recordings.empty()) return Sides{flags.baseline, flags.recordings};
   if (flags.baseline.empty() && flags.recordings.size() == 2)
@@ -81,8 +82,10 @@ int run_diff(const DiffFlags& flags, const CommandLine& line) {
   inputs.insert(inputs.end(), flags.baseline.begin(), flags.baseline.end());
   Result<Output> output = Output::open(flags.html.empty() ? flags.output : flags.html, inputs);
   if (!output) return print_error(output.error());
-  const Result<RunDifference> difference = difference_of(flags);
+  Result<RunDifference> difference = difference_of(flags);
   if (!difference) return print_error(difference.error());
+  const Diagnostics notes = difference->diagnostics;
+  if (line.quiet && !flags.json && flags.html.empty()) difference->diagnostics = {};
   if (!flags.html.empty()) {
     const Status page = output->write(page::diff_html(*difference));
     if (!page) return print_error(page.error());
@@ -94,23 +97,24 @@ int run_diff(const DiffFlags& flags, const CommandLine& line) {
       flags.json ? report::diff_json(*difference) + "\n" : report::diff_text(*difference, flags.top, style);
   const Status written = output->write(text);
   if (!written) return print_error(written.error());
-  return strict_exit_code(difference->failed ? kExitFailure : kExitSuccess, flags.strict, difference->diagnostics);
+  return strict_exit_code(difference->failed ? kExitFailure : kExitSuccess, flags.strict, notes);
 }
 
 }  // namespace
 
 void add_diff_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<DiffFlags>();
-  // Not required: CLI11 would otherwise assign it the last file of a --baseline that comes first.
+  // Not marked as required: if --baseline comes first, CLI11 would assign its last file to RECORDING.
   verb.add_option("RECORDING", flags->recordings,
                   "the baseline and the recording to compare; with --baseline, only the recordings to compare");
   verb.add_option("--baseline", flags->baseline,
                   "baseline recordings, if each side has several; must be the last option")
       ->type_name("FILE");
   verb.add_option("--by", flags->by,
-                  "level of entries: domain, phase, layer (the default), op, tensor, function, region, kernel")
+                  "level of entries: layer (the default), module (layers with all passes together), domain, phase, op, "
+                  "tensor, function, region, kernel")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember({"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel"}));
+      ->check(CLI::IsMember({"domain", "phase", "layer", "module", "op", "tensor", "function", "region", "kernel"}));
   verb.add_option("--per", flags->per,
                   "energy per sample, step, epoch or run; default: the first that all recordings have")
       ->type_name("UNIT")
@@ -129,7 +133,7 @@ void add_diff_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--html", flags->html, "write a self-contained HTML page to FILE")
       ->type_name("FILE")
       ->excludes("--json");
-  verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+  verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE")->excludes("--html");
   add_strict_flag(verb, flags->strict);
   verb.callback([flags, &line] { line.exit_code = run_diff(*flags, line); });
 }

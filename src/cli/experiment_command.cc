@@ -49,7 +49,7 @@ int print_plan(const ExperimentPlan& plan, const PlanFlags& flags, const Command
 }
 
 int run_plan(const PlanFlags& flags, const CommandLine& line) {
-  std::error_code closed;  // opening it reports the reason
+  std::error_code closed;  // ignored: opening the plan reports the reason
   const bool is_folder = std::filesystem::is_directory(flags.plan, closed);
   if (!is_folder && flags.folder.empty() && !flags.pilot) {
     const Result<std::string> toml = read_small_file(flags.plan);
@@ -112,7 +112,7 @@ void add_experiment_command(CLI::App& verb, CommandLine& line) {
   verb.require_subcommand(1);
   for (const Subcommand& command : kVerbs) {
     CLI::App* const sub = verb.add_subcommand(std::string(command.name), std::string(command.summary));
-    sub->fallthrough();  // --sysroot may follow it
+    sub->fallthrough();  // options of `experiment`, such as --sysroot, may follow the subcommand
     command.add(*sub, line);
   }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap experiment plan|run|resume|run-row|status|submit|analyze: designed comparisons (docs/experiment.md). One
-// function for each subcommand; to add one, declare a function here and add a line in experiment_command.cc.
+// joulemap experiment plan|run|resume|run-row|status|submit|analyze: designed experiments (docs/how-to/experiments.md).
+// One add function per subcommand; to add a subcommand, declare its function here and add a line to
+// experiment_command.cc.
 #pragma once
 
 #include "cli/command.h"

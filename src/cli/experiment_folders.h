@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the subcommands of `experiment`: selects the folder, and sets the options for running rows in it.
+// Functions shared by the subcommands of `experiment`.
 #pragma once
 
 #include <string>
@@ -11,10 +11,11 @@
 
 namespace joulemap::cli {
 
-// `plan` is the folder of an experiment, or a plan file: then creates a folder `folder`, by default named after the
-// experiment in the working directory.
+// If `plan` is an experiment folder, opens it. If it is a plan file (experiment.toml), creates the experiment folder
+// `folder`; if that is empty, a folder in the working directory named after the experiment.
 Result<experiment::ExperimentFolder> open_or_create_experiment(const std::string& plan, const std::string& folder);
 
+// Options for running rows.
 experiment::RunnerOptions runner_options(const CommandLine& line);
 
 }  // namespace joulemap::cli

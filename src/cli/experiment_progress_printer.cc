@@ -40,7 +40,7 @@ std::string name_of(const RunProgress& progress, const std::vector<ExperimentFac
                      levels, progress.task->block);
 }
 
-// Ignores a closed stderr: the rows matter more.
+// Ignores errors: a closed stderr must not stop the experiment.
 void write_error(const std::string& text) { static_cast<void>(write_to(Stream::error, text)); }
 
 }  // namespace
@@ -79,7 +79,7 @@ void ExperimentProgressPrinter::print_progress(const RunProgress& progress) {
     redraw_status_line(report::experiment_progress_text(line));
     return;
   }
-  // Logs phases that take long and are not rows.
+  // In a log, prints a line when a phase other than a row begins: preflight, baseline, warm-up.
   const bool is_row = progress.task && progress.task->kind != "warm-up";
   const std::string phase = name + line.activity;
   if (is_row || phase == last_phase_ || progress.phase == RunPhase::cool_down) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExperimentProgressPrinter: prints the progress of a running experiment to stderr. On a terminal it redraws one status line
-// and prints a line for each finished row. Elsewhere it prints a log: a line for each finished row and for other long
-// phases. One owner, main thread.
+// ExperimentProgressPrinter: prints the progress of a running experiment to stderr. On a terminal it redraws one status
+// line and prints a line for each finished row. Elsewhere it prints a log: a line for each finished row, and one when
+// another phase begins (preflight, baseline, warm-up). One owner, main thread.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class ExperimentProgressPrinter {
  public:
   explicit ExperimentProgressPrinter(std::vector<ExperimentFactor> factors);
 
-  // For run_rows; `this` must outlive the callback.
+  // Callback for experiment::run_rows() and run_pilot(). `this` must outlive it.
   experiment::ProgressCallback callback();
   // Clears the status line of the terminal.
   void finish();

@@ -119,6 +119,12 @@ int run_run_row(const RunFlags& flags, const CommandLine& line) {
                           "joulemap experiment plan lists the rows"});
     }
   }
+  for (const std::size_t block : flags.blocks) {
+    if (std::ranges::none_of(table, [block](const auto& row) { return row.plan.block == block; })) {
+      return print_error({ErrorCode::usage, fmt::format("no block {} in {}", block, flags.plan),
+                          "joulemap experiment plan lists the blocks"});
+    }
+  }
   request.include_unknown_owners = flags.force;
   request.warm_up = !flags.no_warm_up;
   return run_rows_of(*folder, request, flags, line);

@@ -18,7 +18,7 @@ struct SubmitFlags {
   bool json = false;
 };
 
-// The same JSON as `status`.
+// The JSON that `experiment status --json` prints.
 std::string jobs_json(const experiment::ExperimentFolder& folder) {
   ExperimentPlan plan = experiment::summarize_plan(folder);
   plan.jobs = experiment::query_slurm_jobs(folder, plan.diagnostics);

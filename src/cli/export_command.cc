@@ -30,24 +30,28 @@ struct ExportFlags {
   std::string output;
 };
 
-// All individual steps and values, because consumers of an export need them. Power at the resolution of the sensors.
+// Limits high enough that no steps, epochs or metric values are merged or dropped, because programs read exports. Power
+// has up to 10 000 slices.
 constexpr ViewLimits kAll = {.slices = 10'000,
                              .steps_and_epochs = 1U << 30U,
                              .metric_points = 1U << 30U,
                              .distributions = 2000,
                              .layer_points = 2000};
 
-Result<RunView> view_of(const ExportFlags& flags, const std::vector<attribution::RowLevel>& levels) {
+Result<RunView> view_of(const ExportFlags& flags, const std::vector<attribution::RowLevel>& levels,
+                        DistributionLevel distributions = DistributionLevel::layer) {
   Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
   if (!attribution_options) return std::move(attribution_options).error();
+  ViewLimits limits = kAll;
+  limits.distribution_level = distributions;
   Result<RunView> view = attribution::build_run_view(
       flags.files, {attribution_options->mode, attribution_options->time_range, std::move(attribution_options->library),
-                    false, levels, kAll, std::move(attribution_options->excluded_domains)});
+                    false, levels, limits, std::move(attribution_options->excluded_domains)});
   if (view) view->run.diagnostics.add_all(attribution_options->diagnostics);
   return view;
 }
 
-// Files that must not be overwritten.
+// Files that the export reads and must not overwrite.
 std::vector<std::string> inputs_of(const ExportFlags& flags) {
   std::vector<std::string> inputs = flags.files;
   if (!flags.attribution_options.library.empty()) inputs.push_back(flags.attribution_options.library);
@@ -64,16 +68,19 @@ int export_to_tensorboard(const ExportFlags& flags) {
   if (!folder) return print_error(folder.error());
   const Result<RunView> view = view_of(flags, {attribution::RowLevel::layer});
   if (!view) return print_error(view.error());
+  const Result<RunView> by_pass = view_of(flags, {attribution::RowLevel::phase}, DistributionLevel::phase);
+  if (!by_pass) return print_error(by_pass.error());
   const auto kind = folder->is_shared() ? report::TensorboardFolder::shared : report::TensorboardFolder::exclusive;
   const std::string host = view->run.hosts.empty() ? "" : view->run.hosts.front();
-  const Result<std::string> file = folder->add_file(host, report::tensorboard_file(*view, kind));
+  const Result<std::string> file =
+      folder->add_file(host, report::tensorboard_file(*view, by_pass->layer_distributions, kind));
   return file ? kExitSuccess : print_error(file.error());
 }
 
-// The levels that an export needs for its content.
+// The levels of rows that the format needs.
 std::vector<attribution::RowLevel> levels_of(const report::ExportFormat& format, const std::string& by) {
   using attribution::RowLevel;
-  const std::vector<RowLevel> least = {RowLevel::phase};  // timelines are built only along with a level
+  const std::vector<RowLevel> least = {RowLevel::phase};  // steps, epochs and phases are built only along with a level
   if (format.levels == report::ExportLevels::none) return least;
   if (format.levels == report::ExportLevels::all) return attribution::ViewQuery{}.levels;
   const std::optional<RowLevel> level = attribution::parse_level(by);
@@ -101,7 +108,7 @@ int export_to_file(const report::ExportFormat& format, const ExportFlags& flags)
   return written ? kExitSuccess : print_error(written.error());
 }
 
-// Arrow's Parquet writer is in Python: pyarrow. The words after the script are the file, the level and the recordings.
+// pyarrow writes the Parquet file. The arguments of the script are the output file, the level and the recordings.
 constexpr std::string_view kParquetScript = R"(
 import sys
 try:
@@ -109,17 +116,31 @@ try:
 except ImportError as error:
     print(f"joulemap: Parquet is written by Python: {error}\njoulemap: -> pip install pyarrow", file=sys.stderr)
     sys.exit(77)
-joulemap.load(*sys.argv[3:]).to_parquet(sys.argv[1], by=sys.argv[2])
+output, by, mode, time, library, without, *files = sys.argv[1:]
+joulemap.load(*files)  # raises if a file is missing
+run = joulemap.Run(files, disable=without.split(",") if without else ())
+if by == "layer-step":
+    run.layer_steps().to_parquet(output)
+else:
+    run.ledger(by, mode=mode, time=tuple(time.split(",")) if time else None, library=library or None).to_parquet(output)
 )";
 
-// JOULEMAP_PYTHON, or the python3 that the shell would run, with the package that belongs to this program.
+// Runs the script with the interpreter JOULEMAP_PYTHON, or python3 of PATH, and with the joulemap package that belongs
+// to this executable. Returns the exit code of the script.
 int export_to_parquet(const ExportFlags& flags) {
   if (flags.output.empty()) return print_error({ErrorCode::usage, "parquet is written to a file", "-o run.parquet"});
   if (const Status distinct = check_not_input(flags.output, with_part_folders(inputs_of(flags))); !distinct)
     return print_error(distinct.error());
   const char* const named = std::getenv("JOULEMAP_PYTHON");  // NOLINT(concurrency-mt-unsafe): there is one thread
-  std::vector<std::string> command = {named != nullptr && *named != '\0' ? named : "python3", "-c",
-                                      std::string(kParquetScript), flags.output, flags.by.empty() ? "layer" : flags.by};
+  std::vector<std::string> command = {named != nullptr && *named != '\0' ? named : "python3",
+                                      "-c",
+                                      std::string(kParquetScript),
+                                      flags.output,
+                                      flags.by.empty() ? "layer" : flags.by,
+                                      flags.attribution_options.mode,
+                                      flags.attribution_options.time,
+                                      flags.attribution_options.library,
+                                      fmt::format("{}", fmt::join(flags.attribution_options.excluded_domains, ","))};
   command.insert(command.end(), flags.files.begin(), flags.files.end());
   std::vector<std::string> environment;
   const char* const path = std::getenv("PYTHONPATH");  // NOLINT(concurrency-mt-unsafe)
@@ -158,11 +179,11 @@ void add_export_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("--to", flags->to, help)->type_name("FORMAT")->required()->check(CLI::IsMember(names));
   verb.add_option(
           "--by", flags->by,
-          "level of stacks and tables: layer (the default), phase, op, tensor, function, region, kernel, stack; "
-          "for csv also domain, step, epoch, layer-step, power")
+          "level of stacks and tables: layer (the default), module (layers with all passes together), phase, op, "
+          "tensor, function, region, kernel, stack; for csv also domain, step, epoch, layer-step, power")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember({"layer", "phase", "op", "tensor", "function", "region", "kernel", "stack", "domain",
-                             "step", "epoch", "layer-step", "power"}));
+      ->check(CLI::IsMember({"layer", "module", "phase", "op", "tensor", "function", "region", "kernel", "stack",
+                             "domain", "step", "epoch", "layer-step", "power"}));
   add_analysis_option_flags(verb, flags->attribution_options);
   verb.add_option("-o,--output", flags->output, "write to FILE or to a folder")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_export(*flags); });

@@ -27,14 +27,14 @@
 namespace joulemap::cli {
 namespace {
 
-// Formats of power logs, without a trace.
+// Formats whose inputs are power logs, without a trace.
 constexpr std::string_view kNvidiaSmi = "nvidia-smi";
 constexpr std::string_view kPowerCsv = "csv";
 constexpr std::size_t kLargestModules = std::size_t{64} << 20;
-constexpr double kLongestOffset_ms = 4e12;  // the last time is in the year 2096
+constexpr double kLongestOffset_ms = 4e12;  // from 1970 to 2096, so that any two times can be aligned
 
 struct ImportFlags {
-  std::string format;  // as named, or detected
+  std::string format;  // as the user names it, or detected from the content of the first input
   std::vector<std::string> inputs;
   std::vector<std::string> power;
   std::string modules;
@@ -52,7 +52,7 @@ Error usage(std::string message, std::string remedy) {
   return {ErrorCode::usage, std::move(message), std::move(remedy)};
 }
 
-// "0=gpu1", or "2:0=gpu1" for the third input only.
+// Parses --map: "0=gpu1" maps GPU 0 of all traces to domain gpu1, "2:0=gpu1" only of the third input.
 Status add_mapping(std::string_view text, ingest::ImportOptions& options) {
   const Error wrong =
       usage(fmt::format("--map {} is not of the form N=GPU", joulemap::quoted(text)), "--map 0=gpu1, or INPUT:0=gpu1");
@@ -71,7 +71,7 @@ Status add_mapping(std::string_view text, ingest::ImportOptions& options) {
   return Done{};
 }
 
-// "+01:00", "-0530", "Z", "0".
+// Parses "+01:00", "-0530", "Z" or "0" to seconds.
 std::optional<std::int64_t> parse_utc_offset(std::string_view text) {
   if (text == "Z" || text == "UTC" || text == "0") return 0;
   if (text.empty() || (text.front() != '+' && text.front() != '-')) return std::nullopt;
@@ -92,7 +92,7 @@ std::optional<std::int64_t> parse_utc_offset(std::string_view text) {
 
 bool is_power_alone(const ImportFlags& flags) { return flags.format == kNvidiaSmi || flags.format == kPowerCsv; }
 
-// Empty if the option is not set.
+// --utc-offset in seconds; none if the option is not set.
 Result<std::optional<std::int64_t>> utc_offset_of(const ImportFlags& flags) {
   if (flags.utc_offset.empty()) return std::optional<std::int64_t>();
   const std::optional<std::int64_t> utc_offset_s = parse_utc_offset(flags.utc_offset);
@@ -156,7 +156,7 @@ std::optional<Error> usage_error(const ImportFlags& flags) {
                fmt::format("use one of {}nvidia-smi, csv, prengdl", known));
 }
 
-// Assumed: reading a trace takes as long as assigning its events to scopes.
+// Part of the progress that reading a trace takes; assigning its events to scopes is assumed to take as long.
 constexpr double kReadingShare = 0.5;
 
 Result<ImportResult> import(const ImportFlags& flags, const CommandLine& line) {
@@ -176,7 +176,7 @@ Result<ImportResult> import(const ImportFlags& flags, const CommandLine& line) {
   for (std::size_t number = 0; format != nullptr && number < flags.inputs.size(); ++number) {
     const std::string& input = flags.inputs[number];
     ProgressLine progress("importing " + input, line);
-    // Creates no recording before there is data to store.
+    // The trace is read before begin() creates the recording, so that an unreadable trace leaves no file.
     Result<ingest::Trace> trace = format->read(input, part_of_progress(progress.callback(), 0, kReadingShare));
     report_progress(progress.callback(), kReadingShare);
     Status added = trace ? begin() : Status(std::move(trace).error());
@@ -196,7 +196,7 @@ Result<ImportResult> import(const ImportFlags& flags, const CommandLine& line) {
   return result;
 }
 
-// Files that must not be overwritten. A new file may lie in a folder that is an input.
+// Inputs that must not be overwritten. Folders count only if the output exists: a new file may be created in them.
 std::vector<std::string> inputs_of(const ImportFlags& flags) {
   std::vector<std::string> inputs = flags.power;
   inputs.push_back(flags.modules);
@@ -213,7 +213,7 @@ bool is_format(std::string_view word) {
          ingest::find_trace_format(word) != nullptr;
 }
 
-// "import trace.json" has no format: the first word is an input, and its content shows the format.
+// In "import trace.json" the first word is an input instead of a format: detects the format from its content.
 Status find_format(ImportFlags& flags) {
   std::error_code error;
   if (is_format(flags.format) || !std::filesystem::exists(flags.format, error)) return Done{};

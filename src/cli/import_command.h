@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap import: converts traces and power logs of other tools into a recording.
+// joulemap import: converts traces and power logs of other tools into a recording, or published measurements into an
+// experiment (import_experiment.h).
 #pragma once
 
 #include "cli/command.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The part of `joulemap import` whose result is an experiment, not a recording: PrEnGDL's published files, and logs of
-// nvidia-smi with a table of the ends of epochs. Main thread.
+// The part of `joulemap import` that writes an experiment instead of a recording: from the published files of PrEnGDL,
+// or from logs of nvidia-smi with a table of epoch end times. Main thread.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ struct ExperimentImportOptions {
   std::string pattern;
   std::string epochs;
   std::optional<std::int64_t> utc_offset_s;
-  std::string output;  // the folder of the experiment
+  std::string output;  // experiment folder to create
   bool json = false;
 };
 
-// Returns the exit code.
+// Returns joulemap's exit code.
 int run_experiment_import(const ExperimentImportOptions& import);
 
 }  // namespace joulemap::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Use of the kernel library by `record`: stores the library's entries for the run's kernels in the recording, and adds
-// what the recording shows to the library. Failures become diagnostics and never make a recording fail. Main thread.
+// How `record` uses the kernel library: the recording gets a copy of the entries for its kernels, and the library gets
+// the kernel powers that the recording identifies. Failures become diagnostics; the recording stays valid. Main thread.
 #pragma once
 
 #include <string>
@@ -13,11 +13,13 @@
 
 namespace joulemap::cli {
 
-// The library's powers for the kernel classes in this recording, or its parts, before the run.
+// Entries of the file `library` for the kernels in `recording`, a file or a folder of parts. Empty if there is no
+// library or on failure.
 std::vector<KernelPower> read_library_powers(const std::string& library, const std::string& recording,
                                              Diagnostics& diagnostics);
 
-// Adds the powers fitted to the recording. Skips a large recording, because the user waits for it.
+// Fits kernel powers to the recording and adds them to the file `library`. Skips a recording above 64 MiB, because the
+// user waits for the end of the command. Adds diagnostics to `result`.
 void update_kernel_library(const std::string& library, RecordResult& result);
 
 }  // namespace joulemap::cli

@@ -30,7 +30,7 @@ winsize terminal_size() {
   return size;
 }
 
-// write_to() would escape the sequences. If the terminal is gone, the line is not missed.
+// Writes to stderr directly, because write_to() would escape control sequences. Ignores errors: the line is optional.
 void write_sequence(std::string_view text) {
   const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
   static_cast<void>(written);
@@ -48,7 +48,7 @@ std::unique_ptr<LiveLine> LiveLine::open() {
 }
 
 void LiveLine::reserve(unsigned rows) {
-  // A new line makes room when the cursor is in the last row; then it goes back up.
+  // If the cursor is in the last row, the line feed scrolls the screen by one row. Then moves the cursor up again.
   if (rows_ == 0) write_sequence("\n\x1b[1A");
   write_sequence(scroll_region(rows - 1));
   rows_ = rows;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LiveLine: a status line at the bottom of the terminal on stderr while another program writes to the same terminal.
-// The last line is taken out of the region that scrolls, as apt does it, so that neither overwrites the other. The
-// destructor gives it back. Main thread.
+// LiveLine: a status line in the last row of the terminal on stderr, while the measured command writes to the same
+// terminal. The last row is excluded from the scroll region, as apt does, so that neither output overwrites the other.
+// The destructor restores the scroll region. Main thread.
 #pragma once
 
 #include <memory>
@@ -12,20 +12,20 @@ namespace joulemap::cli {
 
 class LiveLine {
  public:
-  // None if stderr is no terminal that can do this.
+  // Returns null if stderr is not a terminal, TERM is unset or "dumb", or the terminal has fewer than 4 rows.
   static std::unique_ptr<LiveLine> open();
   ~LiveLine();
   LiveLine(const LiveLine&) = delete;
   LiveLine& operator=(const LiveLine&) = delete;
 
-  // Replaces the line; longer text is cut.
+  // Replaces the line; shortens text that is wider than the terminal.
   void show(std::string_view text);
 
  private:
   LiveLine() = default;
   void reserve(unsigned rows);
 
-  unsigned rows_ = 0;  // of the terminal when the line was reserved; 0: not reserved
+  unsigned rows_ = 0;  // rows of the terminal when its last row was reserved; 0: not reserved
 };
 
 }  // namespace joulemap::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap: the command line. Parses, runs a command, and maps its result to an exit code.
+// Entry point of joulemap: parses the command line, runs a verb, and returns its exit code.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -39,7 +39,7 @@ const CLI::App* innermost_verb(const CLI::App& app) {
   return verb;
 }
 
-// "/" itself is the real machine, as for other tools with such a flag.
+// "/" becomes "", which is the real machine.
 std::string without_trailing_slashes(std::string directory) {
   while (directory.ends_with('/')) directory.pop_back();
   return directory;
@@ -81,13 +81,13 @@ int print_text(std::string_view text) {
   return written ? kExitSuccess : print_error(written.error());
 }
 
-// Options of the program itself, which precede the verb.
+// Help text of the options of joulemap itself, which precede the verb.
 std::string options_text(const CLI::App& app) {
   const auto formatter = std::dynamic_pointer_cast<CLI::Formatter>(app.get_formatter());
   return formatter ? formatter->make_groups(&app, CLI::AppFormatMode::Normal) : std::string();
 }
 
-// CLI11 reports --help and --version by an exception, too.
+// CLI11 also throws for --help and --version. Prints the help or the error; returns the exit code.
 int help_or_fault(CLI::App& app, const CommandLine& line, const CLI::ParseError& error,
                   const std::optional<Error>& fault) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
@@ -107,7 +107,7 @@ bool is_verb(std::string_view word) {
   return std::ranges::any_of(commands(), [word](const Command& command) { return command.name == word; });
 }
 
-// Position of the first word that is neither an option of the program nor the value of one.
+// Index of the first argument that is neither an option of joulemap itself nor the value of such an option.
 std::size_t first_word(const std::vector<std::string>& arguments) {
   std::size_t at = 0;
   while (at < arguments.size() && arguments[at].starts_with('-')) {
@@ -117,14 +117,14 @@ std::size_t first_word(const std::vector<std::string>& arguments) {
   return std::min(at, arguments.size());
 }
 
-// "help record" is "record --help", and "run.joule" is "report run.joule".
+// Expands shortcuts: "help record" to "record --help", and "run.joule" to "report run.joule".
 std::vector<std::string> without_shortcuts(std::vector<std::string> arguments) {
   const auto word = arguments.begin() + static_cast<std::ptrdiff_t>(first_word(arguments));
   if (word == arguments.end() || is_verb(*word)) return arguments;
   std::error_code error;
   if (*word == "help") {
     const auto verb = arguments.erase(word);
-    if (verb == arguments.end() || is_verb(*verb)) arguments.emplace_back("--help");  // else: an unknown verb
+    if (verb == arguments.end() || is_verb(*verb)) arguments.emplace_back("--help");  // else: unknown verb
   } else if (word->ends_with(".joule") || std::filesystem::is_regular_file(*word, error)) {
     arguments.insert(word, "report");
   }
@@ -152,12 +152,12 @@ int run(std::vector<std::string> arguments) {
   add_common_options(app, line);
   add_sysroot(app, line);
   add_replay(app, line);
-  app.require_subcommand(0, 1);  // a second one is a surplus word
+  app.require_subcommand(0, 1);  // at most one verb: a second one is a surplus word
   app.allow_extras();            // inherited by verbs; find_usage_error rejects what they do not take
   for (const Command& command : commands()) {
     CLI::App* verb = app.add_subcommand(std::string(command.name), std::string(command.summary));
     command.add(*verb, line);
-    add_common_options(*verb, line);  // before or after the verb, and before or after its own verb
+    add_common_options(*verb, line);  // so that they may also follow the verb
     add_sysroot(*verb, line);
   }
   reject_empty_values(app);

@@ -14,7 +14,8 @@
 namespace joulemap::cli {
 namespace {
 
-// A dash stays a dash that can be copied; a line must not begin with a control character of roff.
+// Escapes text for roff: a backslash, a dash (else shown as a hyphen that cannot be copied), and a dot or apostrophe at
+// the beginning of a line, which would be a roff command.
 std::string roff(std::string_view text) {
   std::string out;
   for (const char letter : text) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap man DIR
+// joulemap man DIR: writes man pages of all verbs to DIR/man1.
 #pragma once
 
 #include "cli/command.h"

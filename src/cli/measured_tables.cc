@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array<const char*, 2> kEndings = {".csv.gz", ".csv"};
 
-// "operations" is operations.csv.gz, or operations.csv if unpacked. Empty if neither exists.
+// Reads the table `name` of a folder: name.csv.gz, else name.csv. Returns an empty text if neither exists.
 Result<std::string> read_table(const fs::path& folder, const std::string& name) {
   for (const char* ending : kEndings) {
     const std::string path = (folder / (name + ending)).string();
@@ -24,7 +24,7 @@ Result<std::string> read_table(const fs::path& folder, const std::string& name) 
   return std::string();
 }
 
-// Appends the rows of another table with the same columns.
+// Appends the rows of the CSV text `more` to `table`. Fails if the columns differ. An empty text has no rows.
 Status append(std::string& table, std::string more, const std::string& name) {
   if (table.empty()) {
     table = std::move(more);
@@ -34,16 +34,16 @@ Status append(std::string& table, std::string more, const std::string& name) {
   const std::size_t head = more.find('\n');
   if (head == std::string::npos || table.compare(0, head + 1, more, 0, head + 1) != 0) {
     return Error{ErrorCode::malformed, name + ".csv has different columns in different folders",
-                 "write it again: joulemap collect --out ROWS --tables FOLDER"};
+                 "write it again: python -m joulemap collect --out ROWS --tables FOLDER"};
   }
   if (table.back() != '\n') table += '\n';
   table.append(more, head + 1);
   return Done{};
 }
 
-// Resolves the path first, so that "data/h200/" and "." have siblings, too.
+// The folder `name` next to `folder`. Resolves `folder` first, so that this works for "data/h200/" and ".", too.
 fs::path beside(const std::string& folder, const char* name) {
-  std::error_code closed;  // reading the tables reports the reason
+  std::error_code closed;  // not reported here: reading the tables reports the reason
   const fs::path whole = fs::weakly_canonical(fs::path(folder), closed);
   return (closed ? fs::path(folder) : whole).parent_path() / name;
 }
@@ -65,7 +65,7 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
                                       {&tables.busy, "busy"}}) {
       if (const Status added = add(*table, folder, name); !added) return added.error();
     }
-    // One list of networks applies to all folders.
+    // Lists of network operations do not depend on the GPU: those next to the first folder that has them are used.
     for (const auto& [operations, settings, name] :
          {std::tuple{&tables.network_operations, &tables.network_settings, "networks"},
           std::tuple{&tables.study_operations, &tables.study_settings, "seed"}}) {
@@ -76,7 +76,7 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
   }
   if (tables.operations.empty()) {
     return Error{ErrorCode::not_found, "no operations.csv.gz in " + folders.front(),
-                 "joulemap collect --out ROWS --tables " + folders.front()};
+                 "python -m joulemap collect --out ROWS --tables " + folders.front()};
   }
   return tables;
 }
@@ -101,7 +101,7 @@ Result<std::string> read_networks_table(const std::string& folder) {
   Result<std::string> text = read_table(folder, "networks");
   if (!text || !text->empty()) return text;
   return Error{ErrorCode::not_found, "no networks.csv.gz in " + folder,
-               "joulemap collect --kinds network --out ROWS --tables " + folder};
+               "python -m joulemap collect --kinds network --out ROWS --tables " + folder};
 }
 
 }  // namespace joulemap::cli

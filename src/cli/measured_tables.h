@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the tables of measurements that `joulemap collect --tables` writes into a folder (docs/prediction-data.md), and
-// the operation lists of networks in the sibling folders `networks` and `seed`.
+// Reads the tables of measurements that `joulemap collect --tables` writes into a folder
+// (docs/reference/prediction-data.md), and the operation lists of networks in the sibling folders `networks` and
+// `seed`.
 #pragma once
 
 #include <string>
@@ -12,13 +13,13 @@
 
 namespace joulemap::cli {
 
-// Concatenates the rows of several folders. Networks are optional; operations are required.
+// Concatenates the tables of several folders. Fails without a table of operations; all other tables are optional.
 Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& folders, const std::string& device);
 
-// The files that read_measured_tables reads, as far as they exist.
+// Paths of the existing files that read_measured_tables() may read.
 std::vector<std::string> measured_table_files(const std::vector<std::string>& folders);
 
-// Reads networks.csv.gz of the folder.
+// Reads networks.csv.gz, or networks.csv, of the folder. Fails if neither exists.
 Result<std::string> read_networks_table(const std::string& folder);
 
 }  // namespace joulemap::cli

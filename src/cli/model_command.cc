@@ -70,8 +70,9 @@ int run_eval(const ModelFlags& flags, const CommandLine& line) {
 }
 
 void add_table_options(CLI::App& verb, ModelFlags& flags) {
-  verb.add_option("FOLDER", flags.folders,
-                  "folder with operations.csv.gz and the other tables of joulemap collect; several are merged")
+  verb.add_option(
+          "FOLDER", flags.folders,
+          "folder with operations.csv.gz and the other tables of python -m joulemap collect; several are merged")
       ->required();
   verb.add_option("--device", flags.device, "GPU that was measured, for its datasheet (h200)")->type_name("D");
 }
@@ -111,7 +112,7 @@ void add_model_command(CLI::App& verb, CommandLine& line) {
   }};
   for (const Subcommand& command : kVerbs) {
     CLI::App* const sub = verb.add_subcommand(std::string(command.name), std::string(command.summary));
-    sub->fallthrough();  // --sysroot may follow it
+    sub->fallthrough();  // options of `model`, such as --sysroot, may follow the subcommand
     command.add(*sub, line);
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap model fit FOLDER... -o PROFILE, joulemap model eval FOLDER... [--predictions FILE] [--json]
+// joulemap model fit FOLDER... [--device D] -o PROFILE
+// joulemap model eval FOLDER... [--folds N] [--held-out FOLDER] [--predictions FILE] [--json] [-o FILE]
 #pragma once
 
 #include "cli/command.h"

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kPiece = 1 << 16;
 // Protobuf, and thus every ONNX file, is limited to 2 GiB.
 constexpr std::size_t kMostBytes = std::size_t{2} << 30;
-// Tables of measurements have a few megabytes.
+// Limit of the decompressed size; tables of measurements have a few megabytes.
 constexpr std::size_t kMostUnpacked = std::size_t{512} << 20;
 
 Error too_large(std::string_view path, std::size_t most) {

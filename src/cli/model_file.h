@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModelFile: the bytes of a network file, or of stdin. Maps a file, so that of an ONNX file with gigabytes of weights
-// only the accessed pages are read. Owns the mapping; views into it must not outlive it.
+// ModelFile: the bytes of a file that describes a network, or of stdin. A regular file is memory-mapped, so that only
+// the accessed pages of an ONNX file with gigabytes of weights are read. Owns the mapping; bytes() must not outlive it.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace joulemap::cli {
 
 class ModelFile {
  public:
-  // "-" is stdin, which is read to its end.
+  // "-" is stdin. Stdin and pipes are read to their end. Fails above 2 GiB.
   static Result<ModelFile> open(const std::string& path);
   ModelFile(ModelFile&& other) noexcept;
   ModelFile& operator=(ModelFile&&) = delete;
@@ -31,7 +31,7 @@ class ModelFile {
   std::size_t size_ = 0;
 };
 
-// Reads a whole file, such as a table or a profile; decompresses gzip.
+// Reads a whole file, such as a table or a profile, and decompresses gzip. Fails above 512 MiB of text.
 Result<std::string> read_maybe_gzip(const std::string& path);
 
 }  // namespace joulemap::cli

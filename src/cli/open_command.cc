@@ -28,14 +28,15 @@ bool is_set(const char* name) {
   return value != nullptr && *value != '\0';
 }
 
-// $BROWSER may be a command line; like other programs we take its first word only where it is one word.
+// Command that opens the page: $BROWSER, else xdg-open if there is a display, else none. $BROWSER must be the name of a
+// program: it is not split into words.
 std::vector<std::string> browser_command(const std::string& page) {
   if (is_set("BROWSER")) return {std::getenv("BROWSER"), page};  // NOLINT(concurrency-mt-unsafe)
   if (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) return {"xdg-open", page};
   return {};
 }
 
-// True if a browser was started. It outlives this program, and what it prints is not ours.
+// Starts the browser with its output discarded and does not wait for it. Returns whether it was started.
 bool start_browser(const std::vector<std::string>& command) {
   if (command.empty()) return false;
   sigset_t none;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes results. The only code that writes to stdout, stderr or a file named by -o, and that detects failures: a full
-// disk or a closed pipe must not look like success. Escapes unprintable characters (base/printable_text.h), whatever
-// names a text contains.
+// Writes results to stdout, stderr or the file of -o, and reports failures: a full disk or a closed pipe must not look
+// like success. Escapes unprintable characters (base/printable_text.h), because texts contain names from recordings.
 #pragma once
 
 #include <optional>
@@ -19,18 +18,18 @@ namespace joulemap::cli {
 enum class Stream { out, error };
 
 Status write_to(Stream stream, std::string_view text);
-// Replaces the line that the cursor of a terminal is in, on stderr; empty text clears it. Ignores a closed stderr: such a
-// line is not missed.
+// Replaces the current line of the terminal on stderr; an empty text clears it. Ignores errors: the line is optional.
 void replace_status_line(std::string_view text);
 
-// The file named by -o, or stdout if the path is empty. Opened before the work starts, so that a wrong path fails at
-// once. Never overwrites an input (base/output_file.h) or any recording, because results are not recordings.
+// The file of -o, or stdout if the path is empty. Opened before the work starts, so that a wrong path fails at once.
+// Never overwrites an input (base/output_file.h) or a recording.
 class Output {
  public:
-  // `inputs`: every file and folder that the command reads. For recordings, their folders of parts are protected too.
+  // `inputs`: files and folders that the verb reads. Also protects the folders of parts of recordings among them.
   static Result<Output> open(const std::string& path, std::span<const std::string> inputs);
+  // Writes text with unprintable characters escaped.
   Status write(std::string_view text);
-  // Writes binary data unchanged.
+  // Writes bytes unchanged.
   Status write_bytes(std::string_view bytes);
 
  private:
@@ -38,10 +37,10 @@ class Output {
   std::optional<OutputFile> file_;
 };
 
-// Opens and writes in one call, for results that are computed quickly.
+// Output::open() and write() in one call, for results that are computed quickly.
 Status write_to_file_or_stdout(const std::string& path, std::string_view text, std::span<const std::string> inputs);
 
-// Inputs, and for recordings among them their folders of parts.
+// The inputs, and for each the folder that would contain the parts of a recording with its name.
 std::vector<std::string> with_part_folders(std::span<const std::string> inputs);
 
 }  // namespace joulemap::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `joulemap` and `joulemap --help` show: the verbs by task, with an example of each. Pure.
+// The text that `joulemap` and `joulemap --help` print: the verbs by task, with an example of each. Pure.
 #pragma once
 
 #include <span>

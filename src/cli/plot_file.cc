@@ -28,7 +28,7 @@ std::string kind_of(const std::string& path) {
   return point == std::string::npos || path.find('/', point) != std::string::npos ? "" : path.substr(point + 1);
 }
 
-// Searches PATH as a shell does.
+// Whether PATH contains the program.
 bool is_installed(std::string_view program) {
   const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): there is one thread
   for (const std::string_view folder : split(path == nullptr ? "/usr/bin:/bin" : path, ':')) {
@@ -38,7 +38,7 @@ bool is_installed(std::string_view program) {
   return false;
 }
 
-// An unlinked file that a child process can open by its descriptor number: it vanishes with this process in any case.
+// A temporary file without a name. A child process opens it as /proc/PID/fd/N; it is deleted when this process ends.
 Result<FileDescriptor> unnamed_file(std::string_view content) {
   const char* folder = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): there is one thread
   std::string name = fmt::format("{}/joulemap-XXXXXX", folder == nullptr || *folder == '\0' ? "/tmp" : folder);
@@ -50,7 +50,7 @@ Result<FileDescriptor> unnamed_file(std::string_view content) {
   return file;
 }
 
-// Reads a file from its beginning.
+// Reads the whole file, whatever its current offset.
 Result<std::string> content_of(const FileDescriptor& file) {
   std::string content;
   std::array<char, 1 << 16> piece;
@@ -69,7 +69,7 @@ Result<std::string> converted(const std::string& kind, std::string_view svg) {
   const Result<FileDescriptor> picture = unnamed_file("");
   if (!picture) return picture.error();
   const auto name_of = [](const FileDescriptor& file) { return fmt::format("/proc/{}/fd/{}", ::getpid(), file.get()); };
-  // Twice the pixels of the plot: sharp on high-density screens.
+  // A PNG has twice the width and height of the plot in pixels, to be sharp on high-density screens.
   std::vector<std::string> command = {std::string(kConverter), "--format", kind, "--output", name_of(*picture)};
   if (kind == "png") command.insert(command.end(), {"--zoom", "2"});
   command.push_back(name_of(*source));
@@ -87,7 +87,7 @@ Result<std::string> converted(const std::string& kind, std::string_view svg) {
   return Error{ErrorCode::io, fmt::format("{} failed with exit code {}", kConverter, ended.code), "write .svg instead"};
 }
 
-// Checks whether the plot can be written there.
+// Fails if a plot cannot be written to this path: stdout is a terminal, or the format is unknown or not available.
 Status can_write_picture(const std::string& path) {
   if (path.empty()) {
     if (!stdout_is_terminal()) return Done{};

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlotFile: the destination of a plot: a file whose extension is its format (.svg, .png, .pdf), or stdout. Joulemap
-// writes SVG; rsvg-convert, a program of librsvg, converts it to PNG and PDF if installed. Main thread; waits for that
-// program.
+// PlotFile: the destination of a plot: a file whose extension is its format (.svg, .png, .pdf), or stdout. joulemap
+// writes SVG; rsvg-convert of librsvg converts it to PNG and PDF, if installed. Main thread; waits for rsvg-convert.
 #pragma once
 
 #include <span>
@@ -16,8 +15,8 @@ namespace joulemap::cli {
 
 class PlotFile {
  public:
-  // Called before the work. Fails for a terminal, a format that is not available here, or an input as destination. An
-  // empty path is stdout.
+  // Call it before the analysis, so that a wrong path fails at once. An empty path is stdout, as SVG. Fails if stdout
+  // is a terminal, the format is not available, or the path is one of `inputs`.
   static Result<PlotFile> open(const std::string& path, std::span<const std::string> inputs);
   Status write(std::string_view svg);
 

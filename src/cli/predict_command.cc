@@ -49,7 +49,7 @@ Error not_a_shape(const std::string& text) {
           "--input 8x3x224x224, or with the name of the input: --input pixels=8x3x224x224"};
 }
 
-// "8x3x224x224", "8,3,224,224", "pixels=8x3x224x224". A name may contain any character, including "=".
+// Parses --input: "8x3x224x224", "8,3,224,224" or "pixels=8x3x224x224". A name may contain any character, even "=".
 Result<predict::InputShape> shape_of(const std::string& text) {
   predict::InputShape shape;
   std::string_view sizes = text;
@@ -101,7 +101,7 @@ predict::PredictionRequest request_of(const PredictFlags& flags, const predict::
   return request;
 }
 
-// Uses the file name if the graph has only an exporter's default name.
+// Title of the report: the graph's name, or the name of the file if an exporter set only a default name.
 std::string title_of(const std::string& graph_name, const std::string& path) {
   constexpr std::array<std::string_view, 4> kOfExporters = {"", "main_graph", "torch_jit", "torch-jit-export"};
   const bool says_nothing = std::find(kOfExporters.begin(), kOfExporters.end(), graph_name) != kOfExporters.end();
@@ -119,7 +119,7 @@ Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
   Result<predict::Graph> graph = predict::read_graph(file->bytes(), *options);
   if (!graph) {
     Error error = std::move(graph).error().with_context(name);
-    // A network that is unsupported here is unsupported on any machine.
+    // Exit code 77 ("not possible on this machine") would be wrong: no machine supports this network.
     if (error.code == ErrorCode::unsupported) error.code = ErrorCode::malformed;
     return error;
   }
@@ -134,7 +134,7 @@ Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
 }
 
 int run_predict(PredictFlags flags, const CommandLine& line) {
-  // --explain takes the next word as a layer: in `predict --explain model.onnx` that is the model.
+  // In `predict --explain model.onnx`, the parser takes model.onnx for the layer: use it as the model.
   if (flags.model.empty() && flags.explained_layer) std::swap(flags.model, *flags.explained_layer);
   if (flags.model.empty()) {
     return print_error({ErrorCode::usage, "predict needs a model", "joulemap predict model.onnx, or - for stdin"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap predict MODEL [--device D] [--batch N] [--input SHAPE] [--pass inference|training] [--explain [LAYER]] [--json]
+// joulemap predict MODEL [--device D] [--batch N] [--input SHAPE] [--pass inference|training] [--precision TYPE] ...
 #pragma once
 
 #include "cli/command.h"

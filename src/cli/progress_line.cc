@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kQuiet_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kRedraw_ns = kNanosecondsPerSecond / 4;
-constexpr std::size_t kWidth = 79;  // a longer line would wrap on small terminals, and only its end would be cleared
+constexpr std::size_t kWidth = 79;  // a longer line would wrap, and only its last row would be cleared
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ProgressLine: shows on stderr how much of a long piece of work is done and how long the rest takes. Work that ends
-// within a second shows nothing; neither does a pipe, nor -q. The destructor clears the line. One owner; the callback
+// ProgressLine: shows on stderr which share of a long task is done and how long the rest will take. Shows nothing in
+// the first second, with -q, or if stderr is not a terminal. The destructor clears the line. One owner; the callback
 // may be called from any thread, one call at a time.
 #pragma once
 
@@ -15,22 +15,23 @@ namespace joulemap::cli {
 
 class ProgressLine {
  public:
-  // `what` is done: "reading trace.json".
+  // `what`: name of the task, such as "reading trace.json".
   ProgressLine(std::string what, const CommandLine& line);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
-  // For the work; `this` must outlive it. Empty if nothing is to be shown.
+  // Callback to which the task passes the share that is done, 0 to 1. `this` must outlive it. Empty function if nothing
+  // is shown.
   ProgressCallback callback();
 
  private:
   void show(double share);
 
   std::string what_;
-  bool is_shown_;  // stderr is a terminal, and not -q
+  bool is_shown_;  // stderr is a terminal, and -q is not set
   std::int64_t began_ns_;
-  std::int64_t drawn_ns_ = 0;  // 0: not yet
+  std::int64_t drawn_ns_ = 0;  // when the line was last drawn; 0: never
 };
 
 }  // namespace joulemap::cli

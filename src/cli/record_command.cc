@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 
+#include "advise/advise.h"
 #include "attribution/analysis/report_builder.h"
 #include "base/clock.h"
 #include "base/small_file.h"
+#include "base/text.h"
 #include "cli/capture_files.h"
 #include "cli/data_folder.h"
 #include "cli/kernel_library_update.h"
@@ -79,19 +82,19 @@ std::optional<Error> usage_error(const RecordFlags& flags) {
   return std::nullopt;
 }
 
-// The environment informs the command's processes, the recording informs a report.
+// Requests probing: sets a variable for the processes of the command, and stores the fact in the recording.
 void ask_for_probing(double seconds, session::RecordOptions& options) {
   options.variables.push_back(fmt::format("JOULEMAP_PROBE={}", seconds));
   options.environment.push_back({std::string(kProbeFact), fmt::format("at most {} s", seconds)});
 }
 
-// Likewise. Keeps a seed that the user has set.
+// Requests dithering in the same way. JOULEMAP_DITHER is the seed; a value that the user has set stays.
 void ask_for_dithering(session::RecordOptions& options) {
   if (std::getenv("JOULEMAP_DITHER") == nullptr) options.variables.emplace_back("JOULEMAP_DITHER=any");
   options.environment.push_back({std::string(kDitherFact), "at most 1 % of the time"});
 }
 
-// The command line of a process; empty if the process has ended.
+// Command line of a process; empty if it cannot be read.
 std::vector<std::string> command_line_of(int pid) {
   std::vector<std::string> command;
   const Result<std::string> text = read_file_start(fmt::format("/proc/{}/cmdline", pid), kMostCommandLine_bytes);
@@ -108,36 +111,41 @@ sensors::MeasuredProcessCriteria measured_processes(const RecordFlags& flags, co
   sensors::MeasuredProcessCriteria measured;
   if (flags.pid) measured.roots.push_back(*flags.pid);
   measured.variable = fmt::format("{}={}", recording::kRecordingIdVariable, recording_id);
-  std::error_code error;  // without a folder the other rules decide
+  std::error_code error;  // ignored: without a folder, the other criteria still identify the processes
   measured.recording_folder = std::filesystem::weakly_canonical(
       std::filesystem::absolute(recording::recording_folder(flags.file), error), error);
   return measured;
 }
 
-// True if the model of a GPU is known: the kernel library is indexed by model.
+// Whether the model name of a GPU is known. The kernel library needs it, because its powers are per GPU model.
 bool has_known_gpu(std::span<const Channel> channels) {
   return std::any_of(channels.begin(), channels.end(),
                      [](const Channel& channel) { return !channel.device_model.empty(); });
 }
 
-// The energy of the run by layer, if the recording can be read.
-std::optional<ReportResult> report_of(const RecordResult& result) {
-  if (result.file_bytes == 0) return std::nullopt;
-  attribution::ReportQuery query;
-  query.level = attribution::RowLevel::layer;
-  Result<ReportResult> report = attribution::build_report(std::vector{result.file}, query);
-  return report ? std::optional(std::move(*report)) : std::nullopt;
+// The new recording by layer, and its most valuable finding; empty if the recording was not merged into one file or
+// cannot be read.
+std::string answer_of(const RecordResult& result, const report::TextStyle& style) {
+  if (result.file_bytes == 0) return {};
+  const std::array levels{attribution::RowLevel::layer, attribution::RowLevel::module, attribution::RowLevel::kernel};
+  const Result<std::vector<ReportResult>> reports =
+      attribution::build_reports(std::vector{result.file}, attribution::ReportQuery(), levels);
+  if (!reports) return {};
+  const Advice advice = advise::advise({.by_layer = reports->front(), .by_kernel = reports->back()});
+  const std::optional<Finding> top = advice.findings.empty() ? std::nullopt : std::optional(advice.findings.front());
+  return report::record_answer_text({reports->front(), (*reports)[1], top, result.file}, style);
 }
 
-// What the user reads when the command has ended.
-Status print_ending(const RecordResult& result, const RecordFlags& flags, const CommandLine& line) {
-  // The command may have left stdout within a line.
+// Prints the result when the command has ended: JSON to stdout, or text to stderr.
+Status print_ending(const RecordResult& result, const RecordFlags& flags, bool replaces_file, const CommandLine& line) {
+  // The output of the command may end without a newline.
   if (flags.json) return write_to(Stream::out, "\n" + report::record_json(result) + "\n");
   if (line.quiet) return Done{};
   const report::TextStyle style = style_of_stderr(line.colour);
-  const std::optional<ReportResult> by_layer = report_of(result);
-  std::string text = by_layer ? report::record_answer_text(*by_layer, result.file, style) : std::string();
-  if (!by_layer || line.verbose) text += report::record_text(result);
+  std::string text = answer_of(result, style);
+  if (text.empty() || line.verbose) text += report::record_text(result);
+  if (replaces_file && result.file_bytes > 0)
+    text += fmt::format(" the previous {0} is now {0}.old\n", printable(result.file));
   return write_to(Stream::error, text + report::record_notes(result));
 }
 
@@ -169,7 +177,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   options.file = flags.file;
   options.recording_id = recording_id;
   options.environment = session::describe_environment(line.root);
-  // Without a calibration the recording contains the values that the channels declare.
+  // Without stored calibrations, the analysis uses the nominal values of the channels.
   if (const auto known = recording::load_calibrations(calibration_path())) {
     options.calibration = recording::calibrations_for_channels(*known, meter->channels());
   }
@@ -187,7 +195,7 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
     }
   }
   options.diagnostics = capture_notes;
-  // Powers of a fake or replayed machine do not apply to this one.
+  // With --sysroot or --replay the sensors are not those of this machine: the kernel library is not used.
   const bool is_real = line.root.is_real() && line.replay.empty() && has_known_gpu(meter->channels());
   const std::string library = kernel_library_path();
   if (is_real && flags.trace != "off") {
@@ -197,13 +205,15 @@ int run_record(const RecordFlags& flags, const CommandLine& line) {
   }
   std::unique_ptr<LiveLine> live = line.quiet || flags.announce ? nullptr : LiveLine::open();
   if (live) options.on_status = [&](const LiveStatus& status) { live->show(report::live_text(status)); };
+  std::error_code error;  // ignored: then nothing is said about the file
+  const bool replaces_file = std::filesystem::exists(flags.file, error);
   Result<RecordResult> result = session::record(*meter, options);
   live.reset();
   if (!result) return print_error(result.error());
-  const bool is_joined = result->file_bytes > 0;  // otherwise its parts stay in their folder
+  const bool is_joined = result->file_bytes > 0;  // otherwise the parts stay in their folder
   if (is_real && is_joined && !flags.no_learn && flags.trace != "off") update_kernel_library(library, *result);
   note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
-  const Status written = print_ending(*result, flags, line);
+  const Status written = print_ending(*result, flags, replaces_file, line);
   if (!written) print_error(written.error());
   Diagnostics all_diagnostics = result->diagnostics;
   all_diagnostics.add_all(result->energy.diagnostics);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap record [-o FILE] [--period MS] [--trace auto|off|kernels] [--sensors LIST] [--json] [--] CMD...
+// joulemap record [-o FILE] [--period MS] [--trace auto|full|light|kernels|off] [--dither] [--probe] [--sensors LIST]
+//                 [--json] [--] CMD..., or joulemap record -p PID ...
 #pragma once
 
 #include "cli/command.h"

@@ -9,6 +9,7 @@
 
 #include "attribution/analysis/report_builder.h"
 #include "attribution/analysis/run_view_builder.h"
+#include "base/text.h"
 #include "cli/attribution_options.h"
 #include "cli/output.h"
 #include "cli/page_file.h"
@@ -25,7 +26,7 @@ namespace joulemap::cli {
 namespace {
 
 constexpr std::size_t kMostLayers = 2000;
-constexpr std::size_t kPointsOfLines = 2000;  // twice the pixels of a plot
+constexpr std::size_t kPointsOfLines = 2000;  // about twice the width of a plot in pixels
 
 struct ReportFlags {
   std::vector<std::string> files;
@@ -61,7 +62,7 @@ Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags
   return report::report_text(result, {rows, flags.depth, flags.top}, style);
 }
 
-// Files that must not be overwritten.
+// Files that the report reads and must not overwrite.
 std::vector<std::string> inputs_of(const ReportFlags& flags) {
   std::vector<std::string> inputs = flags.files;
   if (!flags.attribution_options.library.empty()) inputs.push_back(flags.attribution_options.library);
@@ -69,8 +70,14 @@ std::vector<std::string> inputs_of(const ReportFlags& flags) {
 }
 
 int run_plot(const ReportFlags& flags) {
-  const report::PlotQuery query{report::plot_named(flags.plot).value_or(report::Plot::timeline), flags.by, flags.filter,
-                                flags.top, flags.smooth};
+  const report::PlotQuery query{
+      .plot = report::plot_named(flags.plot).value_or(report::Plot::timeline),
+      .by = flags.by,
+      .filter = flags.filter,
+      .top = flags.top,
+      .smooth = flags.smooth,
+      .sort = flags.sort,
+  };
   if (const Status possible = report::validate_plot_query(query); !possible) return print_error(possible.error());
   Result<PlotFile> picture = PlotFile::open(flags.output, inputs_of(flags));
   if (!picture) return print_error(picture.error());
@@ -81,7 +88,7 @@ int run_plot(const ReportFlags& flags) {
   wanted.excluded_domains = std::move(attribution_options->excluded_domains);
   if (query.plot == report::Plot::lines) wanted.limits.layer_points = kPointsOfLines;
   if (report::distribution_level(query) == "phase") wanted.limits.distribution_level = DistributionLevel::phase;
-  if (!flags.filter.empty()) wanted.limits.distributions = kMostLayers;  // the filtered layers may be small
+  if (!flags.filter.empty()) wanted.limits.distributions = kMostLayers;  // layers that match may have little energy
   const std::optional<attribution::RowLevel> level = attribution::parse_level(flags.by);
   wanted.levels =
       level ? std::vector{*level} : std::vector{attribution::RowLevel::layer, attribution::RowLevel::kernel};
@@ -94,7 +101,7 @@ int run_plot(const ReportFlags& flags) {
   return written ? strict_exit_code(kExitSuccess, flags.strict, view->run.diagnostics) : print_error(written.error());
 }
 
-// Each output flag has different content: only one is allowed.
+// Fails if more than one of the options is set that select the content of the output.
 Status is_one_output(const ReportFlags& flags) {
   const int wanted = (flags.json ? 1 : 0) + (flags.plot.empty() ? 0 : 1) + (flags.html.empty() ? 0 : 1) +
                      (flags.format == "text" ? 0 : 1) + (flags.cite ? 1 : 0) + (flags.model_card ? 1 : 0);
@@ -103,7 +110,7 @@ Status is_one_output(const ReportFlags& flags) {
                "choose one of them"};
 }
 
-// Without --by: layers, and domains for a run without layers, unless a GPU waited for it.
+// Report without --by: by layer. If there are no layers and no idle energy of a GPU to explain, by domain.
 Result<ReportResult> build_default_report(const std::vector<std::string>& files, attribution::ReportQuery query) {
   query.level = attribution::RowLevel::layer;
   Result<ReportResult> by_layer = attribution::build_report(files, query);
@@ -123,6 +130,11 @@ int run_report(ReportFlags flags, const CommandLine& line) {
   if (!flags.plot.empty()) return run_plot(flags);
   if (!flags.html.empty()) {
     const Result<Diagnostics> notes = write_page(flags.files, flags.html, flags.attribution_options, line);
+    if (notes && !line.quiet) {
+      if (const Status written = write_to(Stream::error, fmt::format("joulemap: wrote {}\n", printable(flags.html)));
+          !written)
+        return print_error(written.error());
+    }
     return notes ? strict_exit_code(kExitSuccess, flags.strict, *notes) : print_error(notes.error());
   }
   Result<Output> output = Output::open(flags.output, inputs_of(flags));
@@ -201,13 +213,13 @@ void add_document_flags(CLI::App& verb, ReportFlags& flags) {
 void add_report_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ReportFlags>();
   verb.add_option("FILE", flags->files, "recordings (run.joule); several parts of one run are merged");
-  verb.add_option("--by", flags->by,
-                  "level of rows: layer (the default), domain, phase, op, tensor, function, region, kernel, stack "
-                  "(layers and their "
-                  "kernels), step, epoch, rank")
+  verb.add_option(
+          "--by", flags->by,
+          "level of rows: layer (the default), module (layers with all passes together), domain, phase, op, tensor, "
+          "function, region, kernel, stack (layers and their kernels), step, epoch, rank")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember({"domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "step",
-                             "epoch", "rank", "stack"}));
+      ->check(CLI::IsMember({"domain", "phase", "layer", "module", "op", "tensor", "function", "region", "kernel",
+                             "step", "epoch", "rank", "stack"}));
   add_analysis_option_flags(verb, flags->attribution_options);
   add_view_flags(verb, *flags);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");

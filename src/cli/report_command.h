@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap report FILE... [--by domain] [--json] [-o FILE]
+// joulemap report [FILE...] [--by LEVEL] [--json | --format F | --plot P | --html FILE | --cite | --model-card] ...
 #pragma once
 
 #include "cli/command.h"

@@ -55,17 +55,17 @@ int exit_code_of(const StatResult& result) {
   return kExitSuccess;
 }
 
-// Reports after the command has ended: its exit code stays, whatever happens here.
+// Prints the result when the command has ended. Failures are printed, but joulemap still exits with the command's code.
 void deliver(const StatFlags& flags, const StatResult& result, Output& output) {
   const std::string text = flags.json ? report::stat_json(result) + "\n" : report::stat_text(result);
   if (!flags.output.empty()) {
     const Status written = output.write(text);
     if (written) return;
-    print_error(written.error());  // a full disk: print the result to stderr instead
+    print_error(written.error());  // such as a full disk: print the result to stderr instead
     static_cast<void>(write_to(Stream::error, text));
     return;
   }
-  // The command may have left stdout within a line.
+  // The output of the command may end without a newline.
   const Status written =
       flags.json ? write_to(Stream::out, flags.command.empty() ? text : "\n" + text) : write_to(Stream::error, text);
   if (!written) print_error(written.error());
@@ -80,7 +80,7 @@ session::StatOptions options_of(const StatFlags& flags) {
   options.interval_ns = flags.interval_ms * kNanosecondsPerMillisecond;
   options.keep_intervals = flags.json;
   options.on_interval = [](const StatInterval& interval) {
-    // Ignores a closed stderr: it cannot be reported, and the result may go elsewhere.
+    // Ignores errors: a closed stderr must not stop the measurement.
     static_cast<void>(write_to(Stream::error, report::stat_interval_text(interval, interval.from_s == 0)));
   };
   return options;

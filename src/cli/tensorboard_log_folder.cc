@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kMostNames = 1000;
 
-// Replaces characters outside host names; a recording may contain any text.
+// Makes a host name safe as part of a file name: replaces all but letters, digits and "-" by "_".
 std::string harmless(std::string_view host) {
   std::string out;
   for (const char c : host.substr(0, 64)) {
@@ -40,14 +40,13 @@ Result<TensorboardLogFolder> TensorboardLogFolder::open(const std::string& path)
   return TensorboardLogFolder(path, std::ranges::any_of(*names, is_events));
 }
 
-// The name contains the time, because TensorBoard reads the files of a folder in the order of their names.
+// The name begins with the current time, because TensorBoard reads the files of a folder in the order of their names.
 Result<std::string> TensorboardLogFolder::add_file(std::string_view host, std::string_view content) const {
   const std::int64_t now_s = unix_ns() / kNanosecondsPerSecond;
   for (int i = 0; i < kMostNames; ++i) {
     const std::string name =
         fmt::format("{}/events.out.tfevents.{:010}.{}.{}.joulemap", path_, now_s, harmless(host), i);
-    // An empty file reserves the name and is then replaced atomically: TensorBoard would show a partial file as
-    // complete.
+    // Reserves the name with an empty file, then replaces it atomically: TensorBoard never reads a partial file.
     const FileDescriptor created(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFileMode));
     if (!created.is_open() && errno == EEXIST) continue;
     if (!created.is_open()) return system_error("create", name, errno);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorboardLogFolder: a folder of TensorBoard event files: a new one, or the user's own, to which it adds a file without
-// changing others. Main thread.
+// TensorboardLogFolder: a folder of TensorBoard event files, new or with files of the user's own run. It adds a file
+// and changes no other. Main thread.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ namespace joulemap::cli {
 
 class TensorboardLogFolder {
  public:
-  // Creates the folder if missing, so that a wrong path fails before the work starts.
+  // Creates the folder if it is missing. Call it before the analysis, so that a wrong path fails at once.
   static Result<TensorboardLogFolder> open(const std::string& path);
 
-  // The folder contains event files of others.
+  // Whether the folder already contained event files when it was opened.
   bool is_shared() const { return is_shared_; }
 
-  // Writes the file under an unused name; returns its path.
+  // Writes `content` to a new event file, whose name contains `host`; returns its path.
   Result<std::string> add_file(std::string_view host, std::string_view content) const;
 
  private:

@@ -22,7 +22,7 @@ std::string_view variable(const char* name) {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-// Same precedence of the variables as in the C library.
+// Unicode if the locale is UTF-8. The first of LC_ALL, LC_CTYPE and LANG that is set decides, as in the C library.
 report::Characters characters_of_the_locale() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const std::string_view locale = variable(name);

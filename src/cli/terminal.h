@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Capabilities of the output terminal: width, non-ASCII characters, colour. Main thread.
+// Properties of the terminal that output goes to: width, character set, colour. Main thread.
 #pragma once
 
 #include "report/text/text_style.h"
 
 namespace joulemap::cli {
 
-enum class Colour { automatic, always, never };  // --color
+enum class Colour { automatic, always, never };  // values of --color
 
-// A terminal: its width, and colour unless NO_COLOR is set or TERM is "dumb". A pipe or a file: 80 columns, no colour.
-// COLUMNS overrides the width, and the locale determines the characters, in both cases.
+// Style of text for a stream. On a terminal: its width, and colour unless NO_COLOR is set or TERM is "dumb". For a pipe
+// or a file: 80 columns, no colour. In both cases COLUMNS overrides the width (60 to 200), `colour` overrides the
+// colour, and the locale determines the characters.
 report::TextStyle style_of_stdout(Colour colour);
 report::TextStyle style_of_stderr(Colour colour);
 
-// For text with escape sequences or pictures, which a terminal cannot show.
+// Used to show progress lines only on a terminal, and to refuse printing SVG or binary formats there.
 bool stdout_is_terminal();
 bool stderr_is_terminal();
 

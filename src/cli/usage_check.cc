@@ -12,7 +12,7 @@
 namespace joulemap::cli {
 namespace {
 
-// The program, its verb, and the subcommand of the verb.
+// The parsers of the command line from the outside in: joulemap, its verb, the subcommand of the verb.
 std::vector<const CLI::App*> parsed_chain(const CLI::App& app) {
   std::vector<const CLI::App*> chain = {&app};
   while (!chain.back()->get_subcommands().empty()) chain.push_back(chain.back()->get_subcommands().front());
@@ -34,7 +34,7 @@ std::string suggestion(std::string_view mistyped, const std::vector<std::string>
   return nearest ? fmt::format("; did you mean {}{}?", dashes, *nearest) : std::string();
 }
 
-// Options allowed at the verb: its own, and those of the enclosing verbs if it falls through.
+// Long option names that the innermost verb accepts: its own, and with fallthrough those of enclosing verbs.
 std::vector<std::string> option_names(const std::vector<const CLI::App*>& chain) {
   std::vector<std::string> names;
   for (std::size_t i = chain.size(); i-- > 0;) {
@@ -69,7 +69,7 @@ Error surplus_word(const std::vector<const CLI::App*>& chain, const std::string&
                         fmt::format("unknown verb {}{}", joulemap::quoted(word), suggestion(word, verbs, "")));
 }
 
-// Words that the parser did not use, in command-line order, without those of a wrapped command.
+// Words that the parser did not use, without those of a command to run (record, stat).
 std::vector<std::string> unused_words(const std::vector<const CLI::App*>& chain) {
   std::vector<std::string> unused;
   for (const CLI::App* const app : chain) {
@@ -89,8 +89,8 @@ const CLI::Option* option_of_word(const std::vector<const CLI::App*>& chain, con
   return nullptr;
 }
 
-// Detects two misreadings of the parser: it takes the next word as the value of "--option=", and leaves the verb at
-// "++".
+// Rejects two kinds of words that CLI11 misinterprets: for "--option=" it takes the next word as the value, and "++"
+// ends the words of a verb.
 std::optional<Error> misread_word(const std::vector<const CLI::App*>& chain, const std::vector<std::string>& words) {
   const std::size_t wrapped = chain.back()->get_prefix_command() ? chain.back()->remaining().size() : 0;
   bool is_value = false;

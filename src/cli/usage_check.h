@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds words on the command line that no verb accepts. The parser collects such words, because all verbs inherit
-// allow_extras; this is the one place that rejects them for every verb. Pure functions of a parsed CLI::App.
+// Finds words on the command line that no verb accepts. CLI11 collects such words without an error, because all verbs
+// inherit allow_extras; find_usage_error() rejects them. Pure functions of a parsed CLI::App.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,13 +13,13 @@
 
 namespace joulemap::cli {
 
-// The parsed verbs, such as "experiment analyze". Empty before any.
+// The verbs of the command line, such as "experiment analyze"; empty if there is none.
 std::string verb_path(const CLI::App& app);
 
-// Returns the first of these faults, with the nearest known name:
+// Returns the first of these errors, if any; the message suggests the nearest known name:
 //   an unknown option, a word that is no verb, a surplus word,
 //   words after "--" where the verb takes none, "--option=" without a value.
-// Words of a wrapped command are not checked. `words` are the arguments up to "--".
+// Does not check the words of a command to run. `words`: the arguments up to "--".
 std::optional<Error> find_usage_error(const CLI::App& app, const CommandLine& line,
                                       const std::vector<std::string>& words);
 

@@ -6,7 +6,7 @@
 namespace joulemap::cli {
 namespace {
 
-// The parser writes the values that an option accepts as "LEVEL:{domain,phase}".
+// The values that an option accepts, from CLI11's type name "LEVEL:{domain,phase}". Empty if there is no list.
 std::vector<std::string> choices_of(const std::string& type_name) {
   const std::size_t begin = type_name.find('{');
   const std::size_t end = type_name.find('}', begin);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// VerbDescription: a verb with its options, as plain data. --help, shell completion and man pages come from the same
-// declarations: describe_verbs() reads them from the parser. Pure.
+// VerbDescription: a verb with its options, as plain data for shell completion and man pages. describe_verbs() reads it
+// from the parser, which also prints --help. Pure.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,22 +11,22 @@
 namespace joulemap::cli {
 
 struct OptionDescription {
-  std::vector<std::string> names;    // "-o", "--output"; for an argument its name alone: "FILE"
+  std::vector<std::string> names;    // "-o", "--output"; of a positional argument: "FILE"
   std::string value;                 // "FILE"; empty for a flag
-  std::vector<std::string> choices;  // values it accepts, if there are only a few
+  std::vector<std::string> choices;  // accepted values, if they are a list; else empty
   std::string help;
-  bool is_argument = false;  // found by its position, without a name
+  bool is_argument = false;  // a positional argument
 };
 
 struct VerbDescription {
-  std::vector<std::string> path;  // "experiment", "run"; empty for the program itself
+  std::vector<std::string> path;  // "experiment", "run"; empty for joulemap itself
   std::string summary;
   std::vector<OptionDescription> options;
-  std::vector<std::string> verbs;  // names of its own verbs
+  std::vector<std::string> verbs;  // names of its subcommands
   std::string footer;
 };
 
-// The program first, then its verbs, each followed by its own.
+// joulemap itself first, then its verbs, each followed by its subcommands.
 std::vector<VerbDescription> describe_verbs(const CLI::App& app);
 
 }  // namespace joulemap::cli

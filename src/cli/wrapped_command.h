@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the verbs that run a command: parsing the command, and notes about unavailable sensors.
+// Functions shared by `record` and `stat`, which run a command.
 #pragma once
 
 #include <span>
@@ -13,14 +13,16 @@
 
 namespace joulemap::cli {
 
-// In "stat sh -c X -- Y" the dashes belong to the command that began before them.
+// The command to run: the words that the parser left, and those after "--". In "stat sh -c X -- Y" the command begins
+// before the "--", which is then part of the command.
 std::vector<std::string> wrapped_command(const CLI::App& verb, const CommandLine& line);
 
-// --keep-arguments: stores the command line unchanged, secrets included.
+// Declares --keep-arguments, which stores the command line with its secrets. `keep` must outlive the parser.
 void add_keep_arguments(CLI::App& verb, bool& keep);
 
-// Adds the notes of all sensors, and names unavailable sensors with the remedy: denied ones if nothing is measured,
-// missing ones if requested by name.
+// Adds the diagnostics of all sensors. Also adds a diagnostic for each denied sensor if no sensor can be measured, for
+// each denied or absent one if the user named the sensors (`requested_by_name`), and one if there are only estimates or
+// none.
 void note_unavailable_sensors(std::span<const SensorStatus> sensors, bool requested_by_name, Diagnostics& diagnostics);
 
 }  // namespace joulemap::cli

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kMinIntervals = 2;
 // Standard deviation over median absolute deviation of a normal distribution.
 constexpr double kSdPerMad = 1.4826;
-// With a larger fraction of slips among the changes, the updates are not regular.
+// Updates count as regular up to this fraction of slips (updates outside their expected interval) among the changes.
 constexpr double kMaxSlipShare = 0.05;
 
 }  // namespace

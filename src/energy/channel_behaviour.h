@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ChannelBehaviour: characterizes one channel from its readings: update period, update times, read duration, mean
-// power. Readings come in order of time. Memory grows with their number, because it is meant for seconds. Pure.
+// power. Readings come in order of time. It stores a value per reading, so it is meant for seconds of readings. Pure.
 #pragma once
 
 #include <cstdint>
@@ -23,19 +23,20 @@ class ChannelBehaviour {
 
   struct UpdateTiming {
     double period_s = 0;
-    double spread_s = 0;  // regular updates: uncertainty of the period; else spread of the intervals
+    double spread_s = 0;  // regular: half width of the interval that contains the period; else sd of the intervals
     bool is_regular = false;
   };
-  // None when fewer than three changes were seen.
+  // None when fewer than two intervals between changes were seen.
   std::optional<UpdateTiming> update_timing() const;
 
-  // An update whose time is known well; defines the phase of a regular channel.
+  // The last update before `time_ns`, which defines the phase of a regular channel; none if updates are not regular.
   std::optional<UpdateInterval> update_before(std::int64_t time_ns) const;
 
   std::optional<double> median_read_s() const;
   double total_read_s() const { return total_read_s_; }
   std::uint64_t reads() const { return reads_s_.size(); }
-  // Mean power: rise over time of a counter, mean of a power gauge.
+  // Mean power: rise over time of a counter, time-weighted mean of a power gauge. None with fewer than two good
+  // readings or for a counter that never changed.
   std::optional<double> mean_w() const;
 
  private:

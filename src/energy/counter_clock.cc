@@ -12,17 +12,17 @@ namespace {
 // CLOCK_MONOTONIC drifts against the device by up to some 1e-5, and not evenly (NTP slews it).
 constexpr double kDrift = 2e-5;
 
-// Relative width at which a first period estimate is accepted: it distinguishes steps for several periods.
+// Relative half width up to which a first period estimate is accepted: it identifies updates several periods ahead.
 constexpr double kFirstPeriodTolerance = 0.15;
 constexpr double kShortestPeriod_ns = 1e6;
 
-// Every counter update changes the value; a gauge may hide an update between two changes, so a second interval must
-// confirm the period. Slips weigh more than steps that fit: no valid period has 20 % slips.
+// A slip (an update outside its expected interval) adds this to recent_slips_, an update that fits subtracts 1: no
+// valid period has 20 % slips.
 constexpr int kSlipWeight = 4;
 constexpr int kSlipsUntilPeriodReset = 3;
 constexpr std::uint64_t kSlipsUntilLatchReset = 3;
 
-// An older anchor would make the period more certain than its drift allows.
+// The period is computed over at most this many updates. Over more, drift exceeds the uncertainty of the result.
 constexpr double kUpdatesPerAnchor = 1024;
 
 constexpr double kMaxHiddenUpdates = 5;
@@ -52,7 +52,7 @@ void CounterClock::observe(std::int64_t before_ns, std::int64_t read_end_ns, std
     return;
   }
   const Read previous = *last_read_;
-  if (before_ns < last_end_ns_) return;  // out of order: not usable
+  if (before_ns < last_end_ns_) return;  // a read that overlaps the previous one is not usable
   last_read_ = Read{before_ns, raw};
   last_end_ns_ = after_ns;
   const auto relative = [this](std::int64_t time_ns) { return static_cast<double>(time_ns - origin_ns_); };
@@ -71,12 +71,12 @@ void CounterClock::suggest_period(double period_ns, double tolerance_ns) noexcep
     const Range both{std::max(period_->low, suggested.low), std::min(period_->high, suggested.high)};
     const double drift_ns = kDrift * period_ns;
     if (both.width() >= 2 * drift_ns)
-      trusted_period_ = period_ = both;  // else the two disagree, or ours is as
-                                         // accurate
+      trusted_period_ = period_ = both;  // otherwise the two disagree, or the
+                                         // known period is as accurate
     return;
   }
   trusted_period_ = period_ = suggested;
-  // A sharp change seen during the search for the period is a valid step.
+  // A change that was located to less than a period during the search is a known update.
   if (narrowest_change_ && narrowest_change_->width() < period_->low) set_anchor(*narrowest_change_);
   last_change_.reset();
   narrowest_change_.reset();
@@ -92,8 +92,8 @@ double CounterClock::updates_to(double time) const {
 }
 
 // Consecutive changes are one update period apart, or several if reads missed updates, so a first estimate may be too
-// long. A later change that arrives too early counts as an irregular update (slip); several slips restart the search for
-// the period.
+// long. A later change that arrives too early counts as an irregular update (slip); several slips restart the search
+// for the period.
 void CounterClock::find_period(Range moments) noexcept {
   const std::optional<Range> previous = last_change_;
   last_change_ = moments;
@@ -109,8 +109,8 @@ void CounterClock::find_period(Range moments) noexcept {
     }
     agreed = {std::max(guess.low, candidate_->low), std::min(guess.high, candidate_->high)};
     if (agreed.empty()) {
-      // A multiple of the candidate: steps were hidden. Otherwise one of the two was disturbed, or the candidate hid
-      // steps.
+      // An interval that is a multiple of the candidate contains updates that repeated a value. Otherwise one of the
+      // two intervals is disturbed, or the candidate contains such updates: start again from the new interval.
       if (!is_multiple(guess.low, guess.high, candidate_->low, candidate_->high)) candidate_ = guess;
       return;
     }
@@ -131,8 +131,8 @@ void CounterClock::set_anchor(Range update) noexcept {
 void CounterClock::slip() noexcept {
   ++irregular_updates_;
   update_.reset();
-  period_ = trusted_period_;  // the rest that ended in the slip gave wrong constraints
-  // Everything learned under the early-latch assumption is doubtful, too.
+  period_ = trusted_period_;  // unchanged values since the last change have narrowed the period wrongly
+  // Several slips show that reads do not return the value at their start. What was derived from that is wrong, too.
   const bool resets_latch = latched_within_ns_ < kLatchedDuringWholeRead && irregular_updates_ == kSlipsUntilLatchReset;
   recent_slips_ += kSlipWeight;
   if (recent_slips_ < kSlipWeight * kSlipsUntilPeriodReset && !resets_latch) return;
@@ -145,13 +145,13 @@ void CounterClock::on_change(Range moments) noexcept {
     find_period(moments);
     return;
   }
-  if (moments.width() >= period_->low) return;  // such a long interval always contains a step
+  if (moments.width() >= period_->low) return;  // such a long interval always contains an update
   if (!update_) {
     set_anchor(moments);
     return;
   }
   const double nearest = updates_to(moments.midpoint());
-  if (after_updates(nearest).width() >= period_->low) {  // the known step is too old to identify this one
+  if (after_updates(nearest).width() >= period_->low) {  // the known update is too old to identify this one
     set_anchor(moments);
     return;
   }
@@ -180,7 +180,7 @@ void CounterClock::on_unchanged_value(Range moments) noexcept {
     slip();
     return;
   }
-  // A rest may cut off the end of one step's interval and the start of the next one's.
+  // A span without an update may cut off the end of one update's interval and the start of the next one's.
   const double first = updates_to(moments.low) - 1;
   const double last = updates_to(moments.high) + 1;
   double moved = 0;
@@ -250,8 +250,8 @@ UpdateInterval CounterClock::update_at(double updates) const {
 
 double CounterClock::first_update_index_after(std::int64_t time_ns) const {
   JOULEMAP_CHECK(is_locked(), "a step of a CounterClock that is not locked");
-  // latest_ns grows linearly on either side of step_; rounding is off by one update at most. No search: a damaged
-  // recording may ask for a time that is years away.
+  // latest_ns grows linearly before and after update_, so rounding is off by one update at most. A search from update_
+  // would not end: in a damaged recording, time_ns may be years away.
   const double ahead_ns = static_cast<double>(time_ns - origin_ns_) - jitter_ns_ - update_->high;
   double updates = std::floor(ahead_ns / (ahead_ns >= 0 ? period_->high : period_->low));
   if (update_at(updates).latest_ns > time_ns) --updates;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CounterClock: finds the update times of a value with a regular update period, only from reads of it, each with a
-// duration. A pure class: reads come in order of time; it has no clock of its own and does not allocate.
+// CounterClock: finds the update times of a value with a regular update period, only from reads of the value, each with
+// a duration. Pure: reads come in order of time; it reads no system clock and does not allocate.
 // Times are CLOCK_MONOTONIC nanoseconds.
 //
 //   different values   an update lies between the start of the first read and the end of the second
@@ -20,7 +20,7 @@
 
 namespace joulemap {
 
-// Bounds of the time of a step.
+// Bounds of the time of an update.
 struct UpdateInterval {
   std::int64_t earliest_ns = 0;
   std::int64_t latest_ns = 0;
@@ -38,8 +38,8 @@ struct UpdatePeriod {
 // A read may return the value of any moment of its duration.
 inline constexpr std::int64_t kLatchedDuringWholeRead = INT64_MAX / 2;
 // NVML's energy counter on an H200 (driver 580) returns the value at the start of the call, however long it takes. Of
-// 2,700 back-to-back calls, idle and loaded, those that began before a step returned the old value, those after it the
-// new one.
+// 2,700 back-to-back calls, idle and loaded, those that began before an update returned the old value, those after it
+// the new one.
 inline constexpr std::int64_t kNvmlLatch_ns = kNanosecondsPerMillisecond;
 
 class CounterClock {
@@ -49,8 +49,8 @@ class CounterClock {
     are_inconclusive,  // a gauge: an update may repeat the value
   };
 
-  // `latched_within_ns`: a read returns the value of a moment within this time after its start. If that is wrong, the
-  // steps slip, and the clock assumes the whole read instead.
+  // `latched_within_ns`: a read returns the value of a moment within this time after its start. If that is wrong,
+  // updates slip, and after three slips the clock assumes any moment of the whole read instead.
   explicit CounterClock(EqualValues equal_values, std::int64_t latched_within_ns = kLatchedDuringWholeRead)
       : equal_values_(equal_values),
         latched_within_ns_(latched_within_ns),
@@ -58,31 +58,32 @@ class CounterClock {
 
   void observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw) noexcept;
 
-  // Suggests a period from another source: adopted when none is known, and used to narrow ours when the two agree.
+  // Suggests a period from another source. Adopted when none is known; narrows the known one when the two agree.
   void suggest_period(double period_ns, double tolerance_ns) noexcept;
 
   bool has_period() const { return period_.has_value(); }
-  // Whether period and phase are known well enough to distinguish neighbouring steps.
+  // Whether period and phase are known well enough to distinguish neighbouring updates.
   bool is_locked() const;
 
   // Require has_period().
   double period_ns() const { return period_->midpoint(); }
   double period_uncertainty_ns() const { return period_->width() / 2; }
 
-  // Period to suggest to another value that the same firmware updates; none until it is known well.
+  // Period to suggest to the clock of another value that the same firmware updates. None until it is known well, and
+  // after any slip.
   std::optional<UpdatePeriod> shared_period() const;
 
-  // The following require is_locked(). Half width at the last step that was constrained.
+  // The following functions require is_locked(). Half width of the interval of the last update that reads located.
   std::int64_t half_width_ns() const;
-  // The first step that is not certainly past at time_ns, and the last one that is: neighbours.
+  // The first update that may happen after time_ns, and the update before it, which has certainly happened by time_ns.
   UpdateInterval next_update_after(std::int64_t time_ns) const;
   UpdateInterval last_update_before(std::int64_t time_ns) const;
 
   std::uint64_t irregular_updates() const { return irregular_updates_; }
 
  private:
-  // Measured on an H200: power updates are up to 0.4 ms early or late; the jitter of the counter is below the
-  // resolution.
+  // Measured on an H200: power updates are up to 0.4 ms early or late; the jitter of the energy counter is too small to
+  // measure.
   static constexpr double kCounterJitter_ns = 1e5;
   static constexpr double kGaugeJitter_ns = 5e5;
 
@@ -98,8 +99,8 @@ class CounterClock {
     std::uint64_t raw = 0;
   };
 
-  Range after_updates(double updates) const;  // the known step, shifted by that many periods
-  double updates_to(double time) const;       // from the known step, rounded
+  Range after_updates(double updates) const;  // interval of the known update, shifted by that many periods
+  double updates_to(double time) const;       // number of periods from the known update, rounded
   void on_change(Range moments) noexcept;
   void on_unchanged_value(Range moments) noexcept;
   void find_period(Range moments) noexcept;
@@ -112,21 +113,21 @@ class CounterClock {
 
   EqualValues equal_values_;
   std::int64_t latched_within_ns_;
-  double jitter_ns_;  // maximum deviation of a step from its regular time
+  double jitter_ns_;  // maximum deviation of an update from its regular time
 
   std::optional<Read> last_read_;
   std::int64_t last_end_ns_ = 0;
   std::int64_t unchanged_since_ns_ = 0;  // end of the first read that returned the current value
-  std::optional<Range> last_change_;     // while searching for the period
+  std::optional<Range> last_change_;     // interval of the last change, while searching for the period
   std::optional<Range> narrowest_change_;
   std::optional<Range> candidate_;  // for the period, until a second interval confirms it
   std::optional<Range> period_;
-  std::optional<Range> trusted_period_;  // as of the last change
+  std::optional<Range> trusted_period_;  // period_ at the last change of the value
 
   // Times are relative to origin_ns_, where doubles are exact enough.
   std::int64_t origin_ns_ = 0;
-  std::optional<Range> update_;  // interval of one step, without jitter
-  Range anchor_;                 // an earlier step; with updates_from_anchor_ it determines the period
+  std::optional<Range> update_;  // interval of one known update, without jitter
+  Range anchor_;                 // interval of an earlier update, updates_from_anchor_ before it: gives the period
   double updates_from_anchor_ = 0;
 
   std::uint64_t irregular_updates_ = 0;

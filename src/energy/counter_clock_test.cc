@@ -58,7 +58,7 @@ class UpdatingCounter {
   std::mt19937_64 random_;
 };
 
-// Reads with pauses of 1 ms for this time.
+// Reads for `for_ns`, with pauses of 1 ms. Returns the end of the last read.
 std::int64_t read_densely(UpdatingCounter& counter, CounterClock& clock, std::int64_t from_ns, std::int64_t for_ns,
                           const std::function<std::int64_t()>& takes_ns) {
   std::int64_t now_ns = from_ns;
@@ -101,7 +101,7 @@ TEST(CounterClock, LocksOntoADenselyReadCounterAfterTwoUpdates) {
   EXPECT_NEAR(clock.period_ns(), 100e6, clock.period_uncertainty_ns());
 }
 
-// A search over all updates between here and there would not end.
+// A search over all updates of a century would not end in time.
 TEST(CounterClock, PredictsAnUpdateACenturyAway) {
   UpdatingCounter counter(2);
   counter.phase_ns = 37e6;
@@ -182,7 +182,7 @@ TEST(CounterClock, FindsThePeriodOfAGaugeThatRepeatsItsValues) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     UpdatingCounter counter(seed);
     counter.phase_ns = static_cast<double>(counter.below(100 * kMs));
-    counter.is_missed = [&](std::int64_t number) { return number % 3 == 0; };  // updated with the same value
+    counter.is_missed = [&](std::int64_t number) { return number % 3 == 0; };  // an update that repeats the value
     CounterClock clock(CounterClock::EqualValues::are_inconclusive);
     const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 3000 * kMs, [] { return kMs / 100; });
     expect_true_updates_inside(counter, clock, now_ns);

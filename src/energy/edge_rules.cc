@@ -54,8 +54,8 @@ void UpdatePeriodEstimate::add_interval(const CounterUpdate& previous, const Cou
   const std::int64_t time_error_ns = (step.time_ns - step.not_before_ns) + (previous.time_ns - previous.not_before_ns);
   if (time_error_ns * 2 > interval_ns) return;
   const std::int64_t known_ns = period_ns().value_or(interval_ns);
-  if (interval_ns > known_ns + known_ns / 2) return;     // it skipped an update
-  if (interval_ns * 2 < known_ns) sum_ns_ = count_ = 0;  // the earlier intervals skipped one
+  if (interval_ns > known_ns + known_ns / 2) return;     // reads missed an update in this interval
+  if (interval_ns * 2 < known_ns) sum_ns_ = count_ = 0;  // reads missed an update in each earlier interval
   sum_ns_ += interval_ns;
   ++count_;
 }

@@ -14,10 +14,10 @@
 
 namespace joulemap {
 
-// A counter without an update for this time, or for this many of its update periods, is frozen.
+// A counter is frozen without an update for both this time and this many of its update periods.
 inline constexpr double kFrozenAfter_s = 0.25;
 inline constexpr double kFrozenAfterUpdatePeriods = 20;
-// A live run may end just after an update: only a clearly longer tail counts as frozen.
+// Minimum time, in s, between the last update and the last reading after which the end of a window counts as frozen.
 inline constexpr double kFrozenTail_s = 0.5;
 
 // Half width of the error of one edge, in counter increments. Without interpolation, both edges together are wrong by
@@ -27,17 +27,17 @@ inline constexpr double kUninterpolatedEdgeError = 0.71;
 // A counter with a longer update period is slow: its updates are regular, and their times matter
 // (energy/counter_clock.h). The period that the sensor declares applies until the updates show a different one.
 inline constexpr double kSlowRefresh_s = 0.01;
-// Relative accuracy of a declared update period. Slips reveal a device that does not keep it.
+// Relative accuracy of an update period that a sensor declares. If the device has another period, updates slip.
 inline constexpr double kDeclaredPeriodTolerance = 0.001;
 
-// An update of the H200 counter covers energy up to 6 to 10 ms earlier (docs/validation-h200.md). Its power history has
-// the same delay: 4 ms plus a time constant of 13 ms, minus half of the 20 ms that a value covers. Other GPUs are
+// An update of the H200 counter covers energy up to 6 to 10 ms earlier (docs/reference/evidence.md). Its power history
+// has the same delay: 4 ms plus a time constant of 13 ms, minus half of the 20 ms that a value covers. Other GPUs are
 // assumed to behave the same.
 inline constexpr std::int64_t kUsualCounterLag_ns = 10'000'000;
 // Sampling period of the power history: the time of a power change is known to this accuracy.
 inline constexpr double kHistoryPeriod_s = 0.02;
-// Relative error of the power history, which depends on the power: up to this fraction of the energy that it
-// distributes may belong to the other side of an edge.
+// Relative error of the power history, which depends on the power. Up to this fraction of the energy next to an edge
+// may belong to the other side.
 inline constexpr double kPowerHistoryError = 0.05;
 
 // Upper bound of the power in an unobserved interval, as a multiple of the power next to it.
@@ -49,19 +49,21 @@ struct EdgeEnergy {
   double half_width_j = 0;
 };
 
-// Position of `time_ns` between the two other times: 0 to 1.
+// Position of `time_ns` between the two other times: 0 to 1. Returns 1 if the span is empty.
 double fraction_of_span(std::int64_t time_ns, std::int64_t from_ns, std::int64_t to_ns);
 
-// Whether it is a counter with meaningful updates. A gauge or an estimate has the value of the moment it was read.
+// Whether the channel is a measured counter, whose value dates from its last update. The value of a gauge or an
+// estimate dates from the read.
 bool has_counter_updates(const Channel& channel);
 
-// Whether it is a measured counter whose updates are so far apart that their times matter.
+// Whether the channel is a measured counter whose updates are so far apart that their times matter.
 bool is_slow_counter(const Channel& channel);
 
-// Maximum error of `edge.joules` when the power between the two points stays between 0 and `most_w`.
+// Maximum error of `edge.joules`, in J, when the power between the points `from` and `to` stays between 0 and `most_w`.
 double unobserved_half_width_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double most_w);
 
-// Why a counter without an update yields no energy: "frozen", "too-short", or its failure.
+// Why a counter without an update for `elapsed_s` yields no energy: the code of a failed last read, otherwise "frozen"
+// or "too-short".
 std::string reason_for_no_update(const EnergyTally& tally, double elapsed_s, double refresh_s);
 
 // Error terms of a window that determine its uncertainty.
@@ -69,12 +71,12 @@ struct WindowErrors {
   double elapsed_s = 0;
   double missing_s = 0;          // part of the window about which nothing is known
   double bridged_j = 0;          // half width of the energy of bridged pauses
-  double trapezoid_error_j = 0;  // of a gauge
+  double trapezoid_error_j = 0;  // integration error of a gauge
   double begin_edge_j = 0;       // half widths at the edges
   double end_edge_j = 0;
 };
 
-// Half width at 95 %.
+// Half width, in J, of the 95 % interval of a window's energy `joules`.
 double window_uncertainty_j(const Channel& channel, double joules, const WindowErrors& errors);
 
 // Update period of a counter: the mean of the intervals between updates whose times are known well. Intervals that skip
@@ -94,8 +96,8 @@ class UpdatePeriodEstimate {
   std::int64_t count_ = 0;
 };
 
-// Energy of one counter increment: observed mean power times the update period when that is known, else the mean energy
-// of one change.
+// Energy of one counter update: the mean energy per observed change or, if the update period is known, mean power times
+// that period, whichever is smaller (a change may cover several updates). 0 without updates.
 double typical_update_j(const EnergyTally& tally, std::optional<std::int64_t> refresh_ns);
 
 }  // namespace joulemap

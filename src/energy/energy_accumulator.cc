@@ -31,7 +31,7 @@ void EnergyAccumulator::add(const Reading& reading) noexcept {
     ++tally_.good_readings;
     return;
   }
-  if (point.time_ns < last_->time_ns) return;  // out of order: not usable
+  if (point.time_ns < last_->time_ns) return;  // a reading out of order is not usable
   if (kind_ == ChannelKind::counter) {
     add_counter_reading(point);
   } else {

@@ -22,28 +22,29 @@
 
 namespace joulemap {
 
-// A fall or rise that implies more power is not energy. Far above any package or GPU, far below any reset.
+// A change that implies more power is not energy. Far above the power of any package or GPU, far below what a reset of
+// a counter implies.
 inline constexpr double kMaxPlausiblePower_w = 10'000;
 
-// An observed change of the total. The true time lies between `not_before_ns` and `time_ns`.
+// An observed change of a counter's total. The counter updated between `not_before_ns` and `time_ns`.
 struct CounterUpdate {
   std::int64_t not_before_ns = 0;
   std::int64_t time_ns = 0;
-  double joules = 0;  // total from this time on
+  double joules = 0;  // total energy from this update on
 };
 
 struct EnergyTally {
   double joules = 0;  // since the first good reading
   std::int64_t first_ns = 0;
   std::int64_t last_ns = 0;      // time of the last good reading
-  std::int64_t gap_ns = 0;       // time whose energy is unknown because the counter was reset
+  std::int64_t gap_ns = 0;       // time whose energy is unknown: around resets, and where a wrap may be missed
   double trapezoid_error_j = 0;  // gauges: integration error of the trapezoids, root of the sum of squares
   std::uint64_t good_readings = 0;
   std::uint64_t wraps = 0;
   std::uint64_t resets = 0;
   std::uint64_t possible_missed_wraps = 0;               // read gaps so long that the counter may have wrapped unseen
   std::uint64_t updates = 0;                             // observed changes
-  std::array<std::uint64_t, kReadCodeCount> failures{};  // by ReadCode; torn includes values detected later
+  std::array<std::uint64_t, kReadCodeCount> failures{};  // by ReadCode; torn includes values found by later readings
   ReadCode last_code = ReadCode::ok;
 };
 
@@ -68,7 +69,7 @@ class EnergyAccumulator {
   void add_counter_reading(const Point& point) noexcept;
   void add_power_reading(const Point& point) noexcept;
   void accept(const Point& from, const Point& to, double joules) noexcept;
-  // Energy between two points if a rise or a wrap is plausible.
+  // Energy between two points in J; none if neither a rise nor a wrap is plausible.
   std::optional<double> energy_between(const Point& from, const Point& to) noexcept;
 
   ChannelKind kind_;
@@ -77,7 +78,7 @@ class EnergyAccumulator {
 
   EnergyTally tally_;
   std::optional<Point> last_;         // last good point
-  std::optional<Point> before_last_;  // the good point before that, until the counter changes again
+  std::optional<Point> before_last_;  // last good point before the latest change of the counter
   std::optional<Point> suspect_;      // a point that fits no rule yet
   std::optional<CounterUpdate> last_update_;
   std::int64_t last_change_ns_ = 0;

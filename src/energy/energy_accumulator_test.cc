@@ -67,7 +67,8 @@ TEST(EnergyAccumulator, ReportsPausesInWhichWholeRangesMayBeMissing) {
   EnergyAccumulator accumulator(counter(60'000'000));  // 60 J
   for (std::int64_t tick = 0; tick <= 50; ++tick)
     accumulator.add(reading(static_cast<std::uint64_t>(tick) * 1'000'000, tick));
-  accumulator.add(reading(51'000'000, 50 + 100));  // 50 W before; two seconds later the value looks like a small rise
+  // At 50 W, two seconds exceed the range of 60 J: the value looks like a small rise, but the counter has wrapped.
+  accumulator.add(reading(51'000'000, 50 + 100));
   EXPECT_EQ(accumulator.tally().possible_missed_wraps, 1u);
   EXPECT_EQ(accumulator.tally().gap_ns, 100 * kTick_ns);
 }

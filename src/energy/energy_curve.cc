@@ -13,7 +13,8 @@ namespace {
 
 // The latest power is the mean over about this time: several updates, so that no single update dominates.
 constexpr std::int64_t kLatestPower_ns = 20 * kNanosecondsPerMillisecond;
-// The time of an update is most accurate after the clock has seen later updates. Much later its phase has drifted away.
+// The clock improves the time of a point for this long after the point was read: later updates make it more accurate.
+// Much later, the phase of the clock has drifted.
 constexpr std::int64_t kOpenFor_ns = 20 * kNanosecondsPerSecond;
 
 std::int64_t nanoseconds(double time_s) {
@@ -46,7 +47,8 @@ void EnergyCurve::suggest_period(double period_ns, double tolerance_ns) noexcept
   if (clock_) clock_->suggest_period(period_ns, tolerance_ns);
 }
 
-// The value was taken at an unknown time within the read. A read takes long if its thread gets no processor meanwhile.
+// Half of the duration of a read, in which the value was taken at an unknown time. A read takes long if the kernel
+// preempts its thread. 0 if the CounterClock accounts for the duration.
 std::int64_t EnergyCurve::read_error_ns(const Reading& reading) const {
   return clock_ ? 0 : (reading.after_ns - reading.before_ns) / 2;
 }
@@ -78,21 +80,21 @@ void EnergyCurve::observe(const Reading& reading) noexcept {
   refine_open_points(reading.before_ns);
 }
 
-// The update lies between two readings, at most one update period before the second; otherwise another would have
-// followed.
+// Adds the point of a counter update. It lies between two readings, at most one update period before the second: if it
+// were earlier, the second reading would show a later update.
 void EnergyCurve::observe_update(const std::optional<CounterUpdate>& previous, const Reading& reading) noexcept {
   const CounterUpdate& step = *accumulator_.last_update();
   if (previous) refresh_.add_interval(*previous, step);
   const std::int64_t unread_ns = step.time_ns - step.not_before_ns;
   const std::int64_t half_ns = std::min(unread_ns, refresh_ns()) / 2;
-  // A declared update period may be wrong.
+  // Without an observed update period, the declared one may be wrong: the update may lie anywhere between the readings.
   const std::int64_t time_error_ns = refresh_.is_known() ? half_ns : unread_ns - half_ns;
   add({step.time_ns - half_ns, step.joules, time_error_ns, reading.before_ns, 0, accumulator_.tally().gap_ns});
   points_.back().read_error_ns = read_error_ns(reading);
   if (has_first_reading_ && !has_first_time_ && !clock_) set_first_point_time();
 }
 
-// The value of the first reading dates from the update that precedes the first observed one.
+// Sets the time of the first point: its value dates from the update before the first observed one.
 void EnergyCurve::set_first_point_time() noexcept {
   if (!refresh_.is_known() || points_.size() < 2) return;
   Point& first = points_.front();
@@ -125,8 +127,8 @@ void EnergyCurve::add(Point next) noexcept {
   points_.push_back(next);
 }
 
-// A slow counter shows the energy up to its last update, not up to the read. Points stay open while the clock may still
-// improve their times.
+// Sets the times of the points of a slow counter from its clock: a read shows the energy up to the last update, not up
+// to the read. Points stay open while the clock may still improve their times.
 void EnergyCurve::refine_open_points(std::int64_t now_ns) noexcept {
   if (!clock_ || !clock_->is_locked()) return;
   const std::int64_t time_error_ns = clock_->half_width_ns();
@@ -138,15 +140,16 @@ void EnergyCurve::refine_open_points(std::int64_t now_ns) noexcept {
   }
 }
 
-// The last update before the read that first showed the value. A read that began near an update may show it or the one
-// before. A later read in the same period, which shows the same value or the next, decides.
+// Time of the update whose value a point shows: the last update before the first read of that value. If the read began
+// near an update, it may show that update or the one before. A later read in the same period decides.
 std::int64_t EnergyCurve::update_time_shown_by(std::size_t index) const {
   const Point& point = points_[index];
   const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(clock_->period_ns()));
   const std::int64_t unsure_ns = 2 * clock_->half_width_ns() + kNvmlLatch_ns;
   const std::int64_t near_ns = point.read_ns + unsure_ns;
   std::int64_t update_ns = clock_->last_update_before(near_ns).midpoint_ns();
-  // The clock returns an update that has certainly happened. Far from its known phase that may be one too early.
+  // The clock returns an update that has certainly happened. Far from the updates that the clock has seen, that may be
+  // one too early.
   update_ns += std::max(std::int64_t{0}, (near_ns - update_ns) / period_ns) * period_ns;
   if (update_ns <= point.read_ns - unsure_ns) return update_ns;
   if (point.last_seen_ns > update_ns + unsure_ns) return update_ns;
@@ -169,7 +172,8 @@ double EnergyCurve::power_between(std::size_t from) const {
   return (b.joules - a.joules) / std::max(seconds(b.time_ns - a.time_ns), 1e-9);
 }
 
-// The only rule for the energy between two points.
+// Energy at a time between two points, interpolated with the power history if it covers both, otherwise linearly in
+// time. All energies of the curve use this rule.
 double EnergyCurve::energy_between_points(std::size_t after, std::int64_t time_ns) const {
   const Point& from = points_[after - 1];
   const Point& to = points_[after];
@@ -182,7 +186,8 @@ double EnergyCurve::energy_between_points(std::size_t after, std::int64_t time_n
   return from.joules + share * (to.joules - from.joules);
 }
 
-// Extrapolates with the history, scaled to the counter, or with the latest power.
+// Energy at a time after the last point, extrapolated with the power history, scaled to the counter, or else with the
+// latest power.
 double EnergyCurve::energy_after_last(std::int64_t time_ns) const {
   const Point& last = points_.back();
   if (const std::optional<double> profiled_j = profile_.joules({last.time_ns, time_ns})) {
@@ -250,7 +255,7 @@ EnergyTally tally_since(const EnergyTally& now, const EnergyTally& then) {
 
 }  // namespace
 
-// Highest power near a time; bounds the power at that time.
+// Upper bound of the power near the point `after`, in W: a multiple of the highest power between the points around it.
 double EnergyCurve::most_power_around(std::size_t after) const {
   double most_w = 0;
   for (std::size_t i = after - std::min<std::size_t>(after, 2); i + 1 < std::min(after + 2, points_.size()); ++i) {
@@ -275,14 +280,16 @@ double EnergyCurve::half_width_between(std::size_t after, const EnergyPoint& edg
   const bool is_guess = after == 1 && has_first_reading_ && has_counter_updates(channel_) && !refresh_.is_known();
   if (is_guess) half_width_j = std::max(half_width_j, kUninterpolatedEdgeError * (to.joules - from.joules));
   half_width_j += std::min(most_w / kMaxUnobservedPowerRatio * blur_s, to.joules - from.joules);
-  // A value that was taken earlier or later belongs among the points around these two.
+  // The values of the two points may have been taken earlier or later during their reads, but not beyond the energy of
+  // the neighbouring points.
   const double read_s = (1 - share) * seconds(from.read_error_ns) + share * seconds(to.read_error_ns);
   const double around_j =
       points_[std::min(after + 1, points_.size() - 1)].joules - points_[after - std::min<std::size_t>(after, 2)].joules;
   return half_width_j + std::min(most_w / kMaxUnobservedPowerRatio * read_s, around_j);
 }
 
-// A counter is frozen when reads show no update for long. Without reads its state is unknown.
+// Whether the energy at `time_ns`, after the last point, cannot be extrapolated: the last read failed, reads have shown
+// no update for long, or the last point is too old and no power history covers the time since.
 bool EnergyCurve::is_frozen(std::int64_t time_ns) const {
   const Point& last = points_.back();
   const double longest_s = std::max(kFrozenTail_s, kFrozenAfterUpdatePeriods * seconds(refresh_ns()));
@@ -344,8 +351,9 @@ CurveEdge EnergyCurve::edge_after_last(std::int64_t time_ns) const {
   return edge;
 }
 
-// The energy of a gauge in a pause is interpolated between the readings around it; the true power may be anything in
-// the gauge's observed range. A counter keeps counting during a pause.
+// Adds the pauses in reading within `span` to `energy`, and to `half_width_j` what they make uncertain. The energy of a
+// gauge in a pause is interpolated between the readings around it; the true power may be anything in the gauge's
+// observed range. A counter keeps counting during a pause.
 void EnergyCurve::bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, double& half_width_j) const {
   const bool is_gauge = channel_.kind == ChannelKind::gauge;
   pauses_.for_each([&](const TimeSpan& pause) {
@@ -380,7 +388,7 @@ ChannelEnergy EnergyCurve::energy_between(const CurveEdge& begin, const CurveEdg
       .channel = channel_, .refresh_s = seconds(refresh_ns()), .tally = tally_since(tally(), at_begin)};
   const double elapsed_s = seconds(end.time_ns - begin.time_ns);
   const bool failed = tally().last_code != ReadCode::ok;
-  // No update after the begin.
+  // No update of the counter, or no second reading of the gauge, after the begin.
   const bool nothing_seen = !begin.is_settled && (has_counter_updates(channel_) || failed || tally().good_readings < 2);
   if (nothing_seen) {
     const double still_s = seconds(std::max(tally().last_ns, end.time_ns) - end.before_ns);

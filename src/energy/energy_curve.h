@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EnergyCurve: the cumulative energy of one channel since its first reading, at any time, from its readings and, if
-// available, the power history of its device. Summaries, windows, reports, steps and pages all use this class, so the
-// same readings give the same joules everywhere. Times are CLOCK_MONOTONIC; one owner, one thread at a time.
+// available, the power history of its device. Every energy that joulemap shows comes from this class, so the same
+// readings give the same joules everywhere. Times are CLOCK_MONOTONIC; one owner, one thread at a time.
 //
 //      point p0       edge t        point p1
 //   -----|--------------|--------------|-----> time        E(t) = E(p0) + share(t) (E(p1) - E(p0))
 //
 // The share is computed from the energy of the history when the history covers both points, else from time. A point of
 // a counter is an update: it happened between the two readings around it, at most one update period before the second.
-// For a slow counter with regular updates a CounterClock provides the time. It is most accurate after later updates have
-// been seen, so such points stay open for 20 s. Counter and history cover energy up to kUsualCounterLag_ns earlier. A
-// point of a gauge or an estimate is a reading. An edge is settled once the point after it is known.
+// For a slow counter with regular updates a CounterClock provides the time. It is most accurate after later updates
+// have been seen, so such points stay open for 20 s. Counter and history cover energy up to kUsualCounterLag_ns
+// earlier. A point of a gauge or an estimate is a reading. An edge is settled once the point after it is known.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,13 @@ namespace joulemap {
 // The energy at one time and how well it is known.
 struct CurveEdge {
   std::int64_t time_ns = 0;
-  EdgeEnergy energy;                    // since the first reading
+  EdgeEnergy energy;                    // energy since the first reading
   bool is_settled = false;              // false: extrapolated from the last point
   std::int64_t before_ns = 0;           // time of the preceding point
-  bool in_first_update_period = false;  // between the first reading of a counter and its first update
+  bool in_first_update_period = false;  // between the first reading of a counter and its first observed update
   double missing_s = 0;                 // time without information between the edge and the nearest point
-  // At the points before and after: integration error of gauges (squared), and time lost to resets.
+  // At the points before and after the edge: squared integration error of a gauge so far, and time so far whose energy
+  // is unknown (EnergyTally::gap_ns).
   double trapezoid_error_before_j2 = 0;
   double trapezoid_error_after_j2 = 0;
   std::int64_t gap_before_ns = 0;
@@ -68,8 +69,8 @@ class EnergyCurve {
 
   // None when the retained past does not reach back that far, or there is no good reading yet.
   std::optional<CurveEdge> edge_at(std::int64_t time_ns) const;
-  // The energy between two times; the tally covers the faults since `at_begin`. Without energy the reason is "frozen",
-  // "too-short" (no update yet), or the failure.
+  // The energy between two times or edges, with the tally of faults since `at_begin` (the first form: since the first
+  // reading). Without energy, `reason` is "frozen", "too-short" (no update yet), or the code of a failed read.
   ChannelEnergy energy_between(std::int64_t begin_ns, std::int64_t end_ns) const;
   ChannelEnergy energy_between(const CurveEdge& begin, const CurveEdge& end, const EnergyTally& at_begin) const;
 
@@ -77,20 +78,21 @@ class EnergyCurve {
   double joules_at(std::int64_t time_ns) const { return joules_at(time_ns, lag_ns_); }
   // The same for a counter lag of `lag_ns`.
   double joules_at(std::int64_t time_ns, std::int64_t lag_ns) const;
-  // The time span that the points cover.
+  // The time span from the first to the last point; none without points.
   std::optional<TimeSpan> covered_span() const;
   // Mean power of a span; none when the points cover less than half of it.
   std::optional<double> mean_w(TimeSpan span) const;
 
-  // Number of points after a time. One settles it; with two, the first can no longer be discarded as torn.
+  // Number of points after a time, corrected for the lag of the counter. One point settles the energy at that time.
+  // Once there are two, the first can no longer be discarded as a torn reading.
   std::size_t points_after(std::int64_t time_ns) const { return points_.size() - first_point_after(time_ns + lag_ns_); }
-  // Of a slow counter with known update times: its energy at each update that was read, and the time of that update.
+  // Energy and time of each update that was read, of a slow counter with known update times; otherwise empty.
   std::vector<EnergyPoint> updates() const;
 
   const Channel& channel() const { return channel_; }
   const EnergyTally& tally() const { return accumulator_.tally(); }
   const CounterClock* clock() const { return clock_ ? &*clock_ : nullptr; }
-  // Update period of the counter: observed, else declared by its sensor.
+  // Update period of the counter: observed, otherwise declared by its sensor.
   std::int64_t refresh_ns() const;
   bool refresh_is_known() const { return refresh_.is_known(); }
 
@@ -114,15 +116,15 @@ class EnergyCurve {
   void refine_open_points(std::int64_t now_ns) noexcept;
   std::int64_t update_time_shown_by(std::size_t index) const;
   void set_first_point_time() noexcept;
-  // time_ns of the following functions is on the time axis of points: when the counter shows the energy.
+  // time_ns of the following functions is on the time axis of the points: the time of the edge plus lag_ns_.
   std::size_t first_point_after(std::int64_t time_ns) const;  // index of the first point after it
   double energy_between_points(std::size_t after, std::int64_t time_ns) const;
   double energy_after_last(std::int64_t time_ns) const;
-  double power_between(std::size_t from) const;  // between the point and the next
+  double power_between(std::size_t from) const;  // mean power between the point and the next, in W
   double most_power_around(std::size_t after) const;
   double half_width_between(std::size_t after, const EnergyPoint& edge) const;
   bool is_frozen(std::int64_t time_ns) const;
-  // time_ns of the following functions is the time of the edge, before the lag.
+  // time_ns of the following functions is the time of the edge, without the lag.
   CurveEdge edge_before_first(std::int64_t time_ns) const;
   CurveEdge edge_between(std::int64_t time_ns, std::size_t after) const;
   CurveEdge edge_after_last(std::int64_t time_ns) const;
@@ -133,13 +135,13 @@ class EnergyCurve {
   std::int64_t lag_ns_;
   EnergyAccumulator accumulator_;
   UpdatePeriodEstimate refresh_;
-  std::optional<CounterClock> clock_;  // of a slow counter
+  std::optional<CounterClock> clock_;  // update times of a slow counter
   PowerProfile profile_;
   ReadPauses pauses_;
   std::vector<Point> points_;
   std::size_t final_points_ = 0;   // number of leading points that are final
   bool has_first_reading_ = true;  // the first point is the first reading
-  bool has_first_time_ = false;    // set from the first update
+  bool has_first_time_ = false;    // the time of the first point was computed from the first update
   double least_w_ = 0;             // of a gauge: range of its values
   double most_w_ = 0;
   std::vector<std::int64_t> retained_times_ns_;

@@ -33,7 +33,7 @@ Reading good(std::int64_t time_ns, double value) {
   return {static_cast<std::uint64_t>(std::llround(value * 1e6)), time_ns, time_ns, ReadCode::ok};
 }
 
-// 20 W until `busy_from_ns`, 100 W from then on; updates every `refresh_ns`.
+// A counter of a machine with 20 W until `busy_from_ns` and 100 W from then on, which updates every `refresh_ns`.
 struct Machine {
   std::int64_t refresh_ns = kMillisecond_ns;
   std::int64_t phase_ns = 0;
@@ -110,7 +110,7 @@ TEST(EnergyCurve, UncertaintyCoversAPowerChangeAtTheEdge) {
   }
 }
 
-// The reader got no processor for 70 ms during a read, before or after it took the value.
+// The reading thread was preempted for 70 ms during a read, before or after it took the value.
 TEST(EnergyCurve, UncertaintyCoversAReadThatTookLong) {
   const Machine machine;
   const std::int64_t edge_ns = 2 * kSecond_ns;

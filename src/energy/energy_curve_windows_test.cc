@@ -65,8 +65,8 @@ Channel metered_package() {
   return channel;
 }
 
-// Reads like the meter: finely before, densely at the beginning, every 20 ms within, finely after. `late_ns` delays
-// every read after the end, as on a busy machine.
+// Reads like the meter: every 0.1 ms before the window, every 1 ms at its beginning, every 20 ms within it, and finely
+// after it. `late_ns` delays every read after the end, as on a busy machine.
 ChannelEnergy measure(const PeriodicCounter& counter, std::int64_t begin_ns, std::int64_t end_ns,
                       std::int64_t late_ns = 0) {
   MeteredWindow window(metered_package());
@@ -93,7 +93,7 @@ constexpr std::int64_t kStart_ns = 10'000 * kWindowMs;
 TEST(EnergyCurveWindows, ReturnsTheEnergyOfALongWindow) {
   const ChannelEnergy energy = measure({}, kStart_ns, kStart_ns + 10'000 * kWindowMs);
   ASSERT_TRUE(energy.joules);
-  EXPECT_NEAR(*energy.joules, 1000.0, 0.05);  // half of an update
+  EXPECT_NEAR(*energy.joules, 1000.0, 0.05);  // half of the energy of an update
   EXPECT_LT(energy.uncertainty_j, 0.2);
 }
 
@@ -170,7 +170,7 @@ TEST(EnergyCurveWindows, TheIntervalCoversWhenTheLastReadingIsLate) {
     const std::int64_t late_ns = late_us * kWindowUs;
     const ChannelEnergy energy = measure(counter, kStart_ns, kStart_ns + 1000 * kWindowMs, late_ns);
     ASSERT_TRUE(energy.joules);
-    EXPECT_NEAR(*energy.joules, 100.0, 0.15);  // half of an update: no read shows when the late one happened
+    EXPECT_NEAR(*energy.joules, 100.0, 0.15);  // half of an update's energy: its time is unknown
     EXPECT_NEAR(*energy.joules, 100.0, energy.uncertainty_j);
   }
 }
@@ -268,7 +268,7 @@ TEST(EnergyCurveWindows, AllowsForTheLagOfAnAveragingGauge) {
   }
 }
 
-// Externally taken readings every 100 ms; the window edges lie between them.
+// Another program took the readings, every 100 ms; the window edges lie between them.
 TEST(EnergyCurveWindows, InterpolatesEdgesBetweenRareReadings) {
   for (const ChannelKind kind : {ChannelKind::counter, ChannelKind::gauge}) {
     Channel channel;

@@ -6,9 +6,11 @@
 namespace joulemap {
 namespace {
 
-// A mean over at least this time changes at nearly every update, idle or not.
+// A power gauge that averages over at least this time changes at nearly every update, whether the device is idle or
+// not.
 constexpr double kLongMean_s = 0.5;
-// The period of a device is passed on at this interval and with this delay, which exceeds the lag between channels.
+// The update period of a device's power is passed to its counters at this interval, and with this delay, which exceeds
+// the time by which the samples of one channel may follow those of another.
 constexpr std::int64_t kPeriodSharingInterval_ns = 4 * kNanosecondsPerSecond;
 constexpr std::int64_t kPeriodSharingDelay_ns = 2 * kNanosecondsPerSecond;
 
@@ -57,7 +59,7 @@ void EnergyCurves::retain_around(std::int64_t time_ns) {
 }
 
 void EnergyCurves::observe(const Sample& sample) noexcept {
-  if (sample.channel >= roles_.size()) return;  // the reader has reported it
+  if (sample.channel >= roles_.size()) return;  // the reader of a damaged recording has reported the sample
   const Role& role = roles_[sample.channel];
   const Reading& reading = sample.reading;
   const bool is_good = reading.code == ReadCode::ok;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EnergyCurves: the curves of all channels of a machine that measure energy or power, fed with the samples of all its
-// channels. Other values of a device refine its counter: the power history, and the period of a frequently read power
-// that the same firmware updates. Samples of one channel come in order of time. Channels may lag one another by up to
-// two seconds (a recording stores them one after another) without an effect on the curves. One owner, one thread.
+// channels. Other values of a device refine the curve of its counter: its power history, and the update period of a
+// power that is read more often and that the same firmware updates. Samples of one channel come in order of time. The
+// samples of one channel may come up to two seconds after those of another (a recording stores them in blocks by
+// channel) without an effect on the curves. One owner, one thread.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,8 @@ class EnergyCurves {
   // `channels`: the list that Sample::channel indexes.
   explicit EnergyCurves(std::span<const Channel> channels,
                         EnergyCurve::Retention retention = EnergyCurve::Retention::all);
-  // After a measurement of the same channels: reuses the update periods that it found.
+  // Curves for a new measurement, which reuse the update periods found by `earlier`, a measurement of the same
+  // channels.
   EnergyCurves(std::span<const Channel> channels, const EnergyCurves& earlier);
 
   void observe(const Sample& sample) noexcept;
@@ -35,8 +37,8 @@ class EnergyCurves {
   std::span<const EnergyCurve> curves() const { return curves_; }
 
  private:
-  // Update clock of a device's mean power. Counters receive what was known at the end of an earlier time slot, so that
-  // the result does not depend on which channel comes first.
+  // Update clock of a device's power gauge. Counters receive the period that was known at the end of an earlier time
+  // slot, so that the result does not depend on which channel's samples come first.
   struct PowerClock {
     CounterClock clock{CounterClock::EqualValues::are_inconclusive};
     struct KnownPeriod {
@@ -45,14 +47,14 @@ class EnergyCurves {
     };
     KnownPeriod latest;
     KnownPeriod before;
-    std::optional<std::int64_t> origin_ns;  // of slot 0: the first reading
+    std::optional<std::int64_t> origin_ns;  // begin of slot 0: the first reading
     std::int64_t now = INT64_MIN;
   };
   void suggest_period(EnergyCurve& curve, std::int64_t time_ns);
 
   struct Role {
     std::optional<std::size_t> curve;
-    std::vector<std::size_t> counter_curves;  // of a history: indices of the curves of its device's counters
+    std::vector<std::size_t> counter_curves;  // of a power history: indices of the curves of its device's counters
     bool is_device_clock = false;
   };
   std::vector<Role> roles_;  // by channel

@@ -32,7 +32,7 @@ EnergyCurves curves_of(const H200Phases& gpu) {
   return curves;
 }
 
-// Compared with a dense reading of the counter at its updates (bench/h200/window_accuracy.py does the same on the GPU).
+// Compares windows with the true counter values at its updates (bench/h200/window_accuracy.py does the same on a GPU).
 TEST(EnergyCurves, WindowsBetweenRareReadsFollowThePowerHistory) {
   for (const double length_s : {0.2, 0.5, 1.0, 2.0}) {
     double squares = 0;

@@ -12,10 +12,11 @@
 namespace joulemap {
 namespace {
 
-// Two sensors of one domain differ by their edges and a few update periods; a larger difference is a fault of one.
+// Two sensors of one domain differ by the energy of a few update periods at the edges. A larger relative difference is
+// reported as a fault.
 constexpr double kDisagreement = 0.05;
 
-// Smaller is better.
+// Preference among the channels of a domain; the smallest is used.
 int rank(const ChannelEnergy& energy) {
   if (!energy.joules) return 4;
   const int estimated = energy.channel.provenance == Provenance::estimated ? 2 : 0;

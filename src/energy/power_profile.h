@@ -18,7 +18,7 @@ class PowerProfile {
   // Points come in order of time; others are dropped. Each value covers the time since the previous one.
   void add(PowerPoint point);
 
-  // Energy of the span according to the history; none when the history does not cover it.
+  // Energy of the span in J according to the history; none when the history does not cover it.
   std::optional<double> joules(TimeSpan span) const;
   // Cumulative energy of the history at a time; meaningful where joules() covers it.
   double joules_until(std::int64_t time_ns) const { return at(time_ns).joules; }

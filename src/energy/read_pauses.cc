@@ -17,7 +17,7 @@ constexpr double kShortestCounterPause_s = 1;
 constexpr double kShortestEstimatePause_s = 5;
 // A counter that is expensive to read is skipped for up to 10 s by design (sensors/nvml/nvml_read_schedule.cc).
 constexpr double kShortestSlowPause_s = 12;
-// Bounds the memory; a recorder with more pauses is unusable anyway.
+// Bounds the memory. A recording with more pauses is unusable anyway.
 constexpr std::size_t kMostPauses = 4096;
 
 double shortest_pause_s(const Channel& channel) {
@@ -31,7 +31,7 @@ double shortest_pause_s(const Channel& channel) {
 ReadPauses::ReadPauses(const Channel& channel)
     : shortest_ns_(static_cast<std::int64_t>(shortest_pause_s(channel) * static_cast<double>(kNanosecondsPerSecond))) {}
 
-// Each interval passes the centre position, where all its neighbours are present, exactly once.
+// times_ns_ is a sliding window. Each interval between readings is at its centre exactly once, with all its neighbours.
 void ReadPauses::add_reading(std::int64_t time_ns) noexcept {
   if (is_pause(kNeighbours) && pauses_.size() < kMostPauses) {
     pauses_.push_back({times_ns_[kNeighbours], times_ns_[kNeighbours + 1]});

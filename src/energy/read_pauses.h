@@ -32,13 +32,13 @@ class ReadPauses {
   }
 
  private:
-  static constexpr std::size_t kNeighbours = 3;                       // on each side
+  static constexpr std::size_t kNeighbours = 3;                       // neighbouring intervals on each side
   static constexpr std::size_t kIntervalCount = 2 * kNeighbours + 1;  // intervals between the latest readings
 
   bool is_pause(std::size_t interval) const noexcept;
 
   std::int64_t shortest_ns_;                                 // minimum length of a pause, whatever its neighbours
-  std::array<std::int64_t, kIntervalCount + 1> times_ns_{};  // ascending
+  std::array<std::int64_t, kIntervalCount + 1> times_ns_{};  // times of the latest readings
   std::size_t count_ = 0;                                    // number of valid entries in times_ns_
   std::vector<TimeSpan> pauses_;
 };

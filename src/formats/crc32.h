@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CRC-32 as in zlib, gzip and PNG. Most standard libraries include it, so other programs can verify our files.
+// CRC-32 as in zlib, gzip and PNG. Most languages have it in their standard library, so other programs can verify
+// joulemap's files.
 #pragma once
 
 #include <cstdint>

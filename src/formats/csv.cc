@@ -4,7 +4,7 @@
 namespace joulemap::formats {
 namespace {
 
-// Reads the field at `at` and moves `at` to the separator or newline behind it.
+// Reads the field at `at`, without its quotes, and moves `at` to the separator or newline behind it.
 std::string read_field(std::string_view text, std::size_t& at, char separator) {
   std::string field;
   if (at < text.size() && text[at] == '"') {

@@ -15,7 +15,7 @@ using CsvRecord = std::vector<std::string>;
 // of the text.
 std::vector<CsvRecord> read_csv(std::string_view text, char separator = ',');
 
-// One line including its newline; quotes fields where necessary.
+// One line, with commas and its newline; quotes fields where necessary.
 std::string csv_line(const CsvRecord& record);
 
 }  // namespace joulemap::formats

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DocumentValue: a small tree of values from a TOML or JSON file: plans, results of experiment rows, metrics that a
-// program wrote. Wraps toml++ and RapidJSON for files that fit into memory; json_cursor.h reads traces. Plain data;
-// each value holds its line for error messages.
+// DocumentValue: a tree of values from a TOML or JSON file: experiment plans and results, configuration, GPU profiles,
+// Keras models. Wraps toml++ and RapidJSON for files that fit into memory; json_cursor.h reads traces. Plain data.
+// Values from TOML hold their line for error messages.
 //
 //   Result<DocumentValue> plan = read_toml(text, "experiment.toml");
 //   const DocumentValue* repetitions = plan->find("repetitions");
@@ -27,11 +27,12 @@ struct DocumentValue {
   using Table = std::vector<DocumentMember>;  // in file order
 
   std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Table> content;
-  std::size_t line = 0;  // line in the file, from 1; 0 if unknown
+  std::size_t line = 0;  // line in the TOML file, from 1; 0 for JSON
 
-  // Return nullptr or nullopt if the member is missing or has another type.
+  // find() and find_path() return nullptr if there is no such member. The others return nullptr or nullopt if this
+  // value has another type.
   const DocumentValue* find(std::string_view key) const;
-  const DocumentValue* find_path(std::string_view dotted) const;  // "test.accuracy"; an exact name takes precedence
+  const DocumentValue* find_path(std::string_view dotted) const;  // "a.b": member "a.b", else member "b" of "a"
   std::optional<bool> boolean() const;
   std::optional<std::int64_t> integer() const;
   std::optional<double> number() const;  // integer or floating point
@@ -40,7 +41,7 @@ struct DocumentValue {
   const Table* table() const { return std::get_if<Table>(&content); }
   bool is_null() const { return content.index() == 0; }
 
-  // Accessors of a member; nullopt or empty if it is missing or has another type.
+  // The value of the member `key`; nullopt or empty if it is missing or has another type.
   std::optional<bool> boolean(std::string_view key) const;
   std::optional<std::int64_t> integer(std::string_view key) const;
   std::optional<double> number(std::string_view key) const;
@@ -52,7 +53,7 @@ struct DocumentMember {
   DocumentValue value;
 };
 
-// `name` names the file in error messages. Dates and times become strings.
+// `name` identifies the file in error messages. Dates and times of TOML become strings.
 Result<DocumentValue> read_toml(std::string_view text, std::string_view name);
 Result<DocumentValue> read_json(std::string_view text, std::string_view name);
 

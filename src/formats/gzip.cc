@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// unity: alone, so that only what calls it links ISA-L
+// unity: alone (cmake/unity_groups.py), so that only programs that call these functions link ISA-L
 #include "formats/gzip.h"
 
 #include <isa-l/igzip_lib.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kPiece = 1 << 18;
 constexpr unsigned char kMagic[2] = {0x1f, 0x8b};
 
-// Fills `out` completely except at the end of the file.
+// Returns the number of bytes read: fewer than out.size() only at the end of the file.
 Result<std::size_t> read_fully(int file, std::span<char> out, const std::string& path) {
   std::size_t got = 0;
   while (got < out.size()) {
@@ -61,7 +61,7 @@ Result<MaybeGzipFile> MaybeGzipFile::open(const std::string& path) {
   return opened;
 }
 
-// Reads the next block of the file; all pending bytes must be consumed.
+// Reads the next block of the file into pending_. All bytes of the previous block must have been consumed.
 Status MaybeGzipFile::refill() {
   pending_.resize(kPiece);
   pending_offset_ = 0;
@@ -79,7 +79,7 @@ Result<std::size_t> MaybeGzipFile::read(std::span<char> out) {
   return inflater_ == nullptr ? read_plain(out) : read_compressed(out);
 }
 
-// Returns the bytes read for format detection first, then reads directly into `out`.
+// Copies the bytes that open() read to detect gzip, then reads the file directly into `out`.
 Result<std::size_t> MaybeGzipFile::read_plain(std::span<char> out) {
   const std::size_t known = std::min(out.size(), pending_.size() - pending_offset_);
   std::memcpy(out.data(), pending_.data() + pending_offset_, known);
@@ -92,7 +92,8 @@ Result<std::size_t> MaybeGzipFile::read_plain(std::span<char> out) {
   return known + *got;
 }
 
-// Whether another member begins here. Zeros and other bytes after the last member are padding, as in gzip.
+// If another gzip member begins at the next byte, prepares to inflate it and returns true. Zeros and other bytes after
+// the last member are ignored as padding, as gzip does.
 bool MaybeGzipFile::begin_member() {
   if (pending_offset_ == pending_.size() || pending_[pending_offset_] != kMagic[0]) return false;
   isal_inflate_reset(&inflater_->state);

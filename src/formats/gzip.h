@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads a file sequentially, compressed with gzip or not; the first bytes show which. Wraps ISA-L's igzip, which no
-// other folder includes. igzip inflates three times as fast as zlib: two cores parse a trace about as fast as one zlib
-// thread could inflate it. A file with several gzip members is one text, as with `gzip -d`. Owned and read by one
-// thread at a time; holds one block of the file in memory.
+// other folder includes. igzip inflates three times as fast as zlib, with which inflating would take as long as parsing
+// a trace on two cores. A file with several gzip members is one text, as with `gzip -d`. Owned and read by one thread
+// at a time; holds one block of the file in memory.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace joulemap::formats {
 enum class StreamState : std::uint8_t {
   reading,
   complete,
-  truncated,  // the compressed stream is truncated
-  damaged,    // invalid from here on, or wrong checksum
+  truncated,  // the compressed file ends within a gzip member
+  damaged,    // invalid compressed data, or a wrong checksum
 };
 
 class MaybeGzipFile {
@@ -31,11 +31,12 @@ class MaybeGzipFile {
   MaybeGzipFile& operator=(MaybeGzipFile&&) noexcept;
   ~MaybeGzipFile();
 
-  // Fills `out` completely except at the end of the text; returns 0 from then on. Returns the valid data before damage.
+  // Returns the number of bytes written to `out`: all of it, fewer at the end of the text or at damage, then 0. Fails
+  // if the file cannot be read; damage only sets end().
   Result<std::size_t> read(std::span<char> out);
 
   StreamState end() const { return end_; }
-  // The share of the file, compressed or not, that has been read.
+  // Share of the file's bytes, as stored, that has been read: 0 to 1; 0 if the size is unknown.
   double read_share() const { return size_ > 0 ? static_cast<double>(read_bytes_) / static_cast<double>(size_) : 0; }
   bool is_compressed() const { return inflater_ != nullptr; }
 
@@ -50,7 +51,7 @@ class MaybeGzipFile {
 
   std::string path_;
   FileDescriptor file_;
-  std::uint64_t size_ = 0;  // when it was opened; 0: unknown
+  std::uint64_t size_ = 0;  // bytes of the file when it was opened; 0: unknown
   std::uint64_t read_bytes_ = 0;
   std::vector<unsigned char> pending_;  // bytes read from the file and not yet consumed
   std::size_t pending_offset_ = 0;

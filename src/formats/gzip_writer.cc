@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// unity: alone, so that only what calls it links ISA-L
+// unity: alone (cmake/unity_groups.py), so that only programs that call this function link ISA-L
 #include "formats/gzip_writer.h"
 
 #include <isa-l/igzip_lib.h>
@@ -11,7 +11,7 @@
 
 namespace joulemap::formats {
 
-// Compresses in blocks, because ISA-L counts bytes in 32 bits.
+// Passes the text in pieces of at most 2 GiB, because ISA-L counts bytes in 32 bits.
 std::string gzip_compress(std::string_view text) {
   constexpr std::size_t kPiece = std::numeric_limits<std::int32_t>::max();
   isal_zstream stream;

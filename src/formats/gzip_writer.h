@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compresses a text to a gzip file with ISA-L, as gzip.h reads it. Pure.
+// Compresses a text to the bytes of a gzip file, with ISA-L. Pure.
 #pragma once
 
 #include <string>

@@ -11,7 +11,8 @@
 //   }
 //   if (json.failed()) ...
 //
-// After a failure every call returns an empty result and the position does not change.
+// After a failure enter_object(), enter_array(), next_member(), next_element() and take() return false, so that loops
+// end. Values read afterwards are meaningless.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@
 
 namespace joulemap::formats {
 
-// strict: standard JSON. lenient: a quote ends a string only if the following text permits it, for unescaped
-// quotes.
+// strict: standard JSON. lenient: for writers that do not escape quotes: a quote ends a string only if the text after
+// it could follow a string.
 enum class QuoteRule : std::uint8_t { strict, lenient };
 
 class JsonCursor {
@@ -35,7 +36,7 @@ class JsonCursor {
 
   const char* at() const { return at_; }
   bool failed() const { return failed_; }
-  bool needs_more_text() const { return failed_ && at_ >= end_; }  // failed at the end of the text
+  bool needs_more_text() const { return failed_ && at_ >= end_; }  // failed at the end of the text: it is incomplete
 
   JOULEMAP_INLINE char peek() {  // first byte of the next value; 0 at the end
     skip_space();
@@ -54,7 +55,7 @@ class JsonCursor {
     ++at_;
     return true;
   }
-  JOULEMAP_INLINE bool next_element() { return next(']'); }  // the same for an array
+  JOULEMAP_INLINE bool next_element() { return next(']'); }  // like next_member(), for an array
   JOULEMAP_INLINE JsonText text() { return peek() == '"' ? string(JsonRole::value) : (fail(), JsonText()); }
 
   // Reads a number, also from within quotes, and drops its fraction. Returns false and skips any other value.
@@ -67,7 +68,7 @@ class JsonCursor {
     value = run.value;
     return true;
   }
-  // Reads a decimal number times 1000, exactly; drops further digits.
+  // Like integer(), but the number times 1000, exactly: three decimals are kept, further ones dropped.
   JOULEMAP_INLINE bool thousandths(std::int64_t& value) {
     skip_space();
     return advance_to(read_thousandths(at_, end_, is_lenient_), value);
@@ -84,7 +85,7 @@ class JsonCursor {
       advance_to(skip_json_word(at_, end_, is_lenient_));
     }
   }
-  // Skips exactly these bytes if they come next: a fast path for expected text.
+  // Skips exactly these bytes and returns true if they come next: a fast path for expected text.
   template <std::size_t N>
   JOULEMAP_INLINE bool take(const char (&word)[N]) {
     if (failed_ || std::memcmp(at_, word, N - 1) != 0) return false;

@@ -57,6 +57,8 @@ TEST(JsonCursor, ReadsTimesExactlyBeyondDoublePrecision) {
   EXPECT_EQ(thousandths("1669783687464181"), 1669783687464181000);
   EXPECT_EQ(thousandths("1712195495519689.0"), 1712195495519689000);
   EXPECT_EQ(thousandths("3845405621393.164"), 3845405621393164);
+  EXPECT_EQ(thousandths("9223372036854774.999"), 9223372036854774999);
+  EXPECT_EQ(thousandths("9223372036854776"), std::nullopt);  // above 63 bits
   EXPECT_EQ(thousandths("0.001"), 1);
   EXPECT_EQ(thousandths("63.81"), 63810);
   EXPECT_EQ(thousandths("0"), 0);

@@ -14,15 +14,16 @@ namespace {
 
 constexpr std::size_t kMostDepth = 64;  // the parser recurses at each level
 
-// A stack holds the incomplete values; each entry of an object also holds its current key.
+// Builds the tree from RapidJSON's callbacks. A stack holds the open objects and arrays; the entry of an object also
+// holds its current key.
 class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
  public:
   DocumentValue root;
 
   bool Null() { return put(DocumentValue{}); }
   bool Bool(bool value) { return put(DocumentValue{value}); }
-  // Parses the source text: RapidJSON's own parsing of "0e70" in full precision is undefined (found by
-  // fuzz_experiment).
+  // Numbers come as text (kParseNumbersAsStringsFlag): RapidJSON's own conversion of "0e70" in full precision has
+  // undefined behaviour (found by fuzz_experiment).
   bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
     const char* const end = text + size;
     const auto is_read = [end](const std::from_chars_result& read) {

@@ -12,13 +12,13 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::string_view kEvents = "\"traceEvents\"";
-constexpr std::size_t kDeepest = 6;                          // one more than the kept levels
-constexpr std::size_t kMostRepaired = std::size_t{1} << 16;  // bytes; largest object that is repaired
-// Iterative: brackets in a damaged file must not overflow the stack.
+constexpr std::size_t kDeepest = 6;                          // objects at this level of nesting or deeper are skipped
+constexpr std::size_t kMostRepaired = std::size_t{1} << 16;  // bytes; largest object with control characters to repair
+// kParseIterativeFlag: nested brackets in a damaged file must not overflow the stack.
 constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseStopWhenDoneFlag |
                             rapidjson::kParseNanAndInfFlag | rapidjson::kParseTrailingCommasFlag;
 
-// RapidJSON calls this for each token of one object.
+// Stores the members of one object in JsonFields. RapidJSON calls a method for each token.
 class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> {
  public:
   Handler(JsonFields& fields, std::string_view text, const rapidjson::MemoryStream& stream)
@@ -58,7 +58,7 @@ class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> 
     }
     return true;
   }
-  // RapidJSON's position is at the bracket during the callback.
+  // During StartArray() and EndArray(), RapidJSON's stream position is that of the bracket.
   bool StartArray() {
     if (is_kept()) array_begin_ = stream_.Tell();
     ++skipped_;
@@ -103,7 +103,7 @@ class Scan {
       if (is_end && result_.damaged == 0) {
         result_.ended = true;
       } else if (const std::size_t next = next_object(at_); next != std::string_view::npos) {
-        // After damage this bracket may close an array within an object.
+        // After an invalid object, a closing bracket may belong to an array within that object.
         if (!is_end) ++result_.damaged;
         at_ = next;
       } else {
@@ -120,7 +120,7 @@ class Scan {
     if (text_.starts_with(kByteOrderMark)) at_ = kByteOrderMark.size();
     skip_blanks();
     if (at_ < text_.size() && text_[at_] == '{') {
-      // A string may equal the key: only the key is followed by an array.
+      // "traceEvents" may also be a string value: only the key is followed by a colon and an array.
       std::size_t key = text_.find(kEvents, at_);
       for (; key != std::string_view::npos; key = text_.find(kEvents, key + 1)) {
         at_ = key + kEvents.size();
@@ -161,7 +161,7 @@ class Scan {
     return stream.Tell();
   }
 
-  // Position of the next object: },{" with blanks anywhere.
+  // Position of the next object after `from`: of the { in },{" with any blanks between these; npos if there is none.
   std::size_t next_object(std::size_t from) const {
     for (std::size_t at = text_.find('{', from + 1); at != std::string_view::npos; at = text_.find('{', at + 1)) {
       const std::size_t key = text_.find_first_not_of(kBlanks, at + 1);
@@ -197,7 +197,7 @@ void JsonFields::set(std::string_view path, std::int64_t value) { next(path, Kin
 void JsonFields::set(std::string_view path, double value) { next(path, Kind::real).real = value; }
 void JsonFields::set(std::string_view path, std::string_view value) { next(path, Kind::text).text = value; }
 
-// Returns the last member of that name, as most JSON readers do.
+// Of several members with that path, returns the last, as most JSON readers do; nullptr if there is none.
 const JsonFields::Field* JsonFields::find(std::string_view path) const {
   for (std::size_t i = size_; i > 0; --i) {
     if (fields_[i - 1].path == path) return &fields_[i - 1];

@@ -2,13 +2,13 @@
 //
 // Reads an array of JSON objects one object at a time, as in the traces of many profilers. Wraps RapidJSON's SAX
 // reader. The array is the whole text or the member "traceEvents" of an object. Members of nested objects are addressed
-// by path, "args.op_name"; arrays are kept as source text, levels beyond the fifth are skipped. Numbers without
-// fraction are read as integers. Pure; holds one object in memory.
+// by path, "args.op_name"; arrays are kept as source text, objects nested deeper than five levels are skipped. Numbers
+// without fraction that fit into 64 bits are read as integers. Pure; holds one object in memory.
 //
 //   JsonObjectsResult read = for_each_json_object(text, [](const JsonFields& fields) { ... fields.text("name") ... });
 //
-// Trace writers often fail to escape. Control characters in strings are read as blanks. An invalid object is counted,
-// and reading resumes at the next text that looks like the start of an object.
+// Trace writers often fail to escape characters. Control characters in strings are read as blanks. An invalid object is
+// counted, and reading resumes at the next text that looks like the start of an object.
 #pragma once
 
 #include <cstddef>
@@ -56,8 +56,8 @@ class JsonFields {
 
 struct JsonObjectsResult {
   bool found = false;         // the array exists
-  bool ended = false;         // its end was reached
-  std::uint64_t damaged = 0;  // number of invalid objects
+  bool ended = false;         // the end of the array was reached
+  std::uint64_t damaged = 0;  // invalid objects and other values in the array; adjacent ones count once
 
   bool is_complete() const { return found && ended && damaged == 0; }
 };

@@ -14,7 +14,7 @@ namespace joulemap::formats {
 namespace {
 
 constexpr std::uint64_t kThousand = 1000;
-constexpr int kLongestExponent = 40;  // with a larger exponent a number is 0 or does not fit
+constexpr int kLongestExponent = 40;  // with a larger exponent a number is 0 or does not fit into 64 bits
 
 const char* past_space(const char* at) {
   while (is_json_space(*at)) ++at;
@@ -26,7 +26,7 @@ bool begins_value(char byte) {
          byte == 'f' || byte == 'n';
 }
 
-// Guesses from the following text whether this quote ends the string: stray quotes leave no other evidence.
+// Guesses from the following text whether this quote ends the string: nothing else distinguishes an unescaped quote.
 bool could_end(const char* quote, JsonRole role) {
   const char* next = past_space(quote + 1);
   if (*next == ':') return role != JsonRole::value;
@@ -37,7 +37,7 @@ bool could_end(const char* quote, JsonRole role) {
   return *next == '}' || *next == ']' || begins_value(*next);
 }
 
-// digits * 10^power, truncated to an integer; nullopt if it does not fit.
+// digits * 10^power, truncated to an integer; nullopt if it does not fit into 63 bits.
 std::optional<std::int64_t> scaled(std::uint64_t digits, int power) {
   for (; power > 0; --power) {
     if (__builtin_mul_overflow(digits, std::uint64_t{10}, &digits)) return std::nullopt;
@@ -54,7 +54,8 @@ struct Decimal {
   bool negative = false;
 };
 
-// Parses the whole text as a JSON number. Drops excess digits of the fraction; too many integer digits return nullopt.
+// Parses the whole text as a JSON number; nullopt if it is none or its integer part does not fit into 64 bits. Drops
+// digits of the fraction that do not fit.
 std::optional<Decimal> parse_decimal(std::string_view text) {
   Decimal number;
   std::size_t at = 0;
@@ -166,7 +167,8 @@ JsonNumber read_thousandths(const char* at, const char* end, bool is_lenient) {
     fraction = std::uint64_t{part.value} * kPowers[static_cast<std::size_t>(3 - part.count)];
     at += 1 + part.count;
   }
-  if (!ends_json_token(*at)) return parse_json_number_slowly(begin, end, is_lenient, 3);
+  const bool is_too_large = whole >= static_cast<std::uint64_t>(INT64_MAX) / kThousand;
+  if (is_too_large || !ends_json_token(*at)) return parse_json_number_slowly(begin, end, is_lenient, 3);
   return {{at, false}, true, static_cast<std::int64_t>(whole * kThousand + fraction)};
 }
 

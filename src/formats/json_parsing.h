@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Out-of-line parsing steps of JsonCursor (json_cursor.h). They pass positions by value and never the cursor, so that a
-// loop over a cursor keeps it in registers. Pure; the text has the padding of byte_scan.h.
+// Out-of-line parsing steps of JsonCursor (json_cursor.h). They take positions by value and never the cursor, so that
+// the compiler can keep the cursor of a loop in registers. Pure; the text has the padding of byte_scan.h.
 //
 // `is_lenient`: a quote ends a string only if the following text permits it (QuoteRule::lenient).
 #pragma once
 
 #include <cstdint>
 
-// For all cursor functions inside loops: a single call that is not inlined forces the cursor into memory.
+// For all functions that take a cursor inside loops: a single one that is not inlined forces the cursor into memory.
 #define JOULEMAP_INLINE [[gnu::always_inline]] inline
 
 namespace joulemap::formats {
 
-// Position after a step. A failure at the end of the text means that the text is incomplete.
+// Position after a parsing step. A failure at the end of the text means that the text is incomplete.
 struct JsonPosition {
   const char* at = nullptr;
   bool failed = false;
@@ -21,7 +21,7 @@ struct JsonPosition {
 
 struct JsonTextEnd {
   JsonPosition position;  // behind the closing quote
-  bool escaped = false;
+  bool escaped = false;   // the string contains backslashes
 };
 
 struct JsonNumber {
@@ -32,13 +32,14 @@ struct JsonNumber {
 
 enum class JsonRole : std::uint8_t { key, value, either };
 
-// `stop`: the first quote or backslash of the string.
+// Finds the end of a string. `stop`: its first quote or backslash after the opening quote.
 JsonTextEnd find_text_end(const char* stop, const char* end, bool is_lenient, JsonRole role);
 
 // The number times 10^power, truncated to an integer; also reads numbers in quotes. Skips any other value.
 JsonNumber parse_json_number_slowly(const char* at, const char* end, bool is_lenient, int power);
 
-// Fast path for up to 16 digits and a fraction of up to three, as profilers write times.
+// The number times 1000, as parse_json_number_slowly() with power 3. Fast for up to 16 digits before and three after
+// the decimal point, as profilers write times.
 JsonNumber read_thousandths(const char* at, const char* end, bool is_lenient);
 
 // Skips a word: a number, true, nan.

@@ -7,7 +7,7 @@
 namespace joulemap::formats {
 namespace {
 
-// Rejects everything but lists of strings in one object, so input cannot make the parser recurse.
+// Rejects everything but lists of strings in one object, so that nested input cannot make the parser recurse deeply.
 class Handler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Handler> {
  public:
   StringLists lists;

@@ -25,8 +25,8 @@
 
 namespace joulemap::formats {
 
-// Defined in the header, because a profile has a field every four bytes. Out of line through protozero, which reports
-// errors as exceptions, reading took twice as long.
+// Defined in the header for speed: an XPlane profile has a field every four bytes. With out-of-line calls of protozero,
+// which reports errors as exceptions, reading took twice as long.
 class ProtobufReader {
  public:
   explicit ProtobufReader(std::string_view message) : at_(message.data()), end_(message.data() + message.size()) {}
@@ -52,14 +52,14 @@ class ProtobufReader {
         kind_ = Kind::float_value;
         return read_fixed_width(float_value_) || stop();
       default:
-        return stop();  // groups: obsolete
+        return stop();  // groups, an obsolete wire type, or invalid
     }
   }
   bool damaged() const { return damaged_; }
   // Bytes after the current field; 0 after damage.
   std::size_t bytes_left() const { return static_cast<std::size_t>(end_ - at_); }
-  // If the bytes end within a field, as in a truncated file: the available part of it; field() returns its number. Else
-  // empty.
+  // If the message ends within a length-delimited field, as in a truncated file: the available part of that field,
+  // whose number is field(). Else empty.
   std::string_view truncated_field() const { return truncated_field_; }
 
   std::uint32_t field() const { return field_; }
@@ -68,7 +68,8 @@ class ProtobufReader {
   double double_value() const { return kind_ == Kind::double_value ? std::bit_cast<double>(number_) : 0; }
   float float_value() const { return kind_ == Kind::float_value ? float_value_ : 0; }
   std::string_view bytes() const { return kind_ == Kind::bytes ? bytes_ : std::string_view(); }
-  // A string, a message or packed numbers. Writers may encode repeated numbers packed or one by one.
+  // Whether the field is length-delimited: a string, a message or packed numbers. Writers may encode repeated numbers
+  // packed or as one field each.
   bool is_bytes() const { return kind_ == Kind::bytes; }
 
  private:
@@ -117,7 +118,7 @@ class ProtobufReader {
   bool damaged_ = false;
 };
 
-// The numbers of a packed field, up to the first invalid one.
+// The varints of a packed field, up to the first invalid one.
 std::vector<std::uint64_t> packed_numbers(std::string_view bytes);
 
 class ProtobufWriter {

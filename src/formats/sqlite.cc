@@ -14,7 +14,7 @@
 namespace joulemap::formats {
 namespace {
 
-constexpr int kLongestValue = 1 << 26;  // bytes; larger values are not texts of a trace
+constexpr int kLongestValue = 1 << 26;  // bytes; SQLite reports larger values as errors, and no trace has such texts
 
 std::string quoted_name(std::string_view name) {
   std::string quoted = "\"";
@@ -35,7 +35,7 @@ Error not_a_database(std::string_view name, sqlite3* database) {
 void SqliteRows::Finalizer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 void SqliteDatabase::Closer::operator()(sqlite3* database) const { sqlite3_close(database); }
 
-// Pages of a damaged file can form cycles; an intact file never has more rows than bytes.
+// Pages of a damaged file can form cycles, so the rows are limited: an intact file never has more rows than bytes.
 bool SqliteRows::next() {
   if (!statement_) return false;
   const int code = sqlite3_step(statement_.get());
@@ -87,7 +87,7 @@ Result<SqliteDatabase> SqliteDatabase::from_bytes(std::string_view bytes) {
   return check_opened(std::move(database), "bytes", bytes.size());
 }
 
-// This query is the first access to the file's content.
+// Opening a database does not read it. The query here is the first access and fails if the file is not a database.
 Result<SqliteDatabase> SqliteDatabase::check_opened(std::unique_ptr<sqlite3, Closer> database, std::string_view name,
                                                     std::uint64_t bytes) {
   sqlite3_limit(database.get(), SQLITE_LIMIT_LENGTH, kLongestValue);

@@ -59,10 +59,10 @@ class SqliteDatabase {
   static Result<SqliteDatabase> from_bytes(std::string_view bytes);
 
   bool has_table(std::string_view name) const { return !columns(name).empty(); }
-  // In table order; empty if there is no such table.
+  // Names of the table's columns, in its order; empty if there is no such table.
   std::vector<std::string> columns(std::string_view table) const;
 
-  // In file order. No rows if there is no such table. Must not outlive the database.
+  // The rows in stored order; none if there is no such table. The result must not outlive the database.
   SqliteRows rows(std::string_view table, std::initializer_list<std::string_view> columns) const;
 
  private:

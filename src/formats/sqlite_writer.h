@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Builds an SQLite database in memory, table by table; the writer for sqlite.h. Owned and used by one thread.
+// Builds an SQLite database in memory, table by table. Owned and used by one thread.
 //
 //   SqliteWriter database;
 //   database.begin_table("steps", {"number INTEGER", "energy_j REAL"});
@@ -48,9 +48,10 @@ class SqliteWriter {
  public:
   SqliteWriter();
 
-  // Columns with their types, in CREATE TABLE syntax. Names are constants of ours, never text from a recording.
+  // `columns`: with their types, in CREATE TABLE syntax. Names are not escaped: they must be constants in joulemap's
+  // code, never text from a recording.
   void begin_table(std::string_view name, std::initializer_list<std::string_view> columns);
-  // Adds a row to the table begun last; one value per column. Invalid UTF-8 bytes become U+FFFD.
+  // Adds a row to the table that begin_table() created last; one value per column. Invalid UTF-8 bytes become U+FFFD.
   void add_row(std::initializer_list<SqliteValue> values);
 
   // The bytes of the database file, or the error of the first statement that failed.

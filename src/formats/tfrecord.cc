@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// unity: alone, so that only what calls it links ISA-L
+// unity: alone (cmake/unity_groups.py), so that only programs that call these functions link ISA-L
 #include "formats/tfrecord.h"
 
 #include <isa-l/crc.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Records of TensorFlow event files. Each has its length and masked CRC-32C of both, so that readers detect truncation.
-// Pure; the CRC is ISA-L's, which no other folder includes.
+// Records of TensorFlow event files. Each stores its length, its content and a masked CRC-32C of both, so that readers
+// detect truncation. Pure; the CRC is ISA-L's, which no other folder includes.
 #pragma once
 
 #include <cstdint>

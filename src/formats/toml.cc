@@ -5,8 +5,9 @@
 #define TOML_HEADER_ONLY 1
 #define TOML_MAX_NESTED_VALUES 64
 #include <fmt/format.h>
-// unity: alone, because of these macros. toml++ 3.3 asserts on some damaged files and, without assertions, has undefined
-// behaviour on them (found by tests/attack). Here its assertions throw, also in release builds.
+// unity: alone (cmake/unity_groups.py), because of these macros. toml++ 3.3 asserts on some damaged files and, without
+// assertions, has undefined behaviour on them (found by tests/attack). Here its assertions throw, also in release
+// builds.
 #undef NDEBUG
 namespace joulemap::formats {
 struct TomlAssertion {};
@@ -24,8 +25,9 @@ struct TomlAssertion {};
 namespace joulemap::formats {
 namespace {
 
-// Nested tables are read and freed recursively. toml++ bounds the nesting of values (TOML_MAX_NESTED_VALUES) and, from
-// 3.4 on, of keys. With both bounded, the depth is at most their product.
+// Longest dotted key that is accepted. Nested tables are read and freed recursively, so their depth must be bounded.
+// toml++ bounds the nesting of values (TOML_MAX_NESTED_VALUES) but before 3.4 not that of dotted keys. With both
+// bounded, the depth is at most their product.
 constexpr std::size_t kMostNamesInKey = 16;
 
 DocumentValue value_of(const toml::node& node);
@@ -102,8 +104,9 @@ std::size_t end_of_text(std::string_view toml, std::size_t begin) {
   return toml.size();
 }
 
-// Line of a non-ASCII letter outside of strings and comments, where TOML 1.0 allows none. toml++ 3.3 tests whether it
-// is whitespace; for most letters up to U+0499 its behaviour is then undefined (found by fuzz_experiment).
+// Line, from 1, of the first non-ASCII character outside of strings and comments, where TOML 1.0 allows none; nullopt
+// if there is none. toml++ 3.3 tests whether it is whitespace, which for most characters up to U+0499 has undefined
+// behaviour (found by fuzz_experiment).
 std::optional<std::size_t> line_of_stray_letter(std::string_view toml) {
   std::size_t line = 1;
   for (std::size_t i = toml.starts_with("\xEF\xBB\xBF") ? 3 : 0; i < toml.size();) {
@@ -118,7 +121,8 @@ std::optional<std::size_t> line_of_stray_letter(std::string_view toml) {
   return std::nullopt;
 }
 
-// Number of names in the longest key of the text: counts dots outside of strings and comments. A number has one dot.
+// Number of names in the longest dotted key: counts dots outside of strings and comments, also those of numbers. 0
+// without dots.
 std::size_t longest_key(std::string_view toml) {
   std::size_t longest = 0;
   std::size_t names = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Varints of protocol buffers: seven bits a byte, lowest first; the top bit marks that more bytes follow. Decoded by
-// hand and inline, because a profile has one every four bytes. Pure; any thread.
+// hand and inline, because an XPlane profile has one every four bytes. Pure; any thread.
 #pragma once
 
 #include <bit>
@@ -13,11 +13,11 @@ namespace joulemap::formats {
 
 static_assert(std::endian::native == std::endian::little);
 
-// Decodes byte by byte.
+// As decode_varint(), byte by byte.
 const char* decode_varint_bytewise(const char* at, const char* end, std::uint64_t& number);
 
-// Returns the end of the number at `at`; null if it extends beyond `end` or is too long. The function may read bytes up
-// to `readable`, which may lie behind `end`; it then decodes eight at once.
+// Returns the end of the number at `at`; null if it extends beyond `end` or is too long. The memory up to `readable`,
+// at or behind `end`, must be readable: where it has eight bytes, the function decodes them at once.
 [[gnu::always_inline]] inline const char* decode_varint(const char* at, const char* end, const char* readable,
                                                         std::uint64_t& number) {
   constexpr std::uint64_t kContinuationBits = 0x8080808080808080;

@@ -15,7 +15,7 @@ namespace joulemap::formats {
 
 std::string zstd_compress(std::string_view plain);
 
-// For many blocks: initializes its context once, which takes as long as compressing a kilobyte. One thread.
+// Compresses many blocks: initializes zstd's context once, which takes as long as compressing a kilobyte. One thread.
 class ZstdCompressor {
  public:
   ZstdCompressor();

@@ -13,7 +13,8 @@
 namespace joulemap::ingest {
 namespace {
 
-// Profilers write who they are into the first lines; PyTorch lists the properties of all GPUs before.
+// Bytes that are read. The text that identifies a profiler is near the start of its file; in a PyTorch trace it follows
+// the properties of all GPUs.
 constexpr std::size_t kStart_bytes = 256 << 10;
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
@@ -28,7 +29,7 @@ Result<std::string> start_of(const std::string& path) {
   return text;
 }
 
-// TensorBoard's log folder or a part of it.
+// Whether the folder, such as TensorBoard's log folder, contains an XPlane trace at any depth.
 bool has_xplane(const std::string& folder) {
   std::error_code error;
   for (std::filesystem::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
@@ -38,7 +39,7 @@ bool has_xplane(const std::string& folder) {
 }
 
 std::string_view format_of_json(std::string_view text) {
-  // ONNX Runtime writes an array of events whose categories are its own.
+  // ONNX Runtime writes an array of events with the categories Session and Node.
   if (text.front() == '[' && (contains(text, "\"Session\"") || contains(text, "\"Node\"")) &&
       contains(text, "\"cat\"")) {
     return "onnxruntime";
@@ -60,7 +61,7 @@ std::string_view format_of_protobuf(std::string_view path, std::string_view text
 std::string_view format_of_table(std::string_view text) {
   const std::string_view header = text.substr(0, text.find('\n'));
   if (contains(header, "time_unix_ns")) return "csv";
-  // Queried values, or the columns of `nvidia-smi dmon`.
+  // Columns of `nvidia-smi --query-gpu`, or the header of `nvidia-smi dmon`, which begins with "# gpu".
   return contains(header, "power.draw") || contains(header, "# gpu") || contains(header, "timestamp") ? "nvidia-smi"
                                                                                                       : "";
 }

@@ -23,11 +23,12 @@ namespace fs = std::filesystem;
 constexpr std::string_view kNote = ".meta";
 constexpr std::string_view kXPlane = ".xplane.pb";
 constexpr std::string_view kOnnxRuntime = ".onnxruntime.json";
-// Bytes of a trace of one step; a larger file is from a profiler that was not stopped.
+// Largest trace of one step, in bytes; a larger file is from a profiler that was not stopped.
 constexpr std::size_t kLargestTrace = std::size_t{1} << 29;
 constexpr std::size_t kLargestNote = std::size_t{1} << 26;
 
-// For a function that was compiled as a whole, its operations show whether it trains.
+// Returns the mode ("train" or "inference") to add to the coarse scope of a trace; empty if the scope has one. A
+// function that was compiled as a whole has none: operations of a backward pass show that it trains.
 std::string mode_to_add(const TraceSidecar& note, const OpTimes& traced) {
   for (const auto& [kind, name] : note.coarse_scope) {
     if (kind == ScopeKind::mode) return {};
@@ -37,7 +38,7 @@ std::string mode_to_add(const TraceSidecar& note, const OpTimes& traced) {
   return trains ? "train" : "inference";
 }
 
-// Sums the shares of several traces.
+// Sums the operation times of several traces by coarse scope and scope.
 class OpTimeSums {
  public:
   void add(const TraceSidecar& note, const OpTimes& traced) {
@@ -63,7 +64,7 @@ class OpTimeSums {
   }
 
  private:
-  // Returns the parent for an empty name.
+  // Returns the id of the child scope, created at the first call; the parent for an empty name.
   std::uint32_t scope_in(std::uint32_t parent, ScopeKind kind, const std::string& name) {
     if (name.empty()) return parent;
     const auto next = static_cast<std::uint32_t>(scopes_.size() + 1);

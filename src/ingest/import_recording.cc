@@ -44,7 +44,7 @@ ImportSession::ImportSession(ImportOptions options, PowerLog power, recording::P
   }
   std::stable_sort(power_.samples.begin(), power_.samples.end(),
                    [](const Sample& a, const Sample& b) { return a.reading.time_ns() < b.reading.time_ns(); });
-  // Clears `part_of` where the log has no samples of the parent domain.
+  // Clears `part_of` where the log lacks the parent domain: the domain then counts by itself.
   const std::set<std::string> domains = domains_of(power_);
   for (Channel& channel : power_.channels) {
     if (!domains.contains(channel.part_of)) channel.part_of.clear();
@@ -59,7 +59,8 @@ Result<ImportSession> ImportSession::begin(ImportOptions options, PowerLog power
   return ImportSession(std::move(options), std::move(power), std::move(*folder));
 }
 
-// All parts share one boot id: their times are on one clock, that of the recording.
+// Describes the part of a trace; nullptr: the recorder's part. All parts share one boot id, because their times are on
+// one clock.
 RecordingSource ImportSession::source_of(const Trace* trace) const {
   RecordingSource source;
   source.boot_id = folder_.recording_id();
@@ -173,7 +174,7 @@ std::optional<ImportSession::Span> ImportSession::span_of_domain(const std::stri
   return span;
 }
 
-// Removes domains that were sampled at another time. Their energy is unknown; 0 would be wrong.
+// Removes the samples of these domains, which do not overlap the rest in time. Their energy is then unknown, not 0.
 void ImportSession::exclude_domains(const std::vector<std::string>& domains) {
   const auto is_left_out = [&](const Sample& sample) {
     const std::string& domain = power_.channels[sample.channel].domain;
@@ -182,7 +183,8 @@ void ImportSession::exclude_domains(const std::vector<std::string>& domains) {
   std::erase_if(power_.samples, is_left_out);
 }
 
-// The interval that the traces and all domains sampled meanwhile have in common.
+// The interval that the traces and the power domains have in common; {0, 0} without any. Excludes and reports domains
+// that do not overlap it.
 ImportSession::Span ImportSession::overlap_of_traces_and_power() {
   std::optional<Span> common_span = traced_span_;
   std::vector<std::string> elsewhere;

@@ -2,15 +2,17 @@
 //
 // ImportSession converts traces and power logs of other tools into a recording with the structure that `record` writes:
 // one process per trace, a recorder with the samples, and marks of the interval that both cover. Times are Unix
-// nanoseconds: both clocks of the recording are the same. Main thread.
+// nanoseconds: the monotonic clock and the wall clock of the recording are the same. Main thread.
 //
 //   Result<ImportSession> session = ImportSession::begin(options, std::move(power));
 //   Status added = session->add(std::move(trace), "trace.json");
 //   Result<ImportResult> result = session->finish();
 //
-// - A GPU's number in a trace is its NVML index (gpu0, gpu1), unless `gpu_mappings` or the UUIDs specify another.
-// - A trace with an unknown clock begins at `start_ns`, else where the power log begins; a diagnostic reports this.
-// - A trace has no CPU time: the wall time of a thread in a scope replaces it, with a diagnostic if CPUs have power.
+// - A GPU's number in a trace is its NVML index (gpu0, gpu1), unless `gpu_mappings` has another or the trace contains a
+//   UUID that is also in the power log.
+// - A trace without absolute times begins at `start_ns`, else where the power log begins, with a diagnostic.
+// - A trace has no CPU time: the wall time of a thread in a scope replaces it, with a diagnostic if the power log has
+//   domains other than GPUs.
 #pragma once
 
 #include <cstdint>
@@ -31,10 +33,10 @@
 namespace joulemap::ingest {
 
 struct ImportOptions {
-  std::string output_path;           // an existing file of that name becomes FILE.old
+  std::string output_path;           // an existing recording of that name becomes output_path.old
   std::vector<std::string> command;  // command line of the import
   scopes::ModuleNames module_names;
-  // By trace (none: all traces) and GPU ordinal: "gpu1".
+  // Domain of a GPU, "gpu1", by index of the trace (nullopt: every trace) and ordinal of the GPU in it.
   std::map<std::pair<std::optional<std::size_t>, std::uint32_t>, std::string> gpu_mappings;
   std::int64_t offset_ns = 0;            // added to the times of traces
   std::optional<std::int64_t> start_ns;  // start of traces without a clock, Unix ns
@@ -48,7 +50,7 @@ class ImportSession {
   // `name` identifies the trace in messages.
   Status add(Trace trace, const std::string& name);
   Result<ImportResult> finish();
-  // Removes everything that was written.
+  // Removes the parts written so far, instead of finish().
   void abandon() { folder_.remove(); }
 
  private:
@@ -73,7 +75,7 @@ class ImportSession {
   recording::PartFolder folder_;
   std::set<std::pair<std::optional<std::size_t>, std::uint32_t>> used_mappings_;  // keys of options_.gpu_mappings
   std::size_t trace_count_ = 0;
-  std::optional<Span> traced_span_;             // by the traces
+  std::optional<Span> traced_span_;             // from the first to the last event of all traces
   std::optional<std::int64_t> first_power_ns_;  // first power sample, Unix ns
   Diagnostics import_diagnostics_;              // without the diagnostics of the traces
   ImportResult result_;

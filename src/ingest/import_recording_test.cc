@@ -15,7 +15,8 @@
 namespace joulemap::ingest {
 namespace {
 
-// Several seconds long, so that it exceeds one flush; correlation ids repeat and are out of order.
+// A trace of 4 s: more time slices than ActivityWriter writes in one flush. Correlation ids repeat and are out of
+// order.
 Trace random_trace(unsigned seed) {
   std::mt19937 random(seed);
   const auto below = [&](std::uint32_t limit) { return static_cast<std::uint32_t>(random() % limit); };
@@ -31,7 +32,8 @@ Trace random_trace(unsigned seed) {
   return std::move(program.builder).finish();
 }
 
-// All chunks except those that identify the writer: the id of a recording differs each time.
+// Type and content of each chunk; of source chunks only the type, because they contain the id of the recording, which
+// differs each time.
 std::vector<std::string> chunks_of(const std::string& path) {
   std::vector<std::string> chunks;
   Result<recording::FileSource> file = recording::FileSource::open(path);

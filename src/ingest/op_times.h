@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpTimes: how the time of a profiled step splits among operations, for any trace format. Plain data; times are ns.
+// OpTimes: how the time of profiled steps splits among operations, from a trace of any format. Plain data; times are
+// ns.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ struct OpTimes {
     for (const OpTime& share : op_times) sum_ns += share.time_ns;
     return sum_ns;
   }
-  // Time of operations with known phase and layer, ns.
+  // Time of operations whose phase and layer are known, ns.
   std::int64_t time_with_scope_ns() const {
     std::int64_t sum_ns = 0;
     for (const OpTime& share : op_times) {

@@ -26,7 +26,7 @@ enum class EventKind : std::uint8_t {
   annotation,  // a range named by the program or the framework: record_function, NVTX, ProfilerStep#3
   module,      // a call of a layer
   function,    // a function of the program
-  api,         // a call of the runtime or driver; the work it launches has its correlation id
+  api,         // a call of the GPU's runtime or driver; the work it launches has its correlation id
   // Events on a GPU queue; they may overlap.
   kernel,
   copy,
@@ -38,14 +38,14 @@ constexpr bool is_on_gpu(EventKind kind) { return kind >= EventKind::kernel; }
 struct TraceEvent {
   std::int64_t start_ns = 0;
   std::int64_t duration_ns = 0;
-  std::uint32_t name = 0;         // on a thread: index in names; on a GPU: in classes
-  std::uint32_t track = 0;        // on a thread: index in threads; on a GPU: in queues
-  std::uint32_t correlation = 0;  // id of an api call and of the work it launched; 0: none. Ids repeat (graphs)
+  std::uint32_t name = 0;         // on a thread: index in Trace::names; on a GPU: in Trace::classes
+  std::uint32_t track = 0;        // on a thread: index in Trace::threads; on a GPU: in Trace::queues
+  std::uint32_t correlation = 0;  // id of an api call and of the work it launched (all kernels of a graph); 0: none
   std::uint32_t external_id =
       0;                     // id of an op and of the work it launched; 0: none or unknown. See gpu_events_identify_ops
-  std::uint32_t detail = 0;  // op: autograd's sequence number + 1; copy and fill: index in bytes; else 0
+  std::uint32_t detail = 0;  // op: autograd's sequence number + 1; copy and fill: index in Trace::bytes; else 0
   EventKind kind = EventKind::op;
-  bool is_backward = false;  // op: runs a node of the autograd graph, and detail is that of the forward op
+  bool is_backward = false;  // op that runs a node of the autograd graph; its detail equals that of the forward op
 };
 static_assert(sizeof(TraceEvent) == 40);
 
@@ -69,7 +69,7 @@ struct Trace {
   std::string format;  // "kineto"
   TraceClock clock = TraceClock::unix_time;
   std::optional<std::int64_t> process;  // pid, if the trace is of one process
-  std::optional<std::int64_t> rank;     // of a distributed run
+  std::optional<std::int64_t> rank;     // rank of the process in a distributed run
   std::string host;
   std::vector<EnvironmentFact> environment;  // versions, names of GPUs
 
@@ -80,11 +80,11 @@ struct Trace {
   std::vector<std::uint64_t> bytes;  // sizes of copies and fills; [0] is 0, for unknown sizes
   std::vector<std::vector<TraceEvent>> blocks;
   // Whether GPU events identify their op themselves (XLA programs, nodes of TensorFlow and ONNX Runtime). If so,
-  // `external` of a GPU event is the index in names + 1, and that name's scope is the event's; 0: none.
+  // `external_id` of a GPU event is the op's index in `names` + 1, and that name's scope is the event's; 0: none.
   bool gpu_events_identify_ops = false;
 
   std::uint64_t events_read = 0;     // all events in the file
-  std::uint64_t events_dropped = 0;  // events of these that could not be parsed; diagnostics give the reasons
+  std::uint64_t events_dropped = 0;  // invalid events, included in events_read; diagnostics give the reasons
   Diagnostics diagnostics;
 };
 

@@ -11,7 +11,7 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::size_t kEventsPerBlock = 16'384;
-// 30 days: no event lasts longer, and sums of such times do not overflow.
+// 30 days. Longer events count as invalid, so that start + duration does not overflow.
 constexpr std::int64_t kLongest_ns = std::int64_t{30} * 86'400 * 1'000'000'000;
 // The year 2116 in Unix time; differences of later times could overflow.
 constexpr std::int64_t kLatest_ns = std::int64_t{1} << 62;
@@ -129,7 +129,7 @@ void TraceBuilder::shift_times(std::int64_t by_ns) {
     const std::size_t dropped = std::erase_if(block, [](const TraceEvent& event) { return !is_possible(event); });
     if (dropped == 0) continue;
     count_dropped("with an impossible time", dropped);
-    trace_.events_read -= dropped;  // they are already counted as read
+    trace_.events_read -= dropped;  // add() already counted them as read
   }
 }
 

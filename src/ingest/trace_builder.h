@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TraceBuilder: fills a Trace; used by the format readers. Stores repeated data once and events in blocks. Drops and
-// counts invalid events (negative duration, overflowing time) by reason. One reader, one thread; times are nanoseconds.
+// TraceBuilder: fills a Trace; used by the format readers. Stores repeated data once and events in blocks. Drops
+// invalid events (negative duration, overflowing time) and counts them by reason. Used by one thread; times are
+// nanoseconds.
 //
 //   TraceBuilder builder("xplane");
 //   builder.add({.start_ns = ..., .name = builder.name("MatMul"), .track = builder.thread(pid, tid)});
-//   builder.drop("without a name");
+//   builder.count_dropped("without a name");
 //   return std::move(builder).finish();
 #pragma once
 
@@ -26,41 +27,41 @@ class TraceBuilder {
  public:
   explicit TraceBuilder(std::string_view format, TraceClock clock = TraceClock::unix_time);
 
-  // For fields of the trace as a whole.
+  // Access to fields that describe the whole trace: clock, process, environment.
   Trace& trace() { return trace_; }
   const Trace& trace() const { return trace_; }
 
-  // Return indices; equal arguments give the same index.
+  // Return indices in the tables of the trace; equal arguments give the same index.
   std::uint32_t name(std::string_view text, const scopes::OpScope& scope = {});
   std::uint32_t thread(std::int64_t process, std::int64_t thread);
   std::uint32_t kernel_class(KernelKind kind, std::string_view name, const std::array<std::uint32_t, 3>& grid = {},
                              const std::array<std::uint32_t, 3>& block = {});
-  std::uint32_t queue(const KernelQueue& queue);  // sets its id
+  std::uint32_t queue(const KernelQueue& queue);  // the stored queue's id is this index
   std::uint32_t bytes(std::uint64_t count);
 
   // Counts the event as read. Returns false, and counts it as dropped, if its times are invalid.
   bool add(const TraceEvent& event);
-  // Counts events that are read but not kept: metadata, waiting.
+  // Counts valid events that are not part of the Trace: metadata, waiting.
   void count_skipped(std::uint64_t count = 1) { trace_.events_read += count; }
   // Counts events that could not be parsed, by reason, such as "without a name". They also count as read.
   void count_dropped(std::string_view why, std::uint64_t count = 1);
-  // Adds another diagnostic for the user.
+  // Adds a diagnostic other than those of dropped events, which finish() adds.
   void add_diagnostic(std::string_view code, std::string message, std::string remedy = {});
 
   // Merge the results of other builders for parts of the same trace: their events, already renumbered to this builder's
   // indices, and their counts of read and dropped events.
   void add_blocks(std::vector<std::vector<TraceEvent>> blocks);
   void add_counts(const TraceBuilder& other);
-  // Reserves a block for this many events.
+  // Begins a block with memory for this many events; does nothing for 0.
   void begin_block(std::size_t events);
 
-  // Shifts every event, for clocks that are known only at the end. Drops those that would overflow.
+  // Adds `by_ns` to the start of every event, for clocks that are known only at the end. Drops events that overflow.
   void shift_times(std::int64_t by_ns);
 
   Trace finish() &&;
 
  private:
-  // Heterogeneous lookup: every event looks up its class by view, without a copy.
+  // Text: std::string, or std::string_view for lookup without a copy, which every GPU event needs.
   template <class Text>
   struct ClassKey {
     KernelKind kind = KernelKind::kernel;
@@ -97,7 +98,7 @@ class TraceBuilder {
   std::unordered_map<ClassKey<std::string>, std::uint32_t, Hash, Equal> classes_;
   std::map<QueueKey, std::uint32_t> queues_;
   std::unordered_map<std::uint64_t, std::uint32_t> bytes_;
-  std::map<std::string, std::uint64_t, std::less<>> dropped_by_reason_;  // by reason
+  std::map<std::string, std::uint64_t, std::less<>> dropped_by_reason_;
 };
 
 }  // namespace joulemap::ingest

@@ -50,8 +50,8 @@ Result<std::size_t> read_part(int file, std::span<char> out, std::size_t offset,
   return got;
 }
 
-// Threads read one part each, because page faults of fresh memory take most of the time. Returns nothing if the file
-// has grown meanwhile.
+// Reads an uncompressed file with up to kMaxThreads threads, one part each, because page faults of fresh memory take
+// most of the time. Returns nullopt if the file has more than `size` bytes: it has grown.
 Result<std::optional<TraceBytes>> read_in_parallel(const std::string& path, std::size_t size) {
   Result<FileDescriptor> file = open_for_reading(path);
   if (!file) return std::move(file).error();
@@ -70,7 +70,7 @@ Result<std::optional<TraceBytes>> read_in_parallel(const std::string& path, std:
   }
   read(0);
   for (std::thread& worker : workers) worker.join();
-  std::size_t whole = 0;  // bytes up to the first gap
+  std::size_t whole = 0;  // bytes up to the first part that is incomplete
   for (std::size_t part = 0; part < threads && whole == begin_of(part); ++part) {
     if (!got[part]) return got[part].error();
     whole += *got[part];
@@ -81,7 +81,7 @@ Result<std::optional<TraceBytes>> read_in_parallel(const std::string& path, std:
 
 }  // namespace
 
-// The size is a hint: a pipe has none, and a file may grow while it is read.
+// The size from stat() is only a hint: a pipe has none, and a file may grow while it is read.
 Result<TraceBytes> read_trace_file(const std::string& path) {
   Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
   if (!file) return std::move(file).error();

@@ -14,7 +14,7 @@
 
 namespace joulemap::ingest {
 
-// The bytes of a file. Not a std::string, which would write zeros over a gigabyte before it is read.
+// The bytes of a file. Not a std::string, which would fill a gigabyte with zeros before the file is read into it.
 class TraceBytes {
  public:
   TraceBytes() = default;

@@ -12,7 +12,7 @@
 namespace joulemap::ingest {
 namespace {
 
-// Their files are read as a whole, within seconds.
+// Adapts a reader that does not report progress: it reads a file as a whole, within seconds.
 template <Result<Trace> (*read)(const std::string&)>
 Result<Trace> without_progress(const std::string& path, const ProgressCallback& /*on_progress*/) {
   return read(path);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of formats that `joulemap import` reads. To add one: write a reader in its own folder and add a line here.
+// The table of trace formats that `joulemap import` reads. To add one: write a reader in its own folder, add a line to
+// trace_formats.cc, and let detect_format.cc recognize it.
 #pragma once
 
 #include <span>
@@ -15,7 +16,7 @@ namespace joulemap::ingest {
 
 struct TraceFormat {
   std::string_view name;
-  std::string_view file_description;  // common name of these files
+  std::string_view file_description;  // the profiler and its file names, for help texts
   Result<Trace> (*read)(const std::string& path, const ProgressCallback& on_progress);
 };
 

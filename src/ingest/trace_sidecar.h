@@ -4,8 +4,8 @@
 // recording that the trace splits, and maps names of its graph to layers. Tab-separated lines, written by the Python
 // capture:
 //
-//   coarse  mode  train                      the scope, from the outside in: kind and name, a line for each level
-//   scope   sequential_1/dense_1    dense    scope or operation, phase (or nothing), layer
+//   coarse  mode  train                      kind and name of a level of the recording's scope, outermost level first
+//   scope   sequential_1/dense_1    dense    name in the graph, phase (may be empty), layer
 //
 // Unknown kinds of lines are ignored: a newer version may write more. Pure.
 #pragma once

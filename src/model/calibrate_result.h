@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CalibrateResult: the findings of `joulemap calibrate`, one entry for each channel. Plain data.
+// CalibrateResult: the result of `joulemap calibrate`: how each channel behaves. Plain data.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@
 namespace joulemap {
 
 struct CalibrateResult {
-  double observed_s = 0;
+  double observed_s = 0;                     // duration of the whole calibration, idle and under load
   std::vector<Channel> channels;             // in sensor order
-  std::vector<ChannelCalibration> findings;  // one for each channel
-  std::vector<std::string> loaded;           // domains of the GPUs that calibration loaded
+  std::vector<ChannelCalibration> findings;  // one per entry of `channels`, in the same order
+  std::vector<std::string> loaded;           // domains of the GPUs that calibration loaded: "gpu0"
   std::vector<SamplerCost> samplers;
   std::string calibration_file;  // path of the calibration file; empty when nothing was saved
   Diagnostics diagnostics;

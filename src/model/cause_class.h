@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Why a function, operation or kernel uses energy: it computes, moves memory, launches work, or waits. The ledger
-// infers the cause from what ran there (attribution/ledger/cause_evidence.h), or else from names used by CUDA, cuDNN,
-// PyTorch, TensorFlow and JAX (scopes/cause_names.h). Plain data; seconds.
+// infers the cause from the recorded kernels and calls (attribution/ledger/cause_evidence.h), or else from the name, by
+// the naming conventions of CUDA, cuDNN, PyTorch, TensorFlow and JAX (scopes/cause_names.h). Plain data; seconds.
 #pragma once
 
 #include <algorithm>
@@ -17,6 +17,7 @@ namespace joulemap {
 enum class EnergyCauseClass : std::uint8_t { compute, memory, launch, synchronization };
 inline constexpr std::array<EnergyCauseClass, 4> kCauseClasses = {
     EnergyCauseClass::compute, EnergyCauseClass::memory, EnergyCauseClass::launch, EnergyCauseClass::synchronization};
+// Evidence for a cause: recorded kernels and calls (ledger), or only the name.
 enum class CauseBasis : std::uint8_t { ledger, name };
 
 // An amount for each class, in seconds or joules.
@@ -37,15 +38,15 @@ class AmountByCause {
   std::array<double, kCauseClasses.size()> amounts_{};
 };
 
-// The class with the largest part of a row's time.
+// The causes of a row's time.
 struct EnergyCause {
   EnergyCauseClass largest_class = EnergyCauseClass::compute;
-  CauseBasis basis = CauseBasis::ledger;  // evidence for `largest_class`
-  AmountByCause times_s = {};             // sums to the time of the row
+  CauseBasis basis = CauseBasis::ledger;
+  AmountByCause times_s = {};  // sums to the time of the row
 };
 
 constexpr std::string_view to_string(EnergyCauseClass cause) {
-  // Spelled as in the JSON of earlier versions.
+  // The British spelling stays, because published JSON contains it.
   constexpr std::array<std::string_view, kCauseClasses.size()> kNames = {"compute", "memory", "launch",
                                                                          "synchronisation"};
   return kNames.at(static_cast<std::size_t>(cause));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Channel: one number that a sensor can read, and how to convert its raw integers to joules or watts. Plain data, fixed
-// once a sensor is open. Several channels may measure the same domain and are then cross-checked.
+// Channel: one value that a sensor provides, and how to convert its raw integers to units such as joules or watts.
+// Plain data; it does not change once the sensor is open. If several channels measure the same domain, one provides the
+// energy and the others are cross-checks.
 //
 //   powercap/package-0   counter   energy        J   1e-6 per unit   wraps at 262143328850
 //   hwmon/amdgpu-0       gauge     power         W   1e-6 per unit
@@ -16,11 +17,11 @@
 namespace joulemap {
 
 enum class ChannelKind {
-  counter,  // energy since some moment; monotonic except for wraps
-  gauge,    // instantaneous value
+  counter,  // cumulative value; increases except for wraps
+  gauge,    // momentary or averaged value
 };
 
-// What is measured. Energy and power yield joules; the other quantities are context.
+// What a channel measures. Only energy and power contribute to energies; power_history helps to attribute them.
 enum class Quantity : std::uint8_t {
   energy,
   power,
@@ -30,12 +31,12 @@ enum class Quantity : std::uint8_t {
   utilization,
   memory,
   throttle_reasons,  // bit set as defined by NVML
-  cpu_time,          // of the whole machine, or of the recorded command
-  power_history,  // power samples buffered by the device and read later: too late for totals, fine enough to attribute
+  cpu_time,          // CPU time of the whole machine, or of the recorded command
+  power_history,     // power samples that the device buffers; read later, so used for attribution, not for totals
 };
 inline constexpr std::size_t kQuantityCount = 10;
 
-// Channels of CPU time in a recording: of all processes of the machine, and of the recorded command.
+// Names of the CPU-time channels in a recording: all processes of the machine, and the recorded command.
 inline constexpr std::string_view kMachineCpuTime = "machine-cpu-time";
 inline constexpr std::string_view kCommandCpuTime = "command-cpu-time";
 
@@ -45,8 +46,8 @@ inline constexpr std::string_view kCoTenantUtilization = "others-utilization";
 // Origin of a number. A number that is unavailable has no provenance and a reason instead.
 enum class Provenance { measured, estimated };
 
-// What a domain covers as a whole, so that an estimate never appears beside a measurement of the same thing. Parts (the
-// cores of a package) are `other`.
+// The kind of device that a domain covers as a whole; parts, such as the cores of a package, are `other`. Used to drop
+// an estimate when a measurement of the same kind exists.
 enum class DomainClass { cpu, memory, platform, gpu, other };
 
 struct Channel {
@@ -55,16 +56,16 @@ struct Channel {
   std::string source;  // the file or event it is read from
 
   std::string domain;   // what it measures: "package-0", "dram-0", "gpu0"
-  std::string part_of;  // domain whose energy already contains this one; empty when there is none
+  std::string part_of;  // domain whose energy contains the energy of this one; empty when there is none
   DomainClass domain_class = DomainClass::other;
-  std::string device;  // UUID or PCI id of the measured device; empty for the machine itself
-  std::string driver;  // versions of driver and firmware, where they matter: a calibration is valid for these
+  std::string device;             // UUID or PCI id of the measured device; empty for the machine itself
+  std::string driver;             // versions of driver and firmware, for which a calibration is valid; may be empty
   std::string device_model = {};  // "NVIDIA H200"; empty when unknown
-  bool is_countable = true;       // false: displayed, but never part of a total, because its coverage is unknown
+  bool is_countable = true;       // false: never part of a total, because it is unknown what the channel covers
 
   ChannelKind kind = ChannelKind::counter;
   Quantity quantity = Quantity::energy;
-  double scale = 1;                         // units (unit_of) per raw unit
+  double scale = 1;                         // value in unit_of(quantity) = scale * raw value
   std::optional<std::uint64_t> wrap_range;  // raw value at which a counter wraps to zero, when known
   double refresh_s = 0.001;                 // nominal update period of the hardware
   double averaging_time_s = 0;              // averaging time of a gauge; 0 when unknown

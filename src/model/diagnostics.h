@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Diagnostics: problems in the data behind a result, counted. They travel with the result, and every report prints
-// them. A number without its diagnostics is a claim; with them it is a measurement.
+// Diagnostics: problems in the data behind a result, with their counts. Every result contains its diagnostics, and
+// every report prints them.
 #pragma once
 
 #include <cstdint>

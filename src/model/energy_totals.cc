@@ -4,7 +4,7 @@
 namespace joulemap {
 namespace {
 
-// Returns none as soon as one term is unknown.
+// Adds `more` to `sum`, which is ignored for the first term. Returns none if a term is unknown.
 template <class Amount>
 std::optional<Amount> sum_of_known(bool is_first, const std::optional<Amount>& sum, const std::optional<Amount>& more) {
   if (is_first) return more;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EnergyTotals: the energy of several domains, one sum for each provenance. Measured and estimated amounts are
-// different types that do not convert, add or compare, so no sum mixes them. Only total_energy adds domains. Plain data
-// and pure functions; joules, watts, half widths at the confidence level of the domains.
+// different types that do not convert, add or compare, so no sum mixes them. total_energy() is the only function that
+// adds domains. Plain data and pure functions; joules, watts; half widths at the confidence level of the domains.
 #pragma once
 
 #include <compare>
@@ -19,7 +19,7 @@ namespace joulemap {
 struct JouleUnit;
 struct WattUnit;
 
-// A number with unit and provenance in its type. value() is for serialization and ratios.
+// A number with unit and provenance in its type. value() returns the plain number, for serialization and ratios.
 template <class Unit, Provenance kProvenance>
 class AmountWithProvenance {
  public:
@@ -45,10 +45,10 @@ using EstimatedWatts = AmountWithProvenance<WattUnit, Provenance::estimated>;
 template <Provenance kProvenance>
 struct EnergySum {
   AmountWithProvenance<JouleUnit, kProvenance> energy{0};
-  // Half widths add linearly: domains are read at the same moments, and estimates share a model. None when a domain has
-  // none.
+  // Sum of the half widths of the domains, because their errors may be correlated: domains are read at the same
+  // moments, and estimates share a model. None when a domain has no half width.
   std::optional<double> uncertainty_j;
-  std::optional<AmountWithProvenance<WattUnit, kProvenance>> power;  // none when a domain has none
+  std::optional<AmountWithProvenance<WattUnit, kProvenance>> power;  // mean power; none when a domain has none
   std::vector<std::string> domains;                                  // in row order
 };
 using MeasuredSum = EnergySum<Provenance::measured>;
@@ -60,11 +60,11 @@ struct EnergyTotals {
   std::vector<std::string> domains_without_value;  // counted domains without a value; no sum contains them
 };
 
-// Sums the counted domains; `only` restricts them to these names.
+// Sums the counted domains, with `only` just those with these names.
 EnergyTotals total_energy(std::span<const DomainEnergy> rows);
 EnergyTotals total_energy(std::span<const DomainEnergy> rows, const std::set<std::string>& only);
 
-// The sum to display where only one fits: measured, else estimated.
+// A sum over counted domains, and its provenance.
 struct EnergyWithProvenance {
   Provenance provenance = Provenance::measured;
   double joules = 0;
@@ -72,11 +72,12 @@ struct EnergyWithProvenance {
   std::optional<double> mean_w;
   std::vector<std::string> domains;
 };
+// The measured sum, or else the estimated one; none when both are missing.
 std::optional<EnergyWithProvenance> preferred_energy(const EnergyTotals& totals);
-// The sum of that provenance, if there is one.
+// The sum of this provenance; none when no counted domain has such a value.
 std::optional<EnergyWithProvenance> energy_by_provenance(const EnergyTotals& totals, Provenance provenance);
 
-// For comparisons: none when a counted domain has no value, because a partial sum would look too low.
+// preferred_energy() for comparisons: none when a counted domain has no value, because the sum would be too low.
 std::optional<EnergyWithProvenance> energy_if_complete(const EnergyTotals& totals);
 
 // Mean power by provenance, for example of an idle machine or at the start of a run.
@@ -86,16 +87,17 @@ struct PowerTotals {
 };
 PowerTotals total_power(const EnergyTotals& totals);
 std::optional<double> power_by_provenance(const PowerTotals& totals, Provenance provenance);
-// Measured, else estimated.
+// The measured power, or else the estimated one; none when both are missing.
 std::optional<double> preferred_power(const PowerTotals& totals);
-// Power and reference of the same provenance; none when they share none.
+// A power and the reference to compare it with, both measured or both estimated.
 struct PowerAndReference {
   double power_w = 0;
   double reference_w = 0;
 };
+// Measured if both are, else estimated if both are, else none.
 std::optional<PowerAndReference> comparable_power(const PowerTotals& power, const PowerTotals& reference);
 
-// Accessors for serialization.
+// Plain numbers of a sum, for serialization; none without a sum.
 template <Provenance kProvenance>
 std::optional<double> joules_of(const std::optional<EnergySum<kProvenance>>& sum) {
   return sum ? std::optional(sum->energy.value()) : std::nullopt;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExperimentData: a designed experiment and its results, from our own runner, a cluster, or published files of others
-// (`import prengdl`, `import nvidia-smi`). The runner and the importers write a folder (docs/experiment.md), which
-// `experiment/run/experiment_folder.h` reads into this. Every analysis is a pure function of it. Plain data; seconds,
-// joules, Unix nanoseconds.
+// ExperimentData: a designed experiment and its results, from `experiment run`, a cluster, or files of other tools
+// (`import prengdl`, `import nvidia-smi`). The runner and the importers write a folder (docs/how-to/experiments.md),
+// which `experiment/run/experiment_folder.h` reads into ExperimentData, the only input of the analysis. Plain data;
+// seconds, joules, Unix nanoseconds.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ namespace joulemap {
 struct ExperimentFactor {
   std::string name;                 // "framework"
   std::vector<std::string> levels;  // in plan order: "pytorch", "tensorflow"
-  // False when the levels are conditions of the comparison (models, data): they are not compared with each other.
+  // False: the levels are conditions (models, data sets) under which other factors are compared.
   bool compared = true;
 };
 
@@ -33,15 +33,15 @@ struct ExperimentMetric {
   std::string name;  // "accuracy"
   std::string unit;
   bool more_is_better = false;
-  // False: displayed only (utilisation, temperature): neither compared nor a Pareto objective unless requested.
+  // False (utilisation, temperature): displayed, but neither compared nor a Pareto objective unless requested.
   bool is_compared = true;
 };
 
 struct EpochResult {
   double start_s = 0;  // after the start of the row
   double elapsed_s = 0;
-  std::optional<double> energy_j;              // of the domains in preferred_energy of the row, between the epoch marks
-  std::vector<std::optional<double>> metrics;  // of the epoch, same order as ExperimentData::metrics
+  std::optional<double> energy_j;              // between the epoch marks, over the domains of the row's energy
+  std::vector<std::optional<double>> metrics;  // same order as ExperimentData::metrics
 };
 
 enum class RowState { todo, running, done, failed };
@@ -49,27 +49,26 @@ constexpr std::string_view name_of(RowState state) {
   return std::array<std::string_view, 4>{"todo", "running", "done", "failed"}[static_cast<std::size_t>(state)];
 }
 
-// One row of the run table: one execution of one cell. Failed attempts stay on disk and are counted; the values belong
-// to the last attempt.
+// One row of the run table: one execution of one cell. A failed row can be run again; the values are those of the last
+// attempt.
 struct ExperimentRow {
   std::size_t number = 0;           // index in the run table, from 0
   std::vector<std::size_t> levels;  // one index into each factor's levels
-  std::size_t block = 0;            // index of its repetition
-  std::string node;                 // where it ran; empty when unknown
+  std::size_t block = 0;            // index of its repetition of all cells
+  std::string node;                 // host that ran it; empty when unknown
   RowState state = RowState::todo;
   std::uint32_t attempts = 0;
   std::optional<int> exit_code;
-  std::optional<std::int64_t> start_unix_ns;  // execution order of rows: sort by this, else by number
+  std::optional<std::int64_t> start_unix_ns;  // rows are in execution order by this, or by `number` when it is unknown
   std::optional<double> elapsed_s;
   std::vector<DomainEnergy> domains;           // total_energy sums them by provenance
   PowerTotals baseline;                        // idle power of the counted domains before the experiment
-  PowerTotals first;                           // power when the row began: far above the baseline after too short a
-                                               // pause
+  PowerTotals first;                           // power just before the row began; above the baseline: too short a pause
   std::optional<double> cpu_steal_share;       // fraction of CPU time taken by the hypervisor
-  std::optional<double> throttled_share;       // fraction of time with clocks limited by heat or power
+  std::optional<double> throttled_share;       // fraction of GPU readings with clocks limited by heat or power
   std::vector<std::optional<double>> metrics;  // same order as ExperimentData::metrics
   std::vector<EpochResult> epochs;
-  std::vector<FunctionResult> functions;  // highest energy on each device; empty without a trace
+  std::vector<FunctionResult> functions;  // those with the most energy on each device; empty without a trace
   Diagnostics diagnostics;                // of this row's measurement
 };
 
@@ -77,7 +76,7 @@ struct ExperimentData {
   std::string name;
   std::vector<ExperimentFactor> factors;
   std::vector<ExperimentMetric> metrics;
-  bool is_blocked = false;  // blocks are part of the design: the analysis pairs rows of one block
+  bool is_blocked = false;  // each block contains every cell once: the analysis pairs rows of one block
   std::uint64_t seed = 0;
   double alpha = 0.05;
   std::vector<ExperimentRow> rows;

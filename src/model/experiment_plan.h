@@ -15,31 +15,31 @@
 
 namespace joulemap {
 
-// Extrapolated from completed rows of the pilot or of the experiment itself.
+// Cost of the rows that are not done, extrapolated from completed rows of the pilot or of the experiment itself.
 struct ExperimentForecast {
-  std::size_t completed_rows = 0;  // number of completed rows
-  std::size_t rows = 0;            // number of rows not done, which the forecast covers
+  std::size_t completed_rows = 0;  // number of rows that the forecast is based on
+  std::size_t rows = 0;            // number of rows that are not done
   double time_s = 0;               // includes baseline, warm-up and the pauses between rows
   std::optional<double> energy_j;
-  std::optional<Provenance> provenance;  // of the energies it is based on
+  std::optional<Provenance> provenance;  // of energy_j
   std::optional<double> co2_g;
   std::optional<double> price;
   std::string currency;
 };
 
-// What follows from the design before anything runs.
+// What the tests can show with this number of repetitions; only `noise` needs completed rows.
 struct PlanStatistics {
   std::size_t repetitions = 0;
   bool paired = false;          // paired by block: signed-rank test; else rank-sum test
-  std::size_t comparisons = 0;  // pairs of cells that differ in one factor, for one measure
+  std::size_t comparisons = 0;  // number of pairs of cells that differ in one factor
   double alpha = 0.05;
-  double min_p_value = 1;                   // smallest p value the test can return, however large the difference
-  bool can_be_significant = false;          // min_p_value x comparisons <= alpha: a result can survive the adjustment
+  double min_p_value = 1;                   // smallest p-value that the test can return, however large the difference
+  bool can_be_significant = false;          // min_p_value * comparisons <= alpha (Bonferroni)
   std::size_t needed_repetitions = 0;       // repetitions needed for can_be_significant
-  std::size_t measures = 2;                 // minimum: energy, time and the metrics; each domain adds one
+  std::size_t measures = 2;                 // energy, time and compared metrics; without domains, known only later
   std::size_t needed_for_all_measures = 0;  // repetitions needed when all measures form one family, as in `analyze`
-  std::optional<double> noise;              // of completed rows: standard deviation within cells, as a fraction
-  std::optional<double> detectable_difference_sd;  // detectable difference at 90 % power, in units of one row's noise
+  std::optional<double> noise;              // standard deviation of completed rows within cells, relative to the mean
+  std::optional<double> detectable_difference_sd;  // difference detected with 90 % power, in standard deviations
 };
 
 struct ExperimentPlanRow {
@@ -57,9 +57,9 @@ struct ExperimentPlanRow {
 // A cluster job that runs rows.
 struct ExperimentJob {
   std::string id;     // "1234_7"
-  std::string state;  // in the cluster's terms: "PENDING", "RUNNING"
+  std::string state;  // as Slurm names it: "PENDING", "RUNNING"
   std::string node;
-  std::string blocks;  // "7"
+  std::string blocks;  // blocks of the experiment that the job runs: "7"
 };
 
 struct ExperimentPlan {

@@ -13,17 +13,17 @@
 
 namespace joulemap {
 
-// In one row, on one device, as printed by `report --by function`.
+// A function in one row on one device, as printed by `report --by function`.
 struct FunctionResult {
   std::string name;
   std::string device;                  // "gpu0", "cpu"
-  std::optional<std::uint64_t> count;  // calls; on a GPU, kernels
+  std::optional<std::uint64_t> count;  // number of calls; on a GPU, of kernels
   double time_s = 0;
   std::optional<double> energy_j;
   std::optional<EnergyCause> cause = {};
 };
 
-// Means over the rows of a cell that contain the function.
+// A function in one cell: means over the rows that contain it.
 struct CellFunctionMean {
   std::string name;
   std::string device;
@@ -31,7 +31,7 @@ struct CellFunctionMean {
   std::optional<double> count;
   double time_s = 0;
   std::optional<double> energy_j;
-  std::optional<double> share;  // fraction of the energy of those rows
+  std::optional<double> share;  // fraction of the energy of these rows
   std::optional<EnergyCause> cause;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IdleCause: what an idle device waited for. The names are those of the public JSON.
+// IdleCause: what an idle device waited for. The names are part of the public JSON, so they do not change.
 #pragma once
 
 #include <array>

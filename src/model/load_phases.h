@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LoadPhases: when `calibrate` loaded a GPU and when it left it idle, on the host clock. Calibration compares the GPU's
-// sensor values with these phases. Plain data; CLOCK_MONOTONIC nanoseconds, phases in order of time.
+// LoadPhases: when `calibrate` loaded a GPU and when it left it idle. Calibration compares the values of the GPU's
+// sensors with these phases. Plain data; CLOCK_MONOTONIC nanoseconds of the host, phases in order of time.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct LoadSpan {
 };
 
 struct LoadPhases {
-  LoadSpan idle;                // no CUDA context of ours
-  LoadSpan active_idle;         // a context; only the kernels that time the load have run in it
+  LoadSpan idle;                // joulemap has no CUDA context on the GPU
+  LoadSpan active_idle;         // with a context, in which only short kernels ran to find the size of the load
   LoadSpan square_waves;        // load on and off for random durations
   std::vector<LoadSpan> loads;  // intervals within `square_waves` in which the load was on, in order of time
   LoadSpan full_load;           // load on continuously

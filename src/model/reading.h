@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reading: the raw result of one read of one channel. Unwrapping, scaling and rates happen later
-// (energy_accumulator.h), so that a wrong correction can be redone. Times are CLOCK_MONOTONIC nanoseconds.
+// Reading: the raw result of one read of one channel. Wraps, scale and rates are computed later
+// (energy/energy_accumulator.h), so that an error there can be corrected without measuring again. Times are
+// CLOCK_MONOTONIC nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +17,20 @@ enum class ReadCode : std::uint8_t {
   vanished,  // the file or device is gone
   denied,    // permission was revoked
   failed,    // any other operating-system error
-  skipped,   // not due: nothing was read and nothing is recorded
+  skipped,   // the channel was not due: nothing was read, and nothing is recorded
 };
 inline constexpr std::size_t kReadCodeCount = 7;
 
 struct Reading {
-  std::uint64_t raw = 0;  // meaningful only when code is ok
-  std::int64_t before_ns = 0;
-  std::int64_t after_ns = 0;
+  std::uint64_t raw = 0;       // meaningful only when code is ok
+  std::int64_t before_ns = 0;  // just before the read
+  std::int64_t after_ns = 0;   // just after it
   ReadCode code = ReadCode::failed;
 
   std::int64_t time_ns() const { return before_ns + (after_ns - before_ns) / 2; }
 };
 
-// Recordings store read times in units of 2^kReadTimeUnitLog2 ns (512 ns: 0.5 mJ at 1 kW) to stay small.
+// Recordings store read times in units of 2^kReadTimeUnitLog2 ns to stay small: 512 ns, or 0.5 mJ at 1 kW.
 inline constexpr unsigned kReadTimeUnitLog2 = 9;
 
 // Rounds the times as a recording does, so that live samples and samples read back are identical.

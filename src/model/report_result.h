@@ -18,44 +18,44 @@
 
 namespace joulemap {
 
-// Mean power of a domain in equal slices of the run; none where it is unknown.
+// Mean power of a domain in W, in equal slices of the run of ReportResult::slice_s; none where it is unknown.
 struct PowerSeries {
   std::string domain;
   std::vector<std::optional<double>> watts;
 };
 
-// A context track such as clock, temperature or utilisation, as means over the same slices.
+// A gauge such as clock, temperature or utilisation: means over the slices of PowerSeries.
 struct ReportTrack {
   std::string name;
   Quantity quantity = Quantity::temperature;
   std::vector<std::optional<double>> values;
 };
 
-// Update timing of a counter that updates at a regular period, as found in the recording.
+// When a counter with regular updates was updated, as found in the recording.
 struct CounterUpdateTiming {
   std::string channel;
   double period_s = 0;
-  double half_width_s = 0;              // half width of the known update times
-  std::int64_t last_update_ns = 0;      // one update time; CLOCK_MONOTONIC of its machine
-  std::uint64_t irregular_updates = 0;  // number of irregular updates
+  double half_width_s = 0;              // uncertainty of last_update_ns: half width
+  std::int64_t last_update_ns = 0;      // time of the last update; CLOCK_MONOTONIC of its machine
+  std::uint64_t irregular_updates = 0;  // number of updates that deviated from the period
 };
 
 // Energy of a device while nothing ran on it.
 struct IdleEntry {
   IdleCause cause = IdleCause::unknown;
-  std::vector<std::string> path;  // of the scope that it waited for; empty: in no row
+  std::vector<std::string> path;  // scope that the device waited for; empty when there is none
   std::string device;
   double time_s = 0;
   std::optional<double> energy_j;
   std::optional<double> low_j;
   std::optional<double> high_j;
-  bool in_rows = false;  // the same joules are waiting_j of a row
+  bool in_rows = false;  // energy_j is also part of waiting_j of a row
 };
 
 struct ReportRow {
   std::vector<std::string> path;
-  std::string name;          // as recorded
-  std::string display_name;  // human-readable
+  std::string name;          // as in the recording; a kernel's is mangled
+  std::string display_name;  // for people; a kernel's is demangled
   std::string device;
   std::optional<std::uint64_t> count;
   double time_s = 0;
@@ -64,18 +64,18 @@ struct ReportRow {
   std::optional<double> high_j;
   std::optional<double> dynamic_j;
   std::optional<double> power_w;
-  std::optional<double> share;            // fraction of all rows
-  std::string basis;                      // "measured", "estimated"
-  std::optional<EnergyCause> cause = {};  // of what ran; none when unknown
-  // Time and energy of the idle GPU that waited for this scope: not part of time_s and energy_j. None where it is
-  // unknown, or where rows are not scopes.
+  std::optional<double> share;            // energy_j as a fraction of the energy of all rows
+  std::string basis;                      // origin of the power (docs/reference/glossary.md): "regressed" ...
+  std::optional<EnergyCause> cause = {};  // why the row used energy; none when unknown
+  // Time and energy of an idle GPU that waited for this scope. They are not part of time_s and energy_j. None when
+  // unknown, and when rows are not scopes.
   std::optional<double> waiting_s = {};
   std::optional<double> waiting_j = {};
   std::optional<double> waiting_low_j = {};
   std::optional<double> waiting_high_j = {};
 };
 
-// A metric that the program reported while it ran.
+// A metric that the measured program reported while it ran: number, first, last and sum of its values.
 struct ReportedMetric {
   std::string name;
   std::uint64_t count = 0;
@@ -84,16 +84,16 @@ struct ReportedMetric {
   double sum = 0;
 };
 
-// Cost of replaying modules to measure their power: the energy of the whole machine in that time.
+// Cost of probing (record --probe): time in which modules were replayed, and energy of the whole machine in that time.
 struct ProbeCost {
   double time_s = 0;
   std::optional<double> energy_j;
 };
 
-// Readings of the clock event reasons of all GPUs.
+// Number of readings of NVML's clock event reasons, over all GPUs.
 struct ClockReadings {
   std::uint64_t readings = 0;
-  std::uint64_t throttled = 0;  // by a power limit, heat or the hardware
+  std::uint64_t throttled = 0;  // readings with clocks limited by power, heat or the hardware
 };
 
 struct ReportResult {
@@ -101,10 +101,10 @@ struct ReportResult {
   std::vector<std::string> command;
   std::vector<std::string> hosts;
   std::optional<std::int64_t> start_unix_ns;
-  std::optional<std::int64_t> start_monotonic_ns;  // of the first recorder's machine
+  std::optional<std::int64_t> start_monotonic_ns;  // CLOCK_MONOTONIC of the first recorder's machine
   std::optional<int> exit_code;
   std::optional<int> signal;
-  bool is_clipped = false;  // only a part of the run is analysed; steps, epochs and metrics still cover all of it
+  bool is_clipped = false;  // --time selected a part of the run; steps, epochs and metrics still cover the whole run
   bool complete = false;    // every part was closed properly and no data were lost
 
   std::string by = "domain";
@@ -114,11 +114,11 @@ struct ReportResult {
   std::optional<double> attributed_j;
   std::optional<double> idle_j;
   std::optional<double> unattributed_j;
-  std::vector<IdleEntry> idle;  // what idle_j was used for; the largest first
+  std::vector<IdleEntry> idle;  // idle_j by device and cause, the largest first
   std::vector<DomainEnergy> domains;
   std::vector<ReportRow> rows;
-  // Sums over branches of the tree of rows, with the path of the branch (scopes/path_tree.h). Their intervals include
-  // the correlation of row errors. An empty path is the whole device. Only on request.
+  // Sums over branches of the tree of rows, each with the path of its branch (scopes/path_tree.h); an empty path is the
+  // whole device. Their intervals account for correlated errors of rows. Empty unless the query requests groups.
   std::vector<ReportRow> groups;
 
   double slice_s = 0;
@@ -133,8 +133,8 @@ struct ReportResult {
   std::vector<EnvironmentFact> environment;
 
   std::optional<ProbeCost> probe;        // none: modules were not replayed
-  std::optional<double> dither_s;        // total delay inserted into the program; none: no dithering
-  std::optional<double> overhead_cpu_s;  // cost of recording; none in a truncated recording
+  std::optional<double> dither_s;        // total delay that --dither inserted; none: no dithering
+  std::optional<double> overhead_cpu_s;  // CPU time of the recorder; none in a truncated recording
   std::uint64_t samples = 0;
   std::uint64_t file_bytes = 0;
   Diagnostics diagnostics;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunDifference: the result of `joulemap diff`. It contains the cost of each entry of two programs per step (or sample,
-// epoch, run), from one or several recordings of each, and whether it grew, shrank or differs only by noise. Plain
-// data; joules per unit. Field names follow the public JSON (schema joulemap.diff/1).
+// RunDifference: the result of `joulemap diff A B`. Each side is a program with one or several recordings. For the
+// total and each entry (layer, kernel ...), RunDifference contains the energy of both sides per unit (step, sample,
+// epoch or run), and whether it grew, shrank or differs only by noise. Plain data; joules per unit. Field names follow
+// the public JSON (schema joulemap.diff/1).
 #pragma once
 
 #include <cstddef>
@@ -20,9 +21,9 @@ enum class Verdict : unsigned char {
   grew,
   shrank,
   within_noise,  // the interval of the difference contains 0
-  appeared,      // only in B
-  gone,          // only in A
-  unknown,       // an energy, or its uncertainty, is not known
+  appeared,      // the entry exists only in B
+  gone,          // the entry exists only in A
+  unknown,       // the energy of a side, or its uncertainty, is unknown
 };
 
 constexpr std::string_view to_string(Verdict verdict) {
@@ -48,10 +49,10 @@ struct ComparedEnergy {
   double energy_j = 0;
   std::optional<double> low_j;
   std::optional<double> high_j;
-  std::optional<double> waiting_j = {};  // of the idle GPU while it waited for this; not part of energy_j
+  std::optional<double> waiting_j = {};  // energy of an idle GPU that waited for the entry; not part of energy_j
 };
 
-// Energy of idle devices with one cause, per unit. 0 where a run has none.
+// Energy of an idle device with one cause, per unit; 0 where a side has none.
 struct IdleDifference {
   IdleCause cause = IdleCause::unknown;
   std::string device;
@@ -69,26 +70,26 @@ struct DifferenceEntry {
   std::optional<double> difference_j;  // b - a; an entry missing on one side counts as 0 there
   std::optional<double> low_j;
   std::optional<double> high_j;
-  std::optional<double> relative_change;  // to a
+  std::optional<double> relative_change;  // difference_j / energy of a; none without a
   Verdict verdict = Verdict::unknown;
-  std::optional<double> p_adjusted = {};  // of entries: Benjamini-Hochberg over all of them
+  std::optional<double> p_adjusted = {};  // adjusted by Benjamini-Hochberg over all entries; none for the total
 };
 
 // What a steady-state comparison excludes from one recording.
 struct SteadyStateExclusion {
   std::size_t warm_up_steps = 0;
-  std::size_t long_steps = 0;  // rare long steps
-  double time_s = 0;           // of everything excluded, including start-up and shutdown
+  std::size_t long_steps = 0;  // rare steps that are far longer than the others
+  double time_s = 0;           // time and energy of all that is excluded, including start-up and the last step
   std::optional<double> energy_j;
-  bool is_settled = true;  // false: the energy of a step still drifts in the second half of the run
+  bool is_settled = true;  // false: the energy per step still drifts in the second half of the run
 };
 
 struct ComparedRecording {
   std::string input;
-  double steps = 0;  // in the run; 0: it has none
-  double units = 1;  // compared
+  double steps = 0;  // steps of the whole run; 0: the run has none
+  double units = 1;  // number of compared units: steps, samples, epochs or 1 run
   double energy_j = 0;
-  // Relative standard error of the energy, from the sensors and the variation of steps within the run.
+  // Standard error of energy_j relative to it, from the sensors and the variation between steps of the run.
   double within_run_error = 0;
   std::optional<SteadyStateExclusion> exclusion = {};  // none: the whole run is compared
 };
@@ -97,25 +98,24 @@ struct ComparedRecording {
 struct ComparedRun {
   std::vector<std::string> inputs;
   std::vector<std::string> command;
-  double units = 1;              // steps, samples, epochs or runs, over all recordings
-  std::optional<double> time_s;  // per unit
-  // Relative half width of the interval of the mean step, from the variation of steps within the run.
+  double units = 1;              // number of compared units, summed over the recordings
+  std::optional<double> time_s;  // mean time per unit
+  // Half width of the 90 % interval of the energy per step, relative to it, from the variation between steps.
   std::optional<double> mean_step_half_width;
   bool is_estimated = false;
   std::vector<ComparedRecording> recordings = {};
 };
 
-// Variation between runs of one program, as standard deviations relative to their mean.
+// Standard deviation between runs of one program, relative to their mean.
 struct RunVariation {
   double prior_sd = 0;
   double prior_degrees_of_freedom = 0;
-  bool is_user_prior = false;     // the user set the prior: --run-sd
-  double sd = 0;                  // of one recording: the prior updated by repetitions, plus the variation within the
-                                  // run
-  double degrees_of_freedom = 0;  // of sd
+  bool is_user_prior = false;     // prior_sd comes from --run-sd
+  double sd = 0;                  // of one recording: prior updated by repetitions, plus the error within the run
+  double degrees_of_freedom = 0;  // degrees of freedom of `sd`
 };
 
-// The smallest relative change of the total that this number of recordings per side detects with 80 % power.
+// The smallest relative change of the total that `recordings` recordings per side detect with 80 % power.
 struct DetectableChange {
   std::size_t recordings = 0;
   double relative_change = 0;
@@ -126,21 +126,20 @@ struct RunDifference {
   std::string per;  // "step", "sample", "epoch", "run"
   double interval = 0.9;
   bool is_steady = false;         // steady states are compared; else whole runs
-  double entry_confidence = 0.9;  // confidence level of the entries' intervals, adjusted for the number of entries
+  double entry_confidence = 0.9;  // confidence level of intervals of entries, adjusted for the number of entries
   RunVariation variation = {};
-  std::optional<double> smallest_detectable_change =
-      {};  // smallest relative change of the total that these recordings can
-           // establish
-  std::vector<DetectableChange> detectable_changes =
-      {};  // the same for 1, 3 and 5 recordings per side, at this variation
+  // The smallest relative change of the total that the given recordings detect with 80 % power.
+  std::optional<double> smallest_detectable_change = {};
+  // The same for 1, 3 and 5 recordings per side.
+  std::vector<DetectableChange> detectable_changes = {};
   ComparedRun a;
   ComparedRun b;
   std::vector<std::string> domains;  // domains in the total
   DifferenceEntry total;
   std::vector<DifferenceEntry> entries;     // largest difference first
   std::vector<IdleDifference> idle = {};    // largest difference first
-  std::optional<double> failure_threshold;  // threshold as a fraction, if given
-  bool failed = false;                      // the total grew by more than failure_threshold, beyond the noise
+  std::optional<double> failure_threshold;  // --fail-over as a fraction; none without the option
+  bool failed = false;                      // the total grew beyond the noise, by more than failure_threshold
   Diagnostics diagnostics;
 };
 

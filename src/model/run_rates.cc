@@ -6,7 +6,8 @@
 namespace joulemap {
 namespace {
 
-// Probing cost is measured as a whole. For estimates it is unknown, but they are nearly proportional to time.
+// Energy of probing within `energy_j`. Its cost is known only as measured energy; an estimate is nearly proportional to
+// time, so the time of probing is its share.
 double probed_j(const ReportResult& result, Provenance provenance, double energy_j) {
   if (!result.probe) return 0;
   if (provenance == Provenance::measured) return result.probe->energy_j.value_or(0);
@@ -23,7 +24,7 @@ RunRates run_rates(const ReportResult& result) {
     rates.energy_j = std::max(shown->joules - probed_j(result, shown->provenance, shown->joules), 0.0);
     rates.half_width_j = shown->uncertainty_j;
   }
-  // Steps, epochs and samples are counted for the whole run only, so a clipped run has no rates.
+  // Steps, epochs and samples of a clipped run (--time) are known only for the whole run, so it has no rates.
   if (result.is_clipped) return rates;
   if (result.steps > 0) rates.steps = static_cast<double>(result.steps);
   if (result.epochs > 0) rates.epochs = static_cast<double>(result.epochs);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunRates: the cost of a run per step, per epoch and per sample, and its energy-delay product. Terminal, tables,
-// citation, comparison, page and exports all use these numbers. Probing is excluded; start-up is included. Pure; joules
-// and seconds.
+// RunRates: the energy of a run per step, epoch and sample, and its energy-delay product. All reports use these
+// numbers. Probing is excluded; start-up is included. Pure; joules and seconds.
 #pragma once
 
 #include <optional>
@@ -12,9 +11,8 @@
 namespace joulemap {
 
 struct RunRates {
-  std::optional<double> energy_j;      // all counted domains of one provenance: measured, else estimated
-  std::optional<double> half_width_j;  // at the report's confidence level; half widths of domains add linearly (errors
-                                       // may share one cause)
+  std::optional<double> energy_j;      // sum over counted domains: the measured sum, else the estimated
+  std::optional<double> half_width_j;  // of the interval of energy_j, at the report's confidence level
   std::optional<Provenance> provenance;
   double time_s = 0;
   std::optional<double> steps;
@@ -26,7 +24,7 @@ struct RunRates {
   std::optional<double> samples_per_s() const { return quotient(samples, time_s); }
   bool is_estimated() const { return provenance == Provenance::estimated; }
   std::optional<double> energy_delay_js() const { return energy_j ? std::optional(*energy_j * time_s) : std::nullopt; }
-  // Energy per unit.
+  // energy_j / units; none when either is unknown.
   std::optional<double> energy_per_unit(const std::optional<double>& units) const {
     return quotient(energy_j, units.value_or(0));
   }

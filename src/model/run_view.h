@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunView: the content of pages and plots for one run: all levels of its report, and events over time. Plain data of
-// bounded size, however long the run; built by attribution/analysis/run_view_builder.h. Joules, watts; times are
-// seconds since the start of the command. Unknown values are empty, never 0.
+// RunView: the content of pages, plots and exports of one run: the rows of all levels, and what happened over time.
+// Plain data, with a size limited by ViewLimits; attribution/analysis/run_view_builder.h builds it. Joules, watts;
+// times are seconds since the start of the command. Unknown values are none, never 0.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,12 @@ struct LevelView {
   std::optional<double> attributed_j;
   std::optional<double> idle_j;
   std::optional<double> unattributed_j;
-  std::vector<IdleEntry> idle;  // as in ReportResult
+  std::vector<IdleEntry> idle;  // see ReportResult::idle
   Diagnostics diagnostics;      // of this level; those of the run are in RunView::run
 };
 
-// An interval with a name. When there are too many, neighbours are merged and `count` is their number.
+// An interval with a name. When there are too many, neighbours with the same name are merged into one; `count` is their
+// number.
 struct NamedTimeSpan {
   std::string name;
   double begin_s = 0;
@@ -38,16 +39,17 @@ struct NamedTimeSpan {
   std::uint64_t count = 1;
 };
 
-// A step or an epoch: energy of the whole machine while it lasted, excluding probing. Merged steps hold sums.
+// A step or an epoch, or several that were merged into one because there are too many; then time_s and energy_j are
+// sums. energy_j is the energy of the whole machine, excluding probing.
 struct StepOrEpochView {
-  std::uint64_t number = 0;  // of the first merged step
-  std::uint64_t count = 1;
+  std::uint64_t number = 0;  // of the first one, if several are merged
+  std::uint64_t count = 1;   // number of merged steps or epochs
   double begin_s = 0;
   double end_s = 0;
-  double time_s = 0;
+  double time_s = 0;  // without probing
   std::optional<double> energy_j;
-  std::optional<double> loss;  // mean of the values reported in that time
-  // Energy per unit of loss reduction against the previous stage; none when the loss did not fall.
+  std::optional<double> loss;  // mean of the values reported between begin_s and end_s
+  // energy_j per unit by which the loss fell since the previous step or epoch with a loss; none when it did not fall.
   std::optional<double> joules_per_loss;
 };
 
@@ -60,36 +62,40 @@ struct MetricPoint {
 struct MetricSeries {
   std::string name;
   std::uint64_t count = 0;          // number of reported values
-  std::vector<MetricPoint> points;  // every n-th value
+  std::vector<MetricPoint> points;  // every n-th value, so that there are at most ViewLimits::metric_points
 };
 
+// Energy of a layer or phase in one step, or per call or step as a mean over an interval.
 struct LayerEnergyPoint {
   double time_s = 0;  // begin of the step or interval
   double energy_j = 0;
-  std::optional<std::int64_t> step;  // step number: a GPU runs a step later than the program begins it
+  std::optional<std::int64_t> step;  // number of the step that launched the kernels; none on CPUs
 };
 
-// Level that the spreads describe.
+// Level whose distributions a RunView contains.
 enum class DistributionLevel : unsigned char { layer, phase };
 
-// Distribution of the energy of a layer or phase over the run.
+// Distribution of the energy of a layer or phase over the steps or intervals of the run.
 struct LayerDistribution {
   std::vector<std::string> path;  // same as in the rows of that level
   std::string device;
-  std::string per;            // "step": sums of single kernels, on CPUs means over time; "call": such means over calls
-  std::uint64_t samples = 0;  // number of steps or intervals
+  // On a GPU "step": a sample is the energy of the layer's kernels in one step. On CPUs a sample is a mean over an
+  // interval of up to a second: "call": energy per call of a layer; "step": energy per step of a phase.
+  std::string per;
+  std::uint64_t samples = 0;
   double mean_j = 0;
-  std::vector<double> quantiles_j;       // kDistributionQuantileCount values, ascending
-  std::vector<LayerEnergyPoint> points;  // every n-th sample in order of time; only on request
+  std::vector<double> quantiles_j;       // P0, P1 ... P100: kDistributionQuantileCount values
+  std::vector<LayerEnergyPoint> points;  // every n-th sample in order of time; empty if ViewLimits::layer_points is 0
 };
 inline constexpr std::size_t kDistributionQuantileCount = 101;
 
-// Limits of StepDetail. Of the steps with kernel records, evenly chosen ones and the longest ones have details.
+// Limits of RunView::step_details: of the steps with kernel records, it contains evenly spaced ones and the longest
+// ones, with at most kMaxStepLayers layers each.
 inline constexpr std::size_t kMaxEvenStepDetails = 160;
 inline constexpr std::size_t kMaxLongStepDetails = 20;
 inline constexpr std::size_t kMaxStepLayers = 12;
 
-// What ran on GPUs for a layer in one step.
+// Time and energy of the kernels that a layer launched in one step.
 struct StepLayer {
   std::vector<std::string> path;  // same as in the rows by layer
   std::string device;
@@ -97,8 +103,8 @@ struct StepLayer {
   double energy_j = 0;
 };
 
-// Idle time of a GPU in one step. The time is that between the kernels of the step. Causes are recorded for intervals
-// of up to a second: their proportions there apply to the step.
+// Idle time of a GPU between the kernels of one step, with one cause. Causes are recorded for intervals of up to a
+// second; the idle time of a step is split among them in the proportions of its interval.
 struct StepWait {
   IdleCause cause = IdleCause::unknown;
   std::string device;
@@ -109,13 +115,13 @@ struct StepWait {
 // GPU work of one step, from its kernel records.
 struct StepDetail {
   std::uint64_t number = 0;
-  double begin_s = 0;      // of the step in the program
+  double begin_s = 0;      // when the measured program began the step
   double gpu_begin_s = 0;  // start of its first kernel
-  double gpu_end_s = 0;    // start of the first kernel of the next step; end of its last kernel if that is unknown
+  double gpu_end_s = 0;    // start of the first kernel of the next step, or else end of its last kernel
   std::uint64_t kernels = 0;
-  std::vector<StepLayer> layers;  // largest first, at most kMaxStepLayers
-  std::uint64_t other_layers = 0;
-  double other_s = 0;  // of the other layers, and of kernels outside of layers
+  std::vector<StepLayer> layers;   // largest first, at most kMaxStepLayers
+  std::uint64_t other_layers = 0;  // number of layers that are not in `layers`
+  double other_s = 0;              // time and energy of these layers, and of kernels outside of layers
   double other_j = 0;
   std::vector<StepWait> waits;  // longest first
 };
@@ -128,33 +134,34 @@ struct ComponentEnergy {
 
 // Size limits of a RunView. Beyond them, neighbours are merged or only every n-th value is kept.
 struct ViewLimits {
-  std::size_t slices = 1200;            // of power over time
-  std::size_t steps_and_epochs = 2000;  // steps, epochs
-  std::size_t metric_points = 2000;
+  std::size_t slices = 1200;            // values of each power series and track
+  std::size_t steps_and_epochs = 2000;  // entries of `steps`, and of `epochs`
+  std::size_t metric_points = 2000;     // points of each metric
   std::size_t distributions = 40;
-  std::size_t layer_points = 0;  // of each spread
+  std::size_t layer_points = 0;  // points of each LayerDistribution; 0: none
   DistributionLevel distribution_level = DistributionLevel::layer;
 };
 
 struct RunView {
-  // Same as `report --by domain`: provenance, domains, totals, overhead, diagnostics. Its power and tracks are means
-  // over `slice_s` each, at most ViewLimits::slices of them, so they preserve the energy.
+  // The result of `report --by domain`: domains, totals, overhead, diagnostics. Its power and tracks are means over
+  // slices of `slice_s`, at most ViewLimits::slices, so that sums over slices preserve the energy.
   ReportResult run;
-  RunRates rates;  // over the steps, epochs and samples of the analysed time
+  RunRates rates;  // per step, epoch and sample of the analysed time
   std::vector<ComponentEnergy> components;
-  std::vector<LevelView> levels;  // phase, layer, op, tensor, function, region, kernel; only those with rows
+  std::vector<LevelView> levels;  // phase, layer, op, tensor, function, region, kernel, stack; only levels with rows
 
-  std::vector<StepOrEpochView> steps;    // at most ViewLimits::stages; beyond that, merged
-  std::vector<StepOrEpochView> epochs;   // likewise
-  std::vector<StepDetail> step_details;  // by time
-  std::uint64_t detailed_steps = 0;      // steps with kernel records; step_details holds some of them
-  std::vector<NamedTimeSpan>
-      phases;  // dominant phase at each moment: of the GPU when its kernels are known, else of CPUs
-  std::vector<NamedTimeSpan> regions;    // named by the program
+  // Steps and epochs of the machine with the most steps; merged beyond ViewLimits::steps_and_epochs.
+  std::vector<StepOrEpochView> steps;
+  std::vector<StepOrEpochView> epochs;
+  std::vector<StepDetail> step_details;  // in order of time
+  std::uint64_t detailed_steps = 0;      // number of steps with kernel records; step_details contains some of them
+  // The phase with the most time at each moment: of GPU kernels when there are kernel records, else of CPU time.
+  std::vector<NamedTimeSpan> phases;
+  std::vector<NamedTimeSpan> regions;    // named by the measured program
   std::vector<NamedTimeSpan> probing;    // when modules were replayed
-  std::vector<NamedTimeSpan> dithering;  // when the program was delayed
+  std::vector<NamedTimeSpan> dithering;  // when --dither delayed the measured program
   std::vector<MetricSeries> metrics;
-  std::vector<LayerDistribution> layer_distributions;  // of the layers with the highest energy
+  std::vector<LayerDistribution> layer_distributions;  // of the layers or phases with the highest energy
 
   const LevelView* level(std::string_view by) const {
     for (const LevelView& level : levels) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sample: a reading and its channel, as the sampler delivers it and a recording stores it.
+// Sample: a reading with its channel. The sampler returns samples, and a recording contains them.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SamplerCost: timeliness and cost of reading one sensor. Plain data; part of every result, because a profiler must
-// report its own overhead.
+// SamplerCost: timeliness and cost of reading one sensor. Plain data; part of the results of stat, record and
+// calibrate, because a profiler must report its own overhead.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace joulemap {
 
-// Histogram of delays with bins at powers of two microseconds: below 1, below 2, below 4 ... and a last bin for the
-// rest.
+// Histogram of delays. Upper bounds of the bins are powers of two in microseconds: 1, 2, 4 ...; the last bin is
+// unbounded.
 class DelayHistogram {
  public:
   void add(std::int64_t delay_ns) noexcept {
@@ -24,7 +24,8 @@ class DelayHistogram {
   }
   std::uint64_t total() const { return total_; }
   std::int64_t longest_ns() const { return longest_ns_; }
-  // Upper bound of the delay of the fastest `share` of all reads; the longest delay for 1.
+  // Upper bound of the delay that a fraction `share` of all delays does not exceed; the longest delay for 1, and 0 for
+  // an empty histogram.
   std::int64_t percentile_ns(double share) const noexcept {
     const double wanted = share * static_cast<double>(total_);
     double seen = 0;
@@ -46,8 +47,8 @@ struct SamplerCost {
   std::string sensor;  // names of the backend and the device
   std::int64_t cpu_ns = 0;
   std::uint64_t reads = 0;
-  std::uint64_t missed_ticks = 0;  // reads that fell due while an earlier one was still late
-  std::uint64_t lost_samples = 0;  // ring overruns: not fetched in time
+  std::uint64_t missed_ticks = 0;  // reads that were dropped, because an earlier read took too long
+  std::uint64_t lost_samples = 0;  // samples that the full ring buffer overwrote before they were fetched
   DelayHistogram lateness;         // from the deadline of a read to its start
 };
 

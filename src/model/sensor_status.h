@@ -14,12 +14,12 @@ namespace joulemap {
 
 enum class SensorState {
   measured,   // readable
-  estimated,  // not readable; a model replaces it
+  estimated,  // the sensor is a model that estimates energy
   denied,     // present, but this user lacks permission
   absent,     // not present, or present without values
 };
 
-// A channel that exists but yields no value from the start.
+// A channel that exists but could not be read when the sensor was opened.
 struct UnreadableChannel {
   Channel channel;
   std::string reason;  // one word: "denied", "garbage", "failed"
@@ -28,11 +28,11 @@ struct UnreadableChannel {
 struct SensorStatus {
   std::string name;
   SensorState state = SensorState::absent;
-  std::string reason;  // what was found; never empty
-  std::string remedy;  // exact commands, one step each; empty when none is needed
+  std::string reason;  // why it is in this state; never empty
+  std::string remedy;  // exact commands, one per line; empty when none is needed
   std::vector<Channel> channels;
-  std::vector<UnreadableChannel> unreadable;  // channels that exist and would be measured if they were readable
-  Diagnostics diagnostics;                    // oddities of a sensor that is usable nevertheless
+  std::vector<UnreadableChannel> unreadable;
+  Diagnostics diagnostics;  // problems of a sensor that is usable nevertheless
 };
 
 // Host properties that decide what can be measured.

@@ -15,7 +15,8 @@
 
 namespace joulemap {
 
-// One interval of -I: energy between two times after the start, as read (edges are not interpolated).
+// One interval of `stat -I`, in seconds since the start. The energy comes from the readings within it and is not
+// interpolated to its ends.
 struct StatInterval {
   double from_s = 0;
   double to_s = 0;
@@ -34,15 +35,16 @@ struct StatRun {
 
   std::optional<double> user_s;  // CPU time of the command and its children
   std::optional<double> system_s;
-  std::optional<double> process_cpu_s;  // sum of both; also set for an attached process
-  std::optional<double> machine_cpu_s;  // of the whole machine in that time
-  std::optional<double> process_share;  // process over machine
-  double overhead_cpu_s = 0;            // cost of measuring
+  std::optional<double> process_cpu_s;  // user_s + system_s; for an attached process (-p), its CPU time
+  std::optional<double> machine_cpu_s;  // CPU time of the whole machine during the run
+  std::optional<double> process_share;  // process_cpu_s / machine_cpu_s
+  double overhead_cpu_s = 0;            // CPU time of joulemap itself
   std::uint64_t missed_ticks = 0;
   std::vector<SamplerCost> samplers;  // cost by sensor
   Diagnostics diagnostics;
 };
 
+// Mean energy of one domain over the runs, and its interval.
 struct StatSummary {
   std::string name;
   std::size_t runs_with_value = 0;
@@ -57,7 +59,7 @@ struct StatResult {
   double interval = 0.95;
   std::vector<StatRun> runs;
   std::vector<StatSummary> summary;
-  Diagnostics diagnostics;  // of the setup, not of one run
+  Diagnostics diagnostics;  // of sensors and setup; those of a run are in StatRun
 };
 
 }  // namespace joulemap

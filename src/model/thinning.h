@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Thinning: halves a series of cumulative values in place, so that a series of any length fits into bounded memory. The
-// remaining values stay exact; the first and the latest values are never removed. Pure.
+// Removes every other value of a growing series in place, so that a series of any length fits into bounded memory.
+// Meant for cumulative values: those that remain are exact. The first value and the latest ones are never removed.
+// Pure.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +10,11 @@
 
 namespace joulemap {
 
-// Number of latest values that may still change or be queried at full resolution.
+// Number of latest values that are never removed: they may still change, or be queried at full resolution.
 inline constexpr std::size_t kUnthinnedLatest = 4096;
 
-// `is_needed(before, value)`: whether the value must stay, regardless of its index.
+// `is_needed(previous, value)` returns whether the value must stay. Does nothing to a series of at most
+// kUnthinnedLatest + 2 values.
 template <class Value, class IsNeeded>
 void thin_series(std::vector<Value>& values, const IsNeeded& is_needed) {
   if (values.size() <= kUnthinnedLatest + 2) return;

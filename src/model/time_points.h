@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A span of time, and energy and power at one time. Plain data; CLOCK_MONOTONIC nanoseconds of the measuring host.
+// A span of time, and points of energy and power over time. Plain data; CLOCK_MONOTONIC nanoseconds of the host that
+// measured.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ struct EnergyPoint {
   double joules = 0;
 };
 
-// Power that a device reports for one time.
+// Power of a device at one time, as its sensor reports it.
 struct PowerPoint {
   std::int64_t time_ns = 0;
   double watts = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON representation of the cause of energy use, shared by the rows of all reports.
+// The cause of energy use of a row (model/cause_class.h) as JSON, for all reports.
 #pragma once
 
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace joulemap {
 
-// Writes the members "cause", "cause_basis" and "cause_s": {"compute", "memory", "launch", "synchronisation"}; each is
-// null if the cause is unknown.
+// Writes the members "cause", "cause_basis" and "cause_s", an object with the seconds of each class; all three are null
+// if the cause is unknown.
 void write_energy_cause(formats::JsonWriter& json, const std::optional<EnergyCause>& cause);
 
 }  // namespace joulemap

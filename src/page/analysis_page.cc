@@ -14,9 +14,10 @@ namespace joulemap::page {
 namespace {
 
 constexpr std::string_view kPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-constexpr std::size_t kSeries = 12;  // cells whose epochs are plotted
+constexpr std::size_t kSeries = 12;  // maximum number of cells in the plot of power by epoch
 
-// Plots are drawn for a light background: dark mode inverts lightness and keeps hues.
+// CSS in addition to that of the static page. Plots have a light background: in dark mode a filter inverts their
+// lightness and keeps the hues.
 constexpr std::string_view kOwnStyle =
     "td{white-space:normal;max-width:46em}td.n,th.n{text-align:right;white-space:nowrap}tbody "
     "tr:hover{background:#8882}"
@@ -90,6 +91,8 @@ std::string analysis_html(const AnalysisResult& result, const ExperimentData& da
       "<title>{} · Joulemap</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n<h1>{}</h1>\n<p>{}</p>\n",
       kPolicy, escaped_html(result.name), static_page_css(), kOwnStyle, escaped_html(result.name),
       escaped_html(report::analysis_headline(result)));
+  page += table_section("main-effects", "Effects over all combinations", report::main_effects_table(result));
+  page += table_section("interactions", "Interactions", report::interactions_table(result));
   page += section("flags", "Flags of the experiment", flags_list(result));
   page += pictures_of(result, data);
   page += table_section("cells", "Cells", report::cells_table(result));
@@ -99,6 +102,7 @@ std::string analysis_html(const AnalysisResult& result, const ExperimentData& da
   page += table_section("functions", "Functions", report::functions_table(result));
   page += table_section("pareto", "Pareto front", report::pareto_table(result));
   page += table_section("associations", "Correlation of energy and time", report::associations_table(result));
+  page += table_section("correlations", "Correlation by level", report::correlations_table(result));
   page += table_section("cell-flags", "All flags", report::flags_table(result));
   page += section("methods", "Methods", "<p>" + escaped_html(result.methods) + "</p>\n");
   std::string notes;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `experiment analyze --html`: an analysis as one HTML file that loads nothing and needs no script: threats to
-// validity, plots, tables, verdicts, methods. Light or dark as the browser prefers. External names are escaped, never
-// markup. The same analysis gives the same bytes. Pure.
+// `experiment analyze --html`: an analysis as one HTML file without scripts or external resources: threats to validity,
+// plots, tables, verdicts, methods. Light or dark as the browser prefers. Names in the data are escaped and never
+// become markup. The same analysis gives the same bytes. Pure.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The script and the style of the page, bundled from web/ when the program is built. Both are empty if npm was missing;
+// The script and the style of the page, bundled from web/ when joulemap is built. Both are empty if npm was missing;
 // then the page is static (page_html.h).
 #pragma once
 
@@ -13,7 +13,7 @@ struct PageBundle {
   std::string_view style;
 };
 
-// Generated: web/build.mjs, or cmake/PageBundle.cmake without npm.
+// Defined in a generated file: by web/build.mjs, or without npm by tools/bundle_page.sh.
 PageBundle page_bundle();
 
 }  // namespace joulemap::page

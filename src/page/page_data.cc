@@ -19,9 +19,9 @@ using formats::JsonWriter;
 
 constexpr int kDigits = 6;
 constexpr std::size_t kKernelColumns = 72;
-constexpr double kThinnest = 5e-4;  // least visible fraction of a branch
+constexpr double kThinnest = 5e-4;  // branches below this fraction of the attributed energy are not drawn
 
-// Rounds to slightly more than the visible precision, for the shortest text.
+// Rounds to kDigits significant digits, slightly more than the page shows, to make the JSON shorter.
 double brief(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double scale = std::pow(10, kDigits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value)))));
@@ -138,7 +138,7 @@ void write_power(JsonWriter& json, const ReportResult& run) {
   json.end_array().end_object();
 }
 
-// Paths share most of their names: this table stores each name once.
+// Table of names, so that the JSON contains each name once: elsewhere, names are indices into this table.
 class Names {
  public:
   std::uint64_t number_of(const std::string& name) {
@@ -158,7 +158,8 @@ class Names {
   std::vector<std::string> names_;
 };
 
-// A kernel's name is a line of C++: the row contains a short form and the full demangled name, not the mangled one.
+// Writes a row as an array in the order of "columns". Of a kernel, the path contains the full demangled name, and the
+// name a short form.
 void write_row(JsonWriter& json, const ReportRow& row, std::string_view by, Names& names) {
   json.begin_array();
   names.write_path(json, by == "kernel" ? std::vector{row.display_name} : row.path);
@@ -200,7 +201,8 @@ void write_rest(JsonWriter& json, const std::vector<ReportRow>& rows, std::size_
       .end_object();
 }
 
-// Intervals of branches of the tree, which do not follow from those of their rows. Skips branches too thin to draw.
+// Writes the interval of each branch of the tree: [path, device, low_j, high_j]. It cannot be computed from those of
+// the rows, whose errors are correlated. Skips branches that are too small to draw.
 void write_branches(JsonWriter& json, const LevelView& level, Names& names) {
   const double least_j = kThinnest * level.attributed_j.value_or(0);
   json.key("branches").begin_array();
@@ -213,7 +215,7 @@ void write_branches(JsonWriter& json, const LevelView& level, Names& names) {
   json.end_array();
 }
 
-// Idle energy by cause and device: [cause, device, time_s, energy_j].
+// Writes idle energy summed by cause and device: [cause, device, time_s, energy_j].
 void write_idle(JsonWriter& json, const LevelView& level, Names& names) {
   struct Sum {
     double time_s = 0;
@@ -261,7 +263,7 @@ void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limit
   json.end_array();
 }
 
-// [number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss]
+// Writes steps or epochs as [number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss].
 void write_stages(JsonWriter& json, std::string_view key, const std::vector<StepOrEpochView>& stages) {
   json.key(key).begin_array();
   for (const StepOrEpochView& stage : stages) {
@@ -279,7 +281,7 @@ void write_stages(JsonWriter& json, std::string_view key, const std::vector<Step
   json.end_array();
 }
 
-// Layers: [path, device, time_s, energy_j]. Waits: [cause, device, time_s, energy_j].
+// Writes a step with its layers as [path, device, time_s, energy_j] and its waits as [cause, device, time_s, energy_j].
 void write_step_detail(JsonWriter& json, const StepDetail& step, Names& names) {
   json.begin_object()
       .member("number", step.number)
@@ -313,7 +315,7 @@ void write_step_details(JsonWriter& json, const RunView& view, Names& names) {
   json.end_array();
 }
 
-// [name, begin_s, end_s, count]
+// Writes intervals as [name, begin_s, end_s, count].
 void write_bands(JsonWriter& json, std::string_view key, const std::vector<NamedTimeSpan>& bands, Names& names) {
   json.key(key).begin_array();
   for (const NamedTimeSpan& band : bands) {

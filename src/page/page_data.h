@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Serializes a RunView for the page's script: schema joulemap.page/1, one line of compact JSON. Pure; seconds, joules,
-// watts.
+// Serializes a RunView as JSON for the script of the page (web/src/data.js): schema joulemap.page/1, one line. Pure;
+// seconds, joules, watts.
 //
-// Rows are arrays in the order of "columns". Numbers of curves have six digits. A level with very many rows contains
-// the largest, and the sum of the rest. web/src/data.js reads it.
+// To keep the file small, rows are arrays in the order of "columns", names are indices into "names", most numbers have
+// six significant digits, and a level contains only its largest rows and the sum of the rest.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 namespace joulemap::page {
 
 struct PageLimits {
-  std::size_t rows = 4000;  // per level: some hundred kilobytes
+  std::size_t rows = 4000;  // rows per level; that many take some hundred kilobytes
 };
 
 std::string page_data(const RunView& view, const PageLimits& limits = {});

@@ -11,7 +11,7 @@
 namespace joulemap::page {
 namespace {
 
-// Content security policy: the browser loads nothing, whatever the file contains.
+// Content security policy: the browser loads no external resource, whatever names the file contains.
 constexpr std::string_view kPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
@@ -24,7 +24,7 @@ std::string joined(const std::vector<std::string>& texts) {
 struct PageParts {
   std::string title;
   std::string data;            // JSON
-  std::string without_script;  // HTML, for browsers without scripts
+  std::string without_script;  // HTML that is shown without scripts
 };
 
 std::string put_together(const PageParts& parts, const PageBundle& bundle) {
@@ -73,7 +73,7 @@ std::string escaped_html(std::string_view text) {
   return escaped;
 }
 
-// In JSON, '<' occurs in strings only.
+// Escapes each '<', which in JSON occurs only in strings.
 std::string escape_json_for_script(std::string_view json) {
   std::string safe;
   safe.reserve(json.size());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `report --html` and `diff --html`: a run, or a comparison, as one HTML file that loads nothing, from disk or from
-// anywhere. The script of web/ draws it from the embedded data. Without the script (npm was missing when the program
-// was built), or in a browser without scripts, the file is a static page: figures, plots, tables. Names of layers in a
-// recording are escaped, never markup. Pure.
+// `report --html` and `diff --html`: a run, or a comparison, as one HTML file without external resources. The script of
+// web/ draws it from the embedded JSON. If npm was missing when joulemap was built, or if the browser runs no scripts,
+// the file shows a static page: numbers, plots and tables of a run, or the text of a comparison. Names in a recording
+// are escaped and never become markup. Pure.
 #pragma once
 
 #include <string>
@@ -17,7 +17,6 @@ namespace joulemap::page {
 
 std::string page_html(const RunView& view, const PageBundle& bundle = page_bundle());
 
-// `diff --html`, likewise.
 std::string diff_html(const RunDifference& difference, const PageBundle& bundle = page_bundle());
 
 // Escapes text for use between tags and in attributes.

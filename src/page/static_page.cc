@@ -14,8 +14,8 @@
 namespace joulemap::page {
 namespace {
 
-constexpr std::size_t kRows = 40;   // of each level
-constexpr double kLeftOver = 1e-9;  // fraction of the total: rounding error of sums
+constexpr std::size_t kRows = 40;   // maximum number of rows of each level
+constexpr double kLeftOver = 1e-9;  // unattributed energy below this fraction of the total is a rounding error
 
 std::string number(const std::optional<double>& value, std::string_view unit) {
   if (!value) return "–";
@@ -116,7 +116,7 @@ std::string notes_of(const RunView& view) {
   return list + "</ul></section>\n";
 }
 
-// Omits a plot that the run has no data for; the notes state the reason.
+// A section with the plot; empty if the run has no data for the plot.
 std::string picture(std::string_view id, std::string_view title, const Result<std::string>& svg) {
   if (!svg) return {};
   const std::size_t begin = svg->find("<svg");  // HTML must not contain an XML declaration

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The page without a script: figures, power over time, the largest rows of each level, unattributed energy, and notes.
-// Plain HTML with inline plots; the same numbers as the page with a script. Pure.
+// The page of a run without scripts: summary, power over time, the largest rows of each level, idle and unattributed
+// energy, and notes. HTML with inline SVG plots. Pure.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace joulemap::page {
 
-// The content of <main>.
+// Returns the HTML content of <main>.
 std::string static_page(const RunView& view);
-// The style sheet of the static page.
+// Returns the CSS of the static page.
 std::string_view static_page_css();
 
 }  // namespace joulemap::page

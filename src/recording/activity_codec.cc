@@ -19,7 +19,7 @@ constexpr unsigned kLargestShift = 20;
 
 std::uint64_t bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
-// Number of rows that follow. A byte can encode many Rice coded rows, so the count is bounded by `most`.
+// Number of rows that follow, at most `most`. The remaining bytes do not bound it: a byte can encode several rows.
 std::size_t take_rows(WireReader& in, std::size_t most) {
   const std::uint64_t rows = in.varint();
   if (rows > most) in.fail();
@@ -143,7 +143,7 @@ void put_scope_tallies(WireWriter& out, const std::vector<ScopeTally>& tallies, 
   WireWriter walls;
   put_times(walls, tallies, &ScopeTally::wall_ns, shift);
   out.raw(walls.bytes());
-  // Traces contain only one of the two times and use it for both.
+  // In imported traces the CPU time equals the wall time: its encoded column is written again.
   const bool are_same_views = std::ranges::equal(tallies, tallies, {}, &ScopeTally::wall_ns, &ScopeTally::cpu_ns);
   are_same_views ? out.raw(walls.bytes()) : put_times(out, tallies, &ScopeTally::cpu_ns, shift);
   put_times(out, tallies, &ScopeTally::helper_threads_ns, shift);
@@ -228,7 +228,8 @@ void put_waits(WireWriter& out, const std::vector<WaitTally>& waits, unsigned sh
   put_times(out, waits, &WaitTally::time_ns, shift);
 }
 
-// Recordings of earlier versions end before this list. A kind of a newer version counts as `host`.
+// Activities without waits, and those of earlier versions, end before this list. A kind of a newer version counts as
+// `host`.
 void take_waits(WireReader& in, std::vector<WaitTally>& waits, unsigned shift) {
   if (!in.ok() || in.rest().empty()) return;
   waits.resize(take_rows(in, kMaxRowsPerChunk));

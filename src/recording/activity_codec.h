@@ -4,7 +4,7 @@
 // thread.
 //
 // IDs repeat from step to step and are plain varints, which the compression of the chunk shrinks. Times are noisy and
-// Rice coded: gaps between kernels, and durations as the difference to the last one of the same class and scope. A
+// Rice coded: gaps between kernels, and durations as the difference to the last kernel of the same class and scope. A
 // kernel of a training loop takes about three bytes. The unit of times is 2^time_unit_log2 ns. Start and duration of a
 // kernel are exact to that unit; the GPU's own clock ticks every 32 ns.
 #pragma once

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ActivityEncoder: encodes Activity into chunks. It is separate from the writer of the part, so that several threads
-// can encode. RecordingWriter::activity_encoder creates it with the writer's time resolution. One thread each.
+// can encode. RecordingWriter::activity_encoder creates one with the writer's time resolution. Each encoder is used by
+// one thread.
 #pragma once
 
 #include <string>
@@ -22,7 +23,7 @@ class ActivityEncoder {
  public:
   explicit ActivityEncoder(unsigned time_unit_log2) : time_unit_log2_(time_unit_log2) {}
 
-  // Accepts any size and splits it into chunks.
+  // Accepts an activity of any size and splits it into chunks.
   EncodedActivity encode(Activity activity);
 
  private:

@@ -9,7 +9,7 @@
 namespace joulemap::recording {
 namespace {
 
-// Limits of a part, which keep its payload far below the largest of a chunk.
+// Limits of a part, in rows and bytes, which keep its payload far below kMaxPayloadBytes.
 constexpr std::size_t kMostRowsPerPart = std::size_t{1} << 16;
 constexpr std::size_t kMostQueues = 1000;
 constexpr std::size_t kComfortableNames = std::size_t{4} << 20;
@@ -37,7 +37,7 @@ std::size_t bytes_of(const std::vector<Named>& rows) {
   return bytes;
 }
 
-// Fast path: true for nearly all activities.
+// Whether the activity fits into one part, as nearly all do.
 bool fits(const Activity& activity) {
   const bool rows_fit = activity.scope_tallies.size() <= kMostRowsPerPart &&
                         activity.kernel_tallies.size() <= kMostRowsPerPart &&

@@ -51,7 +51,7 @@ class AnonymizedCopyWriter {
   const AnonymizedCopySummary& summary() const { return summary_; }
 
  private:
-  // The payloads of the copy; nullopt if the chunk cannot be decoded.
+  // The payloads of the copy of a chunk; nullopt if the chunk cannot be decoded.
   std::optional<std::vector<std::string>> shared(const ChunkHeader& header, const std::string& payload);
   std::optional<std::string> source(const std::string& payload);
   std::optional<std::string> events(const std::string& payload) const;
@@ -68,7 +68,7 @@ class AnonymizedCopyWriter {
 
 Status AnonymizedCopyWriter::add(const ScannedChunk& chunk) {
   const ChunkHeader& header = chunk.header;
-  if (header.is(ChunkType::samples) || header.is(ChunkType::kernel_powers)) {  // they contain no names of a machine
+  if (header.is(ChunkType::samples) || header.is(ChunkType::kernel_powers)) {  // contain no names of machines or users
     ++summary_.chunks;
     return out_.append(with_source_number(header, header.source, chunk.stored));
   }
@@ -104,7 +104,7 @@ std::optional<std::string> AnonymizedCopyWriter::source(const std::string& paylo
   if (!decoded) return std::nullopt;
   SourceDefinition definition{names_.source(decoded->source), {}};
   for (const std::optional<Channel>& known : decoded->channels) {
-    if (!known) return std::nullopt;  // channel numbers are indexes into this list
+    if (!known) return std::nullopt;  // a channel cannot be left out: samples refer to it by its index
     Channel channel = *known;
     channel.source = names_.text(channel.source);
     channel.device = names_.name(channel.device);
@@ -122,7 +122,7 @@ std::optional<std::string> AnonymizedCopyWriter::events(const std::string& paylo
   return encode_events(*batch);
 }
 
-// "6.1.0-18-cloud-amd64 #1 SMP ..." becomes 6.1.0.
+// Version of the Linux kernel without its build: "6.1.0-18-cloud-amd64 #1 SMP ..." becomes "6.1.0".
 std::string kernel_version(const std::string& release) {
   return release.substr(0, release.find_first_not_of("0123456789."));
 }

@@ -14,9 +14,9 @@ namespace joulemap::recording {
 namespace {
 
 constexpr std::size_t kUuidSize = 36;
-constexpr std::size_t kLeastName = 3;  // shorter names occur inside other words
+constexpr std::size_t kLeastName = 3;  // shorter names are too likely to be ordinary words
 
-// The inputs are random numbers of 122 bits, which cannot be guessed from the hash.
+// Hash of an ID. The IDs are random numbers of 122 bits, which cannot be guessed from the hash.
 std::uint64_t mixed(std::string_view salt, std::string_view text) {
   std::uint64_t hash = kFnvBasis;
   for (const std::string_view part : {salt, text}) hash = fnv1a(0xff, fnv1a(part, hash));
@@ -61,7 +61,7 @@ std::string without_folders(std::string_view text) {
   return out;
 }
 
-// Returns "bob" for "/home/bob/train.py".
+// User names in the home folders of a text: "bob" for "/home/bob/train.py".
 std::set<std::string> users_in(std::string_view text) {
   std::set<std::string> users;
   for (const std::string_view homes : {"/home/", "/Users/"}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Anonymizer: replaces the names of a machine and its users in a recording that is given away. Within a recording and
-// all files of one run, a name always gets the same replacement, so that references stay consistent. Replacements
+// Anonymizer: replaces the names of a machine and its users in a recording that is to be published. Within a recording
+// and all files of one run, a name always gets the same replacement, so that references stay consistent. Replacements
 // differ between runs, so two shared recordings do not show that they come from one machine. One owner, one thread.
 #pragma once
 
@@ -18,15 +18,15 @@ namespace joulemap::recording {
 
 class Anonymizer {
  public:
-  // Collects the names of a source: its host, and users from the home folders in its command. Call it for all sources
-  // before the first replacement. `user`: a name from elsewhere.
+  // Collect the names to replace: the host of a source and users from the home folders in its command, or a given user
+  // name. Call them for all sources before the first replacement.
   void collect_names(const RecordingSource& source);
   void add_user_name(std::string_view user);
 
   RecordingSource source(const RecordingSource& source);
   // Replaces GPU UUIDs, host names and user names, and removes the folders of paths.
   std::string text(std::string_view text) const;
-  // The same without treating slashes as paths: ONNX nodes have names like "/layer1/conv/Conv".
+  // Like text(), but keeps the folders of paths: ONNX nodes have names like "/layer1/conv/Conv".
   std::string name(std::string_view name) const;
 
  private:
@@ -37,9 +37,9 @@ class Anonymizer {
 
   std::string recording_id_;
   std::map<std::string, std::string, std::greater<>>
-      replacements_;  // hosts and users with their replacements, longest first
+      replacements_;  // by host or user name; descending, so that a name precedes its prefixes
   std::vector<std::string> imported_hosts_;
-  std::map<std::pair<std::string, std::int64_t>, std::int64_t> pids_;  // keyed by boot ID and PID
+  std::map<std::pair<std::string, std::int64_t>, std::int64_t> pids_;  // replacements by boot ID and PID
 };
 
 }  // namespace joulemap::recording

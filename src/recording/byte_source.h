@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ByteSource: random access to bytes. A file in the program, memory in tests and fuzzers. One thread.
+// ByteSource: random access to the bytes of a recording: a file, or memory in tests and fuzzers. One thread.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,7 @@ class MemorySource final : public ByteSource {
   std::string_view bytes_;
 };
 
-// Reads ahead; buffers no more than that or the largest requested block. A growing file is read up to its size at
-// opening.
+// Buffers 256 KiB, or a requested block that is larger. A growing file is read up to its size at opening.
 class FileSource final : public ByteSource {
  public:
   // Accepts regular files only: devices and pipes have no size.

@@ -40,7 +40,7 @@ Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& pat
 
 Status save_calibrations(const std::string& path, std::span<const ChannelCalibration> findings) {
   if (Status made = create_parent_folder(path); !made) return made;
-  // Locks a separate file, as for the library, so that concurrent calibrations keep the findings of both.
+  // Locks a separate file, because the file itself is replaced. The findings of concurrent calibrations are all kept.
   const Result<FileLock> held = FileLock::acquire(path + ".lock", LockScope::shared, kCalibrationPatience);
   if (!held) return held.error();
   // Replaces a damaged file, because calibrating again takes seconds. Any other error, such as a newer version, makes

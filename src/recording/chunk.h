@@ -2,7 +2,7 @@
 //
 // Chunk: the unit in which a recording is written, lost and recovered. A .joule file is a sequence of chunks without a
 // file header that could be lost. Each chunk is self-contained: a magic number, the format version, sizes, and
-// checksums of its header and payload. docs/recording-format.md specifies the bytes. Pure; any thread.
+// checksums of its header and payload. docs/reference/recording-format.md specifies the bytes. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace joulemap::recording {
 
-inline constexpr std::uint8_t kFormatMajor = 1;  // readers of another major version cannot read the file
-inline constexpr std::uint8_t kFormatMinor = 2;  // older minor versions can, and skip unknown parts
+inline constexpr std::uint8_t kFormatMajor = 1;  // readers reject files of another major version
+inline constexpr std::uint8_t kFormatMinor = 2;  // readers of an older minor version skip what they do not know
 
 inline constexpr std::string_view kChunkMagic = "\xB5J\r\n";
 inline constexpr std::size_t kChunkHeaderSize = 24;
@@ -25,13 +25,13 @@ inline constexpr std::uint16_t kPartSourceNumber = 0;  // number of the single s
 
 enum class ChunkType : std::uint8_t {
   source = 1,         // identity of the writer and its channels; required
-  samples = 2,        // with the clock pairs of that time; required
+  samples = 2,        // samples, and the clock pairs of that time; required
   events = 3,         // marks and metrics
   facts = 4,          // environment and calibrations
   end = 5,            // how the recording ended
-  diagnostics = 6,    // diagnostics: losses while joining recordings
+  diagnostics = 6,    // losses that were found when parts were joined
   activity = 7,       // scopes, kernels, steps and their tallies
-  kernel_powers = 8,  // of kernel classes, from the kernel library
+  kernel_powers = 8,  // powers of kernel classes, from the kernel library
 };
 bool is_known_chunk_type(std::uint8_t type);
 
@@ -51,7 +51,7 @@ struct ChunkHeader {
 
 std::string to_bytes(const ChunkHeader& header);
 
-// Returns nullopt if the magic, the checksum or the sizes are wrong; needs kChunkHeaderSize bytes.
+// Returns nullopt if the magic or the header's checksum is wrong, or for fewer than kChunkHeaderSize bytes.
 std::optional<ChunkHeader> parse_chunk_header(std::string_view bytes);
 
 // Builds a whole chunk, compressed if that is shorter. The payload is at most kMaxPayloadBytes bytes.
@@ -62,7 +62,8 @@ std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view pa
 // The same chunk with another source number; the stored payload is unchanged.
 std::string with_source_number(ChunkHeader header, std::uint16_t source, std::string_view stored);
 
-// Decompresses the payload of a chunk with a correct checksum. Returns nullopt if its size differs from the header.
+// Decompresses the payload of a chunk whose checksum was verified. Returns nullopt if that fails, or if its size
+// differs from the header.
 std::optional<std::string> decompress_payload(const ChunkHeader& header, std::string_view stored);
 
 }  // namespace joulemap::recording

@@ -22,7 +22,7 @@ Result<ChunkFile> ChunkFile::create(const std::string& path) {
     if (failure == EEXIST) error.remedy = fmt::format("remove it (rm {}) or choose another name", path);
     return error;
   }
-  // Without flock, only the warning of a join is lost.
+  // Where flock is not supported, a join only misses that the file is still being written.
   static_cast<void>(::flock(fd.get(), LOCK_EX | LOCK_NB));
   return ChunkFile(path, std::move(fd));
 }

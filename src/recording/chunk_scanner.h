@@ -38,7 +38,7 @@ class ChunkScanner {
   // The next whole chunk; nullopt at the end. Fails only if the source fails.
   Result<std::optional<ScannedChunk>> next();
 
-  std::uint64_t position() const { return position_; }  // offset of the first byte of that chunk
+  std::uint64_t position() const { return position_; }  // offset of the chunk that next() returned last
 
   // The bytes skipped before the chunk, or the end, that next() returned last.
   const std::optional<DamagedRange>& damaged_range() const { return damage_; }
@@ -53,7 +53,7 @@ class ChunkScanner {
   ByteSource* source_;
   std::uint64_t offset_ = 0;  // where the search resumes
   std::uint64_t position_ = 0;
-  std::uint64_t failed_checksum_bytes_ = 0;  // payload bytes of failed checksum tests
+  std::uint64_t failed_checksum_bytes_ = 0;  // payload bytes whose checksum was computed and did not match
   std::optional<DamagedRange> damage_;
 };
 

@@ -12,10 +12,10 @@
 namespace joulemap::recording {
 namespace {
 
-// The head byte of a column.
+// The head byte of a column: k of the Rice code, and two flags.
 constexpr std::uint8_t kMaskK = 0x3F;
-constexpr std::uint8_t kSteps = 0x40;  // increments between values; otherwise a line from the first value
-constexpr std::uint8_t kGrid = 0x80;
+constexpr std::uint8_t kSteps = 0x40;  // predicts from the previous value; otherwise by a straight line
+constexpr std::uint8_t kGrid = 0x80;   // grid points are stored instead of values
 
 // value = floor(point * multiplier / divisor)
 struct Grid {
@@ -80,7 +80,7 @@ std::vector<std::uint64_t> residuals(const Guess& guess, std::span<const std::ui
 // and the CPU would mispredict half of the branches.
 std::int64_t ranked(std::vector<std::int64_t> values, std::size_t rank) {
   constexpr std::size_t kFew = 16;
-  constexpr int kMostRounds = 64;  // adversarial input ends here
+  constexpr int kMostRounds = 64;  // then std::nth_element finishes, whatever the input
   std::vector<std::int64_t> below(values.size());
   for (int round = 0; values.size() > kFew && round < kMostRounds; ++round) {
     const std::size_t last = values.size() - 1;
@@ -115,14 +115,14 @@ std::uint64_t signed_median(std::vector<std::int64_t> values) {
   return static_cast<std::uint64_t>(ranked(std::move(values), median_rank));
 }
 
-// A line of that slope through the median of the values.
+// The line of that slope that has as many values above as below.
 Guess line_with(std::uint64_t slope, std::span<const std::uint64_t> values) {
   std::vector<std::int64_t> heights(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) heights[i] = static_cast<std::int64_t>(values[i] - slope * i);
   return {false, signed_median(std::move(heights)), slope};
 }
 
-// Close to the size of the Rice codes, and much faster to compute.
+// Total bits of the residuals: close to the size of their Rice codes, and much faster to compute.
 std::uint64_t significant_bits(const Guess& guess, std::span<const std::uint64_t> values) {
   std::uint64_t bits = 0;
   std::uint64_t expected = guess.base;
@@ -144,7 +144,7 @@ Guess best_guess_for(std::span<const std::uint64_t> values) {
     fewest_bits = bits;
   };
   consider(line_with(0, values));
-  if (fewest_bits == 0) return best;  // optimal, and columns of zeros are common
+  if (fewest_bits == 0) return best;  // cannot be improved; constant columns are common
   std::vector<std::int64_t> steps(values.size() - 1);
   for (std::size_t i = 1; i < values.size(); ++i) {
     steps[i - 1] = static_cast<std::int64_t>(values[i] - values[i - 1]);
@@ -186,7 +186,7 @@ void leave_grid(WireReader& in, const Grid& grid, std::vector<std::uint64_t>& va
   }
 }
 
-// Result of the full search for equal values, without searching; columns of zeros are common.
+// Writes what put_points() would write for equal values, without its search; columns of zeros are common.
 void put_same(WireWriter& out, std::uint64_t value, std::size_t count) {
   out.u8(0);
   out.varint(zigzag(value));

@@ -23,11 +23,11 @@ class DamageLog {
 
   void add(const DamagedRange& damage);
 
-  // Reports samples of a source: they end the gap that the damage before them caused. `started_ns` is the origin of
-  // times.
+  // Adds samples that were read: they end the gap that the damage before them caused. `started_ns`: start of the
+  // source, the origin of the times in messages.
   void add_samples(std::uint32_t source, std::int64_t started_ns, std::span<const Sample> samples);
 
-  // Ends the current file.
+  // Ends the current file and reports damage after its last samples.
   void end_file();
 
   std::uint64_t ranges() const { return ranges_; }

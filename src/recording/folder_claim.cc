@@ -109,7 +109,7 @@ Status rename_to(const std::string& from, const std::string& to) {
   return error;
 }
 
-// Removes the folder only if it is recognized as a recording's.
+// Removes the folder, unless it contains files that are not Joulemap's.
 void remove_recording_folder(const std::string& folder) {
   std::error_code error;  // undeletable files are left
   if (check_recording_folder(folder)) fs::remove_all(folder, error);

@@ -4,8 +4,8 @@
 // lock file that the recorder holds. The lock file marks the folder as Joulemap's and names the process. A second
 // recorder of the same file is refused.
 //
-// Content of F.d from an earlier recorder moves to F.old.d; commit() removes the previous content of F.old.d, not
-// earlier. Unrecognized folders are never moved or removed. Main thread.
+// Content of F.d from an earlier recorder moves to F.old.d. The previous content of F.old.d is kept until commit().
+// Unrecognized folders are never moved or removed. Used by the main thread only.
 #pragma once
 
 #include <optional>
@@ -28,7 +28,7 @@ class FolderClaim {
 
   // The new recording has begun: removes the previous content of `old_folder`.
   void commit();
-  // Removes the folder and moves the earlier folders back.
+  // Removes the claimed folder and moves the earlier folders back.
   void rollback();
 
  private:
@@ -39,12 +39,13 @@ class FolderClaim {
 
   std::string folder_;
   std::string old_folder_;
-  std::string displaced_old_folder_;  // where the content of `old_folder` was moved; empty if there was none
+  std::string displaced_old_folder_;  // where the previous `old_folder` was moved; empty if there was none
   bool has_moved_to_old_ = false;     // the content of `folder` is now in `old_folder`
   std::optional<FileLock> lock_;
 };
 
-// Whether the folder belongs to a recording: it contains the marker, or only parts of a recording.
+// Fails with ErrorCode::usage unless the folder is a recording's: it contains the lock file or a part, and nothing that
+// Joulemap does not create.
 Status check_recording_folder(const std::string& folder);
 
 }  // namespace joulemap::recording

@@ -16,7 +16,7 @@
 namespace joulemap::recording {
 namespace {
 
-// More GPUs than any user has; a larger file is not ours.
+// Entries of 50 GPU models, more than any user has; further entries are ignored.
 constexpr std::size_t kMostLoaded = 50 * kMaxKernelPowers;
 constexpr std::chrono::milliseconds kLibraryPatience{3000};
 
@@ -63,7 +63,7 @@ Result<Diagnostics> add_to_kernel_library(const std::string& path, std::vector<K
   const Result<FileLock> held = FileLock::acquire(path + ".lock", LockScope::shared, kLibraryPatience);
   if (!held) return held.error();
   Result<LoadedKernelLibrary> loaded = load_kernel_library(path);
-  // Newer version or temporarily unreadable: keep the file.
+  // Written by a newer version, or temporarily unreadable: fail and leave the file unchanged.
   if (!loaded && loaded.error().code != ErrorCode::malformed) return std::move(loaded).error();
   LoadedKernelLibrary library = loaded ? std::move(*loaded) : LoadedKernelLibrary{};
   if (!loaded) {

@@ -9,8 +9,8 @@
 namespace joulemap::recording {
 namespace {
 
-// Usual relative standard deviation between recordings of one class, measured between two H200s. It has the weight of
-// kUsualCounts recordings of the class itself.
+// Prior of the relative standard deviation of a class's power between recordings, measured between two H200s. It has
+// the weight of kUsualCounts recordings of the class itself.
 constexpr double kUsualSpread = 0.05;
 constexpr double kUsualCounts = 3;
 
@@ -35,7 +35,7 @@ bool by_key(const KernelPower& a, const KernelPower& b) { return key_of(a) < key
 
 bool is_amount(double value, double most) { return value >= 0 && value <= most; }
 
-// Keeps the entries with the longest evidence of each GPU.
+// Keeps the `most` entries of each GPU with the longest measured kernel time. Returns how many were dropped.
 std::size_t drop_least_known(std::vector<KernelPower>& library, std::size_t most) {
   std::vector<KernelPower> kept;
   const std::size_t before = library.size();
@@ -63,7 +63,7 @@ std::size_t drop_least_known(std::vector<KernelPower>& library, std::size_t most
 
 }  // namespace
 
-// Varying shapes do not create new codes within a factor of two in size.
+// Kernels of one name whose numbers of threads have the same bit width share a key: varying shapes create few entries.
 KernelPowerKey kernel_key_of(const KernelClass& known) {
   const double threads = std::min(product(known.grid) * product(known.block), kMostThreads);
   return {known.kind, known.name, static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(threads)))};
@@ -134,7 +134,8 @@ double predictive_relative_sd(const KernelPower& known) {
   if (known.is_from_similar_kernels()) return std::clamp(std::sqrt(of_mean), kLeastSpread, kMostSpread);
   const double recordings = static_cast<double>(known.recordings);
   const double free = recordings - 1;
-  // Expected scatter when findings differ only by their own errors, and the excess above it.
+  // DerSimonian-Laird estimate of the variance between recordings: the excess of Cochran's Q above `free`, its expected
+  // value when findings differ only by their own errors.
   const double scale = known.precision - known.sum_of_squared_precisions / known.precision;
   const double between = free > 0 && scale > 0 ? std::max(known.cochran_q - free, 0.0) / scale : 0;
   const double usual = kUsualSpread * kUsualSpread;

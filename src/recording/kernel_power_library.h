@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Entries of the kernel library: makes them from findings, merges those of one kernel class, and finds them. Pure
-// functions; watts, seconds.
+// Entries of the kernel library: makes them from findings (powers measured in one recording), merges those of one key,
+// and finds them. Pure functions; watts, seconds.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace joulemap::recording {
 
 KernelPowerKey kernel_key_of(const KernelClass& known);
-// Code of a GPU that idles between kernels: no kernel has size 0.
+// Key of the power of a GPU that idles between kernels. No kernel has its size, 0.
 KernelPowerKey idle_key();
 
 ObservedKernels make_observed_kernels(const KernelClass& known, double time_s, std::uint64_t count);
@@ -21,24 +21,24 @@ void add(ObservedKernels& known, const ObservedKernels& more);
 
 // Converts one finding to an entry. `spread`: its relative standard deviation, above 0.
 KernelPower entry_from_measurement(std::string gpu, const ObservedKernels& seen, double watts, double spread);
-// Entry for a class that no recording identifies, with the power of similar kernels.
+// Entry for kernels whose power no recording identifies, with the power of similar kernels.
 KernelPower entry_from_similar_kernels(std::string gpu, const ObservedKernels& seen, double watts, double spread);
 
-// Both must have the same GPU and code.
+// Merges `more` into `known`. Both must have the same GPU and key.
 void merge(KernelPower& known, const KernelPower& more);
 
 // Predictive relative standard deviation of the power in another recording around `watts`.
 double predictive_relative_sd(const KernelPower& known);
 
-// Whether all values are finite, within bounds and consistent: files may contain invalid entries.
+// Whether all values are within their bounds: files may contain invalid entries.
 bool is_valid_entry(const KernelPower& known);
 
-// The library is sorted by GPU and code, with unique keys. New findings are merged into existing entries. When a GPU
-// has more than `most` entries, those with the least evidence are dropped. Returns how many were dropped.
+// The library is sorted by GPU and kernel key, without duplicates. New findings are merged into existing entries. When
+// a GPU has more than `most` entries, those with the least evidence are dropped. Returns how many were dropped.
 inline constexpr std::size_t kMaxKernelPowers = 20'000;
 std::size_t merge_into_library(std::vector<KernelPower>& library, std::vector<KernelPower> findings,
                                std::size_t most = kMaxKernelPowers);
-// Returns null when the library has no entry. The library must be sorted, as merge_into_library leaves it.
+// Returns nullptr when the library has no such entry. The library must be sorted, as merge_into_library leaves it.
 const KernelPower* find_power(const std::vector<KernelPower>& library, const std::string& gpu,
                               const KernelPowerKey& kernel_key);
 

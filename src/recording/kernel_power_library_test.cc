@@ -23,7 +23,7 @@ TEST(KernelPower, SizesWithinAFactorOfTwoShareACode) {
 TEST(KernelPower, FindingsAreWeightedByPrecision) {
   KernelPower known = entry_from_measurement("H200", observed("add", 9), 400, 0.02);
   merge(known, entry_from_measurement("H200", observed("add", 1), 500, 0.04));
-  EXPECT_NEAR(known.watts, 420, 1e-9);  // four times the precision
+  EXPECT_NEAR(known.watts, 420, 1e-9);  // the first finding has four times the precision of the second
   EXPECT_EQ(known.recordings, 2U);
   EXPECT_NEAR(known.measured_kernel_s, 10, 1e-12);
 }

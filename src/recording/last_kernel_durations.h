@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LastKernelDurations: predicts the duration of a kernel in a chunk: the last one of its class and scope, in the caller's
-// unit. A flat hash table, because every chunk builds a new one. One thread.
+// LastKernelDurations: predicts the duration of a kernel in a chunk: that of the last kernel of its class and scope, in
+// the caller's unit; 0 for the first. A flat hash table, because every chunk builds a new one. One thread.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LiveSteps: counts the steps that the processes of a running recording have reported so far. Each call reads only what
-// was appended to the parts since the last one. Owned by the recorder; one thread.
+// was appended to the parts since the last call. Owned by the recorder; one thread.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class LiveSteps {
 
  private:
   struct Part {
-    std::uint64_t offset = 0;  // of the first byte not yet read
+    std::uint64_t offset = 0;  // after the last whole chunk that was read
     std::uint64_t steps = 0;
   };
   static void read_appended(const std::string& path, Part& part);

@@ -33,7 +33,7 @@ std::string new_recording_id() {
   return id;
 }
 
-// The same ID on every machine.
+// The recording ID for a run of this name: the same on every machine.
 std::string id_of_run(std::string_view run) {
   std::string id;
   for (const std::uint64_t seed : {kFnvBasis, std::uint64_t{0x9ae16a3b2f90404f}}) {
@@ -57,7 +57,7 @@ Status check_file_name(const std::string& file) {
   return Error{ErrorCode::usage, fmt::format("{} is not a file", joulemap::quoted(file)), remedy};
 }
 
-// Whether `file` may replace `older`: only if `older` is a recording or empty.
+// Whether `file` may be renamed to `older`: only if `older` does not exist, is empty or is a recording.
 Status check_older(const std::string& file, const std::string& older) {
   std::error_code error;
   if (!exists(file) || !exists(older)) return Done{};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PartFolder: the folder F.d of a recording F while it is being made. The recorder owns it: it creates the folder,
-// passes its path to the command's processes through the environment, and joins the parts at the end. Main thread.
+// passes its path to the command's processes through the environment, and joins the parts at the end. Used by the main
+// thread only.
 //
 // Once the new recording has begun, an older recording F becomes F.old, as with perf, and older parts become F.old.d.
 // Files that are not recognized as recordings are never replaced or removed. Only one recorder at a time writes to F
@@ -25,8 +26,9 @@ namespace joulemap::recording {
 // Environment variables of a recorded process.
 inline constexpr std::string_view kRecordingFolderVariable = "JOULEMAP_RECORDING";
 inline constexpr std::string_view kRecordingIdVariable = "JOULEMAP_RECORDING_ID";
-inline constexpr std::string_view kProbingFolderName = "probing";
-// The environment fact that contains the rank of a distributed run which a process is or works for.
+inline constexpr std::string_view kProbingFolderName = "probing";  // exists while a process replays its modules
+// Name of the environment fact with the rank of a process in a distributed run; of a worker, the rank that it works
+// for.
 inline constexpr std::string_view kRankFactName = "rank";
 
 // This process as the source of a part: host, boot, process, start time.
@@ -48,23 +50,23 @@ class PartFolder {
   // "NAME=value" for the environment of the command's processes.
   std::vector<std::string> environment() const;
 
-  // Opens the recorder's own part and takes the lock that makes it the only sampler of this machine.
+  // Opens the recorder's own part and tries to take the lock of the only process that samples this machine's sensors.
   Result<RecordingWriter> open_part(const std::string& role);
   // Adds a diagnostic if the folder's file system has no flock.
   void add_lock_diagnostics(Diagnostics& diagnostics) const;
   // Opens another part, which the recorder writes on behalf of a process that has ended.
   Result<RecordingWriter> open_additional_part(const std::string& role) const;
-  // Opens a part that describes another process, possibly of another machine. Uses `source` except for its recording
-  // ID. Times are exact.
+  // Opens a part that describes another process, possibly of another machine. Uses `source` except for its recording ID
+  // and version. Times are stored in exact nanoseconds.
   Result<RecordingWriter> open_part_for_source(RecordingSource source) const;
   const std::string& recording_id() const { return recording_id_; }
 
-  // Whether a process of the command is replaying its modules: a folder of that name exists then.
+  // Whether a process of the command is replaying its modules to measure their power (probing).
   bool is_probing_active() const;
 
   // Call once the recording has begun: renames the older one to F.old. Without this call, join() renames it.
   Status rename_older_recording();
-  // Fails if a file of that name has appeared since.
+  // Joins the parts into F. Fails if a file F has appeared since rename_older_recording().
   Result<JoinSummary> join();
   // Undoes everything if the command could not be started.
   void remove();

@@ -26,7 +26,8 @@ struct ListedParts {
 };
 Result<ListedParts> list_parts(const std::string& folder);
 
-// Why a path cannot be a part: it is a FIFO, a socket, a device, a folder or a link. Never opens it.
+// Why a path cannot be a part: it is a FIFO, a socket, a device, a folder or a link. nullopt for a regular file. Never
+// opens it.
 std::optional<Error> check_part_file(const std::string& path);
 
 Diagnostic skipped_part_diagnostic(const Error& fault);

@@ -10,7 +10,8 @@
 namespace joulemap::recording {
 namespace {
 
-// Kernel names are long and similar: a chunk of some thousands compresses to a tenth.
+// Payload size at which a chunk ends. Kernel names are long and similar: a chunk of some thousands compresses to a
+// tenth.
 constexpr std::size_t kComfortablePayload = std::size_t{1} << 20;
 
 std::string record_of(const KernelPower& known) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Encodes powers of kernel classes as chunk payloads and decodes them: for the copy of the kernel library in a
-// recording, and for the library itself (docs/recording-format.md). Pure; any thread.
+// recording, and for the library itself (docs/reference/recording-format.md). Pure; any thread.
 #pragma once
 
 #include <optional>

@@ -12,7 +12,7 @@ namespace joulemap::recording {
 namespace {
 
 constexpr std::uint8_t kDomainClasses = 5;
-constexpr std::size_t kMostDiagnostics = 1000;  // adding one compares it with all others
+constexpr std::size_t kMostDiagnostics = 1000;  // limit, because adding a diagnostic compares it with all others
 
 void put_text(WireWriter& out, std::string_view text) { out.text(text.substr(0, kMaxTextBytes)); }
 
@@ -135,7 +135,7 @@ Metric take_metric(WireReader& in) {
   return metric;
 }
 
-// In file order.
+// What a calibration under load finds, in the order of the file.
 constexpr std::optional<double> ChannelCalibration::*kFoundUnderLoad[] = {
     &ChannelCalibration::lag_s,       &ChannelCalibration::lag_low_s,       &ChannelCalibration::lag_high_s,
     &ChannelCalibration::window_s,    &ChannelCalibration::time_constant_s, &ChannelCalibration::active_idle_w,

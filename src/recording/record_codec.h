@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Payloads of all chunks except samples, activity and powers: writer and channels of a recording, marks and metrics,
-// facts, how it ended. Lists of length-prefixed records, so that a newer minor version can append fields. Pure; any
-// thread.
+// Payloads of all chunks except samples, activity and powers: source and channels of a recording, marks and metrics,
+// facts, how it ended, diagnostics. They are lists of length-prefixed records, so that a newer minor version can append
+// fields. Pure; any thread.
 //
 // A decoder returns nullopt if the payload is invalid. Items that only a newer version defines (a kind of mark, a
-// quantity) are skipped and counted, because a wrong label would be worse.
+// quantity) are skipped, because a wrong label would be worse.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What remains after the writer is killed, and when the disk is full.
+// Tests what remains after the writer is killed, and when the disk is full.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

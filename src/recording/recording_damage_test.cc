@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What damage loses: every truncation and every flipped byte of a small file, files that are not recordings, newer
-// versions.
+// Tests which data a damaged recording loses: a small file truncated at every length, and with each byte flipped,
+// removed or preceded by another. Also tests files that are not recordings, and files of newer versions: a newer minor
+// version is read, a newer major version is an error.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -16,6 +17,7 @@
 namespace joulemap::recording {
 namespace {
 
+// A chunk of the file.
 struct Piece {
   std::size_t begin = 0;
   std::size_t end = 0;

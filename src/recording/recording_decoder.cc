@@ -102,7 +102,7 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
     return Done{};
   }
   if (header.is(ChunkType::source)) return read_source_definition(chunk);
-  // Decoded first: read_definitions_ahead() invalidates the chunk's bytes.
+  // Decompressed first: read_definitions_ahead() invalidates the chunk's bytes.
   const std::optional<std::string> payload = decompress_payload(header, chunk.stored);
   if (!header.is(ChunkType::diagnostics) && !source_indexes_.contains(header.source) && !has_read_definitions_ahead_) {
     const Status looked = read_definitions_ahead();
@@ -189,7 +189,7 @@ Status RecordingDecoder::read_definitions_ahead() {
     if (!header.is(ChunkType::source) || source_indexes_.contains(header.source)) continue;
     const std::optional<std::string> payload = decompress_payload(header, (*chunk)->stored);
     std::optional<DecodedSource> decoded = payload ? decode_source(*payload) : std::nullopt;
-    if (!decoded) continue;  // counted when the reader gets there
+    if (!decoded) continue;  // counted as damage when read() reaches it
     definition_bytes_ += payload->size();
     const Status defined = define_source(header.source, std::move(*decoded));
     if (!defined) return defined;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RecordingDecoder: the implementation of read_recording(): passes the content of several files to the visitor, chunk
-// by chunk. recording_reader.h lists the rules. The join uses the same functions, so both interpret chunks in the same way.
-// Owned by one call of read_recording(); one thread.
+// by chunk. recording_reader.h lists the rules. The join (recording_join.cc) uses the functions below, too, so that
+// both interpret chunks in the same way. Owned by one call of read_recording(); one thread.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace joulemap::recording {
 // Fails if this version must stop: a newer major version, or an unknown type that is marked as required.
 Status check_readable(const ChunkHeader& header, std::string_view name);
 
-// Identifies the same source in two files.
+// Identifies the same source in two files: recording ID, boot ID, PID, start time.
 using SourceIdentity = std::tuple<std::string, std::string, std::int64_t, std::int64_t>;
 SourceIdentity identity_of(const RecordingSource& source);
 
@@ -82,7 +82,7 @@ class RecordingDecoder {
   // State of the current file.
   ByteSource* bytes_ = nullptr;
   std::string name_;
-  std::string first_name_;
+  std::string first_name_;  // of the first file with a source definition
   std::map<std::uint16_t, SourceIndex> source_indexes_;
   std::set<SourceIdentity> sources_in_file_;
   bool has_read_definitions_ahead_ = false;

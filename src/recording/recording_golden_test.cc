@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One recording of every format version, kept for ever: tests/data/recordings/v<major>.<minor>.joule and its content as
-// text. They are never regenerated. For a new version, create new files: run this test once with
+// Reads one recording of every format version, tests/data/recordings/v<major>.<minor>.joule, and compares its content
+// with a text file. These files are never regenerated. For a new version, create new files: run this test once with
 // JOULEMAP_UPDATE_GOLDENS=1.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,8 +25,8 @@
 namespace joulemap::recording {
 namespace {
 
-// Writers flush every second, so a crash loses no more; larger chunks compress better. The price: a damaged byte of the
-// joined file loses this much of one process.
+// Time span of a chunk of samples in the joined file. Writers flush about every second, so that a crash loses no more;
+// larger chunks compress better. In return, a damaged byte of the joined file loses this much of one process.
 constexpr std::int64_t kJoinedChunk_ns = 5 * kNanosecondsPerSecond;
 constexpr std::size_t kComfortableWrite = std::size_t{1} << 20;
 
@@ -46,7 +47,7 @@ class Joiner {
   Status put(const std::string& chunk);
 
   ChunkFile* out_;
-  std::string unwritten_;  // chunks, batched into one large write
+  std::string unwritten_;  // chunks that wait for one large write
   DamageLog damage_;
   std::set<SourceIdentity> sources_in_earlier_files_;
   std::set<SourceIdentity> sources_in_file_;
@@ -57,7 +58,7 @@ class Joiner {
   // State of the current file.
   std::string path_;
   std::map<std::uint16_t, std::optional<std::uint16_t>>
-      source_indexes_;  // nullopt: an earlier file contained that source
+      source_indexes_;  // by number in the current file; nullopt: an earlier file has that source
 
   std::map<std::uint16_t, std::int64_t> started_ns_;  // start time of each source in the joined file
 
@@ -234,7 +235,14 @@ Result<JoinInputs> find_inputs(const std::string& folder, const std::string& pat
   return inputs;
 }
 
-Result<std::uint64_t> write_joined(const JoinInputs& inputs, const std::string& temporary, JoinSummary& summary) {
+// A process that ended before it wrote anything leaves an empty part.
+bool is_empty_file(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && status.st_size == 0;
+}
+
+// Removes rejected parts from `inputs.finished`, so that they are kept.
+Result<std::uint64_t> write_joined(JoinInputs& inputs, const std::string& temporary, JoinSummary& summary) {
   Result<ChunkFile> out = ChunkFile::create(temporary);
   if (!out) return std::move(out).error();
   Joiner joiner(*out);
@@ -247,6 +255,7 @@ Result<std::uint64_t> write_joined(const JoinInputs& inputs, const std::string& 
     } else if (added.error().code == ErrorCode::malformed) {
       summary.diagnostics.add({"recording_part_unreadable", 1, added.error().message, {}});
       if (!first_unreadable) first_unreadable = added.error();
+      if (!is_empty_file(file) && std::erase(inputs.finished, file) > 0) ++summary.parts_left;
     } else {
       return std::move(added).error();
     }
@@ -259,8 +268,8 @@ Result<std::uint64_t> write_joined(const JoinInputs& inputs, const std::string& 
 
 bool is_lock(const std::string& name) { return name.ends_with(kSamplerLockSuffix) || name.ends_with(kFolderLockName); }
 
-// Removes the folder after all parts were copied. Fails if it contains files that are not ours. Renames it first: the
-// next recorder must not see a half-removed folder.
+// Removes the folder after all parts were copied. Fails if it contains other files than locks. Renames the folder
+// first: the next recorder must not see a half-removed folder.
 Status remove_folder(const std::string& folder) {
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
@@ -292,7 +301,7 @@ Result<JoinSummary> join_parts(const std::string& folder, const std::string& pat
     return Error{ErrorCode::not_found, fmt::format("{} contains no part of a recording that can be joined", folder),
                  "wait until the recorded processes have ended"};
   }
-  // In the folder, which is ours: a file beside `path` may belong to the user.
+  // The temporary file is in the recording's folder: a file of that name beside `path` could belong to the user.
   const std::string temporary = fmt::format("{}/{}", folder, kUnfinishedJoinFileName);
   if (is_being_written(temporary)) {
     return Error{ErrorCode::io, fmt::format("{} is being written by another process", temporary),

@@ -50,7 +50,7 @@ Result<std::vector<RecordingFile>> parts_in(const std::string& folder) {
   return files;
 }
 
-// Returns the files behind one path.
+// Returns the files of the recording that a path names.
 Result<std::vector<RecordingFile>> resolve(const std::string& path) {
   if (is_folder(path)) {
     Result<std::vector<RecordingFile>> parts = parts_in(path);
@@ -68,7 +68,7 @@ Result<std::vector<RecordingFile>> resolve(const std::string& path) {
     if (!parts) return parts;
     files.insert(files.end(), parts->begin(), parts->end());
   }
-  if (files.empty()) files.push_back({path, false});  // opening it returns the most specific error
+  if (files.empty()) files.push_back({path, false});  // opening the missing file returns the most specific error
   return files;
 }
 

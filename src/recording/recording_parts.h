@@ -40,22 +40,23 @@ struct JoinSummary {
 };
 
 // Copies the chunks of all parts into `path` and removes the folder. The file is written in the folder and renamed, so
-// it appears whole or not at all; nothing is removed before that. Unreadable parts are kept. If `path` already belongs
-// to the same recording, because an earlier join was interrupted, it is kept and completed; another recording of that
+// it appears whole or not at all; nothing is removed before that. Parts that cannot be opened, or are still being
+// written, are kept; a part without a readable chunk is removed and reported. If `path` already belongs to the same
+// recording, because an earlier join was interrupted, it is kept and completed; another recording of that
 // name is replaced. Unknown chunks are copied; unknown required chunks are an error. Samples are repacked into chunks
 // of several seconds, which halves their size.
 // `before_rename` runs when the joined file is complete, before the rename; if it fails, nothing changes.
 Result<JoinSummary> join_parts(const std::string& folder, const std::string& path,
                                const std::function<Status()>& before_rename = {});
 
-// The files behind the paths of a user: recordings, names of recordings not yet joined, or folders of parts. Fails with
-// a remedy if they belong to different recordings.
+// The files that the user's paths name: recordings, recordings not yet joined (by the name of the future file), or
+// folders of parts. Fails with a remedy if they belong to different recordings.
 Result<std::vector<RecordingFile>> open_recording(std::span<const std::string> paths);
 
 // Whether a file starts with the magic of recordings. False if it is not readable.
 bool has_recording_magic(const std::string& path);
 
-// The recording ID of a file.
+// The recording ID of a file. Fails if no source definition in it is readable.
 Result<std::string> recording_id_of(const std::string& path);
 
 }  // namespace joulemap::recording

@@ -99,7 +99,9 @@ TEST_F(RecordingParts, WithDamageGiveTheirValidDataAndTheJoinedFileReportsTheLos
   append(folder_ + "/boot-a-4-1.joule", "this is text");
   const Result<JoinSummary> joined = join_parts(folder_, path_);
   ASSERT_TRUE(joined) << joined.error().message;
-  EXPECT_FALSE(file_exists(folder_));
+  EXPECT_FALSE(file_exists(folder_ + "/boot-a-3-1.joule"));  // empty: nothing is lost
+  EXPECT_TRUE(file_exists(folder_ + "/boot-a-4-1.joule"));   // rejected: never deleted
+  EXPECT_EQ(joined->parts_left, 1u);
   const Result<RecordingSummary> summary = read({path_});
   ASSERT_TRUE(summary);
   EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);

@@ -11,7 +11,7 @@
 namespace joulemap::recording {
 namespace {
 
-// A part that cannot be opened is skipped; the others are read.
+// Opens a file. A part that cannot be opened becomes a diagnostic and is skipped (nullopt).
 Result<std::optional<FileSource>> open_file(RecordingDecoder& decoder, const RecordingFile& file) {
   const std::optional<Error> fault = file.is_part ? check_part_file(file.path) : std::nullopt;
   if (fault) decoder.add_diagnostic(skipped_part_diagnostic(*fault));
@@ -23,7 +23,7 @@ Result<std::optional<FileSource>> open_file(RecordingDecoder& decoder, const Rec
   return std::optional<FileSource>();
 }
 
-// Reports how much of all files was read.
+// A file that reports, at each read, the fraction of all files that was read.
 class WatchedSource final : public ByteSource {
  public:
   WatchedSource(ByteSource& source, std::uint64_t before, std::uint64_t total, const ProgressCallback& on_progress)

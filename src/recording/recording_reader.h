@@ -9,7 +9,7 @@
 // of the sources before it, so one table of channels covers all sources.
 //
 // - Samples of one channel arrive in time order; a sample that goes back in time is dropped and counted.
-// - A source that an earlier file contained is not read again (a join that crashed before it removed the parts).
+// - A source that an earlier file contained is not read again: a join that crashed leaves parts beside the joined file.
 // - If two sources of one boot sampled the same channel of the same device, samples of the later source within the time
 //   span of the earlier one are dropped and counted. They would count joules twice.
 #pragma once

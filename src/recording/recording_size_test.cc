@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes per sample on streams that resemble real sensors. Prints the numbers of docs/recording-format.md.
+// Tests the bytes per sample on streams that resemble real sensors. Prints the numbers of
+// docs/reference/recording-format.md.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -14,8 +14,8 @@
 namespace joulemap::recording {
 namespace {
 
-// Samples are useless without their channels. So the source definition is written at least twice, a second apart, and
-// then repeated: damage at any one place loses only what was there.
+// Samples are useless without the definition of their channels. So the source definition is written at least twice,
+// with data in between, and then repeated: damage at any one place loses only what was there.
 constexpr unsigned kFlushesBetweenDefinitions = 256;
 constexpr unsigned kFewestDefinitions = 2;
 
@@ -24,7 +24,7 @@ constexpr std::size_t kComfortablePayload = std::size_t{1} << 20;
 std::size_t count_of(const EventBatch& batch) { return batch.marks.size() + batch.metrics.size(); }
 std::size_t count_of(const FactBatch& batch) { return batch.environment.size() + batch.calibrations.size(); }
 
-// Returns the batch for an item of about that size.
+// Returns the last batch, or a new one if an item of about item_bytes does not fit.
 template <class Batch>
 Batch& batch_with_room(std::vector<Batch>& batches, std::size_t& last_bytes, std::size_t item_bytes) {
   if (batches.empty() || last_bytes + item_bytes > kComfortablePayload) {
@@ -211,7 +211,7 @@ Status RecordingWriter::write_activity() {
       return written;
     }
   }
-  // Not enough space for all chunks: write as many as possible.
+  // A single chunk, or not enough space for all: write them one by one, as many as possible.
   Status status = Done{};
   for (const std::string& chunk : chunks) {
     Status written = append(chunk);

@@ -34,7 +34,7 @@ namespace joulemap::recording {
 
 enum class Durability : std::uint8_t {
   on_disk,
-  until_joined,  // data lost in a machine crash before the join can be regenerated
+  until_joined,  // not synced: data that a crash of the machine loses can be imported again
 };
 
 class RecordingWriter {
@@ -70,7 +70,7 @@ class RecordingWriter {
   const std::string& path() const { return file_.path(); }
   std::uint64_t bytes_written() const { return file_.size(); }
   std::uint64_t lost_samples() const { return lost_samples_; }
-  std::uint64_t lost_events() const { return lost_events_; }  // marks, metrics, clock pairs, facts
+  std::uint64_t lost_events() const { return lost_events_; }  // marks, metrics, clocks, facts; chunks of activity
 
  private:
   RecordingWriter(ChunkFile file, RecordingSource source, unsigned time_unit_log2);

@@ -10,8 +10,8 @@ namespace joulemap::recording {
 namespace {
 
 constexpr unsigned kEscape = 16;      // number of ones that announce all bits instead of a quotient
-constexpr unsigned kWidthBits = 6;    // width - 1, so 1 to 64
-constexpr unsigned kOnePut = 56;      // bits written at once
+constexpr unsigned kWidthBits = 6;    // size of the field that contains the width minus 1, so 1 to 64
+constexpr unsigned kOnePut = 56;      // most bits that one put() takes for quotient and low bits together
 constexpr unsigned kTriedAround = 2;  // how far below log2 of the mean the search for k starts
 
 unsigned width_of(std::uint64_t value) { return std::max(1u, static_cast<unsigned>(std::bit_width(value))); }

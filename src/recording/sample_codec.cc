@@ -57,8 +57,8 @@ std::string column_bytes(const Column& values) {
   return std::move(out).take();
 }
 
-// A sensor reads its channels one after another, so a read begins when the previous one has ended. That difference is
-// far smaller than the timer jitter that all of them share.
+// A sensor reads its channels one after another, so a read begins when that of the previous channel has ended. The gap
+// between them is far smaller than the timer jitter that all of them share, so it may be stored instead of the time.
 void put_before(WireWriter& out, const Block& block, const Block* previous, std::uint64_t base) {
   const std::string alone = column_bytes(minus(block.before, Column(block.before.size(), base)));
   if (previous != nullptr && previous->after.size() == block.before.size()) {

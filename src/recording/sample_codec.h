@@ -6,8 +6,8 @@
 //
 // The unit of times is 2^time_unit_log2 ns: `before` is rounded down, `after` up, so the time of the read stays between
 // them. At the default of 512 ns (0.5 mJ at 1 kW, far below one update of any counter) a sample takes under 4 bytes.
-// With exact nanoseconds (time_unit_log2 0) half of the file would be noise. Raw values are always exact. They are stored
-// only for successful reads; for failed reads the decoder returns 0.
+// With exact nanoseconds (time_unit_log2 0) half of the file would be noise. Raw values are always exact. They are
+// stored only for successful reads; for failed reads the decoder returns 0.
 #pragma once
 
 #include <cstdint>

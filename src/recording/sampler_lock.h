@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SamplerLock: elects the one process per machine that samples its sensors for a recording; the others write only
-// events. A FileLock in the recording's folder, named after the boot ID: machines that share the folder elect one
-// sampler each. Held for the lifetime of the object; after the process dies another one can take it.
+// events. It is a FileLock in the recording's folder, named after the boot ID: machines that share the folder elect one
+// sampler each. Held for the lifetime of the object; after the process dies, another process can take it.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ class SamplerLock {
   // Does not wait; nullopt if another process holds the lock.
   static Result<std::optional<SamplerLock>> try_acquire(const std::string& folder, std::string_view boot_id,
                                                         FileLock::FlockFunction lock = &::flock);
-  // True if the folder's file system has no flock.
+  // True if the folder's file system has no flock, so that a file that names its owner serves as the lock.
   bool is_owner_file() const { return lock_.is_owner_file(); }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Encodes plain values as bytes of a chunk payload and decodes them (docs/recording-format.md): little-endian base-128
-// varints, zigzag for signed numbers, IEEE doubles, length-prefixed strings and records. Pure; any thread.
+// Encodes plain values as bytes of a chunk payload and decodes them (docs/reference/recording-format.md): little-endian
+// base-128 varints, zigzag for signed numbers, IEEE doubles, length-prefixed strings and records. Pure; any thread.
 //
 // WireReader never reads beyond its end. A missing value reads as zero and fails the reader permanently: decode
 // everything, then check ok() once, and discard the result if it is false.

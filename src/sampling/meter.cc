@@ -11,22 +11,25 @@ namespace {
 
 using sensors::SamplingMode;
 
-// Period of processing samples. The rings hold much more.
+// How often the owner processes the samples in the rings: between edges, and near an edge. A ring holds about ten
+// seconds of samples.
 constexpr std::int64_t kProcessPeriod_ns = 50 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kCloseProcessPeriod_ns = 5 * kNanosecondsPerMillisecond;
 
-// Before the window: two updates of a counter with a period of 1 ms, plus one of margin.
+// Longest preparation before a window: enough to see the update period of a counter that updates every millisecond.
 constexpr std::int64_t kPrepareAtMost_ns = 4 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kFinePeriod_ns = 100 * kNanosecondsPerMicrosecond;
-// Slower counters show their updates at the beginning of the window.
+// Longest dense reading after the begin of a window, for counters that update less often.
 constexpr std::int64_t kCloseAtMost_ns = 250 * kNanosecondsPerMillisecond;
-// After the window: the next update of a slow counter, unless the window is so long that it does not matter.
+// Longest wait after a window for the next update of its slowest counter. There is no wait if the window lasts more
+// than kNegligibleUpdates update periods, unless the period is at most kQuickRefresh_ns.
 constexpr std::int64_t kSettleAtMost_ns = 150 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kNegligibleUpdates = 2000;
 constexpr std::int64_t kQuickRefresh_ns = 5 * kNanosecondsPerMillisecond;
-// GPU energy counters were observed to take up to 30 ms; a device that takes longer has fallen off the bus.
+// How long refresh() waits for the sensors. Reads of GPU energy counters were observed to take up to 30 ms; a device
+// that takes longer than this is lost.
 constexpr std::int64_t kAnswerWithin_ns = 100 * kNanosecondsPerMillisecond;
-// For interval lines, a counter without an update in this time after the beginning counts as frozen.
+// In interval(), a counter without an update in this time after begin() counts as frozen.
 constexpr double kMaxUpdateDelay_s = 1;
 
 }  // namespace
@@ -47,7 +50,8 @@ Meter::Meter(std::vector<SensorStatus> statuses, Sampler sampler)
   energy_at_begin_.resize(curves_.curves().size());
 }
 
-// Uses the time resolution of a recording, so that a summary and the report of its recording use identical samples.
+// Rounds times to the resolution of a recording, so that the summary at the end of a run and a later report of its
+// recording use identical samples.
 void Meter::process_samples() {
   sampler_.drain([this](const Sample& raw) {
     const Sample sample{raw.channel, round_read_times(raw.reading)};
@@ -56,8 +60,8 @@ void Meter::process_samples() {
   });
 }
 
-// Whether dense reading can stop. Before the end: the update period is known, and an update was seen. After the end:
-// the next update was seen, or no period is known to wait for. Gauges and estimates have no updates to wait for.
+// Whether dense reading of a channel can stop. Before end(): its update period is known, and an update was seen. After
+// end(): the next update was seen, or no period is known to wait for. Gauges and estimates have no updates to wait for.
 bool Meter::is_settled(const EnergyCurve& curve) const {
   if (!has_counter_updates(curve.channel())) return true;
   if (ended_) return curve.points_after(end_ns_) > 0 || !curve.refresh_is_known();
@@ -77,7 +81,7 @@ bool Meter::all_settled() const {
   return std::ranges::all_of(curves_.curves(), [this](const EnergyCurve& curve) { return is_settled(curve); });
 }
 
-// Close sampling is expensive: it stops for each sensor as soon as its curves are settled.
+// Ends the expensive near-edge mode of each sensor as soon as its curves are settled, and of all after kCloseAtMost_ns.
 void Meter::relax_settled_sensors() {
   if (is_relaxed_) return;
   const bool long_enough = monotonic_ns() >= begin_ns_ + kCloseAtMost_ns;
@@ -144,7 +148,7 @@ void Meter::read_every_update(bool every) {
 }
 
 void Meter::refresh() {
-  // A sensor that does not answer has no reading, and the window reports that.
+  // A sensor that does not answer in time has no reading, and the result of the window reports that.
   static_cast<void>(sampler_.read_now(kAnswerWithin_ns));
   process_samples();
 }
@@ -173,8 +177,8 @@ double Meter::overhead_cpu_s() const { return seconds(own_cpu_at_end_ns_ - own_c
 
 std::vector<DomainEnergy> Meter::interval(double elapsed_s) {
   if (!ended_) refresh();
-  // All samples since the beginning decide which channel represents a domain. A counter without an update since the
-  // last interval is not frozen and not replaced by the estimate. Its energy follows with its next update.
+  // All samples since begin() decide which channel represents a domain. A counter without an update since the last
+  // interval is not frozen, and no estimate replaces it. Its energy belongs to the interval of its next update.
   const bool is_at_start = seconds(monotonic_ns() - begin_ns_) < kMaxUpdateDelay_s;
   std::vector<ChannelEnergy> energies;
   std::vector<std::string> waiting;

@@ -4,13 +4,13 @@
 // thread; the threads of its Sampler read the sensors.
 //
 //   Result<Meter> meter = Meter::open({.root = root});
-// a few milliseconds: finds the update times of the counters
+//   meter->prepare();  // starts the threads; takes a few milliseconds to find the update times of the counters
 //   meter->begin();
 //   ... meter->sample() every meter->period_ns() ...
-// waits for the next counter update after the window
+//   meter->end();      // waits for the next counter update after the window
 //   DomainTable table = meter->result();
 //
-// It can be reused for one window after another. Between begin and end its memory is constant, however long the window.
+// It can be reused for one window after another. Its memory is bounded, however long the window.
 #pragma once
 
 #include <cstdint>
@@ -40,17 +40,19 @@ class Meter {
 
   std::span<const SensorStatus> sensors() const { return statuses_; }
   bool has_channels() const { return !sampler_.channels().empty(); }
-  // Interval until the next call of sample(): short at the beginning, until every counter has updated.
+  // Interval until the next call of sample(): short at the begin of a window, until every counter has updated.
   std::int64_t period_ns() const;
 
-  // Receives every sample, including faults and channels without energy: for a recording.
+  // The callback receives every sample, including failed reads and channels without energy. The recorder uses it.
+  // Called on the owner's thread.
   void set_sample_callback(std::function<void(const Sample&)> callback) { sample_callback_ = std::move(callback); }
   std::span<const Channel> channels() const { return sampler_.channels(); }
 
   void prepare();
   void begin();
   void sample();  // processes what the sensor threads have read
-  // Between edges: whether counters are read at each of their updates, which exceeds the usual cost limit.
+  // Between edges: whether counters that are expensive to read are read at each of their updates, beyond their usual
+  // limit of CPU time.
   void read_every_update(bool every);
   void refresh();  // reads every sensor now and processes the samples
   void end();
@@ -63,8 +65,8 @@ class Meter {
   // Timeliness and cost of the reads by sensor, for the last ended window.
   const std::vector<SamplerCost>& costs() const { return costs_; }
 
-  // Energy since the last call (or since begin), as read. A counter without an update since then has no value,
-  // "no-step".
+  // Energy since the last call (or since begin()), as the counters show it, without interpolation or uncertainty. A
+  // counter without an update since then has no value and the reason "no-step".
   std::vector<DomainEnergy> interval(double elapsed_s);
 
   // Energy since begin() up to the last readings; reads no sensor.
@@ -91,11 +93,11 @@ class Meter {
     double joules = 0;
     std::uint64_t steps = 0;
   };
-  std::vector<CurveState> interval_start_;  // state of each curve at the last interval
+  std::vector<CurveState> interval_start_;  // state of each curve at the last interval()
   std::vector<std::uint64_t> updates_at_begin_;
-  std::vector<double> energy_at_begin_;  // J
+  std::vector<double> energy_at_begin_;  // of each curve, in J
   std::vector<SamplerCost> costs_;
-  bool check_estimates_ = false;  // --sensors names the estimate
+  bool check_estimates_ = false;  // --sensors names `estimate`: it becomes a cross-check of measured domains
   bool is_relaxed_ = false;
   sensors::SamplingMode mode_between_edges_ = sensors::SamplingMode::relaxed;
   std::int64_t begin_ns_ = 0;

@@ -12,8 +12,8 @@
 namespace joulemap::sampling {
 namespace {
 
-// A package and a thermometer with manually set values, read only on request: results do not depend on the speed of the
-// machine.
+// A package whose energy the test sets, and a thermometer. Read only on request, so that results do not depend on the
+// speed of the machine.
 class ManualSensor final : public sensors::Sensor {
  public:
   struct Values {

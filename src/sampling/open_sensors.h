@@ -33,7 +33,8 @@ struct OpenSensors {
   bool estimates_requested = false;  // requested by name: they become cross-checks of measurements
 };
 
-// Probes each backend in order. Borrowed rights open files; they are dropped before a third-party library is loaded.
+// Probes each backend; results are in the order of `backends`. File capabilities are raised to open files, and dropped
+// before a backend loads a third-party library.
 Result<std::vector<sensors::ProbeResult>> probe_backends(std::span<const sensors::SensorBackend* const> backends,
                                                          const sensors::ProbeContext& context,
                                                          bool uses_file_capabilities);

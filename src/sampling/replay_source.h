@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sensors of a recording: replays its samples at their original rate.
+// A sensor that replays the samples of a recording at their original rate (--replay).
 #pragma once
 
 #include <string>

@@ -47,8 +47,8 @@ void Sampler::start() {
   running_ = true;
 }
 
-// A hanging device must not block us: its thread and all it uses are leaked, not freed. Its samples so far can still be
-// drained.
+// A device that hangs in a read must not block the owner: the object of its thread is leaked, because the thread may
+// resume. Its samples so far can still be drained.
 void Sampler::stop() {
   for (const std::unique_ptr<SensorThread>& thread : threads_) {
     if (thread) thread->request_stop();

@@ -6,9 +6,9 @@
 //
 //   Sampler sampler(std::move(sensors));
 //   sampler.start();
-//   sampler.set_mode(SamplingMode::close);            // near the edge of a window
-//   sampler.read_now(timeout_ns);                // a fresh reading of everything
-//   sampler.drain([](const Sample& sample) {});  // often enough: a ring holds about ten seconds
+//   sampler.set_mode(SamplingMode::near_edge);   // near the edge of a window
+//   sampler.read_now(timeout_ns);                // a new reading of every channel
+//   sampler.drain([](const Sample& sample) {});  // often enough: a ring holds about ten seconds, 0.1 s near an edge
 //   sampler.stop();
 //
 // The threads block all signals: signals belong to the host program. The child of a fork has no such threads.
@@ -35,7 +35,7 @@ class Sampler {
   Sampler& operator=(Sampler&&) noexcept;
   ~Sampler();  // stops the threads
 
-  // Of all sensors, in order: the list that Sample::channel indexes.
+  // The channels of all sensors, in order: the list that Sample::channel indexes.
   std::span<const Channel> channels() const { return channels_; }
   std::size_t sensor_count() const { return threads_.size(); }
   // The channels of one sensor: index of the first, and count.
@@ -46,7 +46,8 @@ class Sampler {
   ChannelRange channels_of(std::size_t sensor) const;
 
   void start();
-  // Waits at most a second for a sensor that hangs in a read; hanging() then counts it, and it is not used again.
+  // Waits at most a second for sensors that hang in a read. hanging_count() then counts them, and they are not used
+  // again.
   void stop();
   std::size_t hanging_count() const { return hanging_count_; }
   bool is_running() const { return running_; }
@@ -65,7 +66,7 @@ class Sampler {
     for (SampleRing* ring : rings_) ring->drain(use);
   }
 
-  // One entry per sensor for the time between start and stop; valid after stop().
+  // One entry per sensor that does not hang, for the time between start() and stop(); valid after stop().
   std::vector<SamplerCost> costs() const;
 
  private:

@@ -19,10 +19,10 @@ using sensors::Sensor;
 
 constexpr std::int64_t kForever_ns = 20 * kNanosecondsPerSecond;
 
-// Counts its reads and can block inside one, like a device that hangs.
+// State shared with a ScriptedSensor, which counts its reads and can block inside one, like a device that hangs.
 struct Script {
   std::atomic<std::uint64_t> reads{0};
-  std::atomic<std::uint64_t> hangs{0};  // blocked reads
+  std::atomic<std::uint64_t> hangs{0};  // number of reads that blocked
   std::atomic<bool> skips{false};
   std::mutex mutex;
   std::condition_variable changed;

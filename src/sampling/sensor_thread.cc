@@ -16,10 +16,11 @@ namespace {
 
 using sensors::SamplingMode;
 
-// A ring holds ten seconds of a channel that is read a hundred times a second, or 0.1 s in close sampling mode.
+// A ring holds ten seconds of a channel that is read a hundred times a second, or 0.1 s in near_edge mode.
 constexpr std::size_t kSamplesPerChannel = 1024;
 
-// The kernel may delay a timer by this much to save wake-ups; its default of 50 us is half a period near an edge.
+// How much the kernel may delay the thread's timers to save wake-ups. Its default of 50 us is half of the read period
+// near an edge.
 constexpr unsigned long kTimerSlack_ns = 1000;
 
 std::string name_of(const sensors::Sensor& sensor) {
@@ -134,7 +135,8 @@ void SensorThread::run() noexcept {
   SamplingMode mode = mode_.load();
   while (true) {
     const std::uint32_t wakes = wake_count_.load(std::memory_order_acquire);
-    // Checked before the end: on a busy machine the last reading of a command may be requested long before it is taken.
+    // Checked before stopping_: on a busy machine this thread may see the request for the last reading of a run only
+    // after the request to stop.
     if (const std::uint32_t requested = requested_reads_.load();
         requested != completed_reads_.load(std::memory_order_relaxed)) {
       read(SamplingMode::immediate);

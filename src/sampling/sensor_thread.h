@@ -35,13 +35,13 @@ class SensorThread {
   bool wait_for_stop(std::int64_t deadline_ns);
 
   void set_mode(sensors::SamplingMode mode);
-  // Requests a reading of all channels; answered() is true once it is in the ring.
+  // Requests a reading of all channels; is_read_done() is true once it is in the ring.
   void request_read();
   bool is_read_done() const;
-  // Waits for the answer until deadline_ns of CLOCK_MONOTONIC.
+  // Waits for the requested reading until deadline_ns of CLOCK_MONOTONIC. Returns false if it is not done by then.
   bool wait_for_read(std::int64_t deadline_ns) const;
 
-  // Since the last start. Valid only while the thread does not run.
+  // Cost of the reads since the last start(). Valid only while the thread does not run.
   SamplerCost cost() const;
 
  private:
@@ -57,12 +57,12 @@ class SensorThread {
   std::uint64_t lost_before_start_ = 0;  // samples lost by the ring before the last start
   std::thread thread_;
 
-  // Owner to thread. Each change increments `wake_count_`, on which the thread sleeps.
+  // Written by the owner, read by the thread. Each change increments `wake_count_`, on which the thread sleeps.
   std::atomic<std::uint32_t> wake_count_{0};
   std::atomic<std::uint32_t> requested_reads_{0};
   std::atomic<sensors::SamplingMode> mode_{sensors::SamplingMode::relaxed};
   std::atomic<bool> stopping_{false};
-  // Thread to owner.
+  // Written by the thread, read by the owner.
   std::atomic<std::uint32_t> completed_reads_{0};
   std::atomic<std::uint32_t> has_finished_{0};
 

@@ -19,7 +19,7 @@ namespace {
 using sensors::SamplingMode;
 
 constexpr std::int64_t kPassPeriod_ns = 20 * kNanosecondsPerMillisecond;
-// While a caller waits: about half the update period of RAPL.
+// Period of the engine thread while a caller waits: half the update period of RAPL.
 constexpr std::int64_t kClosePassPeriod_ns = kNanosecondsPerMillisecond / 2;
 constexpr std::int64_t kWaitAtMost_ns = 300 * kNanosecondsPerMillisecond;
 // A hanging sensor must block neither the start nor a wait.
@@ -29,9 +29,9 @@ constexpr std::int64_t kReadAtMost_ns = 50 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kGiveUpAfter_ns = 2 * kNanosecondsPerSecond;
 constexpr std::int64_t kCloseModeAtStart_ns = 30 * kNanosecondsPerMillisecond;
 
-// A window may begin at any moment, and the accuracy of its edge depends on the distance of the readings around it. A
-// period of 5 ms costs about one percent of one CPU (bench/windows). An estimate takes longer to read, and is only
-// needed where nothing is measured.
+// Read periods. A window may begin at any moment, and the accuracy of its edge depends on the distance of the readings
+// around it. A period of 5 ms costs about one percent of one CPU (bench/windows). An estimate takes longer to read, and
+// is only needed where nothing is measured.
 constexpr std::int64_t kReadPeriod_ns = 5 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kEstimatePeriod_ns = 20 * kNanosecondsPerMillisecond;
 
@@ -53,17 +53,17 @@ void request_periods(OpenSensors& opened) {
 
 // Whether waiting longer cannot improve the energy at `time_ns`.
 bool has_settled(const EnergyCurve& curve, std::int64_t time_ns) {
-  // Two updates show the update period of a counter, and so the age of its first value.
+  // Two updates show the update period of a counter, and with it the age of the counter's first value.
   const std::size_t enough = has_counter_updates(curve.channel()) && !curve.refresh_is_known() ? 2 : 1;
   if (curve.points_after(time_ns) >= enough) return true;
   const EnergyTally& tally = curve.tally();
   if (tally.good_readings > 0 && tally.last_code != ReadCode::ok) return true;
-  // Read long enough afterwards without an update: the counter is frozen.
+  // The counter was read for more than an update period after `time_ns` without an update: it is frozen.
   const std::int64_t refresh_ns = std::max(curve.refresh_ns(), 2 * kNanosecondsPerMillisecond);
   return tally.last_ns > time_ns + refresh_ns + refresh_ns / 2;
 }
 
-// This process and its descendants; under `joulemap state` all processes of that recording.
+// The measured processes: this process and its descendants; under `joulemap record` all processes of that recording.
 sensors::MeasuredProcessCriteria processes_of_this_recording() {
   sensors::MeasuredProcessCriteria measured;
   const std::string name(recording::kRecordingIdVariable);
@@ -136,7 +136,8 @@ void WindowEngine::run() {
   }
 }
 
-// Gauges and estimates have no updates to wait for: a waiting caller gets a fresh reading of them.
+// Sets the sampling mode: near_edge while a caller waits for a result and shortly after the start. A caller that begins
+// to wait also triggers one read of all sensors, because gauges and estimates have no updates to wait for.
 void WindowEngine::set_mode() {
   const bool has_waiting_caller = waiting_callers_.load() > 0;
   const bool at_start = monotonic_ns() < close_mode_until_ns_;
@@ -178,7 +179,8 @@ void WindowEngine::feed_curves() {
   sampler_.drain([this](const Sample& sample) { curves_.observe(sample); });
 }
 
-// One point after an edge settles it; with two, the first can no longer be discarded as torn.
+// Stores the edges at `time_ns` that no later reading can change: with two points after an edge, the first can no
+// longer be discarded as torn. `give_up`: stores the others, too, as they are.
 void WindowEngine::store_edges_at(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges,
                                   std::size_t& missing, bool give_up) {
   for (std::size_t i = 0; i < edges.size(); ++i) {
@@ -217,7 +219,7 @@ Result<WindowResult> WindowEngine::result(WindowId window, WaitPolicy wait_polic
     {
       const std::lock_guard lock(lock_);
       auto found = window_states_.find(window);
-      // A finished window does not need another pass over all windows.
+      // All edges of a finished window are stored: it needs no update_windows().
       if (found == window_states_.end() || found->second.missing_begin_edges + found->second.missing_end_edges > 0) {
         update_windows();
         found = window_states_.find(window);
@@ -258,7 +260,7 @@ WindowResult WindowEngine::measure(WindowId window, const WindowState& state) co
     const auto end = state.end_edges[i] ? state.end_edges[i] : curve.edge_at(result.end_ns);
     if (begin && end) {
       energies.push_back(curve.energy_between(*begin, *end, (*state.tallies_at_begin)[i]));
-      // The next update may still come.
+      // The next update of the counter may still come, so the window is not yet known to be too short.
       if (energies.back().reason == "too-short") energies.back().reason = "no-step";
     } else {
       const ReadCode code = curve.tally().last_code;

@@ -2,18 +2,18 @@
 //
 // WindowEngine: the energy of any number of windows, nested or overlapping, from any thread, out of one stream of
 // samples. It owns the sensors, a Sampler and one background thread, which runs about every 20 ms. That thread feeds
-// the samples to the curve of each channel. It stores the edges of windows once they are settled, so that a window of
-// hours costs nothing.
+// the samples to the curve of each channel. It stores the energy at the begin and end of windows once it is settled, so
+// that the curves need only the recent past, however long a window is.
 //
 //   WindowTable table(1);
 //   auto engine = WindowEngine::start(table, {.root = root});
 //   WindowId window = table.begin();     // lock-free; any thread
 //   table.end(window);
-//   Result<WindowResult> result = (*engine)->result(window, Patience::wait);
+//   Result<WindowResult> result = (*engine)->result(window, WaitPolicy::wait);
 //   table.release(window);
 //
-// result() may be called from any thread. After stop() results remain available. Destroy it only in the process that
-// created its threads: the child of a fork must not touch it. Times are CLOCK_MONOTONIC.
+// result() may be called from any thread. After stop() results remain available. Destroy the engine only in the process
+// that started it: the child of a fork must not touch it. Times are CLOCK_MONOTONIC.
 #pragma once
 
 #include <atomic>
@@ -40,19 +40,19 @@ namespace joulemap::sampling {
 struct WindowOptions {
   SystemRoot root;
   std::string sensors;                    // syntax of --sensors; empty for all
-  std::optional<std::int64_t> period_ns;  // between two reads; default 5 ms, or a sensor's own period if longer
+  std::optional<std::int64_t> period_ns;  // between two reads; default 5 ms, for estimates 20 ms or more
 };
 
 enum class WaitPolicy {
   none,  // return what is known now; also for an open window
-  wait,  // wait for sensor updates after its end, at most 300 ms
+  wait,  // wait for the sensor updates after the end of the window, at most 300 ms
 };
 
 struct WindowResult {
   WindowId window = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;  // current time for an open window
-  bool settled = false;     // final: later calls return the same energy
+  bool settled = false;     // no later reading can improve the energy
   DomainTable energy;
 
   double elapsed_s() const { return static_cast<double>(end_ns - begin_ns) * 1e-9; }
@@ -68,13 +68,13 @@ class WindowEngine {
   WindowEngine(const WindowEngine&) = delete;
   WindowEngine& operator=(const WindowEngine&) = delete;
 
-  // Returns not_found when the window does not exist, usage when the call waits for an open window.
+  // Fails with not_found when the window does not exist, and with usage when the call would wait for an open window.
   Result<WindowResult> result(WindowId window, WaitPolicy wait_policy);
 
   void stop();
 
  private:
-  // State of a window. Edges are in curve order; none until they are settled.
+  // State of a window. Edges are in the order of the curves; nullopt until they are settled.
   struct WindowState {
     std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;
@@ -115,7 +115,7 @@ class WindowEngine {
   std::atomic<int> waiting_callers_{0};
   std::atomic<bool> read_requested_{false};  // a new caller waits: read every sensor once
   std::atomic<bool> stopping_{false};
-  std::int64_t close_mode_until_ns_ = 0;  // at the start, to find the update periods of the counters
+  std::int64_t close_mode_until_ns_ = 0;  // end of the dense reading that finds the counters' update periods
   std::thread thread_;
 };
 

@@ -51,7 +51,7 @@ struct Bench {
     engine = WindowEngine::start(table, std::move(opened));
     while (!has_refresh()) std::this_thread::yield();
   }
-  // True once a window shorter than the update period has an energy: on a busy machine that may take several updates.
+  // True once the update period is known: a window shorter than the period then has an energy.
   bool has_refresh() {
     const WindowId window = table.begin();
     table.end(window);
@@ -146,7 +146,7 @@ TEST(WindowEngine, PeeksIntoAnOpenWindow) {
   ASSERT_TRUE(result);
   EXPECT_FALSE(result->settled);
   expect_true_energy(*result);
-  EXPECT_FALSE(bench.engine->result(window, WaitPolicy::wait));  // it has not ended
+  EXPECT_FALSE(bench.engine->result(window, WaitPolicy::wait));  // the window has not ended
 }
 
 TEST(WindowEngine, AResultDoesNotDependOnTheTimeOfTheQuery) {

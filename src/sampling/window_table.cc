@@ -89,7 +89,8 @@ WindowId WindowTable::begin() noexcept {
   Slot& fresh = slot(index);
   const std::uint64_t word = fresh.word.load(std::memory_order_relaxed) | static_cast<std::uint64_t>(State::fresh);
   fresh.end_ns.store(0, std::memory_order_relaxed);
-  // Last, directly before the program continues: the window contains as little of our own work as possible.
+  // The time is read last, directly before the measured program continues, so that the window contains as little of
+  // joulemap's own work as possible.
   fresh.begin_ns.store(monotonic_ns(), std::memory_order_relaxed);
   fresh.word.store(word, std::memory_order_release);
   return id_of(index, word);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // WindowTable: begin and end times of windows, written by the measured threads and read by the engine thread. begin(),
-// end() and release() are lock-free and make no system calls; they allocate only for an occasional new block of slots.
-// They are the only overhead inside the measured code; the engine does everything else.
+// end() and release() are lock-free and make no system calls, except that begin() occasionally locks and allocates a
+// new block of slots. They are the only overhead inside the measured code; the engine does everything else.
 //
-// States of a slot:   free -> fresh -> adopted -> complete -> free;   release() leaves any of them. A window released
-// before the engine has seen it returns to the free list at once, so a loop of short windows stays in the cache. Slots
-// are never freed: a late call on an old window finds a different generation and fails.
+// States of a slot:   free -> fresh -> adopted -> complete -> released -> free;   release() is possible in any state
+// but free. A window released before the engine has seen it returns to the free list at once, so a loop of short
+// windows reuses slots that are in the cache. Slots are never deallocated: a late call on an old window finds a
+// different generation and fails.
 #pragma once
 
 #include <array>
@@ -17,12 +18,13 @@
 
 namespace joulemap::sampling {
 
-// Never 0. Combines the epoch of the table, the generation of the slot, and the slot: unique in this process.
+// Identifies a window uniquely in this process: the epoch of the table, the generation of the slot, and the index of
+// the slot. Never 0.
 using WindowId = std::uint64_t;
 
 class WindowTable {
  public:
-  static constexpr std::uint32_t kMaxWindows = 1u << 20;  // alive at the same time
+  static constexpr std::uint32_t kMaxWindows = 1u << 20;  // number of windows alive at the same time
 
   // `epoch`: number of the table in this process (the child of a fork starts another). Not 0.
   explicit WindowTable(std::uint16_t epoch);
@@ -30,20 +32,21 @@ class WindowTable {
   WindowTable(const WindowTable&) = delete;
   WindowTable& operator=(const WindowTable&) = delete;
 
-  // Any thread. Returns 0 when kMaxWindows are alive.
+  // Any thread. Returns 0 when kMaxWindows windows are alive or memory is exhausted.
   WindowId begin() noexcept;
   // Returns false when the window is not alive or has already ended.
   bool end(WindowId window) noexcept;
   // Returns false when the window is not alive.
   bool release(WindowId window) noexcept;
   bool is_alive(WindowId window) const noexcept;
-  // Returns 0 while it is open.
+  // Returns 0 while the window is open, and for a window that is not alive.
   std::int64_t end_ns(WindowId window) const noexcept;
 
-  // The rest is for the engine thread, or the holder of its lock.
+  // The following is for the engine: its thread, or the thread that holds its lock.
   enum class State : std::uint8_t { free, fresh, adopted, complete, released };
 
-  // Adopts fresh windows, recycles released ones, and calls begun(window, begin_ns) and gone(window).
+  // Adopts fresh windows and calls on_begun(window, begin_ns); calls on_released(window) for released ones and frees
+  // their slots.
   template <class OnBegun, class OnReleased>
   void sweep(OnBegun&& on_begun, OnReleased&& on_released) {
     const std::uint32_t slots = slot_count_.load(std::memory_order_acquire);
@@ -67,7 +70,7 @@ class WindowTable {
     std::atomic<std::uint64_t> word{0};  // generation << 8 | State
     std::atomic<std::int64_t> begin_ns{0};
     std::atomic<std::int64_t> end_ns{0};
-    std::atomic<std::uint32_t> next_free{0};  // index + 1
+    std::atomic<std::uint32_t> next_free{0};  // index of the next free slot + 1; 0: none
   };
   static constexpr std::uint32_t kSlotsPerBlock = 1024;
   using Block = std::array<Slot, kSlotsPerBlock>;
@@ -80,7 +83,7 @@ class WindowTable {
   Slot* find(WindowId window, std::uint64_t* word) const noexcept;
   bool change_state(std::uint32_t index, std::uint64_t& word, State to) noexcept;
   void recycle(std::uint32_t index, std::uint64_t word) noexcept;
-  std::uint32_t pop_free_slot() noexcept;  // index + 1, or 0
+  std::uint32_t pop_free_slot() noexcept;  // index + 1, or 0 if no slot is free
   void push_free_slot(std::uint32_t index) noexcept;
   bool add_block() noexcept;
 

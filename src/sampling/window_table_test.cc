@@ -38,7 +38,7 @@ TEST(WindowTable, AReleasedWindowIsUnknown) {
   EXPECT_TRUE(table.release(window));
   EXPECT_FALSE(table.release(window));
   EXPECT_FALSE(table.end(window));
-  const WindowId next = table.begin();  // in the same slot
+  const WindowId next = table.begin();  // uses the same slot
   EXPECT_NE(next, window);
   EXPECT_FALSE(table.end(window));
   EXPECT_TRUE(table.end(next));

@@ -18,7 +18,7 @@ struct Rule {
 constexpr std::array<Rule, 31> kRules = {{
     {"synchroniz", EnergyCauseClass::synchronization},
     {"barrier", EnergyCauseClass::synchronization},
-    {"_local_scalar_dense", EnergyCauseClass::synchronization},  // tensor.item() waits in it
+    {"_local_scalar_dense", EnergyCauseClass::synchronization},  // tensor.item() waits for the GPU
     {"run_backward", EnergyCauseClass::synchronization},         // the caller waits for autograd's own thread
     {"nccl", EnergyCauseClass::synchronization},
     {"allreduce", EnergyCauseClass::synchronization},

@@ -9,13 +9,15 @@ namespace {
 
 // A gap of at least this length gets an interval of its own, so that its energy is that of its own time.
 constexpr std::int64_t kLongGap_ns = 20'000'000;
-// Limit of remembered edges (24 MB): a program that enters scopes for minutes without launching a kernel.
+// Limit of stored edges (16 MB), for programs that enter scopes for minutes without launching a kernel. Beyond it, the
+// older half is dropped.
 constexpr std::size_t kMaxEdges = 1'000'000;
-// Waits of this time are divided together: some steps of a small network.
+// Longest period of LateScopes: some steps of a small network.
 constexpr std::int64_t kLatePeriod_ns = 100'000'000;
-// Further long gaps are summed with the short ones.
+// Limit of long gaps between two calls of take(). Further ones are summed with the short gaps.
 constexpr std::size_t kMaxLongGaps = 100'000;
-// No kernel runs for longer: after this time without a kernel the device was idle, and not inside one.
+// Assumes that no kernel runs for longer: a device without a kernel record for this time was idle, not inside a kernel
+// whose record is still to come.
 constexpr std::int64_t kLongestKernel_ns = 10'000'000'000;
 
 bool is_charged(WaitTracing tracing) { return tracing == WaitTracing::on || tracing == WaitTracing::apart; }
@@ -55,6 +57,14 @@ void GpuWaiting::set_tracing(std::int64_t time_ns, WaitTracing tracing, std::int
   toggles_.push_back({time_ns, tracing, drained_ns, parts_});
 }
 
+void GpuWaiting::add_lost_records(std::int64_t since_ns, std::int64_t until_ns) {
+  if (!lost_records_.empty() && lost_records_.back().begin_ns == since_ns) {
+    lost_records_.back().end_ns = until_ns;
+  } else {
+    lost_records_.push_back({since_ns, until_ns});
+  }
+}
+
 void GpuWaiting::settle(std::int64_t until_ns) {
   for (auto& [ordinal, device] : devices_) {
     settle(device, until_ns);
@@ -80,7 +90,7 @@ void GpuWaiting::finish(std::int64_t end_ns) {
   edges_.clear();
 }
 
-// A gap ends when tracing does: what ran afterwards is unknown.
+// Ends an open gap whenever the mode changes: while kernels are not traced, it is unknown whether the device is idle.
 void GpuWaiting::apply_toggles(Device& device, std::int64_t until_ns) {
   for (; device.next_toggle < toggles_.size() && toggles_[device.next_toggle].time_ns <= until_ns;
        ++device.next_toggle) {
@@ -134,8 +144,8 @@ GpuWaiting::HostPosition GpuWaiting::host_at(std::int64_t time_ns) const {
   return {time_ns, std::prev(after)->scope, std::prev(after)->synchronizes, time_ns + kLatePeriod_ns, time_ns};
 }
 
-// Time in a scope that waits for the GPU, and the rest of it until the next launch, makes no scope late: it is charged to
-// the synchronization.
+// Adds the host's time in each scope to LateScopes. Leaves out time in which the host waits for the GPU, and the rest
+// of that scope until the next launch: gaps in that time are charged to the synchronization.
 void GpuWaiting::follow_host(Device& device, std::int64_t until_ns) {
   if (!device.host || until_ns <= device.host->time_ns) return;
   HostPosition& host = *device.host;
@@ -165,11 +175,22 @@ void GpuWaiting::follow_launch(Device& device, const LaunchedKernel& kernel) {
   if (!kernel.launch_ns || !is_charged(device.tracing)) return;
   if (!device.host) device.host = host_at(*kernel.launch_ns);
   follow_host(device, *kernel.launch_ns);
-  // Not if the kernel was launched before the synchronization: it waited in the queue.
+  // A kernel that was launched before the synchronization does not end it: it waited in the queue.
   if (*kernel.launch_ns > device.host->synchronized_ns) device.host->has_synchronized = false;
 }
 
 void GpuWaiting::charge_gap(Device& device, std::int64_t to_ns, const LaunchedKernel* next) {
+  for (const TimeSpan lost : lost_records_) {
+    if (lost.end_ns <= *device.idle_from_ns || lost.begin_ns >= to_ns) continue;
+    charge_idle_time(device, lost.begin_ns, nullptr);
+    device.idle_from_ns = std::min(lost.end_ns, to_ns);
+    follow_host(device, *device.idle_from_ns);
+    device.late_scopes.begin_anew();
+  }
+  charge_idle_time(device, to_ns, next);
+}
+
+void GpuWaiting::charge_idle_time(Device& device, std::int64_t to_ns, const LaunchedKernel* next) {
   const std::int64_t from_ns = *device.idle_from_ns;
   if (to_ns <= from_ns) return;
   Sums& sums = sums_for(device, to_ns - from_ns);
@@ -204,7 +225,7 @@ void GpuWaiting::charge_late_host(Device& device, TimeSpan span, std::uint32_t q
   });
 }
 
-// The gaps were added to the span of these sums when they ended.
+// Moves the charges to the sums of short gaps, whose span already includes these gaps.
 void GpuWaiting::collect_late_scopes(Device& device) {
   const std::vector<LateScopes::Charge> charges = device.late_scopes.take();
   if (charges.empty()) return;
@@ -218,8 +239,8 @@ void GpuWaiting::charge_host(TimeSpan span, std::uint32_t queue, Sums& sums) {
                  [&](TimeSpan piece, std::uint32_t scope, WaitKind kind) { charge(piece, queue, scope, kind, sums); });
 }
 
-// After a synchronization that the gap began in, the rest of that scope is charged to it: the host could not launch
-// ahead.
+// If the host was synchronizing when the span began, the rest of that scope counts as synchronization: the host could
+// not launch ahead.
 template <class Charge>
 void GpuWaiting::for_each_scope(TimeSpan span, Charge charge) const {
   if (span.end_ns <= span.begin_ns) return;
@@ -248,7 +269,7 @@ void GpuWaiting::charge(TimeSpan piece, std::uint32_t queue, std::uint32_t scope
   tally.time_ns += piece.end_ns - piece.begin_ns;
 }
 
-// Edges are needed from the earliest open gap on, and the one before it.
+// Removes applied toggles, and edges before the earliest open gap except the last one, which gives the scope there.
 void GpuWaiting::forget(std::int64_t until_ns) {
   std::int64_t open_ns = until_ns;
   std::size_t applied = toggles_.size();
@@ -258,6 +279,7 @@ void GpuWaiting::forget(std::int64_t until_ns) {
     for (const LaunchedKernel& kernel : device.pending) open_ns = std::min(open_ns, kernel.start_ns);
     applied = std::min(applied, device.next_toggle);
   }
+  std::erase_if(lost_records_, [&](TimeSpan lost) { return lost.end_ns <= open_ns; });
   const auto needed = std::ranges::upper_bound(edges_, open_ns, {}, &HostEdge::time_ns);
   if (needed - edges_.begin() > 1) edges_.erase(edges_.begin(), std::prev(needed));
   if (applied == 0) return;

@@ -4,11 +4,13 @@
 // launches the kernels of a layer, or returns from a synchronization. GpuWaiting charges each idle gap between two
 // kernels to scopes of the host:
 //
-// - from the end of the last kernel to the launch of the next one: to the scopes that made the host late, which need not
-//   be those that it was in meanwhile (scopes/late_scopes.h). A gap of 20 ms or more, and one that no kernel ends, to
-//   those that it was in meanwhile;
+// - from the end of the last kernel to the launch of the next one: to the scopes that made the host late. These need
+//   not be the scopes that the host was in during the gap (scopes/late_scopes.h). A gap of 20 ms or more, and a gap
+//   that no kernel ends, is charged to the scopes that the host was in during the gap;
 // - from the launch to the start of that kernel: to the scope that launched it. A kernel that was launched before the
 //   gap began (a queue that never ran dry) gets the whole gap: the time is dispatch latency of the device.
+//
+// A time in which kernels ran unrecorded (another profiler took the records) is not a gap.
 //
 // Kernels may be added out of order; settle() resolves the gaps before a time up to which all kernels are known. Not
 // thread-safe: the caller serializes. Nanoseconds of CLOCK_MONOTONIC.
@@ -28,17 +30,17 @@
 
 namespace joulemap {
 
-// From time_ns on, the host is in this scope.
+// The host enters a scope, or begins or ends a synchronization in it.
 struct HostEdge {
   std::int64_t time_ns = 0;
   std::uint32_t scope = 0;
-  bool synchronizes = false;  // it waits there for the GPU
+  bool synchronizes = false;  // true: from time_ns on, the host waits for the GPU
 };
 
 enum class WaitTracing : std::uint8_t {
-  off,      // no kernel records
-  warm_up,  // records, but tracing has just begun and slows the host down: gaps are not charged
-  apart,    // an unusual step: its gaps are charged in an activity of their own
+  off,      // kernels are not recorded
+  warm_up,  // kernels are recorded, but tracing has just begun and slows the host down: gaps are not charged
+  apart,    // an unusual step (the first, or one whose operations are recorded): its gaps get their own activity
   on,
 };
 
@@ -56,20 +58,24 @@ class GpuWaiting {
   // Edges in order of time within one call; needed only for the time in which kernels are traced.
   void add(std::span<const HostEdge> edges);
   void add(const LaunchedKernel& kernel);
-  // From time_ns on. Calls in order of time. Initially off. Each call with `apart` begins another activity. Kernels
-  // that were launched before run until `drained_ns` at the latest: from then on the device is idle until the first
-  // traced kernel.
+  // Sets the mode from time_ns on; it is off at first. Call in order of time. Each call with `apart` begins another
+  // activity. Untraced kernels that were launched earlier end by `drained_ns` at the latest: from then on the device is
+  // idle until the first traced kernel.
   void set_tracing(std::int64_t time_ns, WaitTracing tracing, std::int64_t drained_ns);
+  // From `since_ns` on, kernels may run unrecorded, until `until_ns` (INT64_MAX: until a second call for the same
+  // `since_ns` gives the end). Call before the kernels that follow are settled.
+  void add_lost_records(std::int64_t since_ns, std::int64_t until_ns);
 
-  // Resolves all gaps that ended before `until_ns`, and of a gap that goes on, all but the last seconds.
+  // Resolves all gaps that ended before `until_ns`, and of a gap that is still open, all but the last 10 s.
   void settle(std::int64_t until_ns);
   // Resolves everything; `end_ns` ends the gaps that are still open.
   void finish(std::int64_t end_ns);
 
-  // Moves the resolved waiting time into `into`: short gaps summed in the first activity, each long gap with its own
-  // interval in an activity of its own.
+  // Appends the resolved waiting time to `into` and forgets it: one activity for the sum of all short gaps, then one
+  // for each gap of 20 ms or more, then one for each step in mode `apart`. Appends no empty activities.
   void take(std::vector<Activity>& into);
 
+  // Number of edges that were dropped because too many were stored.
   std::uint64_t forgotten_edges() const { return forgotten_edges_; }
 
  private:
@@ -84,24 +90,24 @@ class GpuWaiting {
     std::int64_t drained_ns;
     std::uint64_t part;
   };
-  // Up to where the host was followed, and where it is then.
+  // How far the edges of the host are processed for one device, and the state of the host at that time.
   struct HostPosition {
     std::int64_t time_ns;
     std::uint32_t scope;
-    bool has_synchronized;                     // in this scope: it could not launch ahead
-    std::int64_t period_end_ns;                // when waits are divided at the latest
-    std::int64_t from_ns;                      // since when it is followed
-    std::int64_t synchronized_ns = INT64_MIN;  // when it last began to wait for the device
+    bool has_synchronized;                     // it waited for the GPU in this scope: it could not launch ahead
+    std::int64_t period_end_ns;                // when LateScopes::end_period() is due
+    std::int64_t from_ns;                      // begin of the processed time
+    std::int64_t synchronized_ns = INT64_MIN;  // when the host last began to wait for the device
   };
   struct Device {
     std::vector<LaunchedKernel> pending;
     std::optional<std::int64_t> idle_from_ns;  // end of the last kernel; empty: unknown since tracing began
-    bool is_draining = false;                  // idle_from_ns is when it will have drained
+    bool is_draining = false;                  // idle_from_ns is an upper bound: untraced kernels may run until then
     WaitTracing tracing = WaitTracing::off;
     std::uint64_t part = 0;  // key of unusual_steps_
     std::uint32_t last_queue = 0;
     std::size_t next_toggle = 0;       // index into toggles_
-    std::optional<HostPosition> host;  // while gaps are charged
+    std::optional<HostPosition> host;  // empty while gaps are not charged
     LateScopes late_scopes;
   };
 
@@ -111,7 +117,10 @@ class GpuWaiting {
   void follow_host(Device& device, std::int64_t until_ns);
   void follow_launch(Device& device, const LaunchedKernel& kernel);
   Sums& sums_for(const Device& device, std::int64_t gap_ns);
+  // Charges the time since device.idle_from_ns without the intervals of lost records. `next`: the kernel that ends it,
+  // or null. Leaves the begin of the last charged part in device.idle_from_ns.
   void charge_gap(Device& device, std::int64_t to_ns, const LaunchedKernel* next);
+  void charge_idle_time(Device& device, std::int64_t to_ns, const LaunchedKernel* next);
   void charge_late_host(Device& device, TimeSpan span, std::uint32_t queue, Sums& sums);
   void collect_late_scopes(Device& device);
   void charge(TimeSpan piece, std::uint32_t queue, std::uint32_t scope, WaitKind kind, Sums& sums);
@@ -124,7 +133,8 @@ class GpuWaiting {
   WaitTracing tracing_ = WaitTracing::off;
   std::vector<HostEdge> edges_;                       // by time
   std::vector<Toggle> toggles_;                       // by time
-  WaitTracing forgotten_tracing_ = WaitTracing::off;  // after the toggles that were removed
+  std::vector<TimeSpan> lost_records_;                // by time
+  WaitTracing forgotten_tracing_ = WaitTracing::off;  // mode after the last removed toggle
   std::map<std::uint32_t, Device> devices_;
   Sums short_gaps_;
   std::vector<Sums> long_gaps_;

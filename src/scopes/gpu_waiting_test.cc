@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
 
-// Times in microseconds.
+// Times `launch`, `start` and `end` in microseconds.
 LaunchedKernel kernel(std::uint32_t scope, std::int64_t launch, std::int64_t start, std::int64_t end,
                       std::uint32_t queue = 0) {
   return {.device = 0,
@@ -52,13 +52,32 @@ TEST(GpuWaiting, ChargesAGapToTheScopesThatMadeTheHostLateAndThenToTheLaunchThat
   waiting.add(kernel(4, 190, 200, 300));
   waiting.settle(1000 * 1000);
   const Waited found = waited(waiting);
-  // Scope 1 had 150 us and gave the GPU 90 us to do, scope 2 had 30 us, scope 3 10 us: the 90 us before the launch are
-  // divided 60 : 30 : 10.
+  // The host was in scope 1 for 150 us and launched a kernel of 90 us there, then 30 us in scope 2 and 10 us in scope
+  // 3: the 90 us between the first kernel and the next launch are divided 60 : 30 : 10.
   EXPECT_EQ(found.by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 54}, {2, 27}, {3, 9}, {4, 10}}));
 }
 
-// A loss with a kernel of 500 us, then four layers that take 200 us of the host and 50 us of the GPU each: the GPU runs
-// dry only in the third one.
+TEST(GpuWaiting, TimeWhoseKernelsWereLostIsNotCharged) {
+  for (const bool is_open : {false, true}) {
+    GpuWaiting waiting;
+    waiting.set_tracing(0, WaitTracing::on, 10'000);
+    waiting.add(std::vector{edge(0, 1)});
+    waiting.add(kernel(1, 0, 0, 100'000));
+    if (is_open) {
+      // Another profiler begins; its end is not known when the first minute is settled.
+      waiting.add_lost_records(130'000 * 1000, INT64_MAX);
+      waiting.settle(60'000 * kMs);
+      waiting.add(std::vector{edge(59'000'000, 1)});
+    }
+    waiting.add_lost_records(130'000 * 1000, 100'000 * kMs);
+    waiting.add(kernel(1, 100'040'000, 100'040'000, 100'050'000));
+    waiting.settle(101'000 * kMs);
+    EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 30'000 + 40'000}}));
+  }
+}
+
+// A loss with a kernel of 500 us, then four layers that take 200 us of host time and 50 us of GPU time each: the GPU
+// first runs out of queued work in the third layer.
 TEST(GpuWaiting, ChargesEqualLayersEquallyAlthoughTheGpuHadWorkQueuedDuringTheFirstOnes) {
   GpuWaiting waiting;
   waiting.set_tracing(0, WaitTracing::on, 0);
@@ -84,7 +103,7 @@ TEST(GpuWaiting, ChargesEqualLayersEquallyAlthoughTheGpuHadWorkQueuedDuringTheFi
     EXPECT_NEAR(static_cast<double>(found.by_scope_us[layer]), total_us / 4, 0.1 * total_us / 4) << layer;
 }
 
-// Passes of four layers that all make the GPU wait; the host waits for the result of each pass.
+// Forward passes of four layers that all make the GPU wait; the host waits for the result of each pass.
 TEST(GpuWaiting, ChargesEqualLayersEquallyBetweenTwoSynchronizations) {
   GpuWaiting waiting;
   waiting.set_tracing(0, WaitTracing::on, 0);
@@ -104,8 +123,8 @@ TEST(GpuWaiting, ChargesEqualLayersEquallyBetweenTwoSynchronizations) {
     EXPECT_NEAR(static_cast<double>(found.by_scope_us[layer]), 20 * 150, 100) << layer;
 }
 
-// A program that reads its loss in each step: the GPU is idle afterwards, while data are loaded. Layers that are slow to
-// launch later in the step, hidden behind a large kernel, did not cause that.
+// A program that reads its loss in each step: the GPU is idle afterwards, while data are loaded. Layers that are slow
+// to launch later in the step, while a large kernel runs, did not cause the idle time.
 TEST(GpuWaiting, ChargesWhatFollowsASynchronizationAndNotWhatComesAfterTheGap) {
   GpuWaiting waiting;
   waiting.set_tracing(0, WaitTracing::on, 0);
@@ -123,7 +142,7 @@ TEST(GpuWaiting, ChargesWhatFollowsASynchronizationAndNotWhatComesAfterTheGap) {
   EXPECT_FALSE(found.by_scope_us.contains(3));
 }
 
-// A program that synchronizes for its timing after it has loaded a batch: the GPU had nothing to do for long.
+// A program that synchronizes for its timing after it has loaded a batch: the GPU has been idle for long by then.
 TEST(GpuWaiting, ChargesTheLoaderAlthoughTheHostSynchronizedWithAnIdleGpuAfterIt) {
   GpuWaiting waiting;
   waiting.set_tracing(0, WaitTracing::on, 0);
@@ -140,7 +159,7 @@ TEST(GpuWaiting, CountsNoKernelsThatWereLaunchedBeforeTracingBegan) {
   GpuWaiting waiting;
   waiting.add(std::vector{edge(0, 1), edge(1000, 2)});
   waiting.set_tracing(900 * 1000, WaitTracing::on, 1200 * 1000);
-  waiting.add(kernel(1, 100, 1000, 1500));  // its scope would seem to be early by 0.5 ms
+  waiting.add(kernel(1, 100, 1000, 1500));  // would make its scope early by 0.5 ms
   waiting.add(kernel(2, 1950, 1950, 2000));
   waiting.settle(10 * kMs);
   Waited found = waited(waiting);

@@ -58,7 +58,8 @@ void LateScopes::begin_anew() {
   drop_inactive();
 }
 
-// A program may have a million scopes, of which few are late at a time. Fractions of a nanosecond stay with the scope.
+// Removes ids from the lists, because a program may have a million scopes, of which few are late at a time. Less than
+// half a nanosecond of charge stays with the scope.
 void LateScopes::drop_inactive() {
   std::erase_if(changed_, [&](std::uint32_t id) {
     scopes_[id].is_changed = scopes_[id].since_wait_ns != 0;
@@ -75,7 +76,7 @@ std::vector<LateScopes::Charge> LateScopes::take() {
   end_period();
   std::vector<Charge> charges;
   for (const std::uint32_t id : active_) {
-    const double whole_ns = std::round(scopes_[id].charged_ns);  // the rest stays
+    const double whole_ns = std::round(scopes_[id].charged_ns);  // the fraction stays with the scope
     if (whole_ns < 1) continue;
     charges.push_back({id, static_cast<std::int64_t>(whole_ns)});
     scopes_[id].charged_ns -= whole_ns;

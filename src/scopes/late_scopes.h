@@ -2,15 +2,15 @@
 //
 // LateScopes: divides the waiting time of a GPU among the scopes of the host that made it wait.
 //
-// A GPU that has work queued does not notice a slow host. It runs dry later, while the host is in another scope: after a
-// loss with large kernels, the first layers of a backward pass launch theirs in time, and the last ones seem to be late.
-// All of them took more time of the host than they gave the GPU to do:
+// A GPU that has work queued does not notice a slow host. It runs dry later, while the host is in another scope: after
+// a loss with large kernels, the first layers of a backward pass launch their kernels in time, and the last ones seem
+// late. All of them took more time of the host than they gave the GPU to do:
 //
 //   late = time of the host in the scope - time of the kernels that were launched from it     (at least 0)
 //
-// One more millisecond in any of them, before the last wait of a period, is one more millisecond of waiting. So the waits
-// of a period are divided, when it ends, in proportion to the lateness of scopes up to its last wait. A period lasts from
-// one synchronization of the host to the next, and no longer than the caller allows.
+// One more millisecond in any of them, before the last wait of a period, is one more millisecond of waiting. So the
+// waits of a period are divided, when it ends, in proportion to the lateness of scopes up to its last wait. A period
+// lasts from one synchronization of the host to the next, and no longer than the caller allows.
 //
 // Calls for a scope take amortized constant time. One instance per device. Not thread-safe. Nanoseconds.
 #pragma once
@@ -22,16 +22,17 @@ namespace joulemap {
 
 class LateScopes {
  public:
-  // The host spent time in a scope. In order of time with the other calls.
+  // The host spent time in a scope. Calls of all functions must be in order of time.
   void add_host_time(std::uint32_t scope, std::int64_t host_ns) { change(scope, host_ns); }
   // A kernel was launched from a scope.
   void add_kernel(std::uint32_t scope, std::int64_t kernel_ns) { change(scope, -kernel_ns); }
-  // The GPU waited. False, and nothing is charged, where the scopes of the period are not late for that long.
+  // The GPU waited. Returns false and charges nothing if the scopes of the period are late for less than its waits.
   bool add_wait(std::int64_t wait_ns);
-  // A period was long enough: its waits are divided. Lateness since its last wait counts half in the next one.
+  // Call when a period has lasted long enough: divides its waits. Lateness since its last wait counts half in the next
+  // period.
   void end_period();
-  // The host waited for the GPU, or the GPU for so long that earlier lateness no longer matters: a period ends, and none of
-  // its lateness counts in the next one.
+  // Call when the host waited for the GPU, or the GPU waited for so long that earlier lateness no longer matters: ends
+  // the period, and none of its lateness counts in the next one.
   void begin_anew();
 
   struct Charge {
@@ -56,8 +57,8 @@ class LateScopes {
   void drop_inactive();
 
   std::vector<Scope> scopes_;           // by id
-  std::vector<std::uint32_t> active_;   // ids of those that are late or early, or have a charge that was not taken
-  std::vector<std::uint32_t> changed_;  // ids, since the last wait
+  std::vector<std::uint32_t> active_;   // ids of scopes that are late or early, or have a charge to take
+  std::vector<std::uint32_t> changed_;  // ids of scopes that changed since the last wait
   std::int64_t late_ns_ = 0;            // sum of positive until_wait_ns
   std::int64_t waited_ns_ = 0;          // in this period
 };

@@ -115,7 +115,7 @@ TEST(LateScopes, ChargesAllWaitsHoweverTheyAreDivided) {
     for (const LateScopes::Charge& charge : scopes.take()) charged_ns += charge.wait_ns;
   }
   for (const LateScopes::Charge& charge : scopes.take()) charged_ns += charge.wait_ns;
-  EXPECT_NEAR(static_cast<double>(charged_ns), static_cast<double>(waited_ns), 100);  // fractions of nanoseconds stay
+  EXPECT_NEAR(static_cast<double>(charged_ns), static_cast<double>(waited_ns), 100);  // fractions of a ns stay
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ModuleNames: paths of a model's layers by class, in the order of their first call. They complete PyTorch traces,
+// ModuleNames: paths of a model's modules by class, in the order of their first call. They complete PyTorch traces,
 // which only contain "nn.Module: Conv2d_3". `joulemap.save_module_names(model, path)` writes them as JSON:
 //
 //   {"ResNet": ["ResNet"], "Conv2d": ["conv1", "layer1.0.conv1", ...], ...}

@@ -58,7 +58,7 @@ std::string_view without_number(std::string_view name) {
 // --- JAX
 
 // Parts that transformations and control flow insert into names; no layer has such a name.
-constexpr std::array<std::string_view, 16> kStructure = {"checkpoint",
+constexpr std::array<std::string_view, 15> kStructure = {"checkpoint",
                                                          "rematted_computation",
                                                          "remat",
                                                          "while",
@@ -72,11 +72,20 @@ constexpr std::array<std::string_view, 16> kStructure = {"checkpoint",
                                                          "custom_vjp_call_jaxpr",
                                                          "named_call",
                                                          "shard_map",
-                                                         "pjit",
-                                                         "branch_0_fun"};
+                                                         "pjit"};
+
+// "branch_1_fun": a branch of jax.lax.cond or switch.
+bool is_branch(std::string_view part) {
+  constexpr std::string_view kPrefix = "branch_";
+  constexpr std::string_view kSuffix = "_fun";
+  if (!part.starts_with(kPrefix) || !part.ends_with(kSuffix) || part.size() <= kPrefix.size() + kSuffix.size())
+    return false;
+  const std::string_view number = part.substr(kPrefix.size(), part.size() - kPrefix.size() - kSuffix.size());
+  return number.find_first_not_of("0123456789") == std::string_view::npos;
+}
 
 struct XlaName {
-  std::vector<std::string_view> name_scopes;  // of the innermost repetition of the path
+  std::vector<std::string_view> name_scopes;  // of the last repetition of the path
   std::string_view root;                      // the differentiated function, in the parentheses of jvp()
   std::string_view op;
   bool differentiated = false;
@@ -99,7 +108,7 @@ std::string_view unwrap(std::string_view part, XlaName& name, bool& is_derivativ
   return part;
 }
 
-// A derivative of a derivative repeats the path from its start; the last repetition counts.
+// A derivative of a derivative repeats the path from its start; only the last repetition is used.
 XlaName parse_xla_name(std::string_view op_name) {
   XlaName name;
   const std::vector<std::string_view> parts = parts_of(op_name);
@@ -112,7 +121,7 @@ XlaName parse_xla_name(std::string_view op_name) {
       name.root = inner;
       continue;
     }
-    if (inner.empty() || is_one_of(kStructure, inner)) continue;
+    if (inner.empty() || is_one_of(kStructure, inner) || is_branch(inner)) continue;
     if (i + 1 == parts.size()) {
       name.op = inner;
     } else {
@@ -166,7 +175,7 @@ OpScope scope_as_written(std::span<const std::string_view> parts, std::string_vi
   return scope;
 }
 
-// The longest enclosing scope of the operation that the table contains.
+// The innermost enclosing scope of the operation that the table contains; null: none.
 const NameScope* find_name_scope(std::string_view name, const NameScopes& name_scopes) {
   while (!name.empty()) {
     const auto known = name_scopes.find(name);
@@ -186,8 +195,9 @@ std::string joined(std::span<const std::string_view> parts) {
   return name;
 }
 
-// TensorFlow 1 opens a scope for derivatives: gradients/net/dense/MatMul_grad/Reshape belongs to net/dense/MatMul. A
-// scope of the program may enclose it. Returns nullopt when the name belongs to no gradient.
+// The name of the operation whose gradient this operation computes; nullopt if it computes no gradient. TensorFlow 2
+// puts gradient_tape in front of that name. TensorFlow 1 opens a scope, possibly within a scope of the program:
+// gradients/net/dense/MatMul_grad/Reshape belongs to net/dense/MatMul.
 std::optional<std::vector<std::string_view>> differentiated(std::span<const std::string_view> parts) {
   if (!parts.empty() && parts.front() == "gradient_tape") return std::vector(parts.begin() + 1, parts.end());
   const auto scope = std::find_if(parts.begin(), parts.end(),
@@ -203,6 +213,7 @@ std::optional<std::vector<std::string_view>> differentiated(std::span<const std:
 }
 
 // TensorFlow 1 updates a variable in the scope of the optimizer: Adam/update_net/dense/kernel/ResourceApplyAdam.
+// Returns nullopt for names of any other form.
 std::optional<OpScope> scope_of_update(std::span<const std::string_view> parts) {
   constexpr std::string_view kUpdate = "update_";
   for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -254,14 +265,15 @@ bool is_gradient_op(std::string_view op_name) { return op_name.find("transpose(j
 OpScope scope_of_xla_op(std::string_view op_name, bool trains) {
   const XlaName name = parse_xla_name(op_name);
   OpScope scope{.op = std::string(name.op)};
-  // The compiler has lost the scopes of a name without any.
+  // A name without scopes has lost them in the compiler: phase and module are unknown.
   if (name.name_scopes.empty() && name.root.empty() && !name.differentiated && !name.transposed &&
       op_name.find('/') == std::string_view::npos) {
     return scope;
   }
   scope.phase = phase_of(name, trains);
   std::span<const std::string_view> name_scopes = name.name_scopes;
-  // The first scope is the model itself, in parentheses or not; for an optimizer all scopes count.
+  // Without gradients the first scope is the model itself and is left out. With gradients the model is in the
+  // parentheses of jvp(), not among the scopes.
   if (scope.phase == kForward && !name.differentiated && name_scopes.size() > 1) name_scopes = name_scopes.subspan(1);
   scope.module = name_scopes.empty() ? std::string(name.root) : dotted(name_scopes);
   return scope;

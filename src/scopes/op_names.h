@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Parses a framework's name for a graph operation into its scope: phase, layer, operation. After compilation, the names
-// are all that is left of the program's structure. Pure; any thread.
+// are all that is left of the program's structure. Pure functions.
 //
 //   JAX           jit(step)/transpose(jvp(Net))/block_0/Dense_1/dot_general   backward, block_0.Dense_1, dot_general
 //   TensorFlow    gradient_tape/sequential_1/dense_2/MatMul/MatMul_1          backward, dense_2, MatMul
@@ -22,13 +22,14 @@ struct OpScope {
   std::string phase;
   std::string module;  // dotted
   std::string op;
-  std::string tensors;  // its input tensors: tensor_text.h
+  std::string tensors;  // its input tensors, as in tensor_text.h
 
   friend auto operator<=>(const OpScope&, const OpScope&) = default;  // NOLINT: clang-tidy 14 sees a null pointer
 };
 
 // Meaning of a TensorFlow graph scope, which Keras reports when it opens the scope. TensorFlow renumbers scopes, so
-// "dense_1" can be the second scope of the layer `dense`. Keys may also be names of operations.
+// "dense_1" can be the second scope of the layer `dense`. Keys of NameScopes are paths of scopes, such as
+// "sequential_1/dense_1", or names of operations.
 struct NameScope {
   std::string phase;  // empty: backward where the name shows it, else forward
   std::string module;

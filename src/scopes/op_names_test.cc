@@ -50,6 +50,12 @@ TEST(JaxNames, WithoutGradientsEverythingIsForward) {
 TEST(JaxNames, InnerFunctionsAndLoopsAreNoLayers) {
   EXPECT_EQ(scope_of_xla_op("jit(step)/jvp(Net)/while/body/layers/jit(log_softmax)/sub", true),
             scope("forward", "layers", "sub"));
+  for (const char* const branch : {"branch_0_fun", "branch_1_fun", "branch_12_fun"}) {
+    EXPECT_EQ(scope_of_xla_op(std::string("jit(step)/jvp(Net)/cond/") + branch + "/layers/sub", true),
+              scope("forward", "layers", "sub"));
+  }
+  EXPECT_EQ(scope_of_xla_op("jit(step)/jvp(Net)/branch_left_fun/sub", true),
+            scope("forward", "branch_left_fun", "sub"));
   EXPECT_EQ(scope_of_xla_op("jit(step)/jvp(Net)/vmap(head)/dot_general", true),
             scope("forward", "head", "dot_general"));
 }

@@ -20,9 +20,9 @@ bool is_module_path(std::string_view text) {
   return parts.size() > 1 && std::all_of(parts.begin(), parts.end(), is_identifier);
 }
 
-// Number of leading path elements that may be modules: the last element of operations and functions is not one.
+// Number of leading path elements that may be modules. In rows of operations and functions the last element is none.
 std::size_t elements_of_modules(std::span<const std::string> path, std::string_view by) {
-  if (by == "layer" || by == "stack") return path.size();
+  if (by == "layer" || by == "module" || by == "stack") return path.size();
   if (by == "op" || by == "tensor" || by == "function") return path.empty() ? 0 : path.size() - 1;
   return 0;
 }

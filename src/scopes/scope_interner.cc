@@ -62,7 +62,7 @@ std::uint32_t ScopeInterner::child(std::uint32_t parent, ScopeKind kind, std::ui
 }
 
 std::uint32_t ScopeInterner::child(std::uint32_t parent, ScopeKind kind, std::string_view name) {
-  // The text of a scope that will be refused is not kept: their number is unlimited.
+  // Does not keep the text of a scope that is refused: the number of such texts is unlimited.
   if (scopes_.size() >= kMaxScopes && !text_indices_.contains(name)) {
     ++refused_count_;
     return parent;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScopeInterner: the tree of scopes of a process or of an imported trace. The same parent, kind and name always give the
-// same id; ids count from 1, and 0 is the root. Each text and each scope is stored once. Built for millions of lookups:
-// texts are identified by number, and a scope by its parent, kind and text in a flat hash table. Not thread-safe: the
-// capture puts a lock around it (capture/scope_table.h).
+// ScopeInterner: the tree of scopes of a process or of an imported trace. The same parent, kind and name always give
+// the same id; ids count from 1, and 0 is the root. Each text and each scope is stored once. Built for millions of
+// lookups: texts are identified by number, and a scope by its parent, kind and text in a flat hash table. Not
+// thread-safe: the capture puts a lock around it (capture/scope_table.h).
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ class ScopeInterner {
  public:
   ScopeInterner();
 
-  // Returns the number of a text. The tree keeps a copy of it.
+  // Returns the number of a text, which child() and text_of() take. Keeps a copy of the text.
   std::uint32_t text(std::string_view text);
   const std::string& text_of(std::uint32_t number) const { return texts_[number]; }
 
@@ -33,6 +33,7 @@ class ScopeInterner {
   // Returns the scopes created since the last call.
   std::vector<Scope> take_new();
   std::vector<Scope> all_scopes() const;
+  // Number of calls of child() that returned the parent because of kMaxScopes.
   std::uint64_t refused_count() const { return refused_count_; }
 
   // Limit for programs that put numbers into the names of regions.

@@ -65,8 +65,8 @@ std::vector<std::string_view> quoted(std::string_view list) {
   return words;
 }
 
-// Calls visit(index, shape) for each innermost bracket; index counts the brackets of the second level, which may be
-// lists.
+// Calls visit(index, shape) for each innermost bracket, which is a shape. `index` is the index of the argument, a
+// bracket of the second level; the shapes of a list of tensors share it.
 template <class Visit>
 void for_each_shape(std::string_view list, const Visit& visit) {
   std::size_t depth = 0;

@@ -29,7 +29,8 @@ class TensorText {
 // ["float", "Scalar", "TensorList"]. Returns an empty text for malformed input.
 std::string parse_kineto_tensors(std::string_view shapes, std::string_view types);
 
-// Parses "input_type_shape" of ONNX Runtime's profiler: [{"float":[2,3]},{"int64":[]}].
+// Parses "input_type_shape" of ONNX Runtime's profiler: [{"float":[2,3]},{"int64":[]}]. Returns an empty text for
+// malformed input.
 std::string parse_onnxruntime_tensors(std::string_view types_and_shapes);
 
 }  // namespace joulemap::scopes

@@ -19,7 +19,8 @@
 namespace joulemap::sensors {
 namespace {
 
-// A writer that truncates and writes leaves an empty file for some ten microseconds.
+// How often and how long a malformed text is retried: a writer that truncates and then writes leaves an empty file for
+// some ten microseconds.
 constexpr int kTries = 10;
 constexpr std::int64_t kPatience_ns = 300 * kNanosecondsPerMicrosecond;
 
@@ -79,7 +80,7 @@ ReadCode CounterFile::read_until_stable(std::uint64_t& raw) noexcept {
     const ReadCode code = read_once(again);
     if (code != ReadCode::garbage && code != ReadCode::ok) return code;
     if (code == ReadCode::ok && before == ReadCode::ok && again == raw) return ReadCode::ok;
-    // Requires both limits: a thread that was preempted between two reads has not seen a torn value.
+    // Gives up only after both limits: the time may pass because the thread was preempted between two reads.
     if (++tries >= kTries && monotonic_ns() > deadline_ns) return code == ReadCode::ok ? ReadCode::torn : code;
     raw = again;
     before = code;

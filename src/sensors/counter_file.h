@@ -29,7 +29,8 @@ class CounterFile {
 
   ReadCode read_once(std::uint64_t& raw) noexcept;
   ReadCode read_until_stable(std::uint64_t& raw) noexcept;
-  // Called after an unchanged value: checks whether the descriptor still refers to the file of that name.
+  // Called after a failed read or an unchanged value: if the open file was deleted, opens the file that now has its
+  // path.
   enum class Identity { same, reopened, gone };
   Identity reopen_if_replaced(ReadCode& error) noexcept;
 
@@ -39,7 +40,7 @@ class CounterFile {
   std::uint64_t last_raw_ = 0;
 };
 
-// Opens the file and reads it once. Returns an error with the path if it is not a counter.
+// Opens the file and reads it once. Fails with an error that names the path if it does not contain an integer.
 Result<CounterFile> open_counter_file(const std::string& path);
 
 }  // namespace joulemap::sensors

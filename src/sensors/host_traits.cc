@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -34,6 +35,18 @@ std::string find_hypervisor(const SystemRoot& root) {
   return product.empty() ? vendor : vendor + " " + product;
 }
 
+// ARM processors have no flag for a hypervisor. Their virtual machines are known by the device tree or by the firmware.
+bool is_virtual_arm(const SystemRoot& root) {
+  if (file_exists(root.path("/proc/device-tree/hypervisor/compatible"))) return true;
+  if (first_line(root.path("/proc/device-tree/compatible")).find("dummy-virt") != std::string::npos) return true;
+  const std::string vendor = first_line(root.path("/sys/class/dmi/id/sys_vendor"));
+  const std::string product = first_line(root.path("/sys/class/dmi/id/product_name"));
+  if (vendor == "Amazon EC2") return product.find(".metal") == std::string::npos;
+  constexpr std::array<std::string_view, 5> kVirtualVendors = {"QEMU", "KVM", "VMware", "Google", "Xen"};
+  const auto is_of = [&](std::string_view name) { return vendor.starts_with(name); };
+  return std::ranges::any_of(kVirtualVendors, is_of) || product.find("Virtual Machine") != std::string::npos;
+}
+
 std::string find_container(const SystemRoot& root) {
   if (file_exists(root.path("/.dockerenv"))) return "docker";
   if (file_exists(root.path("/run/.containerenv"))) return "podman";
@@ -56,7 +69,9 @@ HostTraits detect_host_traits(const SystemRoot& root) {
   HostTraits host;
   const Result<std::string> cpuinfo = read_file_start(root.path("/proc/cpuinfo"), kFirstCpuOfCpuinfo);
   const std::string name = find_hypervisor(root);
-  host.is_virtual = name == "WSL" || (cpuinfo && cpuinfo->find(" hypervisor") != std::string::npos);
+  const bool is_arm = cpuinfo && cpuinfo->find("CPU implementer") != std::string::npos;
+  host.is_virtual = name == "WSL" || (cpuinfo && cpuinfo->find(" hypervisor") != std::string::npos) ||
+                    (is_arm && is_virtual_arm(root));
   if (host.is_virtual) {
     host.machine = name.empty() ? "virtual machine" : fmt::format("virtual machine ({})", name);
   } else {

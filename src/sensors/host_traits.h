@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Detects bare metal, virtual machine or container. It determines why a sensor is missing and the remedy.
+// Detects whether this is bare metal, a virtual machine or a container. The answer explains why a sensor is missing and
+// selects the remedy.
 #pragma once
 
 #include "base/system_root.h"

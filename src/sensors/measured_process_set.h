@@ -4,11 +4,11 @@
 //
 // - it is a root (the recorder, the process of -p) or a descendant of one,
 // - or it was started with the recording's environment variable, whatever its parent is now: daemons, tasks of a job
-//   scheduler, ranks that other recorders of the same run have started,
+//   scheduler, ranks of the same run that were started under another `joulemap record`,
 // - or it has a file of the recording's folder open, because it has joined the recording,
 // - or it belonged to the set before: its parent may have ended since.
 //
-// Reads /proc only and uses its pids. contains() allocates nothing and caches its results; one thread.
+// Reads /proc only and uses its pids. contains() allocates nothing and remembers the processes of the set; one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -24,9 +24,9 @@
 namespace joulemap::sensors {
 
 struct MeasuredProcessCriteria {
-  std::vector<pid_t> roots = {};      // in addition to this process
-  std::string variable = {};          // "NAME=value"; empty: none
-  std::string recording_folder = {};  // without symbolic links; empty: none
+  std::vector<pid_t> roots = {};      // measured processes in addition to this one
+  std::string variable = {};          // environment variable "NAME=value"; empty: none
+  std::string recording_folder = {};  // absolute path without symbolic links; empty: none
 };
 
 class MeasuredProcessSet {
@@ -45,7 +45,7 @@ class MeasuredProcessSet {
   };
   MeasuredProcessCriteria measured_;
   const char* proc_;
-  std::array<Identity, 128> known_{};  // ring buffer: the oldest is replaced
+  std::array<Identity, 128> known_{};  // processes of the set; a ring buffer: the oldest is replaced
   std::size_t next_ = 0;
 };
 

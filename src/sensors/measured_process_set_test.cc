@@ -13,7 +13,7 @@ using namespace std::string_literals;
 constexpr pid_t kRecorder = 500;
 constexpr pid_t kProgram = 400;
 
-// A shell (300) has started a program, and the program (or the shell) its recorder.
+// A shell (300) has started a program (kProgram) and another process (600). The program has started the recorder.
 class MeasuredProcesses : public testing::Test {
  protected:
   MeasuredProcesses() {

@@ -16,7 +16,7 @@ constexpr std::int64_t kLongestPeriod_ns = 60 * kNanosecondsPerSecond;
 constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond;
 constexpr std::int64_t kFinePeriod_ns = 100 * kNanosecondsPerMicrosecond;
 constexpr double kPartsOfARefresh = 10;
-// Far above the sustained power of any domain: at this power a counter must not wrap within two samples.
+// Far above the sustained power of any domain: at this power a counter must not wrap within two read periods.
 constexpr double kHighPower_w = 1000;
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The exact commands that make a sensor readable on this machine. Pure texts; `doctor` prints them.
+// The exact commands that make a sensor readable on this machine; `doctor` prints them. Pure.
 //
 // None of them makes RAPL readable for all users: since PLATYPUS (CVE-2020-8694) that is known to leak secrets between
 // users of a machine, which is why Linux 5.10 restricted it.
@@ -13,13 +13,13 @@
 
 namespace joulemap::sensors {
 
-// energy_uj exists but is not readable.
+// For a powercap counter (energy_uj) that exists but is not readable.
 std::string remedy_for_denied_powercap(const HostTraits& host, std::string_view program);
 
-// perf_event_open denies system-wide events.
+// For a machine where perf_event_open denies system-wide events.
 std::string remedy_for_denied_perf_event(const HostTraits& host, std::string_view program);
 
-// The machine has no RAPL.
+// For a machine without RAPL: why, and what to do.
 std::string reason_for_absent_rapl(const HostTraits& host);
 std::string remedy_for_absent_rapl(const HostTraits& host);
 

@@ -43,6 +43,22 @@ TEST(HostTraits, DistinguishesVirtualMachinesFromBareMetal) {
   EXPECT_EQ(detect_host_traits(SystemRoot{sysroot("intel-2socket")}).machine, "bare metal");
 }
 
+TEST(HostTraits, RecognisesVirtualMachinesOfArmWhichHaveNoProcessorFlag) {
+  const auto machine_of = [](const std::string& file, const std::string& text, const std::string& product = "") {
+    const TemporaryDirectory directory;
+    directory.write("proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\n");
+    directory.write(file, text);
+    if (!product.empty()) directory.write("sys/class/dmi/id/product_name", product);
+    return detect_host_traits(SystemRoot{directory.path()}).machine;
+  };
+  EXPECT_EQ(machine_of("proc/device-tree/compatible", "linux,dummy-virt"), "virtual machine");
+  EXPECT_EQ(machine_of("sys/class/dmi/id/sys_vendor", "QEMU\n"), "virtual machine (QEMU)");
+  EXPECT_EQ(machine_of("sys/class/dmi/id/sys_vendor", "Amazon EC2\n", "m7g.large\n"),
+            "virtual machine (Amazon EC2 m7g.large)");
+  EXPECT_EQ(machine_of("sys/class/dmi/id/sys_vendor", "Amazon EC2\n", "m7g.metal\n"), "bare metal");
+  EXPECT_EQ(machine_of("sys/class/dmi/id/sys_vendor", "Supermicro\n"), "bare metal");
+}
+
 TEST(HostTraits, RecognisesContainersAndWsl) {
   const TemporaryDirectory directory;
   directory.write("proc/1/cgroup", "0::/kubepods/burstable/pod1/abc\n");

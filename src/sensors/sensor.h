@@ -3,11 +3,11 @@
 // Sensor: a readable source of energy, power and related quantities. One owner, one thread. After open, read() neither
 // allocates nor locks nor logs: errors are codes in the reading.
 //
-// A sensor schedules its own reads (read_schedule.h has the defaults). A caller that needs the edge of a window requests
-// another SamplingMode. There the times of counter updates matter more than the cost of a read.
+// A sensor schedules its own reads (read_schedule.h has the defaults). Near the edge of a window the caller requests
+// another SamplingMode, because there the times of counter updates matter more than the cost of a read.
 //
 // A backend is one kind of sensor (perf_event, powercap, ...). Its probe inspects the machine and returns both the
-// verdict that `doctor` prints and, where usable, the open sensors: one function, so that the two cannot disagree.
+// status that `doctor` prints and, where usable, the open sensors: one function, so that the two cannot disagree.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ enum class SamplingMode : std::uint8_t {
   relaxed,       // between edges: reads at low cost
   near_edge,     // near an edge: locate the counter updates
   immediate,     // read every channel at once, at any cost
-  every_update,  // for a while: read every counter update, when a read is cheapest
+  every_update,  // between edges: read each counter update once, at the time when a read is cheapest
 };
 
 class Sensor {
@@ -43,13 +43,15 @@ class Sensor {
   virtual void read(std::span<Reading> readings, SamplingMode mode = SamplingMode::immediate) noexcept = 0;
 
   // For channels that return several values at once: the values of the last read(), oldest first, with the device's
-  // timestamps. Their entries in `readings` are skipped. Channel numbers start at this sensor's first channel.
+  // timestamps. The readings of these channels have the code `skipped`. Channel numbers are relative to this sensor's
+  // first channel.
   virtual std::span<const Sample> history() const noexcept { return {}; }
 
   // Time of the next read, after a read that was due at `last_ns`: an absolute time, so that delays do not accumulate.
   virtual std::int64_t next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept;
 
-  // Call before the first read to override the default period. No sensor is read more often than it updates.
+  // Call before the first read to override the default period between window edges. A sensor limits the period, for
+  // example so that no counter wraps between two reads.
   void request_period(std::int64_t period_ns) { requested_period_ns_ = period_ns; }
 
  protected:

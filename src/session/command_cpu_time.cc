@@ -16,7 +16,7 @@
 namespace joulemap::session {
 namespace {
 
-// The kernel counts machine time in ticks of 10 ms per CPU: below this the ratio is meaningless.
+// The kernel counts machine time in ticks of 10 ms per CPU: below this time the process share is meaningless.
 constexpr double kMinMachineTime_s = 0.05;
 
 bool has_living_children() {

@@ -20,10 +20,11 @@ void become_subreaper();
 
 // CPU time of all descendants of this process, finished and alive.
 double descendants_cpu_s();
-// CPU time of another process and its descendants, excluding us when we are its child. None once it is gone.
+// CPU time of another process and its descendants, without joulemap itself if it is a child of that process. None once
+// the process has ended.
 std::optional<double> attached_tree_cpu_s(pid_t pid);
 
-// The process tree whose time is compared with the machine's.
+// The process tree whose CPU time is compared with the machine's; neither: no process share.
 struct CpuTimeSubject {
   bool has_command = false;
   std::optional<pid_t> attached_pid;  // attached process instead of the command
@@ -31,10 +32,10 @@ struct CpuTimeSubject {
 
 class CommandCpuTime {
  public:
-  // Construct before the command is forked: it checks whether other children are alive.
+  // Construct before the command is forked: the constructor checks whether this process has other children.
   explicit CommandCpuTime(CpuTimeSubject subject);
 
-  // `command_runs`: the command started earlier, because of a delay.
+  // Begins the measurement. `command_runs`: the command was already running, because of --delay.
   void begin(bool command_runs);
   // Stores the time of an attached process while it lives: its own at every call, that of its descendants once a
   // second, because finding them requires a search of /proc.
@@ -50,7 +51,7 @@ class CommandCpuTime {
   std::optional<double> process_at_begin_s_;
   double descendants_s_ = 0;
   std::int64_t next_search_ns_ = 0;
-  std::optional<double> process_latest_s_;  // since begin
+  std::optional<double> process_latest_s_;  // latest CPU time of the subject, once read since begin()
   double user_at_begin_s_ = 0;
   double system_at_begin_s_ = 0;
   std::optional<double> machine_at_begin_s_;

@@ -12,11 +12,12 @@ namespace joulemap::session {
 namespace {
 
 constexpr std::int64_t kSearchPeriod_ns = 10 * kNanosecondsPerSecond;
-// Slightly less than four cycles of the recorder, so that the fourth is not skipped for being marginally early.
+// Slightly less than four 50 ms cycles of the recorder's loop, so that a cycle that is slightly early is not skipped.
 constexpr std::int64_t kClosePeriod_ns = 190 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kPeriod_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kCloseFor_ns = 600 * kNanosecondsPerSecond;
-// A read takes 15 us on a machine with two CPUs and grows with their number: use at most a thousandth of a CPU.
+// Reads may use at most 1/kPartOfACpu of one CPU. A read takes 15 us on a machine with two CPUs, and more with more
+// CPUs.
 constexpr std::int64_t kPartOfACpu = 1000;
 constexpr double kMillisecond_s = 1e-3;
 

@@ -2,9 +2,9 @@
 //
 // CpuTimeLog: CPU time of the machine and of the recorded command (or an attached process), as channels of a recording.
 // With it a report separates the command's share of package energy from that of other processes. Machine time is read
-// five times a second for ten minutes, so that a report can estimate the power of either, and once a second after that;
-// less often where many CPUs make a read slow. The command's time requires a search of /proc and is read every ten
-// seconds. Owner: the recorder; main thread.
+// five times a second for ten minutes, so that a report can estimate idle power and power per busy CPU, and once a
+// second after that; less often where many CPUs make a read slow. The command's time requires a search of /proc and is
+// read every ten seconds. Owner: the recorder; main thread.
 #pragma once
 
 #include <sys/types.h>
@@ -20,16 +20,16 @@ namespace joulemap::session {
 
 class CpuTimeLog {
  public:
-  // `first_channel`: index of its first channel. `attached_pid`: attached process that is recorded instead of a
-  // command.
+  // `first_channel`: index of the log's first channel in the recording. `attached_pid`: attached process that is
+  // recorded instead of a command.
   explicit CpuTimeLog(std::uint32_t first_channel, std::optional<pid_t> attached_pid = {})
       : first_channel_(first_channel), attached_pid_(attached_pid) {}
 
   static std::vector<Channel> channels();
   std::vector<Sample> read();
-  // When the next read is due.
+  // When the next read is due, in ns of CLOCK_MONOTONIC.
   std::int64_t next_read_ns() const { return next_read_ns_; }
-  // Makes the next read search for the command's processes, whatever the time.
+  // Makes the next read search /proc for the command's processes, even if ten seconds have not passed.
   void force_search() { next_search_ns_ = 0; }
 
  private:

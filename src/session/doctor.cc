@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kWatch_ns = 50 * kNanosecondsPerMillisecond;
 
-// Reads every channel of a probe, in order.
+// Reads every channel of a probe's sensors, in order.
 std::vector<Reading> read_all(const sensors::ProbeResult& probe) {
   std::vector<Reading> all;
   for (const std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kEnoughOfCpuinfo = 4096;
 
-// The value of the first line "key : value".
+// The value of the first line "key : value"; empty if there is none.
 std::string value_of(std::string_view text, std::string_view key) {
   for (const std::string_view line : split(text, '\n')) {
     if (!line.starts_with(key)) continue;

@@ -20,8 +20,8 @@ Status MeasuredCommand::prepare(std::span<const std::string> command, std::span<
   Result<ChildProcess> child = ChildProcess::prepare(command, signals_.original_mask(), environment);
   if (!child) return std::move(child).error();
   child_ = std::move(*child);
-  // In addition to SIGCHLD: a library thread that does not block that signal may consume it. Older kernels have no
-  // pidfd.
+  // Polled in addition to SIGCHLD, which a library's thread that does not block it may consume. Kernels before 5.3 have
+  // no pidfd.
   child_pidfd_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, child_->pid(), 0)));
   return Done{};
 }
@@ -67,7 +67,7 @@ void MeasuredCommand::handle_signals() {
 }
 
 void MeasuredCommand::wait_until(std::int64_t deadline_ns) {
-  // With a command, only its end counts, whatever happens to the attached process.
+  // With a command, wait for its end; otherwise for that of the attached process.
   const FileDescriptor& end = child_ ? child_pidfd_ : attached_process_;
   std::array<pollfd, 2> waited{{{signals_.fd(), POLLIN, 0}, {end.get(), POLLIN, 0}}};
   const nfds_t count = end.is_open() ? 2 : 1;

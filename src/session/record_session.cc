@@ -20,7 +20,7 @@
 namespace joulemap::session {
 namespace {
 
-// Bounds the data lost in a crash to less than a second.
+// Period of writing samples to the file: a crash loses less than a second of data.
 constexpr std::int64_t kFlushPeriod_ns = 900 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kClockPeriod_ns = kNanosecondsPerSecond;
 
@@ -47,6 +47,7 @@ class Recorder {
  private:
   void flush();
   void report_status();
+  void update_energy_per_step(LiveStatus& now);
   void pair_clocks();
   void read_cpu_times();
   void mark(MarkKind kind, std::int64_t time_ns);
@@ -59,8 +60,10 @@ class Recorder {
   std::optional<CpuTimeLog> cpu_times_;
   RecordResult result_;
   std::int64_t next_flush_ns_ = 0;
-  LiveStatus status_;
+  std::optional<LiveStatus> updated_status_;  // the last one whose energy differs from the one before
   std::optional<LiveStatus> first_status_with_steps_;
+  std::uint64_t shown_steps_ = 0;
+  std::optional<double> step_j_;
   recording::LiveSteps steps_;
   std::int64_t next_clock_ns_ = 0;
 };
@@ -81,7 +84,7 @@ void Recorder::read_cpu_times() {
   for (const Sample& sample : cpu_times_->read()) writer_.add(sample);
 }
 
-// A failed write must not stop the command.
+// A failed write becomes a diagnostic: it must not stop the command.
 void Recorder::flush() {
   const Status written = writer_.flush();
   if (!written) {
@@ -99,15 +102,29 @@ void Recorder::report_status() {
   if (const auto energy = preferred_energy(total_energy(meter_.energy_so_far()))) {
     now.energy_j = energy->joules;
     now.is_estimated = energy->provenance == Provenance::estimated;
-    const double since_s = now.elapsed_s - status_.elapsed_s;
-    if (status_.energy_j && since_s > 0) now.power_w = (*now.energy_j - *status_.energy_j) / since_s;
-    if (now.steps > 0 && !first_status_with_steps_) first_status_with_steps_ = now;
-    if (first_status_with_steps_ && now.steps > first_status_with_steps_->steps)
-      now.step_j = (*now.energy_j - first_status_with_steps_->energy_j.value_or(0)) /
-                   static_cast<double>(now.steps - first_status_with_steps_->steps);
+    // A sensor that has no new value since the last status does not show a power of 0.
+    const bool is_updated = !updated_status_ || *now.energy_j != *updated_status_->energy_j;
+    if (!is_updated) {
+      now.power_w = updated_status_->power_w;
+    } else if (updated_status_ && now.elapsed_s > updated_status_->elapsed_s) {
+      now.power_w = (*now.energy_j - *updated_status_->energy_j) / (now.elapsed_s - updated_status_->elapsed_s);
+    }
+    if (is_updated) updated_status_ = now;
+    update_energy_per_step(now);
   }
   options_.on_status(now);
-  status_ = now;
+}
+
+// From the status that first showed a step to the one that first showed the latest step, so that a long step which is
+// half done does not count as none.
+void Recorder::update_energy_per_step(LiveStatus& now) {
+  if (now.steps > 0 && !first_status_with_steps_) first_status_with_steps_ = now;
+  if (now.steps != shown_steps_ && first_status_with_steps_ && now.steps > first_status_with_steps_->steps) {
+    step_j_ = (*now.energy_j - *first_status_with_steps_->energy_j) /
+              static_cast<double>(now.steps - first_status_with_steps_->steps);
+  }
+  shown_steps_ = now.steps;
+  now.step_j = step_j_;
 }
 
 Status Recorder::start() {
@@ -190,7 +207,8 @@ RecordResult Recorder::finish() {
   return std::move(result_);
 }
 
-// Reads and removes the traces left by framework profilers; they become a part that is joined with the others.
+// Reads and removes the trace files of framework profilers. Their content becomes a part of the recording, which is
+// joined with the other parts.
 void add_framework_traces(const recording::PartFolder& folder, const RecordOptions& options, RecordResult& result) {
   if (!options.read_framework_traces) return;
   FrameworkActivity traces =
@@ -207,7 +225,8 @@ void add_framework_traces(const recording::PartFolder& folder, const RecordOptio
   result.diagnostics.add_all(traces.diagnostics);
 }
 
-// Stores the powers known before this run, so that its reports do not change when the library learns more.
+// Stores the kernel powers that the kernel library knows before this run, so that the run's reports do not change when
+// the library later learns more.
 void store_known_powers(const recording::PartFolder& folder, const RecordOptions& options, RecordResult& result) {
   if (!options.known_powers) return;
   std::vector<KernelPower> powers = options.known_powers(folder.path(), result.diagnostics);
@@ -223,7 +242,8 @@ void store_known_powers(const recording::PartFolder& folder, const RecordOptions
   }
 }
 
-// Parts that could not be joined stay in the folder, where `report` also finds them.
+// Joins the parts into the recording file. Parts that could not be joined stay in the folder, where `report` also finds
+// them.
 void join(recording::PartFolder& folder, RecordResult& result) {
   Result<recording::JoinSummary> joined = folder.join();
   if (joined) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Implements `joulemap record`: runs a command, or attaches to a process, and writes every sample and all captured
-// activity into a folder of parts beside the file. At the end it joins them into the file. Data written up to a second
-// before a crash of ours, of the command or of the disk remain readable. Main thread.
+// Implements `joulemap record`: runs a command, or attaches to a process. Every sample and all captured activity are
+// written as parts into a folder beside the recording file, and joined into the file at the end. After a crash of
+// joulemap, of the command or of the machine, all data except the last second is readable. Main thread.
 #pragma once
 
 #include <sys/types.h>
@@ -29,17 +29,18 @@ struct RecordOptions {
   std::optional<pid_t> attached_pid;         // attached process; `command` is then its command line
   std::string file;                          // an existing file of that name is kept as FILE.old
   std::string recording_id;                  // shared with recorders of the same run on other hosts; empty: a new one
-  std::vector<EnvironmentFact> environment;  // written unchanged
-  std::vector<ChannelCalibration> calibration;  // likewise
-  std::vector<std::string> variables;           // "NAME=value" for the command: make it load the capture library
-  Diagnostics diagnostics;                      // of the setup; written and reported
+  std::vector<EnvironmentFact> environment;  // written to the recording unchanged
+  std::vector<ChannelCalibration> calibration;  // written to the recording unchanged
+  std::vector<std::string> variables;           // "NAME=value" for the command, to load the capture library
+  Diagnostics diagnostics;                      // of the setup; become part of the recording and the result
   // Called once recording has begun, with the environment variables that make a process part of the recording.
   std::function<Status(std::span<const std::string> variables)> on_begun = {};
-  // Called about once a second while the command runs.
+  // Called about once a second while the command runs, on the thread of record(), whose loop waits for it.
   std::function<void(const LiveStatus&)> on_status = {};
   // Called when the command has ended: reads the traces in that folder and removes it.
   std::function<FrameworkActivity(const std::string& traces_folder)> read_framework_traces = {};
-  // Called when all parts are in the folder: returns the known powers of their kernels, which are stored with them.
+  // Called when all parts are in the folder: returns the powers that the kernel library knows for the kernels of these
+  // parts, which record() stores in the recording.
   std::function<std::vector<KernelPower>(const std::string& folder, Diagnostics&)> known_powers = {};
 };
 

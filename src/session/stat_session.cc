@@ -18,7 +18,7 @@ struct StatOutcome {
   bool interrupted = false;  // stop requested: no further repetitions
 };
 
-// One run.
+// One run of the command.
 class Session {
  public:
   Session(sampling::Meter& meter, BlockedSignals& signals, const StatOptions& options)
@@ -127,7 +127,7 @@ Result<StatOutcome> Session::run() {
   return StatOutcome{std::move(run_), command_.stop_requested()};
 }
 
-// Handles signals between two runs, so that a stop request is not lost.
+// Handles the signals that came between two runs. Returns whether one of them requests termination.
 bool was_asked_to_stop(BlockedSignals& signals) {
   bool stop_requested = false;
   while (const std::optional<signalfd_siginfo> signal = signals.next())
@@ -148,7 +148,7 @@ Result<StatResult> measure(sampling::Meter& meter, const StatOptions& options) {
   for (int run = 0; run < options.repeat && !interrupted; ++run) {
     Result<StatOutcome> outcome = Session(meter, *signals, options).run();
     if (!outcome && run == 0) return std::move(outcome).error();
-    if (!outcome) {  // an earlier run started: keep its measurements
+    if (!outcome) {  // this run failed to start: keep the measurements of the earlier runs
       result.diagnostics.add({"start_failed", 1, outcome.error().message, outcome.error().remedy});
       break;
     }

@@ -9,7 +9,7 @@ namespace joulemap::statistics {
 
 namespace {
 
-// Indices of the comparisons that were made, by increasing p.
+// Indices of the comparisons that were made (p is not NaN), by increasing p.
 std::vector<std::size_t> family_by_p(std::span<const double> p_values) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < p_values.size(); ++i) {

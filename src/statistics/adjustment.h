@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Adjusts the p-values of a family of comparisons so that alpha holds for the family; equal to R's p.adjust to the last
-// bits. Adjusted values have the order of the p-values. Comparisons that were not made (NaN) do not belong to the
-// family: they stay NaN and do not count. Pure; any thread.
+// Adjusts the p-values of a family of comparisons so that alpha bounds the error rate of the whole family. Equal to R's
+// p.adjust within rounding. The result has the order of the input. Comparisons that were not made (NaN) stay NaN and do
+// not count as members of the family. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace joulemap::statistics {
 
 enum class Adjustment {
   holm,                // family-wise error rate at most alpha; uniformly more powerful than Bonferroni
-  bonferroni,          // family-wise error rate: times the number of comparisons
+  bonferroni,          // family-wise error rate at most alpha: p times the number of comparisons
   benjamini_hochberg,  // false discovery rate at most alpha
   none,
 };

@@ -14,7 +14,8 @@ namespace joulemap::statistics {
 
 namespace {
 
-// Indices of 0 .. size - 1, two from each random number, whose halves are independent. Passes the half to `visit`.
+// Draws `size` indices of 0 .. size - 1 with replacement, two from the halves of each 64-bit random number. Calls
+// visit(index, half) with half 0 or 1.
 template <class Visit>
 void draw_indices(Random& random, std::size_t size, Visit visit) {
   for (std::size_t i = 0; i + 1 < size; i += 2) {
@@ -34,14 +35,15 @@ std::vector<double> mean_replicates(std::span<const double> values, const Bootst
   Random random(options.seed);
   std::vector<double> replicates(options.resamples);
   for (double& replicate : replicates) {
-    double sums[2] = {0, 0};  // two, so that one addition need not wait for the other
+    double sums[2] = {0, 0};  // two independent sums, so that additions need not wait for each other
     draw_indices(random, values.size(), [&](std::size_t position, int half) { sums[half] += values[position]; });
     replicate = (sums[0] + sums[1]) / static_cast<double>(values.size());
   }
   return replicates;
 }
 
-// Finds the median from the draw count of each value, without sorting the sample.
+// Median of a resample, from the number of times that each of the sorted values was drawn. Needs no sorting of the
+// resample.
 double median_of_counts(std::span<const double> sorted, std::span<const std::uint32_t> counts) {
   const std::size_t lower = (sorted.size() - 1) / 2;
   const std::size_t upper = sorted.size() / 2;
@@ -80,7 +82,7 @@ std::vector<double> jackknife_values(std::span<const double> values, const Stati
   std::vector<double> left(values.begin(), values.end());
   std::vector<double> results;
   if (left.size() < 2) return results;
-  // Leaves out the last value, after swapping each value there in turn.
+  // Swaps each value in turn to the end and leaves out the last.
   for (std::size_t i = values.size(); i > 0; --i) {
     std::swap(left[i - 1], left.back());
     results.push_back(statistic(std::span(left).first(left.size() - 1)));
@@ -89,7 +91,7 @@ std::vector<double> jackknife_values(std::span<const double> values, const Stati
   return results;
 }
 
-// The quantile of unsorted values. Reorders them.
+// Quantile of unsorted values, as quantile_of_sorted(). Reorders the values.
 double quantile_by_selection(std::vector<double>& values, double probability) {
   const double position = probability * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(position);
@@ -100,7 +102,8 @@ double quantile_by_selection(std::vector<double>& values, double probability) {
   return std::lerp(*at, *std::min_element(at + 1, values.end()), share);
 }
 
-// Skewness of the jackknife, over 6; nothing where leaving out a value changes nothing.
+// BCa's acceleration: skewness of the jackknife values / (6 sqrt(n)). Nothing without values, or where leaving out a
+// value changes nothing.
 std::optional<double> acceleration(std::span<const double> jackknife) {
   if (jackknife.empty()) return std::nullopt;
   const double mean = mean_of(jackknife);
@@ -120,7 +123,7 @@ struct Bounds {
   double high = 0;
 };
 
-// Quantiles of the replicates that bound the interval; nothing where BCa is undefined.
+// Probabilities whose quantiles of the replicates bound the interval; nothing where BCa is undefined.
 std::optional<Bounds> bca_quantiles(std::span<const double> replicates, double estimate,
                                     std::span<const double> jackknife, double tail) {
   const std::optional<double> a = acceleration(jackknife);
@@ -211,7 +214,7 @@ std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const
 }
 
 std::uint64_t cell_seed(std::uint64_t seed, std::size_t cell) {
-  // The seeds are drawn, so that cells are independent of each other and of the cells of the next seed.
+  // Seeds are random numbers, so that cells are independent of each other and of the cells of seed + 1.
   return Random(Random(seed).bits() + static_cast<std::uint64_t>(cell)).bits();
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bootstrap confidence intervals of a statistic. BCa (Efron 1987): corrected for bias and, by a jackknife, for a spread
-// that changes with the value. Where BCa is undefined (all replicates equal or on one side, or all values equal) the
-// interval is plain percentiles, and `is_degenerate` is set. Same seed and values give the same bits, with any number of
-// threads.
+// Bootstrap confidence intervals of a statistic by BCa (Efron 1987): corrected for bias and, by a jackknife, for a
+// variance that depends on the value (acceleration). Where BCa is undefined (all replicates equal or on one side, or
+// all values equal) the bounds are plain percentiles of the replicates, and `is_degenerate` is set. Same seed and
+// values give the same bits, with any number of threads.
 #pragma once
 
 #include <cstddef>
@@ -33,25 +33,27 @@ using Statistic = std::function<double(std::span<const double>)>;
 double mean_of(std::span<const double> values);
 double median_of(std::span<const double> values);
 
-// Nothing for no values. The mean and the median have faster implementations of their own.
+// Nothing without values. bootstrap() takes any statistic; mean and median have faster implementations.
 std::optional<BootstrapInterval> bootstrap_mean(std::span<const double> values, const BootstrapOptions& options = {});
 std::optional<BootstrapInterval> bootstrap_median(std::span<const double> values, const BootstrapOptions& options = {});
 std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const Statistic& statistic,
                                            const BootstrapOptions& options = {});
 
 enum class Centre { mean, median };
-// Many cells at once, distributed over threads (0: one for each CPU). Cell i is resampled with cell_seed(seed, i), so
-// the result does not depend on the thread or on other cells.
+// Intervals of many cells (each the repetitions of one configuration), distributed over threads (0: one for each CPU).
+// Cell i is resampled with cell_seed(seed, i), so that the result does not depend on threads or on other cells. Empty
+// cells give nothing.
 std::vector<std::optional<BootstrapInterval>> bootstrap_cells(std::span<const std::vector<double>> cells, Centre centre,
                                                               const BootstrapOptions& options = {},
                                                               unsigned threads = 0);
 std::uint64_t cell_seed(std::uint64_t seed, std::size_t cell);
 
-// BCa interval from existing replicates; `jackknife` holds the statistic without each value. Reorders the replicates.
+// BCa interval from existing replicates. `jackknife` contains the statistic without each value in turn. Reorders the
+// replicates.
 BootstrapInterval bca_interval(std::vector<double>& replicates, double estimate, std::span<const double> jackknife,
                                double confidence);
 
-// Quantile of sorted values by linear interpolation (numpy's default, R's type 7).
+// Quantile of sorted values by linear interpolation (numpy's default, R's type 7). `sorted` must not be empty.
 double quantile_of_sorted(std::span<const double> sorted, double probability);
 
 }  // namespace joulemap::statistics

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Cholesky factors of small symmetric matrices, row by row. By hand, because Eigen's LLT refuses a matrix whose smallest
-// pivots rounding made negative, which covariances of nearly collinear columns have. Same input, same bits. Pure.
+// Cholesky factors of small symmetric matrices, stored row by row. Eigen's LLT is not used because it fails if rounding
+// makes a small pivot negative, as in covariance matrices of nearly collinear columns. Same input, same bits. Pure.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace joulemap::statistics {
 
-// Lower triangular L with L L' = matrix, of which only the lower triangle is read. Pivots below `least_pivot` count as
-// that; a column whose pivot is 0 becomes 0.
+// Returns the lower triangular L with L L' = matrix; reads only the lower triangle of `matrix`. Pivots below
+// `least_pivot` are raised to it. A column whose pivot is 0 becomes 0.
 std::vector<double> cholesky(std::span<const double> matrix, std::size_t size, double least_pivot = 0);
 
 // Solves L L' x = b; b becomes x. The pivots of `lower` must not be 0.

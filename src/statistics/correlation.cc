@@ -51,7 +51,7 @@ std::int64_t concordance(std::span<const std::int64_t> x, std::span<const std::i
 
 double exact_spearman_p(const Ranks& x, const Ranks& y, std::int64_t products) {
   const auto n = static_cast<std::int64_t>(x.doubled_ranks.size());
-  const std::int64_t mean = n * (n + 1) * (n + 1);  // mean of the sum of products of doubled ranks
+  const std::int64_t mean = n * (n + 1) * (n + 1);  // expected sum of products of doubled ranks
   const std::int64_t distance = std::abs(products - mean);
   std::vector<std::int64_t> permuted = y.doubled_ranks;
   return fraction_of_permutations(permuted, [&] {

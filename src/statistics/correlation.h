@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Rank correlations of two quantities, such as energy and time: 1 where both always rise together, -1 where one falls
-// as the other rises, whatever the shape of the curve. The spans must have equal length. Returns nothing where one side
-// has no spread, because the coefficient is undefined. Pure; any thread.
+// as the other rises, whatever the shape of the curve. The spans must have equal length. spearman() and kendall()
+// return nothing where one side has no spread, because the coefficient is undefined. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace joulemap::statistics {
 
-// Spearman: up to this many pairs all permutations are counted, with ties. Beyond that Student's t with n - 2 degrees
-// of freedom (never below 2 / n!, the smallest p of a permutation test).
+// p of spearman(): exact (all permutations, also with ties) up to this number of pairs. Beyond that Student's t with n
+// - 2 degrees of freedom, but at least 2 / n!, the smallest p of a permutation test.
 inline constexpr std::size_t kExactSpearmanLimit = 9;
-// Kendall: exact without ties up to the first, with ties (all permutations) up to the second. Beyond that the normal
-// approximation, corrected for ties.
+// p of kendall(): exact up to this number of pairs, without ties (kExactKendallLimit) and with ties
+// (kExactTiedKendallLimit, all permutations). Beyond that the normal approximation, corrected for ties.
 inline constexpr std::size_t kExactKendallLimit = 50;
 inline constexpr std::size_t kExactTiedKendallLimit = 8;
 
@@ -31,8 +31,8 @@ std::optional<TestResult> kendall(std::span<const double> x, std::span<const dou
 struct KendallSum {
   std::int64_t s = 0;             // concordant minus discordant pairs
   double variance = 0;            // of s under the null hypothesis, corrected for ties
-  std::optional<double> tau_b;    // nothing without any spread
-  std::optional<double> exact_p;  // two-sided, where it can be counted
+  std::optional<double> tau_b;    // nothing where one side has no spread
+  std::optional<double> exact_p;  // two-sided; nothing beyond the limits of an exact p
 };
 KendallSum kendall_sum(std::span<const double> x, std::span<const double> y);
 

@@ -2,110 +2,18 @@
 #include "statistics/effect_size.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdint>
 #include <functional>
-#include <limits>
-#include <numeric>
 #include <vector>
 
 #include "base/check.h"
+#include "statistics/pairwise_counts.h"
 #include "statistics/rank_distributions.h"
 #include "statistics/rank_tests.h"
 
 namespace joulemap::statistics {
 
 namespace {
-
-// Maps doubles to integers of the same order, and back: a bisection over all doubles ends after 64 steps, at the exact
-// value.
-std::int64_t ordered_bits(double value) {
-  const auto bits = std::bit_cast<std::int64_t>(value);
-  return bits < 0 ? std::numeric_limits<std::int64_t>::min() - bits : bits;
-}
-double of_ordered_bits(std::int64_t bits) {
-  return std::bit_cast<double>(bits < 0 ? std::numeric_limits<std::int64_t>::min() - bits : bits);
-}
-
-// All sums of two values of one sorted list, including each with itself; or all differences of two sorted lists. There
-// are n^2 of them, but counting those up to a value takes one linear walk along the boundary.
-class PairSums {
- public:
-  explicit PairSums(std::vector<double> values) : first_(std::move(values)) { std::ranges::sort(first_); }
-  std::size_t size() const { return first_.size() * (first_.size() + 1) / 2; }
-  double least() const { return first_.front() + first_.front(); }
-  double greatest() const { return first_.back() + first_.back(); }
-  std::size_t count_at_most(double limit) const {
-    std::size_t count = 0;
-    std::size_t end = first_.size();
-    for (std::size_t i = 0; i < end; ++i) {
-      while (end > i && first_[i] + first_[end - 1] > limit) --end;
-      count += end - i;
-    }
-    return count;
-  }
-
- private:
-  std::vector<double> first_;
-};
-
-class PairDifferences {
- public:
-  PairDifferences(std::span<const double> first, std::span<const double> second)
-      : first_(first.begin(), first.end()), second_(second.begin(), second.end()) {
-    std::ranges::sort(first_);
-    std::ranges::sort(second_);
-  }
-  std::size_t size() const { return first_.size() * second_.size(); }
-  double least() const { return first_.front() - second_.back(); }
-  double greatest() const { return first_.back() - second_.front(); }
-  std::size_t count_at_most(double limit) const {
-    std::size_t count = 0;
-    std::size_t begin = 0;
-    for (const double value : first_) {
-      while (begin < second_.size() && value - second_[begin] > limit) ++begin;
-      count += second_.size() - begin;
-    }
-    return count;
-  }
-
- private:
-  std::vector<double> first_;
-  std::vector<double> second_;
-};
-
-// The k-th smallest, counted from 1.
-template <class Pairs>
-double kth_least(const Pairs& pairs, std::size_t k) {
-  std::int64_t low = ordered_bits(pairs.least());
-  std::int64_t high = ordered_bits(pairs.greatest());
-  while (low < high) {
-    const std::int64_t midpoint = std::midpoint(low, high);
-    if (pairs.count_at_most(of_ordered_bits(midpoint)) >= k) {
-      high = midpoint;
-    } else {
-      low = midpoint + 1;
-    }
-  }
-  return of_ordered_bits(low);
-}
-
-template <class Pairs>
-double median(const Pairs& pairs) {
-  const std::size_t size = pairs.size();
-  const double upper = kth_least(pairs, size / 2 + 1);
-  return size % 2 == 1 ? upper : (kth_least(pairs, size / 2) + upper) / 2;
-}
-
-// rare: the rejection region of the test; least_tail: probability of its most extreme outcome, where it rejects
-// nothing.
-template <class Pairs>
-EffectEstimate shift_of(const Pairs& pairs, std::optional<CriticalValue> critical, double least_tail) {
-  const std::size_t k = critical ? critical->sum + 1 : 1;
-  return {median(pairs), kth_least(pairs, k), kth_least(pairs, pairs.size() + 1 - k),
-          1 - 2 * (critical ? critical->tail : least_tail)};
-}
 
 std::vector<double> differences_of(std::span<const double> first, std::span<const double> second) {
   JOULEMAP_CHECK(first.size() == second.size(), "pairs have two sides");
@@ -140,13 +48,15 @@ std::optional<EffectEstimate> percent(EffectFunction shift, std::span<const doub
   return in_percent(*of_logarithms);
 }
 
-// Variance of an estimated A12 with true value `a`, for exponential values; other distributions hardly exceed it.
+// Variance of an estimated A12 with true value `a`, for exponentially distributed values; other distributions hardly
+// exceed it.
 double a12_variance(double a, double n1, double n2) {
   const double spread = (1 - a) / (2 - a) + a / (1 + a);
   return a * (1 - a) * (1 + ((n1 + n2) / 2 - 1) * spread) / (n1 * n2);
 }
 
-// The true value between the estimate and `end` (0 or 1) from which the estimate is exactly z standard errors away.
+// A bound of the interval: the true value between the estimate and `end` (0 or 1) from which the estimate is exactly z
+// standard errors away.
 double a12_bound(double estimate, double end, double z, double n1, double n2) {
   double near = estimate;
   double far = end;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Huber's loss: squared up to a threshold and linear beyond it, so that outliers count for less. Residuals are in units of
-// the noise. Pure.
+// Huber's loss: squared up to a threshold and linear beyond it, so that outliers count for less. Residuals are in units
+// of the noise. Pure.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline double huber_loss(double residual, double threshold) {
   return size <= threshold ? size * size / 2 : threshold * (size - threshold / 2);
 }
 
-// Sum over residuals of the given noise.
+// Sum of the loss over residuals in the unit of the data, whose standard deviation is `noise`.
 inline double huber_loss(std::span<const double> residuals, double noise, double threshold) {
   double loss = 0;
   for (const double residual : residuals) loss += huber_loss(residual / noise, threshold);

@@ -15,7 +15,8 @@ namespace {
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
-// Unknowns are watts, columns are seconds: scaled by the diagonal, so that one tolerance fits all.
+// The normal equations with priors, scaled to a unit diagonal: columns are seconds that differ by orders of magnitude,
+// and one tolerance then fits all unknowns.
 struct Scaled {
   Matrix normal;  // unit diagonal
   Vector target;
@@ -41,9 +42,9 @@ Scaled scaled(const NormalEquations& sums, std::span<const Prior> priors) {
   return problem;
 }
 
-// The set of unknowns above zero. Exchanged in blocks, then one at a time once blocks make no progress (Júdice and
-// Pires, "A block principal pivoting algorithm for large-scale strictly monotone linear complementarity problems",
-// 1994).
+// Finds which unknowns are above zero (free) and which are zero. Exchanges all infeasible unknowns at once, and one at
+// a time after three rounds without progress (Júdice and Pires, "A block principal pivoting algorithm for large-scale
+// strictly monotone linear complementarity problems", 1994).
 class Pivoting {
  public:
   explicit Pivoting(const Scaled& problem)
@@ -112,8 +113,8 @@ class Pivoting {
 
 void NormalEquations::add_observation(std::span<const double> row, double value, double weight) {
   JOULEMAP_CHECK(row.size() == size(), "a row of another problem");
-  // Two thirds of a fit's time are spent here: only half of the matrix is computed, and Eigen adds two numbers at a
-  // time.
+  // Two thirds of a fit's time are spent here. Therefore only the upper triangle is computed, with Eigen's vector
+  // instructions.
   const Eigen::Map<const Vector> all(row.data(), static_cast<Eigen::Index>(size()));
   for (std::size_t i = 0; i < row.size(); ++i) {
     if (row[i] == 0) continue;

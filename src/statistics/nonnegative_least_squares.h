@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nonnegative least squares with a prior for each unknown: the x >= 0 that minimizes |A x - y|^2 + sum_k pull_k (x_k -
-// prior_k)^2. Observations are read once, as the sums A'A and A'y: the problem size depends on the number of unknowns
-// (up to a few hundred), not on the length of the run. Same input, same bits. Pure; one thread.
+// Nonnegative least squares with a prior for each unknown: the x >= 0 that minimizes |A x - y|^2 + sum_k precision_k
+// (x_k - prior_k)^2. Observations are only summed, to A'A and A'y: the size of the problem depends on the number of
+// unknowns (up to a few hundred), not on the length of the run. Same input, same bits. Pure; one thread.
 //
-// With pull = (noise / prior spread)^2, the relative precision of the prior, this is the maximum a posteriori x. Then 1
-// - pull_k * inverse_kk is the fraction of it that comes from the observations: 1 data alone, 0 prior alone.
+// With precision = (noise / standard deviation of the prior)^2, x is the maximum a posteriori. 1 - precision_k *
+// inverse_kk is then the fraction of x_k that comes from the observations (inverse: unscaled_posterior_covariance()): 1
+// if observations alone determine it, 0 if the prior alone does.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 
 namespace joulemap::statistics {
 
-// A'A, A'y and y'y of weighted observations. Sums add up: blocks of observations can be kept separately and added.
+// A'A, A'y and y'y of weighted observations. Sums of blocks of observations can be stored separately and added later.
 class NormalEquations {
  public:
   explicit NormalEquations(std::size_t unknowns = 0) : moments_(unknowns), gram_(unknowns * unknowns) {}
@@ -28,13 +29,13 @@ class NormalEquations {
   double total_weight() const { return total_weight_; }  // sum of weights
   // Weighted sum of squared residuals of x.
   double residual_sum_of_squares(std::span<const double> x) const;
-  // Unknowns that share one value: column i of the observations is added to group_of[i].
+  // Makes unknowns equal: unknown i of these equations becomes unknown group_of[i] of the result.
   NormalEquations with_grouped_unknowns(std::span<const std::size_t> group_of, std::size_t groups) const;
   // Appends an unknown: the mean shared by the first `members` unknowns, which are then deviations from it.
   NormalEquations with_common_unknown(std::size_t members) const;
-  // The other unknowns become differences above `base`, whose column becomes the sum of all columns.
+  // The other unknowns become differences from unknown `base`, whose column becomes the sum of all columns.
   NormalEquations relative_to(std::size_t base) const;
-  // Adds a last unknown whose column is the weighted sum of all columns.
+  // Appends an unknown whose column is the weighted sum of all columns.
   NormalEquations with_combined_unknown(std::span<const double> weights) const;
 
  private:
@@ -46,7 +47,7 @@ class NormalEquations {
 
 struct Prior {
   double value = 0;
-  double precision = 0;  // precision relative to the noise; must be above 0, which makes every problem solvable
+  double precision = 0;  // (noise / standard deviation)^2; must be above 0, which makes every problem solvable
 };
 
 struct NonnegativeFit {
@@ -55,10 +56,10 @@ struct NonnegativeFit {
 };
 
 NonnegativeFit nonnegative_least_squares(const NormalEquations& sums, std::span<const Prior> priors);
-// The same without the sign constraint.
+// The same minimum without the constraint x >= 0.
 std::vector<double> least_squares(const NormalEquations& sums, std::span<const Prior> priors);
 
-// The inverse of A'A + diag(pull), row by row: times the noise variance, the posterior covariance of x.
+// The inverse of A'A + diag(precision), row by row. Times the noise variance it is the posterior covariance of x.
 std::vector<double> unscaled_posterior_covariance(const NormalEquations& sums, std::span<const Prior> priors);
 
 }  // namespace joulemap::statistics

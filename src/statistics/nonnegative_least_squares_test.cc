@@ -46,7 +46,8 @@ double cost(const Problem& problem, const std::vector<double>& x) {
   return sum;
 }
 
-// Brute-force oracle: solves every set of unknowns above zero by plain elimination and takes the best feasible one.
+// Solves for the unknowns in the bit set `set` by plain elimination, with all others at zero; nothing if one of them is
+// negative. oracle() tries every set and takes the best.
 std::optional<std::vector<double>> solve_for(const Problem& problem, std::uint32_t set) {
   std::vector<std::size_t> at;
   for (std::size_t i = 0; i < problem.sums.size(); ++i) {
@@ -115,7 +116,7 @@ TEST(NonnegativeLeastSquares, PriorSplitsInseparableUnknownsAndObservationsFixTh
   EXPECT_NEAR(fit.x[0] + fit.x[1], 500, 0.1);
   EXPECT_NEAR(fit.x[1] - fit.x[0], 100, 0.1);
   const std::vector<double> inverse = unscaled_posterior_covariance(sums, priors);
-  EXPECT_NEAR(1 - 0.01 * inverse[0], 0.5, 0.01);  // half of each: the sum is known, the difference is not
+  EXPECT_NEAR(1 - 0.01 * inverse[0], 0.5, 0.01);  // data give the sum, the prior the difference
   const std::vector<std::size_t> groups = {0, 0};
   const NormalEquations grouped = sums.with_grouped_unknowns(groups, 1);
   EXPECT_NEAR(nonnegative_least_squares(grouped, std::vector<Prior>{{100, 0.01}}).x[0], 250, 0.1);

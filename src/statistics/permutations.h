@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Enumerates all permutations of a few values (Heap's algorithm), for exact p-values without a faster algorithm. 8
+// Enumerates all permutations of a few values (Heap's algorithm), for exact p-values that have no faster algorithm. 8
 // values have 40,320 permutations, 9 have 362,880. Pure; one thread.
 #pragma once
 
@@ -11,8 +11,8 @@
 
 namespace joulemap::statistics {
 
-// Fraction of all permutations of `values` for which `reached()` is true. It reads `values`, which this function
-// reorders in between.
+// Fraction of all permutations of `values` for which `reached()` is true. This function reorders `values` in place and
+// calls `reached()` after each change.
 template <class Reached>
 double fraction_of_permutations(std::vector<std::int64_t>& values, Reached reached) {
   std::vector<std::size_t> turns(values.size());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Post-hoc tests: which of k treatments differ, after an omnibus test found a difference. Compares all pairs by the
-// ranks of that test. Pure; any thread.
+// Post-hoc tests: which of k treatments differ, after an omnibus test found a difference. They compare all pairs by the
+// ranks of the omnibus test. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ struct PairComparison {
   double p = 1;
 };
 
-// Dunn's test after Kruskal-Wallis: normal, corrected for ties, two-sided, NOT adjusted for the number of pairs: pass
-// the p-values to adjusted() (adjustment.h). Omits groups without values.
+// Dunn's test after Kruskal-Wallis: normal approximation, corrected for ties, two-sided. The p-values are NOT adjusted
+// for the number of pairs: pass them to adjusted_p_values() (adjustment.h). Omits groups without values.
 std::vector<PairComparison> dunn_test(std::span<const std::vector<double>> groups);
 
 // Nemenyi's test after Friedman: blocks[b][i] is the value of treatment i in block b. Uses the distribution of the

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random: the random numbers of every replicate, shuffle and simulated wave. They are identical with every compiler and
-// library, unlike the standard's distributions. The generator is SplitMix64 (Steele, Lea, Flood 2014): its n-th number
-// is a function of seed + n, so a processor computes several at once, and drawing does not dominate resampling. A value
-// type; one thread.
+// Random: pseudo-random numbers for resampling, shuffles and simulations. Unlike the distributions of the standard
+// library, they are identical with every compiler. The generator is SplitMix64 (Steele, Lea, Flood 2014): its n-th
+// number is a function of seed and n alone, so that a CPU computes several at once, and drawing does not dominate
+// resampling. A value type; one thread.
 #pragma once
 
 #include <cmath>
@@ -24,10 +24,10 @@ class Random {
     state_ += kGoldenRatio64;
     return mix_bits(state_);
   }
-  double uniform() { return (static_cast<double>(bits() >> 11) + 0.5) * 0x1p-53; }  // within 0 .. 1
+  double uniform() { return (static_cast<double>(bits() >> 11) + 0.5) * 0x1p-53; }  // in (0, 1], never 0
   // An integer of 0 .. size - 1, size < 2^32; uniform to one part in 2^32.
   std::size_t uniform_below(std::size_t size) { return static_cast<std::size_t>(((bits() >> 32) * size) >> 32); }
-  double exponential() { return -std::log(uniform()); }  // of mean 1
+  double exponential() { return -std::log(uniform()); }  // exponential distribution with mean 1
   double normal() { return std::sqrt(2 * exponential()) * std::cos(2 * M_PI * uniform()); }
 
   template <class Iterator>

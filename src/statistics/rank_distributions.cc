@@ -22,7 +22,8 @@ std::vector<double> binomials(std::size_t n) {
   return row;
 }
 
-// The largest sum s with counts[0] + ... + counts[s] <= tail * total.
+}  // namespace
+
 std::optional<CriticalValue> critical_value(std::span<const double> counts, double total, double tail) {
   std::optional<CriticalValue> critical;
   double at_most = 0;
@@ -39,8 +40,6 @@ std::optional<CriticalValue> normal_critical_value(double mean, double variance,
   if (!(sum >= 0)) return std::nullopt;
   return CriticalValue{static_cast<std::size_t>(sum), normal_lower_tail(sum, mean, variance)};
 }
-
-}  // namespace
 
 bool is_rank_sum_exact(std::size_t n1, std::size_t n2) {
   const auto a = static_cast<double>(n1);
@@ -60,9 +59,10 @@ std::vector<double> signed_rank_counts(std::span<const std::int64_t> ranks, std:
   return counts;
 }
 
-// Assigns values from the smallest to the largest, a tie at a time. by_chosen[k]: counts by U where k of the values so
-// far were chosen. A tie of t with c chosen adds to the doubled U 2 c for each lower value that was not chosen, and c
-// (t - c) for half ties.
+// Dynamic programming over ties (groups of equal values), from the smallest value to the largest. by_chosen[k][u]:
+// number of ways to choose k of the values so far for the first group, with a doubled U of u. Choosing c values of a
+// tie of t adds 2 c for each smaller value that was not chosen, and c (t - c) for pairs within the tie, which count
+// half.
 std::vector<double> tied_rank_sum_counts(std::span<const std::size_t> tie_sizes, std::size_t n1) {
   const std::size_t n = std::accumulate(tie_sizes.begin(), tie_sizes.end(), std::size_t{0});
   const std::size_t n2 = n - n1;
@@ -72,7 +72,7 @@ std::vector<double> tied_rank_sum_counts(std::span<const std::size_t> tie_sizes,
   std::size_t before = 0;
   for (const std::size_t size : tie_sizes) {
     const std::vector<double> ways = binomials(size);
-    // Downwards, so that entries with fewer chosen still precede this tie.
+    // Downwards, because by_chosen[k] of smaller k must still be the counts before this tie.
     for (std::size_t chosen = std::min(n1, before + size); chosen > 0; --chosen) {
       for (std::size_t c = 1; c <= std::min(size, chosen); ++c) {
         const std::size_t k = chosen - c;

@@ -45,12 +45,13 @@ SignedRanks signed_ranks(std::span<const double> differences, ZeroDifferences ze
   return result;
 }
 
-// Halves the ranks if all are even: that halves the number of possible sums.
+// Returns 2 if all doubled ranks are even, otherwise 1. Dividing the ranks by it halves the number of possible sums.
 std::int64_t common_unit(std::span<const std::int64_t> doubled_ranks) {
   return std::ranges::all_of(doubled_ranks, [](std::int64_t rank) { return rank % 2 == 0; }) ? 2 : 1;
 }
 
-// The distribution is symmetric, with any ties: a sign assignment and its opposite are equally likely.
+// Counts one tail only: the distribution is symmetric, also with ties, because a sign assignment and its opposite are
+// equally likely.
 double exact_signed_rank_p(SignedRanks ranks) {
   const std::int64_t unit = common_unit(ranks.doubled_ranks);
   for (std::int64_t& rank : ranks.doubled_ranks) rank /= unit;
@@ -74,14 +75,14 @@ Ranks ranks_of_both(std::span<const double> first, std::span<const double> secon
   return midranks(all);
 }
 
-// u is doubled, here and below.
+// Doubled U of the first n1 values. Every `u` below is doubled, too.
 std::int64_t doubled_u(const Ranks& ranks, std::size_t n1) {
   const std::int64_t sum = std::accumulate(
       ranks.doubled_ranks.begin(), ranks.doubled_ranks.begin() + static_cast<std::ptrdiff_t>(n1), std::int64_t{0});
   return sum - static_cast<std::int64_t>(n1 * (n1 + 1));
 }
 
-// Without ties the distribution is symmetric: one tail suffices.
+// Counts one tail only: without ties the distribution is symmetric.
 double untied_rank_sum_p(std::size_t n1, std::size_t n2, std::int64_t u) {
   const std::size_t lesser = std::min(static_cast<std::size_t>(u) / 2, n1 * n2 - static_cast<std::size_t>(u) / 2);
   const std::vector<double> counts = rank_sum_counts(n1, n2, lesser);

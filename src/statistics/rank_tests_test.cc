@@ -128,7 +128,7 @@ TEST(RankSumTest, NeverRoundsASmallTailToZero) {
   for (std::size_t i = 0; i < low.size(); ++i) low[i] = static_cast<double>(i);
   const TestResult result = rank_sum_test(low, plus(low, 100));
   EXPECT_EQ(result.method, PMethod::exact);
-  EXPECT_NEAR(result.p * 1.0089134454556415e29, 2, 1e-9);  // C(100, 50)
+  EXPECT_NEAR(result.p * 1.0089134454556415e29, 2, 1e-9);  // C(100, 50); p is 2 / C(100, 50)
 }
 
 TEST(RankTests, ApproximateBeyondTheirLimitsAndReportIt) {

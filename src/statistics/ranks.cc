@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <boost/math/distributions/chi_squared.hpp>
+#include <boost/math/distributions/fisher_f.hpp>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
@@ -49,6 +50,8 @@ std::string_view name_of(PMethod method) {
       return "Student's t";
     case PMethod::permutation:
       return "permutation";
+    case PMethod::f:
+      return "F";
   }
   return "";
 }
@@ -68,6 +71,17 @@ double two_sided_t_p(double t, double degrees_of_freedom) {
   if (std::isinf(t)) return 0;
   const boost::math::students_t distribution(degrees_of_freedom);
   return std::min(1.0, 2 * boost::math::cdf(boost::math::complement(distribution, std::abs(t))));
+}
+
+double students_t_quantile(double p, double degrees_of_freedom) {
+  return boost::math::quantile(boost::math::students_t(degrees_of_freedom), p);
+}
+
+double f_tail(double f, double numerator_degrees_of_freedom, double denominator_degrees_of_freedom) {
+  if (!(f > 0)) return 1;
+  if (std::isinf(f)) return 0;
+  const boost::math::fisher_f distribution(numerator_degrees_of_freedom, denominator_degrees_of_freedom);
+  return boost::math::cdf(boost::math::complement(distribution, f));
 }
 
 }  // namespace joulemap::statistics

@@ -16,7 +16,8 @@ double mean_of_runs(std::span<const double> values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-// Sums of relative squares over one group: of the standard deviations within runs, and of the deviations between runs.
+// Sums over one group of runs, relative to the squared mean: squared standard deviations within runs, and squared
+// deviations of runs from the mean. All 0 if the mean is not above 0.
 struct RelativeSquares {
   double within = 0;
   double between = 0;
@@ -53,7 +54,7 @@ RunContrast contrast_of(const RunGroup& a, const RunGroup& b, const VariationPri
   const std::size_t runs = std::max<std::size_t>(of_a.runs + of_b.runs, 1);
   const double repeated =
       static_cast<double>(of_a.runs > 1 ? of_a.runs - 1 : 0) + static_cast<double>(of_b.runs > 1 ? of_b.runs - 1 : 0);
-  // The variance between repetitions includes the variance within each of them, so its prior does, too.
+  // The variance between repetitions includes the variance within each of them, so its prior includes both, too.
   const double expected =
       prior.relative_sd * prior.relative_sd + (of_a.within + of_b.within) / static_cast<double>(runs);
   contrast.degrees_of_freedom = prior.degrees_of_freedom + repeated;
@@ -80,8 +81,9 @@ double smallest_detectable_change(double relative_sd, double degrees_of_freedom,
   const double reach =
       (t_quantile(level, degrees_of_freedom) + boost::math::quantile(distribution, power)) * relative_sd;
   const double of_a = reach * reach / static_cast<double>(runs_a);
-  // A value that grew by c has a standard deviation larger by 1 + c: c^2 = of_a + of_b (1 + c)^2. Without a solution
-  // any change is noise.
+  // Solves c^2 = of_a + of_b (1 + c)^2: if the mean of b is larger by the factor 1 + c, so is its standard deviation.
+  // For of_b >= 1 there is no solution. The limit kMostOfB then gives a change of about 200 times, which no result
+  // exceeds.
   const double of_b = std::min(reach * reach / static_cast<double>(runs_b), kMostOfB);
   return (of_b + std::sqrt(of_b * of_b + (1 - of_b) * (of_a + of_b))) / (1 - of_b);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The difference of two groups of repeated runs with few runs each, or one: a t interval whose variance has a prior.
-// The relative variance of a run has a scaled inverse chi-squared prior. Repetitions update it, as in the moderated t
-// statistic (Smyth 2004, "Linear models and empirical Bayes methods"). With one run per side the interval depends on
-// the prior alone. Pure; any thread.
+// The difference of two groups of repeated runs, for few runs per group or a single one: a t interval whose variance
+// has a prior. The relative variance of a run has a scaled inverse chi-squared prior. Repetitions update it, as in the
+// moderated t statistic (Smyth 2004, "Linear models and empirical Bayes methods"). With one run per group the width of
+// the interval depends on the prior alone. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -11,15 +11,15 @@
 
 namespace joulemap::statistics {
 
-// Relative standard deviation between runs of the same program, and the degrees of freedom that this prior is worth
-// against repetitions.
+// Prior of the relative standard deviation between runs of the same program. It counts like an estimate from
+// repetitions with `degrees_of_freedom`.
 struct VariationPrior {
   double relative_sd = 0;
   double degrees_of_freedom = 1;
 };
 
-// A value for each run, and the standard deviation of each value within its run, in the same unit. No runs: the mean is
-// 0.
+// A value for each run, and the standard deviation of each value within its run, in the same unit. The mean of a group
+// without runs is 0.
 struct RunGroup {
   std::span<const double> values;
   std::span<const double> within_sd;
@@ -28,7 +28,7 @@ struct RunGroup {
 struct RunContrast {
   double mean_a = 0;
   double mean_b = 0;
-  double relative_sd = 0;  // of one run, between and within runs combined
+  double relative_sd = 0;  // relative standard deviation of one run, between and within runs combined
   double standard_error_a = 0;
   double standard_error_b = 0;
   double degrees_of_freedom = 1;
@@ -39,13 +39,14 @@ struct RunContrast {
 
 RunContrast contrast_of(const RunGroup& a, const RunGroup& b, const VariationPrior& prior);
 
-// Student's t: the two-sided quantile at a level such as 0.9, and the two-sided p of a ratio.
+// Student's t: the two-sided quantile at a confidence level such as 0.9, and the two-sided p of the ratio of a
+// difference to its standard error.
 double t_quantile(double level, double degrees_of_freedom);
 double t_probability(double ratio, double degrees_of_freedom);
 
-// The relative change that this number of runs per side detects in 8 of 10 comparisons at that level. `relative_sd` is
-// that of one run, with `degrees_of_freedom`. The default power is above 0.8, because the next comparison will estimate
-// a different standard deviation.
+// The relative change that runs_a and runs_b runs detect in 8 of 10 comparisons at confidence `level`. `relative_sd` is
+// that of one run, estimated with `degrees_of_freedom`. The default power is above 0.8, because the next comparison
+// will estimate a different standard deviation.
 double smallest_detectable_change(double relative_sd, double degrees_of_freedom, std::size_t runs_a, std::size_t runs_b,
                                   double level, double power = 0.85);
 

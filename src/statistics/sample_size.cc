@@ -19,7 +19,8 @@ std::vector<double> drawn(Random& random, std::size_t n, double centre, double n
   return values;
 }
 
-// The smaller of the two rank sums on which the test's tails are based, for values without ties.
+// The smaller of W+ and W- (paired), or of both groups' U (unpaired), for values without ties: the test rejects small
+// ones.
 double lesser_sum(Pairing pairing, std::span<const double> first, std::span<const double> second) {
   const auto n = static_cast<double>(first.size());
   if (pairing == Pairing::paired) {
@@ -50,7 +51,7 @@ std::size_t min_repetitions(Pairing pairing, double alpha, std::size_t compariso
 
 double simulated_power(Pairing pairing, std::size_t n, const TargetDifference& target, std::uint64_t seed,
                        std::size_t trials) {
-  // Drawn values have no ties, so the test is the same for all trials: it rejects sums that are rare enough.
+  // Drawn values have no ties, so all trials have the same critical sum.
   const double tail = target.alpha / static_cast<double>(target.comparisons) / 2;
   const auto critical =
       pairing == Pairing::paired ? signed_rank_critical_value(n, tail) : rank_sum_critical_value(n, n, tail);

@@ -15,12 +15,13 @@ namespace joulemap::statistics {
 
 namespace {
 
-// Slopes are stored to find their median: for long series an evenly spread subset of the pairs is used.
+// All slopes are stored to find their median. Series with more pairs than this use only pairs at every k-th distance,
+// with k large enough to stay below the limit.
 constexpr std::size_t kMaxSlopes = 2'000'000;
 constexpr std::size_t kExactChangeLimit = 8;
 constexpr std::size_t kMaxPermutations = 9'999;
-// A p of 0.05 then has a relative accuracy of a tenth, and series without a change cost only a few hundred
-// permutations.
+// Number of permutations that reach K before drawing stops. p = 0.05 then has a relative standard error of 10 %, and
+// series without a change need only a few hundred permutations.
 constexpr std::size_t kExtremeDrawsToStop = 100;
 
 double median_slope(std::span<const double> values) {
@@ -40,7 +41,8 @@ struct Split {
   std::size_t first = 0;
 };
 
-// U after t values is twice their rank sum minus its expectation, t (n + 1).
+// Pettitt's U after the first t values is twice their rank sum minus its expectation, t (n + 1). Finds the t with the
+// largest |U|.
 Split greatest_split(std::span<const std::int64_t> doubled_ranks) {
   Split greatest;
   const auto mean = static_cast<std::int64_t>(doubled_ranks.size()) + 1;
@@ -119,8 +121,8 @@ std::vector<std::size_t> modified_z_outliers(std::span<const double> values, dou
   std::vector<double> distances(values.size());
   std::ranges::transform(values, distances.begin(), [&](double value) { return std::abs(value - median); });
   const double deviation = median_of(distances);
-  // 0.6745 and 1.2533: median and inverse of the mean absolute deviation of a normal distribution, in standard
-  // deviations.
+  // Estimates the standard deviation: for a normal distribution MAD is 0.6745 and the mean absolute deviation 1 /
+  // 1.2533 standard deviations.
   const double standard = deviation > 0 ? deviation / 0.6745 : 1.253314 * mean_of(distances);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (distances[i] > limit * standard) outliers.push_back(i);

@@ -17,7 +17,7 @@ std::vector<double> noise(Random& random, std::size_t n) {
 }
 
 TEST(ChangePoint, FindsThePublishedRunThatWarmedUpForFiveRepetitions) {
-  // Run times in seconds of one published inference cell, in the order of repetitions.
+  // Run times in seconds of ten repetitions of one published inference experiment, in order.
   const std::vector<double> times{336, 216, 217, 205, 66, 20, 19, 19, 19, 19};
   const auto change = find_warm_up(times, 0.05);
   ASSERT_TRUE(change);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -40,5 +41,26 @@ def write_rows(folder: Path, row_of, repetitions: int = 10) -> Path:
         row = {"schema": "joulemap.row/1", "number": number, "block": block, "state": "done", **row_of(level, block)}
         (attempt / "row.json").write_text(json.dumps(row))
         table.append(f"run_{level}_repetition_{block},DONE,{number},{block},{'ab'[level]},1")
+    (folder / "run_table.csv").write_text("\n".join(table) + "\n")
+    return folder
+
+
+def write_factorial(folder: Path, factors: dict[str, list[str]], row_of, repetitions: int, order: str = "blocked") -> Path:
+    """`row_of(levels, block)` returns the members of row.json; `levels` are the indices of the levels. The first factor is
+    compared."""
+    folder.mkdir()
+    compared = next(iter(factors))
+    lists = "".join(f'"{name}" = {json.dumps(levels)}\n' for name, levels in factors.items())
+    plan = f'name = "made"\nrepetitions = {repetitions}\norder = "{order}"\nseed = 1\ncompare = ["{compared}"]\n'
+    (folder / "experiment.toml").write_text(f"{plan}\n[factors]\n{lists}")
+    table = ["__run_id,__done,row,block," + ",".join(factors) + ",attempts"]
+    cells = list(itertools.product(*(range(len(levels)) for levels in factors.values())))
+    for number, (block, cell) in enumerate(itertools.product(range(repetitions), cells)):
+        attempt = folder / "rows" / f"{number:05}" / "attempt-1"
+        attempt.mkdir(parents=True)
+        row = {"schema": "joulemap.row/1", "number": number, "block": block, "state": "done", **row_of(cell, block)}
+        (attempt / "row.json").write_text(json.dumps(row))
+        names = ",".join(levels[i] for levels, i in zip(factors.values(), cell))
+        table.append(f"run_{number},DONE,{number},{block},{names},1")
     (folder / "run_table.csv").write_text("\n".join(table) + "\n")
     return folder

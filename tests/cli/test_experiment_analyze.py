@@ -6,10 +6,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import random
 import re
 from pathlib import Path
 
 import pytest
+from made_rows import domain, write_factorial
 
 PERF = """
  Performance counter stats for 'system wide':
@@ -150,3 +152,70 @@ def test_a_long_analysis_is_summarized_on_a_screen_with_its_details_in_files(jou
     comparisons = joulemap("experiment", "analyze", str(folder), "--csv").out
     assert (folder / "analysis" / "comparisons.csv").read_text() == comparisons
     assert joulemap("experiment", "analyze", str(folder)).out == summary  # its own files are no rows
+
+
+FACTORS = {
+    "framework": ["pytorch", "tensorflow"],
+    "dataset": ["cifar10", "fashion", "imagenet"],
+    "model": ["resnet", "vgg", "mobilenet"],
+    "batch": ["32", "64", "128", "256"],
+}
+
+
+@pytest.fixture
+def effects_of(joulemap, tmp_path):
+    """effects_of(ratio): 36 combinations with two repetitions; `ratio(model)` is the energy of TensorFlow over PyTorch's."""
+
+    def analyze(ratio, order: str = "random") -> dict:
+        draw = random.Random(1)
+
+        def row(cell: tuple[int, ...], block: int) -> dict:
+            size = 50 * (1 + cell[1]) * (2 + cell[2]) * (1 + cell[3])
+            joules = size * (ratio(cell[2]) if cell[0] else 1) * draw.lognormvariate(0, 0.03)
+            return {"elapsed_s": size / 100 * draw.lognormvariate(0, 0.03), "domains": [domain("gpu0", joules)]}
+
+        folder = write_factorial(tmp_path / "exp", FACTORS, row, 2, order)
+        summary = joulemap("experiment", "analyze", folder, "--factor", "framework").out
+        assert summary.count("\n") <= 50
+        result = joulemap("experiment", "analyze", folder, "--factor", "framework", "--json").json
+        rows = csv.DictReader(io.StringIO(joulemap("experiment", "analyze", folder, "--csv-effects").out))
+        by_metric = {one["metric"]: one for one in result["main_effects"]}
+        assert {row["metric"]: row["verdict"] for row in rows if row["kind"] == "main effect"} == {
+            metric: one["verdict"] for metric, one in by_metric.items()
+        }
+        assert " ".join(by_metric["energy_j"]["verdict"].split()) in " ".join(summary.split())
+        for flag in ("--markdown", "--latex", "--full"):
+            assert "Effects over all combinations" in joulemap("experiment", "analyze", folder, flag).out
+        return {**result, "effects": by_metric, "summary": summary}
+
+    return analyze
+
+
+@pytest.mark.parametrize("order", ["random", "blocked"])
+def test_an_effect_in_all_of_many_small_combinations_is_found_and_comes_first(effects_of, order):
+    result = effects_of(lambda model: 1.32, order)
+    assert not any(one["different"] for one in result["comparisons"])
+    energy = result["effects"]["energy_j"]
+    assert (energy["result"], energy["combinations"], energy["lower"]) == ("general", 36, 36)
+    assert energy["percent_low"] < 100 * (1 / 1.32 - 1) < energy["percent_high"]
+    wanted = r"tensorflow uses 3\d(\.\d)? % more energy than pytorch over 36 combinations of dataset, model and batch "
+    assert re.match(wanted + r"\(.* to .* %; higher in 36 of 36; p < 1e-9", energy["verdict"])
+    assert result["effects"]["time_s"]["result"] == "not shown"
+    assert result["summary"].index("Effects over all combinations") < result["summary"].index("Flags")
+
+
+def test_combinations_that_disagree_have_no_general_effect(effects_of):
+    result = effects_of(lambda model: (1.5, 1.4, 0.8)[model])
+    energy = result["effects"]["energy_j"]
+    assert energy["result"] == "direction differs"
+    assert energy["verdict"].startswith("no general effect of framework on energy: tensorflow is higher than pytorch")
+    assert "in 24 of 36 combinations" in energy["verdict"]
+    depends = {one["other"] for one in result["interactions"] if one["metric"] == "energy_j" and one["different"]}
+    assert depends == {"model"}
+    assert "the effect of framework on energy depends on model" in " ".join(result["summary"].split())
+
+
+def test_equal_variants_have_no_effect_over_all_combinations(effects_of):
+    result = effects_of(lambda model: 1)
+    assert result["effects"]["energy_j"]["result"] == "not shown"
+    assert result["effects"]["energy_j"]["verdict"].startswith("no effect of framework on energy shown over 36 combinations")

@@ -8,7 +8,7 @@ import subprocess
 from html.parser import HTMLParser
 
 import pytest
-from made_rows import domain, wobble, write_rows
+from made_rows import domain, wobble, write_factorial, write_rows
 
 SCALES = {"MJ": 1e6, "kJ": 1e3, "J": 1, "mJ": 1e-3, "h": 3600, "s": 1, "ms": 1e-3, "%": 0.01, "": 1}
 
@@ -183,3 +183,42 @@ def test_flags_match_json(both):
     flags += [(levels(cell["factors"]), flag) for cell in result["cells"] for flag in cell["flags"]]
     wanted = [[where, flag["code"], flag["message"], flag["remedy"] or ""] for where, flag in flags]
     assert rows == wanted
+
+
+FACTORS = {"framework": ["a", "b"], "model": ["m", "n", "o"], "batch": ["1", "2"]}
+
+
+def factorial_row(cell: tuple[int, ...], block: int) -> dict:
+    ratio = 1.3 if cell[0] else 1
+    joules = 100 * (1 + cell[1]) * ratio * (1 + 0.01 * wobble(block + 3 * cell[0] + cell[1]))
+    return {"elapsed_s": 10 + wobble(block + cell[0] + 4 * cell[2]), "domains": [domain("gpu0", joules)]}
+
+
+def test_effects_over_all_combinations_match_json(tmp_path, binaries):
+    analyze = [binaries / "joulemap", "experiment", "analyze", write_factorial(tmp_path / "exp", FACTORS, factorial_row, 2)]
+    subprocess.run([*analyze, "--html", tmp_path / "page.html"], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    result = json.loads(subprocess.run([*analyze, "--json"], check=True, timeout=60, capture_output=True, text=True).stdout)
+    tables = Tables((tmp_path / "page.html").read_text()).tables
+    _, *rows = tables["main-effects"]
+    assert len(rows) == len(result["main_effects"]) == 2  # energy, time
+    for row, one in zip(rows, result["main_effects"]):
+        factor, metric, pair, percent, _, higher, test, p, adjusted, found, verdict = row
+        assert (factor, metric, pair) == ("framework", one["metric"], "a - b")
+        assert float(percent.split()[0]) == pytest.approx(one["percent"], abs=0.06)
+        assert higher == f"{one['higher']} of {one['combinations']}"
+        assert (test, found, verdict) == (one["test"], one["result"], one["verdict"])
+        near_p(p, one["p"])
+        near_p(adjusted, one["p_adjusted"])
+    _, *rows = tables["interactions"]
+    assert len(rows) == len(result["interactions"]) == 4
+    for row, one in zip(rows, result["interactions"]):
+        assert row[:3] == [one["factor"], one["other"], one["metric"]]
+        near_p(row[5], one["p"])
+        near_p(row[7], one["rank_p"])
+        assert row[8] == one["verdict"]
+    _, *rows = tables["correlations"]
+    assert len(rows) == len(result["correlations"]) > 4
+    for (level, energy, other, n, spearman, p), one in zip(rows, result["correlations"]):
+        assert (level, energy, other, int(n)) == (one["level"] or "all cells", one["x"], one["y"], one["n"])
+        assert float(spearman) == pytest.approx(one["spearman"], abs=6e-3)
+        near_p(p, one["p"])

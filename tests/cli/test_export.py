@@ -56,6 +56,26 @@ def test_tensorboard_reads_each_layer_forward_and_backward(run_folder):
     assert plugin == "histograms"
 
 
+def test_tensorboard_reads_each_whole_pass_and_shows_all_layers_of_a_pass_in_one_chart(run_folder, load_report):
+    import re
+
+    from tensorboard.plugins.custom_scalar import layout_pb2
+
+    events = loaded(run_folder)
+    by_phase = {" ".join(row["path"]): row["energy_j"] for row in load_report("phase")["rows"] if row["device"] == "gpu0"}
+    for phase in ("forward", "backward"):
+        energies = numbers(events, f"joulemap_pass/gpu0 train {phase}")
+        assert list(energies) == list(range(STEPS))
+        assert sum(energies.values()) == pytest.approx(by_phase[f"train {phase}"], rel=0.05)
+    (config,) = events.Tensors("custom_scalars__config__")
+    layout = layout_pb2.Layout.FromString(config.tensor_proto.string_val[0])
+    (category,) = layout.category
+    tags = {chart.title: [tag for tag in events.Tags()["scalars"] if re.match(chart.multiline.tag[0], tag)]
+            for chart in category.chart}
+    assert len(tags["energy of each pass in a step, J"]) >= 2
+    assert len(tags["energy of each layer in a step, J: gpu0 train forward"]) == LAYERS
+
+
 def bucket_count(event) -> float:
     from tensorboard.util import tensor_util
 

@@ -201,8 +201,17 @@ def test_a_recording_ends_with_the_answer(run, tmp_path, binaries):
     ended = record(run, tmp_path, binaries)
     assert ended.returncode == 0, ended.stderr
     assert "12 steps" in ended.stderr and "costliest layers" in ended.stderr
-    assert "joulemap report run.joule" in ended.stderr and "joulemap open run.joule" in ended.stderr
+    assert "joulemap report --by module run.joule" in ended.stderr and "joulemap open run.joule" in ended.stderr
+    assert "of it by the command" in ended.stderr
+    assert "run.joule.old" not in ended.stderr
     assert "\x1b" not in ended.stderr  # no live line and no colour in a pipe
+
+
+def test_a_second_recording_says_where_the_first_one_is(run, tmp_path, binaries):
+    (tmp_path / "run.joule").write_bytes((binaries.parents[1] / "tests/data/recordings/v1.0.joule").read_bytes())
+    ended = run("record", "--trace", "off", "--", "true")
+    assert "the previous run.joule is now run.joule.old" in ended.stderr, ended.stderr
+    assert (tmp_path / "run.joule.old").exists()
 
 
 def test_a_quiet_recording_says_nothing(run, tmp_path, binaries):

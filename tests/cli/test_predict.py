@@ -308,3 +308,10 @@ def test_a_python_without_the_package_is_reported(joulemap, tmp_path):
     environment = {**os.environ, "JOULEMAP_DATA": str(tmp_path / "data")}
     failed = joulemap("calibrate", "--predict", "--python", "/bin/false", env=environment)
     assert failed.code != 0 and "--python" in failed.err
+
+
+def test_a_device_on_the_command_line_overrides_the_profile_of_the_configuration(joulemap, tmp_path):
+    (tmp_path / "joulemap.toml").write_text(f'profile = "{tmp_path / "none.profile"}"\n')
+    environment = {**os.environ, "JOULEMAP_CONFIG": str(tmp_path / "joulemap.toml")}
+    assert joulemap("predict", RESNET, env=environment).code == 1
+    assert joulemap("predict", RESNET, "--device", "a100", env=environment).code == 0

@@ -144,6 +144,20 @@ def test_a_level_that_a_plot_does_not_have_is_wrong_usage(report, tmp_path, plot
     assert not (tmp_path / "x.svg").exists()
 
 
+def test_bars_show_the_quantity_that_they_are_sorted_by(report, tmp_path):
+    pictures = {}
+    for sort in ("energy", "power", "time", "count", "name"):
+        assert report("--plot", "bars", "--sort", sort, "-o", tmp_path / "x.svg").code == 0
+        pictures[sort] = (tmp_path / "x.svg").read_text()
+    assert len(set(pictures.values())) == 5
+    rows = [row for row in report("--by", "layer", "--json").json["rows"] if row["energy_j"] and row["path"][0] != "probe"]
+    most = max(rows, key=lambda row: row["energy_j"] / row["time_s"])
+    titles = re.findall(r"<title>([^<]*): ([0-9.e]+) W", pictures["power"])
+    assert titles[0][0].endswith(" ".join(most["path"]))
+    assert float(titles[0][1]) == pytest.approx(most["energy_j"] / most["time_s"], rel=1e-3)
+    assert report("--plot", "violin", "--sort", "power", "-o", tmp_path / "x.svg").code == 2
+
+
 def test_an_empty_plot_is_reported(joulemap, tmp_path):
     recording = RECORDING.parents[1] / "tests" / "data" / "recordings" / "v1.0.joule"
     outcome = joulemap("report", recording, "--plot", "violin", "-o", tmp_path / "x.svg")

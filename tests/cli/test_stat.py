@@ -148,7 +148,8 @@ def test_intervals_are_printed_as_they_pass_and_add_up(joulemap):
     (run,) = outcome.json["runs"]
     intervals = run["intervals"]
     assert [entry["from_s"] for entry in intervals] == [0, *(entry["to_s"] for entry in intervals[:-1])]
-    assert all(entry["to_s"] - entry["from_s"] > 0.09 for entry in intervals[:-1]) and len(intervals) > 1
+    # On a busy machine one may end late. The next one then ends on time and is shorter.
+    assert all(entry["to_s"] > entry["from_s"] for entry in intervals) and 1 < len(intervals) <= 1 + run["elapsed_s"] / 0.1
     assert intervals[-1]["to_s"] == pytest.approx(run["elapsed_s"])
     for domain in run["domains"]:
         parts = [

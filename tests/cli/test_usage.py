@@ -100,7 +100,7 @@ def test_every_verb_but_those_around_a_command_refuses_surplus_words(program, tm
         ("experiment", "status"): ("a",), ("experiment", "submit"): ("a",), ("experiment", "analyze"): ("a",),
         ("share",): ("a", "-o", "b"), ("completion",): ("bash",), ("man",): ("pages",),
     }  # fmt: skip
-    any_number = {("diff",), ("export",), ("import",), ("open",), ("report",)}
+    any_number = {("advise",), ("diff",), ("export",), ("import",), ("open",), ("report",)}
     any_number |= {("model", "fit"), ("model", "eval"), ("experiment", "run-row")}
     assert set(program.verbs()) == {*arguments, *any_number, *AROUND_A_COMMAND}
     for verb, words in arguments.items():

@@ -114,6 +114,17 @@ def test_lines_are_drawn_of_the_layers_that_were_chosen(tmp_path):
     assert "layer4.0.conv1" in drawn and "train backward fc" in drawn and "layer3" not in drawn
 
 
+def test_the_program_exports_only_the_requested_part_to_parquet(tmp_path):
+    recording = Path(__file__).resolve().parents[2] / "examples" / "resnet50-h200.joule"
+    sums = []
+    for name, options in (("whole", []), ("part", ["--time", "12,16"])):
+        file = tmp_path / f"{name}.parquet"
+        command = [program(), "export", str(recording), "--to", "parquet", "--without", "cpu,ram", "-o", str(file), *options]
+        subprocess.run(command, check=True, env={**os.environ, "JOULEMAP_PYTHON": sys.executable})
+        sums.append(sum(joules or 0 for joules in pyarrow.parquet.read_table(file)["energy_j"].to_pylist()))
+    assert 0 < sums[1] < 0.5 * sums[0]
+
+
 def test_the_program_exports_parquet(run, tmp_path):
     environment = {**os.environ, "JOULEMAP_PYTHON": sys.executable}
     command = [program(), "export", *run.files, "--to", "parquet", "--by", "region", "-o", str(tmp_path / "rows.parquet")]

@@ -268,11 +268,14 @@ with jm.attach(net, file=FILE) as attached:
     train(10)
 attached.to_csv(FILE + ".csv", per="mean")
 nested = {" ".join(row.path): row.energy_j for row in attached.ledger().nested().rows}
+modules = {" ".join(row.path): row.energy_j for row in attached.ledger("module").nested().rows}
 plain = {" ".join(row.path): row.energy_j for row in attached.ledger().rows}
-print(json.dumps([nested, plain]))
+print(json.dumps([nested, plain, modules]))
 """
     )
-    nested, plain = result
+    nested, plain, modules = result
+    all_passes = sum(joules for path, joules in nested.items() if path.split()[-1] == "first" and len(path.split()) == 3)
+    assert modules["first"] == pytest.approx(all_passes)
     inner = plain["train forward first.conv"] + plain["train forward first.relu"] + plain.get("train forward first", 0)
     assert nested["train forward first"] == pytest.approx(inner)
     with open(tmp_path / "run.joule.csv", newline="") as file:

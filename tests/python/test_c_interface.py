@@ -77,7 +77,7 @@ def compile_and_run(binaries: Path, tmp_path: Path):
 
 
 def examples_of(document: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / document).read_text(), re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / "reference" / document).read_text(), re.DOTALL)
 
 
 def test_misuse_is_an_error_and_never_a_crash(compile_and_run, tmp_path):

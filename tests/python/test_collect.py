@@ -309,6 +309,13 @@ def test_a_summary_reports_the_spread_of_repeated_rows():
     assert "| operations, calls above 20 us, same slice | 1 | 1.41% (median 1.41%) | 0.00%" in text
 
 
+def test_a_summary_counts_networks_and_families():
+    row = {"key": "a", "kind": "network", "dtype": "bf16", "pass": "training", "limited": False, "slice": "1"}
+    row |= {"power_error_w": 1.0, "time_s": 1e-2, "power_w": 400.0, "energy_j": 4.0}
+    made = [{**row, "source": "resnet", "parameters": f"resnet{depth};batch=32"} for depth in (18, 50)]
+    assert "2 networks of 1 families:" in summary.summarize(made)
+
+
 def test_a_network_is_found_again_in_a_table(tmp_path):
     setting = networks.plan_networks()[0][0]
     entry = {"kind": "network", "dtype": setting.dtype, "pass": setting.which, "slice": "1", "repeat": 0}

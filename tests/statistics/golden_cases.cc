@@ -45,7 +45,11 @@ std::map<std::string, GoldenInput> read_golden_inputs() {
   formats::for_each_json_object(read_text("inputs.json"), [&](const formats::JsonFields& fields) {
     const bool two_sides = !fields.array("first").empty();
     inputs[std::string(fields.text("id"))] = {numbers(fields.array(two_sides ? "first" : "values")),
-                                              numbers(fields.array(two_sides ? "second" : "sizes"))};
+                                              numbers(fields.array(two_sides ? "second" : "sizes")),
+                                              numbers(fields.array("groups")),
+                                              numbers(fields.array("strata")),
+                                              numbers(fields.array("levels")),
+                                              numbers(fields.array("blocks"))};
   });
   return inputs;
 }

@@ -13,6 +13,10 @@ namespace joulemap {
 struct GoldenInput {
   std::vector<double> first;   // or `values`
   std::vector<double> second;  // or `sizes`
+  std::vector<double> groups;  // strata: 0 or 1 for each value
+  std::vector<double> strata;  // strata: index of each value's stratum
+  std::vector<double> levels;  // factorial: levels of each value, one after the other
+  std::vector<double> blocks;  // factorial: block of each value
   std::vector<std::vector<double>> lists() const;
 };
 

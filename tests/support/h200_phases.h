@@ -2,8 +2,8 @@
 //
 // H200Phases: simulates an H200 that runs phases of known power, and the samples that `joulemap record` takes of it.
 // The counter updates every 100 ms with a lag of 10 ms; it is read densely at both ends and twice every 2.5 s between.
-// The power history has a value every 20 ms with a lag of 4 ms and a time constant of 13 ms (docs/validation-h200.md,
-// square waves), delivered every 1.5 s. Deterministic for a seed. For tests; pure.
+// The power history has a value every 20 ms with a lag of 4 ms and a time constant of 13 ms, as joulemap calibrate finds
+// them (docs/reference/evidence.md), delivered every 1.5 s. Deterministic for a seed. For tests; pure.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-"""Writes kernel libraries as docs/recording-format.md describes them, without any code of Joulemap."""
+"""Writes kernel libraries as docs/reference/recording-format.md describes them, without any code of Joulemap."""
 
 from __future__ import annotations
 

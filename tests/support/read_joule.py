@@ -1,4 +1,4 @@
-"""Reads a .joule file as docs/recording-format.md describes it, without any code of Joulemap: the page suffices.
+"""Reads a .joule file as docs/reference/recording-format.md describes it, without any code of Joulemap.
 
     python read_joule.py run.joule
 

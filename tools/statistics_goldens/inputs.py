@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the inputs on which our statistics are compared with R and scipy: tests/data/statistics/inputs.json.
 
-    apt-get install r-base-core r-cran-coin r-cran-exactranktests r-cran-jsonlite
+    apt-get install r-base-core r-cran-coin r-cran-exactranktests r-cran-jsonlite r-cran-lme4 r-cran-emmeans
     python3 -m venv build/goldens && build/goldens/bin/pip install scipy==1.17.1 scikit-posthocs
     python3 tools/statistics_goldens/inputs.py
     Rscript tools/statistics_goldens/goldens.R
@@ -14,6 +14,7 @@ equal on paper are equal in floating point, and every program sees the same ties
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from pathlib import Path
@@ -96,9 +97,61 @@ def samples(draw: random.Random) -> list[dict]:
     return [{"id": name, "kind": "sample", "values": values} for name, values in found.items()]
 
 
+def strata(draw: random.Random) -> list[dict]:
+    """Two treatments in strata of their own level. Strata of pairs have as many values of one as of the other."""
+    cases = []
+    for name, sizes, most in (
+        ("strata-paired-n2", [(2, 2)] * 12, None),
+        ("strata-paired-ties", [(4, 4)] * 5, 6),
+        ("strata-paired-unequal", [(3, 3), (5, 5), (2, 2), (7, 7)], None),
+        ("strata-paired-unequal-ties", [(3, 3), (5, 5), (4, 4), (6, 6)], 5),
+        ("strata-paired-n10", [(10, 10)] * 6, None),
+        ("strata-unpaired-unequal", [(3, 5), (2, 2), (6, 4), (1, 4)], None),
+        ("strata-unpaired-ties", [(4, 6), (5, 3), (7, 7)], 5),
+    ):
+        case: dict = {"id": name, "kind": "strata", "values": [], "groups": [], "strata": []}
+        for stratum, (m, n) in enumerate(sizes):
+            first = integers(draw, m, most) if most else untied(draw, m, 10 * stratum + 1, 2)
+            second = integers(draw, n, most - 1) if most else untied(draw, n, 10 * stratum, 2)
+            case["values"] += first + second
+            case["groups"] += [0] * m + [1] * n
+            case["strata"] += [stratum] * (m + n)
+        cases.append(case)
+    return cases
+
+
+def factorial(draw: random.Random) -> list[dict]:
+    """Logarithms of an experiment of two or three factors in blocks, some of them with missing rows."""
+    cases = []
+    for name, levels, blocks, block_sd, missing in (
+        ("factorial-two", (2, 3), 5, 0.3, 0),
+        ("factorial-three", (2, 3, 4), 3, 0.5, 0),
+        ("factorial-missing", (2, 3, 2), 4, 0.4, 5),
+        ("factorial-no-block-effect", (3, 2), 6, 0, 0),
+    ):
+        case: dict = {"id": name, "kind": "factorial", "factors": len(levels), "values": [], "levels": [], "blocks": []}
+        shifts = [[draw.gauss(0, 0.4) for _ in range(count)] for count in levels]
+        joint = {(i, j): draw.gauss(0, 0.2) for i in range(levels[0]) for j in range(levels[1])}
+        rows = []
+        for block in range(blocks):
+            of_block = draw.gauss(0, block_sd)
+            for combination in itertools.product(*(range(count) for count in levels)):
+                value = 5 + of_block + sum(shift[i] for shift, i in zip(shifts, combination)) + joint[combination[:2]]
+                rows.append((round(2**20 * (value + draw.gauss(0, 0.2))) / 2**20, combination, block))
+        for gone in sorted(draw.sample(range(len(rows)), missing), reverse=True):
+            del rows[gone]
+        for value, combination, block in rows:
+            case["values"].append(value)
+            case["levels"] += combination
+            case["blocks"].append(block)
+        cases.append(case)
+    return cases
+
+
 def main() -> None:
     draw = random.Random(20261)
     cases = pairs(draw) + two_groups(draw) + many_groups(draw) + families(draw) + samples(draw)
+    cases += strata(random.Random(20262)) + factorial(random.Random(20263))
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "inputs.json").write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n")
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bar whose parts add up to a whole, with a legend that contains the numbers.
+// A horizontal bar of parts that add up to a whole, with a legend that contains the numbers.
 import { h } from "./dom.js";
 import { joules, percent } from "./format.js";
 
-// `parts`: name, energy_j, share, colour (of the style sheet), and `hatched` for what is unknown.
+// `parts`: objects with name, energy_j, share, colour (a CSS custom property, "--part-1"), and `hatched` for
+// unattributed energy.
 export function partsBar(caption, parts) {
   const text = parts.map((part) => `${part.name} ${joules(part.energy_j)}, ${percent(part.share)}`).join("; ");
   const colour = (part) => `var(${part.colour})`;

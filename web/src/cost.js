@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Overhead of Joulemap itself, and problems with the data.
+// The sections "Measurement overhead" (cost of recording, probing and dithering) and "Notes on the data".
 import { h, section } from "./dom.js";
 import { joules, percent, secondsText, whole, withUnit } from "./format.js";
 import { ledgerLine } from "./ledger.js";

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decodes the data of the page, written by src/page/page_data.h. Names are stored once; rows become objects here.
+//
+// Decodes the JSON of the page, which src/page/page_data.cc writes. There, names
+// are indices into data.names, and rows are arrays; readData() turns rows into objects with names.
 
 export function readData(text) {
   const data = JSON.parse(text);
@@ -61,12 +63,12 @@ function readStepDetail(detail, name) {
   detail.waits = detail.waits.map((entry) => wait(entry, name));
 }
 
-// Idle time and energy of a device with one cause.
+// Idle time and energy of a device with one cause, as an object.
 function wait([cause, device, time_s, energy_j], name) {
   return { cause, device: name(device), time_s, energy_j };
 }
 
-// All energy measured at a level: attributed, unattributed and idle.
+// Sum of attributed, idle and unattributed energy of a level in J; null if energies are unknown.
 export function wholeOf(level) {
   if (level.attributed_j === null) return null;
   return level.attributed_j + (level.idle_j ?? 0) + (level.unattributed_j ?? 0);
@@ -76,7 +78,7 @@ export function shareOf(part, whole) {
   return part === null || part === undefined || !(whole > 0) ? null : part / whole;
 }
 
-// Notes of the run and of its levels, without duplicates.
+// Diagnostics of the run and of its levels, without duplicates.
 function allNotes(data) {
   const seen = new Map();
   for (const note of [...data.diagnostics, ...data.levels.flatMap((level) => level.diagnostics)]) {
@@ -88,7 +90,8 @@ function allNotes(data) {
 export const isBackground = (row) => row.path.length === 1 && row.path[0] === "background";
 export const isProbe = (row) => row.path.length === 1 && row.path[0] === "probe";
 
-// "train", "backward", "layer4.0.conv2" -> its phase; "other" outside any phase.
+// Phase of a row: "backward" for the path ["train", "backward", "layer4.0.conv2"]; "probe", "background", or "other" if
+// the path contains no phase.
 const PHASES = ["forward", "backward", "optimizer", "dataloader"];
 export function phaseOf(path) {
   if (path[0] === "probe" || path[0] === "background") return path[0];

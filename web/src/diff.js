@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of `diff A B`: energy of a step in each run, and the layers that cause the difference. Data:
-// joulemap.diff/1.
+//
+// The page of `diff A B --html`: energy per unit (such as a step) of both runs, and
+// the entries that changed. Its data have the schema joulemap.diff/1.
 import { choice, h, quantity, section } from "./dom.js";
 import { joules, percent, plural, scaled, secondsText, whole } from "./format.js";
 import { shortNamesOfRows } from "./names.js";
@@ -75,7 +76,7 @@ function answer(data) {
   return `${verdict} ${energies} The largest change: ${name}, ${differenceText(largest)}.`;
 }
 
-// Energy while devices worked and while they were idle, by cause, of both runs.
+// A table of both runs: energy while devices were active, and idle energy by cause.
 function activeAndWaiting(data) {
   const { a, b } = data.total;
   if (!a || !b || !data.idle.length) return null;
@@ -269,7 +270,8 @@ function cells(row, most, shorter) {
   ];
 }
 
-// Increases extend to the right, decreases to the left.
+// The bar of an entry: increases extend to the right, decreases to the left. `most`: difference at the full length, in
+// J.
 function divergence(row, most) {
   if (row.difference_j === null) return null;
   const at = (value) => Math.max(0, Math.min(100, 50 + (50 * value) / most));

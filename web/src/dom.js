@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds elements from plain values. Text is always inserted as text: names in a recording never become markup.
+// Creates DOM elements. Text is always inserted as text, so names in a recording never become markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -19,7 +19,7 @@ function filled(element, attributes, children) {
 export const h = (tag, attributes, ...children) => filled(document.createElement(tag), attributes, children);
 export const svg = (tag, attributes, ...children) => filled(document.createElementNS(SVG, tag), attributes, children);
 
-// A number with a de-emphasized unit.
+// A number and its unit, which is styled less prominently.
 export function quantity([number, unit], options = {}) {
   return h(
     "span",
@@ -44,7 +44,7 @@ export function section(id, title, lead, ...content) {
   );
 }
 
-// A table equivalent to a chart, for screen readers and for readers who need the numbers.
+// A folded table with the numbers of a chart, for screen readers and for readers who need the numbers.
 export function asTable(caption, heads, rows) {
   const cell = (tag, content, index) =>
     h(tag, { class: index > 0 ? "number" : null, scope: tag === "th" ? "col" : null }, content);
@@ -84,7 +84,8 @@ export function asTable(caption, heads, rows) {
   );
 }
 
-// A choice of one option. Calls `choose` with the chosen value, initially once for the first.
+// Buttons of which one is pressed. `options`: [value, text]. Calls choose(value) for a click, not for the initial
+// value.
 export function choice(label, options, choose, chosen = options[0]?.[0]) {
   const group = h("div", { class: "choice", role: "group", "aria-label": label });
   const select = (value) => {

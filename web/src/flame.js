@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flame graph: energy by mode, phase, module, operation. The widths of each level add up to the total energy.
+// The flame graph: energy by mode, phase, module, operation. The children of a box lie below it, within its width.
 import { isProbe, phaseOf, shareOf } from "./data.js";
 import { asTable, choice, h, section } from "./dom.js";
 import { joules, percent, secondsText, watts } from "./format.js";
@@ -7,7 +7,7 @@ import { buildTree, intervalOf, matching, pathOf } from "./flame_tree.js";
 import { colourName, ledgerLine } from "./ledger.js";
 
 const ROW = 22;
-const LEAST_WIDTH = 0.0008; // share of the whole; thinner boxes are invisible
+const LEAST_WIDTH = 0.0008; // fraction of the width of the graph; narrower boxes are not drawn
 
 const MEASURES = {
   joules: { text: "Joules", size: (node) => node.energy_j, label: (node) => joules(node.energy_j) },
@@ -24,8 +24,8 @@ const MEASURES = {
   },
 };
 
-// Levels that the leaf boxes may show. Without operations, the operation level equals the layer level; layers then
-// identify modules better.
+// Levels that the reader can choose: kernels, and operations or layers. Layers if the level of operations is no deeper
+// than that of layers, because the recording then contains no operations.
 function levelsOf(data) {
   const depth = (level) => Math.max(...level.rows.map((row) => row.path.length));
   const [kernels, ops, layers] = ["stack", "op", "layer"].map((by) => data.level(by));
@@ -55,7 +55,8 @@ export function flame(data) {
     nodes: [],
     width: 1000,
     branches: null,
-    // Intervals are known only for branches with all their phases.
+    // Whether the node contains all of its branch: with a filter by phase, the interval of a branch above phases is
+    // unknown.
     isWhole: (node) => state.phase === "all" || node.path.includes(state.phase),
   };
   const box = h("div", { class: "flame", role: "tree", "aria-label": "Energy by module" });
@@ -208,7 +209,7 @@ function drawFlame(state, { box, crumbs, found, zoom }) {
     : "";
 }
 
-// The accessible name starts with the visible text of the box.
+// Text for tooltip and screen readers: the chosen value of the box first, then the other values and the interval.
 function describe(node, state, measure) {
   const parts = [
     measure.label(node, state.tree),
@@ -255,7 +256,8 @@ function frame(node, left, width, depth, { state, measure, hits, zoom }) {
   return element;
 }
 
-// Keyboard navigation of a tree: up to the parent, down to the largest child, sideways to siblings.
+// Keyboard navigation: arrows move up to the parent, down to the first child, sideways to siblings; Enter zooms in,
+// Backspace zooms out by one level, Escape shows all.
 function keyboard(event, state, zoom) {
   const node = state.nodes.find((candidate) => candidate.element === document.activeElement);
   if (event.key === "Escape" || event.key === "Backspace") {

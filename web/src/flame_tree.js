@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts rows with paths into a tree: dotted module names become separate levels, so a block is one box.
+// Converts rows with paths into the tree of the flame graph. Dotted module names become nested boxes.
 import { branchKey, phaseOf } from "./data.js";
 import { IDLE_CAUSES } from "./waiting.js";
 
@@ -23,15 +23,16 @@ function childOf(parent, name, slot, hue) {
   return child;
 }
 
-// Neighbours get slightly different shades; the same name has the same shade everywhere.
+// Shade of a box in percent, by a hash of its name: neighbours usually differ, and equal names at equal depth are
+// equal.
 function shadeOf(name, depth) {
   let hash = 7;
   for (let i = 0; i < name.length; ++i) hash = (hash * 31 + name.charCodeAt(i)) % 997;
   return 4 + (hash % 5) * 5 + Math.min(depth, 6) * 2;
 }
 
-// As in src/model/path_tree.h: dots in module names form branches; the last part of operations and functions stays
-// whole.
+// Splits a path as tree_path() in src/scopes/path_tree.h does: at the dots of module names. The last element of a path
+// is not split at levels where it is an operation, tensor or function.
 function partsOf(path, by) {
   const ends = { layer: 0, stack: 0, op: 1, tensor: 1, function: 1 };
   const modules = by in ends ? path.length - ends[by] : 0;
@@ -41,8 +42,9 @@ function partsOf(path, by) {
   });
 }
 
-// `level`: adds unattributed and idle energy, so the root equals the measured total. `isLayer`: for a row without an
-// operation, the whole path may be modules.
+// Builds the tree from rows of the level `by`. isLayer(row): the path of the row ends with a module, not with an
+// operation or kernel. `level`: if not null, idle and unattributed energy of the level are added, so that the root is
+// the total.
 export function buildTree(rows, by, isLayer, level) {
   const root = node("all", null, "root", 0);
   const roots = new Map();
@@ -53,7 +55,7 @@ export function buildTree(rows, by, isLayer, level) {
     if (!roots.has(hueKey)) roots.set(hueKey, roots.size);
     let at = root;
     for (const part of partsOf(row.path, isLayer(row) ? "layer" : by)) at = childOf(at, part, slot, roots.get(hueKey));
-    if (by === "stack" && !isLayer(row)) at.label = row.name; // short name of the kernel
+    if (by === "stack" && !isLayer(row)) at.label = row.name; // the short name of a kernel
     at.hasRow = true;
     if (row.low_j !== null) at.own.set(row.device, row);
     for (let up = at; up; up = up.parent) {
@@ -73,7 +75,7 @@ export function buildTree(rows, by, isLayer, level) {
   if (level) {
     if (level.rest) addUnattributed(`${level.rest.rows} smaller rows`, level.rest.energy_j, level.rest.time_s);
     addUnattributed("idle", level.idle_j);
-    // What the idle devices waited for.
+    // Children of "idle": idle energy by cause.
     for (const { cause, time_s, energy_j } of level.idle ?? []) {
       if (!(energy_j > 0)) continue;
       const child = childOf(childOf(root, "idle", "idle", 0), IDLE_CAUSES[cause] ?? cause, "idle", 0);
@@ -88,7 +90,8 @@ export function buildTree(rows, by, isLayer, level) {
   return root;
 }
 
-// A module that contains nothing but one module becomes one box with it: ".0" and ".block" become ".0.block".
+// Joins a box without a row of its own with its only child, if that is a submodule: ".0" and ".block" become
+// ".0.block".
 function joinOnlyChildren(at) {
   at.children = at.children.map((child) => {
     let inner = child;
@@ -103,14 +106,14 @@ function joinOnlyChildren(at) {
   });
 }
 
-// A box with several phases gets a neutral colour.
+// Gives a neutral colour to boxes that contain several phases.
 function neutralUpperLevels(at) {
   for (const child of at.children) neutralUpperLevels(child);
   const slots = new Set(at.children.map((child) => child.slot));
   if (slots.size > 1) at.slot = "root";
 }
 
-// Background, probing, idle and unattributed energy sort last.
+// Kinds of boxes that come after all others; other boxes are sorted by energy.
 const LAST_SLOTS = ["background", "probe", "idle", "not attributed"];
 
 function sortTree(at) {
@@ -120,7 +123,8 @@ function sortTree(at) {
   for (const child of at.children) sortTree(child);
 }
 
-// Devices have separate sensors, so their errors are independent and add in quadrature.
+// Interval of the energy of a box; null if it is unknown. Errors of different devices are independent, because they
+// have separate sensors, so they add in quadrature.
 export function intervalOf(at, branches) {
   let [below_j2, above_j2] = [0, 0];
   for (const [device, energy_j] of at.devices) {
@@ -137,7 +141,8 @@ export function pathOf(at) {
   return at.parent ? [...pathOf(at.parent), at] : [at];
 }
 
-// Boxes whose name or path contains the text; each joule counts once, in the outermost of them.
+// Boxes whose name contains the query, or whose full path does if the query contains a dot. energy_j: sum over the
+// outermost matches, so that no energy counts twice.
 export function matching(root, query) {
   const text = query.toLowerCase();
   const hits = { matches: new Set(), withAncestors: new Set(), energy_j: 0, count: 0 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats numbers for readers: three or four digits and a unit prefix that keeps them short.
+// Formats numbers with three or four significant digits and an SI prefix.
 
 const PREFIXES = [
   [1e12, "T"],
@@ -33,12 +33,12 @@ export function whole(value) {
   return value === null || value === undefined ? UNKNOWN : grouped(String(Math.round(value)));
 }
 
-// [number, unit], so that units can be styled less prominently than numbers.
+// Returns [number, unit], so that the unit can be styled differently; [UNKNOWN, ""] if the value is unknown.
 export function scaled(value, unit, count = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return [UNKNOWN, ""];
   if (value === 0) return ["0", unit];
   const size = Math.abs(value);
-  // 999.96 becomes 1.00 k, not 1000.
+  // The prefix is chosen after rounding: 999.96 becomes 1.00 k, not 1000.
   const rounded = Number(size.toPrecision(count));
   const [factor, prefix] = PREFIXES.find(([least]) => rounded >= least) ?? PREFIXES[PREFIXES.length - 1];
   return [digits(Number((value / factor).toPrecision(count)), count), prefix + unit];
@@ -56,7 +56,7 @@ const TIMES = [
   [1e-3, 1e-3, "ms"],
 ];
 
-// For an axis: one prefix for all ticks, and enough decimals to distinguish them.
+// Labels of axis ticks: one SI prefix for all of them, and enough decimals to distinguish them.
 export function ticks(values, unit) {
   const most = Math.max(...values.map(Math.abs));
   const scales = unit === "s" ? TIMES : unit ? PREFIXES.map(([factor, prefix]) => [factor, factor, prefix + unit]) : [];
@@ -86,7 +86,7 @@ export function percent(share) {
   return `${value.toFixed(Math.abs(value) >= 99.95 ? 0 : 1)}${THIN_SPACE}%`;
 }
 
-// Half width of the interval, as a share of the value.
+// Half width of the interval as a fraction of the energy; null if unknown.
 export function plusMinus(row) {
   if (row.low_j === null || row.high_j === null || !(row.energy_j > 0)) return null;
   return (row.high_j - row.low_j) / 2 / row.energy_j;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes below the power chart: epochs, steps, phases, regions, probing, as bands on a canvas that follows the chart's
-// zoom.
+// Lanes below the power chart: epochs, steps, phases, regions, probing and pauses as bands over time, on a canvas. The
+// timeline calls paint() when the reader zooms.
 import { cssColour, h } from "./dom.js";
 import { joules, plural, secondsText } from "./format.js";
 import { phaseOf } from "./data.js";
@@ -46,7 +46,7 @@ export function lanes(data, gutter) {
     tip.style.left = `${Math.min(event.clientX - box.left + 12, box.width - 220)}px`;
     tip.style.top = `${event.clientY - box.top + 16}px`;
   });
-  // A click on a step shows it in the step explorer.
+  // A click on a step selects it in the section "Steps".
   canvas.addEventListener("click", (event) => {
     const { row, band } = bandAt(event);
     const explorer = document.getElementById("steps");
@@ -84,7 +84,8 @@ function bandRow(name, bands, colour) {
   };
 }
 
-// The last step extends to the end of the command, but probing replays modules after it.
+// Begin of probing within a step or epoch, if any. The last step extends to the end of the command, which includes
+// probing: its band ends where probing begins.
 const probedFrom = (stage, probing) =>
   probing.find((band) => band.begin_s > stage.begin_s && band.begin_s < stage.end_s)?.begin_s;
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line below every view with unattributed and idle energy: no measured energy is hidden.
+//
+// Energy of a level by kind: attributed, probing, background, idle and
+// unattributed. A line below every view shows them.
 import { isBackground, isProbe, phaseOf, shareOf, wholeOf } from "./data.js";
 import { h } from "./dom.js";
 import { joules, percent, plural } from "./format.js";
 
 export const sumOf = (rows) => rows.reduce((sum, row) => sum + (row.energy_j ?? 0), 0);
 
-// Treats rounding residue as zero.
+// Returns 0 for an energy that is only a rounding error of the whole.
 export const unrounded = (energy_j, whole_j) => (Math.abs(energy_j) < 1e-9 * whole_j ? 0 : energy_j);
 
 export function ledgerParts(level) {
@@ -21,7 +23,8 @@ export function ledgerParts(level) {
   };
 }
 
-// "attributed 31.5 kJ, of which probing 25.3 kJ · idle 2.1 kJ · not attributed 0.4 kJ · 2 notes on the data"
+// A list of items: "attributed 31.5 kJ 93 %", "including probing 25.3 kJ 74 %", "idle 2.1 kJ 6.2 %", "not attributed 0
+// 0 %", "2 notes on the data".
 export function ledgerLine(data, level) {
   const items = [];
   const item = (label, energy_j, whole_j) =>
@@ -56,7 +59,8 @@ export function ledgerLine(data, level) {
   return h("ul", { class: "ledger-line", "aria-label": "Attributed, idle and unattributed energy" }, items);
 }
 
-// Totals by phase, from the most suitable level.
+// Energy by phase, with idle and unattributed energy, as parts for partsBar(). From the level of phases, or else
+// layers, regions or kernels; null without energies.
 export function phaseTotals(data) {
   const level = data.level("phase") ?? data.level("layer") ?? data.level("region") ?? data.level("kernel");
   if (!level || level.attributed_j === null) return null;
@@ -65,7 +69,7 @@ export function phaseTotals(data) {
   const hasPhases = level.rows.some((row) => !["other", "probe", "background"].includes(phaseOf(row.path)));
   for (const row of level.rows) {
     const phase = phaseOf(row.path);
-    // A region defined by the program is a separate part.
+    // A region of the measured program is a part of its own.
     const ownName = phase === "other" && (!hasPhases || row.path.length === 1);
     add(ownName ? row.path[row.path.length - 1] : phase, row.energy_j ?? 0);
   }
@@ -100,7 +104,8 @@ const SLOTS = {
   idle: "idle",
   "not attributed": "none",
 };
-// A colour of the style sheet that is the same for a name in every view.
+// Name of the CSS custom property for a phase or kind of energy, the same in every view. Other names get one by
+// `index`.
 export function colourName(name, index = 0) {
   const slot = / others$/.test(name) ? SLOTS.other : SLOTS[name];
   return slot !== undefined ? `--part-${slot}` : `--part-${(index % 4) + 1}`;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Energy cost of learning: the loss (and other metrics) against cumulative energy, and the energy of each epoch.
+//
+// The section "Loss against energy": the loss or another metric against cumulative
+// energy, and the energy of each epoch.
 import uPlot from "uplot";
 import { asTable, choice, cssColour, h, section } from "./dom.js";
 import { digits, joules, plural, secondsText, ticks, withUnit } from "./format.js";
 import { ledgerLine } from "./ledger.js";
 import { onTheme } from "./theme.js";
 
-// Cumulative energy at a time, over the domains that count.
+// Returns a function of time_s: energy used until then in J, summed over the counted domains.
 function cumulativeEnergy(data) {
   const shown = data.run.measured_j !== null ? "measured" : "estimated";
   const counted = data.power.domains.filter((one) =>
@@ -26,7 +28,7 @@ function cumulativeEnergy(data) {
 const fromTo = (values) => `from ${digits(values[0], 4)} to ${digits(values[values.length - 1], 4)}`;
 
 export function loss(data) {
-  // Skips values that are not finite numbers.
+  // Skips values that are null, such as NaN.
   const metrics = data.metrics
     .map((one) => ({ ...one, points: one.points.filter((point) => point[2] !== null) }))
     .filter((one) => one.points.length > 1);
@@ -139,7 +141,7 @@ function drawMetric(state, box, energyUntil) {
   );
 }
 
-// Moving average, to show the trend of a noisy loss.
+// Centred moving average over 1/30 of the values, to show the trend of a noisy loss.
 function movingAverage(values) {
   const half = Math.max(2, Math.round(values.length / 60));
   const sums = [0];

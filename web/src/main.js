@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry point of the page: reads the embedded data and draws each section.
+// Entry point of the page: reads the embedded JSON and draws the sections.
 import "uplot/dist/uPlot.min.css";
 import "./style/colours.css";
 import "./style/summary.css";

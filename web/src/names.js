@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short names of modules: "transformer.h.0.attn.c_attn" is shown as "h.0.attn.c_attn" where no other name of the page
-// ends like that. The cut part stays in the text, so copying, searching and screen readers have the full name.
+//
+// Short names of modules: "transformer.h.0.attn.c_attn" is shown as
+// "h.0.attn.c_attn" if no other name ends like that. The hidden part stays in the document, so that copying, searching
+// and screen readers use the full name.
 import { h } from "./dom.js";
 
 const isModule = (name) => /^\w+(\.\w+)+$/.test(name);
@@ -11,7 +13,8 @@ function suffixesOf(name) {
   return parts.map((_, at) => parts.slice(at).join("."));
 }
 
-// A Map from each full name that can be shortened to its shortest suffix that is unambiguous and starts with a word.
+// Map from each name that can be shortened to its shortest suffix that no other name has and that begins with no
+// number.
 export function shortNames(names) {
   const distinct = [...new Set(names)];
   const counts = new Map();
@@ -28,10 +31,10 @@ export function shortNames(names) {
   return shorter;
 }
 
-// The short names of all paths of rows.
+// shortNames() of the elements of all paths.
 export const shortNamesOfRows = (rows) => shortNames(rows.flatMap((row) => row.path));
 
-// A name as text whose cut part has no width.
+// The short form of a name, with the hidden part in an element without width; the name itself if it has no short form.
 export function nameText(name, shorter) {
   const short = shorter.get(name);
   if (!short) return name;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Explanations of notes, folded under each of them: the page works without a network, so it links nowhere.
+// Notes on the data, each with a folded explanation. The page works without a network, so it contains the explanations
+// instead of links.
 import { h } from "./dom.js";
 import { NOTE_TEXTS } from "./note_texts.js";
 
-// An element, or null where nothing is known beyond the note itself.
+// The explanation of a diagnostic code as an element; null if there is none.
 export function noteHelp(code) {
   const text = Object.hasOwn(NOTE_TEXTS, code) ? NOTE_TEXTS[code] : null;
   return text ? h("details", { class: "note-help" }, h("summary", {}, "What this means"), h("p", {}, text)) : null;

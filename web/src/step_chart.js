@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bars of all steps on a canvas: the chosen step stands out, and a mark below a bar shows that its layers are known.
+//
+// Bars of all steps on a canvas. The selected step has another colour; a mark below
+// a bar shows that the page contains the layers of the step.
 import { cssColour, h } from "./dom.js";
 import { ticks, withUnit } from "./format.js";
 import { onTheme } from "./theme.js";
@@ -9,7 +11,8 @@ const HEIGHT = 120;
 const MARKS = 8; // height of the marks below the bars
 const RIGHT = 8;
 
-// `value(step)` gives the height of a bar in `unit`; `select(index)` is called for a click.
+// value(step): height of a bar in `unit`; null if unknown. hasDetail(index): whether the bar has a mark. select(index)
+// is called for a click. Returns the element, paint(selected) and start().
 export function stepChart(steps, { value, unit, hasDetail, select }) {
   const values = steps.map(value);
   const known = values.filter((one) => one !== null).sort((a, b) => a - b);
@@ -34,7 +37,7 @@ export function stepChart(steps, { value, unit, hasDetail, select }) {
       const height = Math.min((values[index] ?? 0) / most, 1) * (HEIGHT - 8);
       context.fillStyle = colour;
       context.fillRect(GUTTER + index * bar, HEIGHT - height, Math.max(bar - gap, least), height);
-      // A bar that is longer than the chart has a gap near its end.
+      // A bar that exceeds the chart is drawn with a gap near its top.
       if (values[index] > most) context.clearRect(GUTTER + index * bar - 1, 16, Math.max(bar, least) + 2, 3);
     };
     steps.forEach((_, index) => {
@@ -50,7 +53,7 @@ export function stepChart(steps, { value, unit, hasDetail, select }) {
     const at = event.clientX - canvas.getBoundingClientRect().left - GUTTER;
     if (at >= 0) select(Math.min(Math.floor((at / width()) * steps.length), steps.length - 1));
   });
-  // Call once, when the element is in the page. `selected()`: the chosen step.
+  // Call it once, when the element is in the page, to repaint on resize. selected(): index of the selected step.
   const start = (selected) => {
     onTheme(() => paint(selected()));
     new ResizeObserver(() => paint(selected())).observe(element);
@@ -58,7 +61,7 @@ export function stepChart(steps, { value, unit, hasDetail, select }) {
   return { element, paint, start };
 }
 
-// The largest value, unless a few values far above the others would flatten all bars.
+// Value at the top of the chart: the largest one, or less if a few outliers would flatten all other bars.
 function topOf(sortedValues) {
   const largest = sortedValues[sortedValues.length - 1] || 1;
   const usual = sortedValues[Math.floor(0.95 * (sortedValues.length - 1))] || largest;

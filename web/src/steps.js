@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The step explorer: energy of each step as bars; a chosen step shows its layers and what the GPU waited for in it.
+//
+// The section "Steps": a bar for the energy of each step; for the selected step,
+// its layers and what the GPU waited for.
 import { h, section } from "./dom.js";
 import { joules, percent, plural, secondsText, watts, whole } from "./format.js";
 import { ledgerLine } from "./ledger.js";
@@ -7,7 +9,8 @@ import { nameText, shortNamesOfRows } from "./names.js";
 import { stepChart } from "./step_chart.js";
 import { causeText } from "./waiting.js";
 
-// Index of the bar that contains a step with details: by number, of equal numbers the nearest in time.
+// Index of the bar that contains the step of `detail`; -1 if there is none. If step numbers repeat, the nearest in
+// time.
 function barOf(detail, steps) {
   let best = -1;
   steps.forEach((step, index) => {

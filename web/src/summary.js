@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Summary of the run: what ran, its energy, and where the energy was spent.
+// The section "Summary": what ran, its energy, and energy by phase and component.
 import { partsBar } from "./bars.js";
 import { h, quantity, section } from "./dom.js";
 import { joules, plural, scaled, secondsText, watts, whole } from "./format.js";
@@ -70,7 +70,8 @@ function figures(data) {
   return list.length ? h("dl", { class: "figures" }, list) : null;
 }
 
-// The result in words, from the program, so that the page and the text report use the same sentences.
+// The result in words. joulemap writes the sentences (report/text/answer_text.h), so that they equal those of the text
+// report.
 function answer(data) {
   return h("p", { class: "answer" }, data.answer.join(" "));
 }
@@ -84,7 +85,7 @@ function energyBreakdown(data) {
   return parts ? partsBar("Energy by phase", parts) : null;
 }
 
-// CPU, memory, GPU: energy of each, and whether it was measured or estimated.
+// Table of the energy of GPU, CPU, memory ..., and whether it was measured or estimated.
 function components(data) {
   if (!data.components.length) return null;
   // A component that is partly estimated has two rows: measured and estimated energy are never added.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of all levels: sortable by column, filterable by text, with intervals drawn beside the numbers.
+// The section with the tables of all levels: sortable by column, filterable by text, with bars and intervals of energy.
 import { isBackground, isProbe, wholeOf } from "./data.js";
 import { choice, h, section } from "./dom.js";
 import { intervalText, joules, percent, plusMinus, plusMinusText, secondsText, watts, whole } from "./format.js";
@@ -111,7 +111,7 @@ export function tables(data) {
   );
 }
 
-// Every word must occur somewhere in the row.
+// Rows that contain every word of `text` in path, name, device, cause or basis, ignoring case.
 export function filtered(rows, text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return rows;
@@ -121,7 +121,8 @@ export function filtered(rows, text) {
   });
 }
 
-// Header cell of a column: a click sorts by it or reverses the order, and keeps the focus. `draw` redraws the table.
+// Header cell of the column `one`: a click sorts by it, or reverses the order. `column`: the column by which the table
+// is sorted. draw() redraws the table; the header keeps the focus.
 export function sortableHead(one, column, state, draw) {
   const isSorted = one === column;
   const sortBy = () => {
@@ -147,7 +148,7 @@ export function sortableHead(one, column, state, draw) {
   );
 }
 
-// Unknown values sort last in both directions.
+// Rows sorted by a column. Unknown values come last in both directions.
 export function sorted(rows, column, down) {
   const sign = down ? -1 : 1;
   return [...rows].sort((a, b) => {
@@ -266,7 +267,7 @@ function cell(row, column, most, shorter) {
 const waitingInterval = (row) =>
   row.waiting_low_j === null ? null : `${joules(row.waiting_low_j)} to ${joules(row.waiting_high_j)}`;
 
-// A bar with the interval as a whisker at its end.
+// Bar of the energy of a row, with its interval as a whisker. `most`: energy at the full length, in J.
 function whisker(row, most) {
   if (row.energy_j === null || !(most > 0)) return null;
   const at = (value) => `${Math.max(0, Math.min(100, (100 * value) / most))}%`;

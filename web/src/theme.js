@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Light and dark theme: the system's setting unless the reader chooses another; print is light. Charts subscribe to
-// changes.
+//
+// Light or dark theme: as the system prefers, unless the reader chooses another;
+// always light in print. onTheme() registers functions that redraw charts when the theme changes.
 import { h } from "./dom.js";
 
 const listeners = new Set();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Charts over the time of the run, by uPlot: power, and a small chart for each kind of gauge. Dragging zooms all of
-// them.
+//
+// Charts over the time of the run, drawn by uPlot: power, and a small chart for
+// each unit of other gauges. Dragging in one zooms all of them.
 import uPlot from "uplot";
 import { cssColour, h } from "./dom.js";
 import { secondsText, ticks, watts, withUnit } from "./format.js";
 
-export const GUTTER = 64; // width for labels, equal for all charts so that they align
+export const GUTTER = 64; // width of the labels to the left, in px; equal for all charts, so that they align
 const POWER_HEIGHT = 260;
 const TRACK_HEIGHT = 76;
 const TRACKS = { "%": "Utilisation", degC: "Temperature", MHz: "Clocks", B: "Memory", W: "Power limit" };
@@ -14,7 +15,7 @@ const SCALES = { MHz: 1e6 };
 
 const colourOf = (index) => cssColour(`--line-${(index % 6) + 1}`);
 
-// The end of the last slice closes its step; the last value of a gauge persists until the next one.
+// Appends the last known value at the end of the last slice, because a stepped line ends at its last point.
 const withEndpoint = (values) => [...values, values.reduce((last, value) => value ?? last, null)];
 const times = (data) =>
   Array.from(
@@ -122,7 +123,7 @@ function tooltip(chart, data) {
   });
 }
 
-// One small chart for each unit; the power limit has its own small chart, not a line in the power chart.
+// One small chart for each unit. Gauges in W, such as the power limit, have a chart of their own, too.
 export function trackCharts(data, target, setRange) {
   target.replaceChildren();
   const groups = new Map();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Power over time of every domain, with lanes of activity below it and gauges as tracks; all of them zoom together.
+//
+// The section "Power over time": a chart of power by domain, lanes of steps and
+// phases, and charts of other gauges. They zoom together.
 import { asTable, h, section } from "./dom.js";
 import { joules, secondsText, watts } from "./format.js";
 import { lanes } from "./lanes.js";
@@ -108,8 +110,8 @@ function describe(data) {
   return `Power over ${secondsText(data.run.elapsed_s)}: ${parts.join("; ")}`;
 }
 
-// Energy between two times, from the means of slices, and its mean power. Both are null where no slice is known; the
-// power is the mean over the known slices.
+// Energy between two times from the mean powers of slices, and the mean power over the known slices. Both are null if
+// no slice is known.
 function energyBetween(values, slice_s, from, to) {
   let energy_j = 0;
   let known_s = 0;
@@ -165,7 +167,7 @@ function legend(data, state) {
   );
 }
 
-// 24 rows summarize the chart as a table.
+// Rows of the table that summarizes the chart: mean power in 24 equal parts of the run.
 function meanPowerRows(data) {
   const rows = 24;
   const step_s = data.run.elapsed_s / rows;

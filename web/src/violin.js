@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variation of the energy of each layer from step to step: one violin each, over a common axis.
+// The section "Variation between steps": distribution of the energy of each layer over the steps, one violin each.
 import { asTable, choice, h, section, svg } from "./dom.js";
 import { joules, ticks as tickTexts, whole } from "./format.js";
 import { colourName, ledgerLine } from "./ledger.js";
@@ -48,7 +48,8 @@ export function violins(data) {
   );
 }
 
-// Kernel density estimate from the quantiles: a sum of Gaussians with Silverman's bandwidth.
+// Gaussian kernel density estimate from the 101 quantiles, with Silverman's bandwidth. Returns [energy_j, density]
+// points; the density is not normalized.
 export function density(quantiles) {
   const [low, high] = [quantiles[1], quantiles[quantiles.length - 2]];
   const inner = quantiles.slice(1, -1);
@@ -66,7 +67,7 @@ export function density(quantiles) {
   });
 }
 
-// Axis ticks at round values.
+// Axis ticks from 0 to `most`, at multiples of 1, 2 or 5 times a power of ten.
 function ticksUpTo(most) {
   const roughStep = most / 5;
   const power = 10 ** Math.floor(Math.log10(roughStep));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Active and waiting energy: what devices used while work ran on them, and while they were idle, by cause.
+// Active and idle energy: what devices used while work ran on them, and while they were idle, by cause.
 import { wholeOf } from "./data.js";
 import { partsBar } from "./bars.js";
 import { ledgerParts, unrounded } from "./ledger.js";
 
 const CPU = "cpu";
-const LEAST = 1e-6; // share of the whole; smaller amounts are rounding
+const LEAST = 1e-6; // smaller fractions of the whole are rounding errors
 
 export const IDLE_CAUSES = {
   startup: "start-up",
@@ -34,7 +34,7 @@ const COLOURS = {
 
 export const isCpu = (device) => device === CPU || device.endsWith(`/${CPU}`);
 
-// "waiting for data", "idle: start-up"
+// The cause in words: "waiting for data", "idle: start-up". "idle CPUs" for a CPU, whose causes are unknown.
 export function causeText(cause, device) {
   if (isCpu(device ?? "")) return "idle CPUs";
   const text = IDLE_CAUSES[cause] ?? cause;
@@ -43,7 +43,7 @@ export function causeText(cause, device) {
 
 export const causeColour = (cause, device) => (isCpu(device) ? "--part-idle" : (COLOURS[cause] ?? "--part-none"));
 
-// Idle energy of all devices by text: [text, energy_j, colour], the largest first.
+// Idle energy of all devices, summed by causeText(): objects with name, energy_j and colour, the largest first.
 export function idleByText(idle) {
   const sums = new Map();
   for (const { cause, device, energy_j } of idle) {

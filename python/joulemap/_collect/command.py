@@ -20,7 +20,8 @@ from .power import Gpu, RunningMean, SimulatedGpu
 from .session import Session, first_line
 from .tensors import precision
 
-# One in this many rows is measured twice. The difference between repeats bounds the accuracy of any prediction.
+# One in this many operations, and one in this many groups of network settings, is measured again. The difference
+# between repeats bounds the accuracy of any prediction.
 REPEAT_EVERY = 20
 REPEAT_NETWORK_EVERY = 8
 # Kinds that measure whole networks.
@@ -72,7 +73,8 @@ def measure_operation(session: Session, row: design.PlannedRow) -> None:
 def collect_networks(
     session: Session, planned: Sequence[Sequence[networks.Setting]], deadline_s: float, active_s: float
 ) -> None:
-    """Puts settings that were never measured first, then settings that were disturbed in every measurement."""
+    """Measures networks until the deadline: first groups with a setting that was never measured, then settings that
+    were disturbed in every measurement."""
     by_key = {setting.key: setting for settings in planned for setting in settings}
     rng = random.Random(f"{design.SEED} {session.slice}")
     for number, settings in enumerate(

@@ -24,7 +24,8 @@ BACKEND = "inductor"  # default backend of torch.compile
 MODES = ("eager", "compiled")
 # Share of the available time spent on filling the compiler's cache.
 CACHE_TIME_SHARE = 0.6
-# The first call compiles the forward and backward passes; the second call behaves like all later ones.
+# Calls before a setting counts as compiled: the first compiles the forward and backward passes, the second behaves like
+# all later ones.
 COMPILING_CALLS = 2
 CACHE_PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); from _collect import compiled;"
@@ -169,7 +170,7 @@ def fill_cache(device: str, number: int) -> None:
 
 
 def use_one_core() -> None:
-    """Disables the compiler's worker processes, one per core: they would slow down each other and the measurement."""
+    """Disables the compiler's worker processes (one per core), which would slow down each other and the measurement."""
     import torch._inductor.config as config
 
     config.compile_threads = 1

@@ -19,7 +19,7 @@ RandomGenerator = random.Random
 
 
 def log_uniform(rng: RandomGenerator, least: float, most: float, multiple: int = 1) -> int:
-    """Draws a value uniformly in the logarithm."""
+    """Draws a multiple of `multiple` between `least` and `most`, uniformly in the logarithm."""
     return max(multiple, round(least * (most / least) ** rng.random() / multiple) * multiple)
 
 
@@ -161,7 +161,7 @@ def large_kernels(rng: RandomGenerator) -> Parameters:
 
 
 # Most networks halve images of these side lengths until few pixels are left, and run in batches that are powers of
-# two. Libraries choose kernels by such sizes, so other sizes say little about them.
+# two. Libraries choose kernels by size, so measurements at other sizes hardly predict these.
 USUAL_SIDES = (224, 192, 256, 160, 288)
 USUAL_WIDTHS = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 

@@ -15,10 +15,10 @@ import time
 from typing import Callable, NamedTuple, Optional, Sequence
 
 PERIOD_NS = 100_000_000
-# Maximum lag between energy use and the counter showing it, ns (docs/validation-h200.md).
+# Maximum lag between energy use and the counter showing it, ns (docs/reference/evidence.md).
 LAG_NS = 9_000_000
 READ_PERIOD_S = 0.03
-# Fewer periods do not give a reliable mean.
+# Least number of counter periods for a mean power.
 MIN_PERIODS = 3
 
 
@@ -65,5 +65,5 @@ def mean_power_w(reads: Sequence[CounterRead], begin_ns: int, end_ns: int) -> Op
         return None
     (first_ns, first_j), (last_ns, last_j) = updates[0], updates[-1]
     periods = round((last_ns - first_ns) / PERIOD_NS)
-    # The counter of another device may have another period: then the number of updates does not match.
+    # On a GPU with another update period, the number of updates does not match the number of periods.
     return (last_j - first_j) / (periods * PERIOD_NS * 1e-9) if periods == len(updates) - 1 else None

@@ -31,11 +31,12 @@ KINDS: dict[str, Kind] = {
         *kinds_products.KINDS, *kinds_images.KINDS, *kinds_elements.KINDS, *kinds_optimizer.KINDS, *kinds_recurrent.KINDS
     ]  # fmt: skip
 }
-# Where a second call would find its data in the cache (50 to 60 MB on an H200), cycling through copies forces it to
-# read from memory.
+# Rows whose tensors have this many bytes may be measured cold: a second call would find its data in the cache (50 to
+# 60 MB on an H200), so calls cycle through copies, which forces them to read from memory.
 COLD_BYTES = (1e6, 60e6)
 COLD_SHARE = 0.3
-# A kernel below this duration is bounded by the minimum time of a launch; a few such rows suffice.
+# Below this lower bound of its duration, in s, a kernel takes the minimum time of a launch. Only TINY_SHARE of such
+# draws become rows, because a few suffice.
 TINY_S = 2e-6
 TINY_SHARE = 0.3
 SEED = 11
@@ -121,7 +122,7 @@ def draw_row(kind: Kind, point: Sequence[float], layers: Sequence[real_layers.La
         return None
     if kind.in_graph and tiny_u > TINY_SHARE and min_seconds(cost, dtype) < TINY_S:
         return None
-    if parameters.get("form") == "batch" and work.inputs == parameters["channels"]:  # a single value: no variance
+    if parameters.get("form") == "batch" and work.inputs == parameters["channels"]:  # no variance: 1 value per channel
         return None
     cold = kind.in_graph and COLD_BYTES[0] <= cost.bytes <= COLD_BYTES[1] and cold_u < COLD_SHARE
     return PlannedRow(kind.name, parameters, dtype, which, cold, source)

@@ -33,9 +33,9 @@ class Work(NamedTuple):
     inputs: float
     outputs: float
     weights: float = 0
-    saved: float = 0  # read by the backward pass besides the gradient and the weights
-    intermediates: float = 0  # intermediates that the forward pass writes and reads again
-    gradients: float = 0  # written by the backward pass besides gradients of inputs and weights
+    saved: float = 0  # elements that the backward pass reads besides the gradient and the weights
+    intermediates: float = 0  # elements that the forward pass writes and reads again: writes plus reads
+    gradients: float = 0  # elements that the backward pass writes besides gradients of inputs and weights
     other_bytes: float = 0  # bytes independent of the type: indices, masks, byte images
 
 
@@ -87,7 +87,7 @@ def is_small_enough(cost: Cost, dtype: str) -> bool:
 
 
 def draw_size(u: float, minimum: int, maximum: int, multiple: int = 1) -> int:
-    """Draws a multiple of `multiple` between `least` and `most`, uniformly in the logarithm."""
+    """Maps `u` in [0, 1) to a multiple of `multiple` between `minimum` and `maximum`, uniformly in the logarithm."""
     value = minimum * math.exp(u * math.log(maximum / minimum))
     return min(maximum, max(minimum, multiple * max(1, round(value / multiple))))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from .kind import FORWARD, BuiltOperation, Kind, Work, choose, product, draw_size, draw_width
 
-# The backward pass reads the input or the output; both are as large as the tensor.
+# Activations to draw. The backward pass of each reads the input or the output of the forward pass.
 ACTIVATIONS = ("relu", "gelu", "silu", "sigmoid", "tanh", "softmax", "hardswish", "leaky_relu", "relu6", "log_softmax")
 
 

@@ -21,7 +21,7 @@ def draw_optimizer(u):
 
 
 def build_optimizer(make, p):
-    """Puts half of the elements into a tenth of the tensors, like matrices next to biases."""
+    """Makes an optimizer step. A tenth of the tensors contains half of the elements, like matrices beside biases."""
     few = max(1, p["tensors"] // 10)
     rest = p["tensors"] - few
     large = p["elements"] // 2 // few if rest else p["elements"] // few

@@ -107,7 +107,7 @@ def build_embedding(make, p):
 
 
 def work_embedding(p):
-    """The gradient of the table has the size of the whole table and is mostly zeros."""
+    """Work of an embedding. The backward pass writes a gradient of the whole table, which is mostly zeros."""
     moved, table = p["tokens"] * p["width"], p["vocabulary"] * p["width"]
     return Work(moved, moved, moved, gradients=table, other_bytes=8 * p["tokens"])
 

@@ -15,7 +15,7 @@ BUSY_COLUMNS = "setting busy_s kernels calls slice".split()
 
 
 def write(lines: Iterable[dict], earlier: Path, out: Path) -> dict[str, int]:
-    """Keeps the contents of the tables in `earlier`; does not count their settings twice."""
+    """Writes the tables into `out`: the contents of those in `earlier`, and `lines` of settings that they lack."""
     family = {
         f"{network.package}/{network.name}": network.family
         for held_out in (False, True)

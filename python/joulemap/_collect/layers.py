@@ -14,7 +14,7 @@ import os
 import tempfile
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
-# Wrappers that call one or several other operations: those are counted instead.
+# Operations that only call other operations, which are counted instead.
 COMPOSITE = {
     f"aten::{name}"
     for name in (
@@ -124,7 +124,7 @@ def enclosing_calls(index: Optional[int], parents: list[Optional[int]]) -> Itera
 
 
 def forward_call_by_sequence(calls: list[dict], parents: list[Optional[int]]) -> dict[int, int]:
-    """Maps a sequence number to the forward call that autograd runs backward under it: the last call with that
+    """Maps the sequence number of an autograd node to the forward call that created it: the last call with that
     number."""
     forward_calls = {}
     for index, call in enumerate(calls):

@@ -21,7 +21,7 @@ from .windows import run_windows, summarize_windows
 
 Call = Callable[[], Any]
 
-# A call that takes longer is queued without a graph: its launch overhead is negligible.
+# A call that takes longer, in s, is launched without a graph: its launch overhead is negligible.
 MAX_GRAPH_CALL_S = 0.001
 # Total duration of the eager calls in one graph; more would take long to capture.
 GRAPH_LENGTH_S = 0.004
@@ -36,8 +36,8 @@ MAX_RESERVED_BYTES = 60e9
 
 
 class NotCapturable(Exception):
-    """Raised for operations that wait for the GPU and cannot be captured. PyTorch's allocator is unusable afterwards:
-    start a new process."""
+    """Raised for operations that wait for the GPU and so cannot be captured in a CUDA graph. PyTorch's allocator is
+    unusable afterwards: start a new process."""
 
 
 class Run(NamedTuple):
@@ -48,13 +48,13 @@ class Run(NamedTuple):
     eager_s: float  # time of an eager call without gaps between calls
     way: str  # "graph" or "eager"
     state: State
-    issue_s: Optional[float] = None  # networks only: host time to issue a call when it does not wait
-    launch_s: Optional[float] = None  # duration of a launch at that time
+    issue_s: Optional[float] = None  # networks only: time until a call returns on the host, with an idle GPU before it
+    launch_s: Optional[float] = None  # duration of a trivial kernel launch during the run: the speed of the host
     quiet_windows: Optional[int] = None  # host-bound networks only: number of windows with an undisturbed host
 
 
 class CudaRunner:
-    """Runs calls on one stream of one device. Graphs share a memory pool kept alive by `_keeper`; only one graph
+    """Runs calls on one stream of one device. Graphs share the memory pool of `_pool_graph`; only one other graph
     exists at a time."""
 
     device = "cuda"
@@ -64,7 +64,7 @@ class CudaRunner:
         self._stream = torch.cuda.Stream()
         self._pool_graph: Optional[Any] = None
         self._host: Optional[Host] = None
-        self._small_tensor = torch.zeros(8, device="cuda") + 1  # loads this kernel before it is captured
+        self._small_tensor = torch.zeros(8, device="cuda") + 1  # loads the kernel of + before a graph captures it
         torch.cuda.synchronize()
 
     def prepare(self, make: Callable[[], Any]) -> Any:
@@ -80,7 +80,7 @@ class CudaRunner:
         for call in calls[:2]:
             call()
         call()
-        # The faster of two: module loading in the first call would make it seem too long for a graph.
+        # The faster of two timings: the first may include loading a CUDA module, and seem too long for a graph.
         call_s = min(self._time_calls_s(calls, 1) for _ in range(2))
         eager_s = self._time_calls_s(calls, max(1, min(20, int(0.003 / call_s)))) if call_s < 0.003 else call_s
         if not in_graph or eager_s >= MAX_GRAPH_CALL_S:
@@ -214,7 +214,7 @@ class CudaRunner:
 
 
 class CpuRunner:
-    """Stand-in for testing the collector without a GPU."""
+    """Runs calls on the CPU, to test the collector without a GPU."""
 
     device = "cpu"
 

@@ -28,9 +28,9 @@ PRECISIONS = {
     "training": ("default", "amp-bf16", "tf32", "default", "amp-bf16", "bf16", "fp32"),
 }
 PASSES = ("inference", "training")
-# Defined in this package, not by another one.
+# Values of Network.package for networks that this package defines; the other values are names of Python packages.
 OWN_PACKAGES = ("mlp", "recurrent")
-# Errors that a package raises if it lacks a network in this version.
+# Errors that skip a network. Packages raise them if their installed version lacks it.
 LOAD_ERRORS = (RuntimeError, ValueError, TypeError, AttributeError, ImportError, KeyError)
 
 
@@ -71,7 +71,8 @@ def all_networks(held_out: bool) -> list[Network]:
 
 
 def settings_of(network: Network, count: int) -> Iterator[Setting]:
-    """Yields `count` combinations of batch, size, precision and pass for one network, the usual ones first."""
+    """Yields up to `count` different combinations of batch, size, precision and pass for one network, in a fixed random
+    order that alternates between inference and training."""
     rng = random.Random(f"{SEED} {network.name}")
     batches = (1, 8, 32, 64, 128) if network.package != "transformers" else (1, 4, 16, 32)
     offset = rng.randrange(7)

@@ -11,7 +11,8 @@ from .kind import BACKWARD, BACKWARD_WEIGHTS
 from .measure import Call
 from .tensors import TensorFactory
 
-# Copies used in turn that exceed this total size are not in the cache when their turn comes again.
+# Total size, in bytes, of the copies that a cold row uses in turn: a copy is no longer in the cache when it is used
+# again.
 COLD_BYTES = 150e6
 MOST_COPIES = 64
 

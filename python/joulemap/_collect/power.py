@@ -2,7 +2,7 @@
 """Reads the GPU's power through NVML and estimates the power of an interval of steady load.
 
 The driver keeps power samples every 20 ms for 2.4 s (nvmlDeviceGetSamples). On an H200 a sample shows the power 4 ms
-earlier, low-pass filtered with a time constant of 13.4 ms (docs/validation-h200.md, "Square waves of load"). After a
+earlier, low-pass filtered with a time constant of 13.4 ms (docs/reference/evidence.md, joulemap calibrate). After a
 load begins, samples therefore approach its power P as P - (P - s) exp(-t/13.4 ms). Of the two unknowns, the power s
 before the load is a nuisance parameter. Times are nanoseconds of CLOCK_MONOTONIC, powers are watts.
 """
@@ -20,7 +20,7 @@ LAG_NS = 3_900_000
 TIME_CONSTANT_NS = 13_400_000
 # Upper bound of the uncertainty of the lag, ns: a sample this close to an edge may cover time beyond it.
 MARGIN_NS = 2_000_000
-# Shorter than the 2.4 s of history that the driver keeps.
+# Period of reading samples, in s: shorter than the 2.4 s for which the driver keeps them.
 READ_PERIOD_S = 0.5
 # Throttle reasons (clock event reasons), as numbered in nvml.h: power cap by software or hardware, temperature.
 LIMIT_REASONS = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
@@ -64,7 +64,7 @@ def steady_power(samples: Sequence[Sample], begin_ns: int, end_ns: int) -> Optio
 
 
 class RunningMean:
-    """Mean of all samples of a session, which are equally spaced; compared with the energy counter."""
+    """Mean power of a session over all samples, which are equally spaced. It is compared with the energy counter."""
 
     def __init__(self) -> None:
         self._sum, self._count = 0.0, 0
@@ -81,7 +81,8 @@ class NvmlSample(ctypes.Structure):
 
 
 class Gpu:
-    """One GPU through NVML. A thread reads samples before the driver discards them; `collect` reads immediately."""
+    """One GPU through NVML. A thread reads samples before the driver discards them; collect() reads the newest ones at
+    once."""
 
     MAX_SAMPLES = 1024
 

@@ -18,7 +18,8 @@ from . import tables
 
 # Minimum duration of a kernel, s; a shorter call is a view.
 MIN_CALL_S = 3e-7
-# A shorter row (s) belongs into a graph. Slightly below measure.GRAPH_BELOW_S, since back-to-back calls overlap.
+# A shorter call (s) must be measured in a graph. Slightly below measure.MAX_GRAPH_CALL_S, since back-to-back calls
+# overlap.
 MIN_CALL_WITHOUT_GRAPH_S = 7e-4
 NEVER_IN_GRAPH = {"network", "compiled", "optimizer", "input", "recurrent"}
 # Failure text of early slices for lost power samples; such rows are no longer written.
@@ -29,9 +30,9 @@ MISSING_SAMPLES = "too few samples of power"
 MIN_BUSY_SHARE = 0.9
 # A launch slower than this factor times the fastest launch of its run shows a disturbed host.
 MAX_LAUNCH_RATIO = 1.25
-# If the host needs at least this share of a step, the step is timed in windows (windows.py) ...
+# If the host needs at least this share of a step's time to issue it, the step is timed in windows (windows.py).
 MAX_ISSUE_SHARE = 0.7
-# ... and below this share the step is never host-bound, however slow the host is.
+# If the host needs less than this share, the step is never host-bound, however slow the host is.
 SMALL_ISSUE_SHARE = 0.5
 # A step slower than this factor times both host issue time and GPU compute time was disturbed while it ran.
 MAX_STEP_RATIO = 1.3
@@ -105,7 +106,8 @@ def measured_in(folder: Path) -> list[dict]:
 
 
 def disturbed_networks(folder: Path) -> set[str]:
-    """Returns keys of host-bound networks whose host was disturbed, or for which this is unknown."""
+    """Returns keys of host-bound networks whose host was disturbed in every measurement, or for which this is
+    unknown."""
     busy_s = {line["layers_of"]: line["busy_us"] * 1e-6 for line in lines_of(folder) if "busy_us" in line}
     networks = [row for row in measured_in(folder) if row["kind"] == "network"]
     timed = [row for row in networks if row.get("launch_s") is not None]

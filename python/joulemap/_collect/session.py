@@ -60,7 +60,7 @@ class Session:
         self.idle_w = idle.watts if idle else None
 
     def _show_progress(self, key: str) -> None:
-        """A line on a terminal, at most once a second."""
+        """Shows a progress line if stderr is a terminal, at most once a second."""
         now_s = time.monotonic()
         if not sys.stderr.isatty() or now_s - self._shown_s < 1:
             return

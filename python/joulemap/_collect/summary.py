@@ -22,7 +22,7 @@ def summarize(rows: Sequence[Row]) -> str:
         ]
         parts += [group_table("pass", operations, lambda row: row["pass"])]
     if networks:
-        named = {row["parameters"].by_slice(";")[0] for row in networks}
+        named = {row["parameters"].split(";")[0] for row in networks}
         families = {row["source"] for row in networks}
         parts += [f"{len(named)} networks of {len(families)} families:"]
         parts += [group_table("network", networks, lambda row: f"{row['pass']}, {row['dtype']}")]

@@ -34,7 +34,7 @@ def lines_of(folder: Path) -> Iterator[dict]:
             row = {name: value_of(text) for name, text in line.items()}
             row["parameters"], row["slice"] = line["parameters"], line["slice"]
             yield {"key": key_of(row), **row}
-    for line in records_of(folder / "busy.csv.gz"):  # already profiled
+    for line in records_of(folder / "busy.csv.gz"):  # settings whose layers were already profiled
         yield {"layers_of": f"network {line['setting']}", "busy_us": float(line["busy_s"]) * 1e6}
     if (folder / "slices.csv").exists():
         with (folder / "slices.csv").open(newline="") as file:

@@ -26,7 +26,7 @@ class TensorFactory:
         return made.requires_grad_(self.gradients)
 
     def weight(self, *shape: int, channels_last: bool = False) -> Any:
-        """Scales by the fan-in of each output, like the weights of real networks."""
+        """Normally distributed weights divided by the square root of the fan-in, like those of real networks."""
         fan_in = 1
         for size in shape[1:]:
             fan_in *= size
@@ -44,8 +44,8 @@ class TensorFactory:
         return self.torch.randint(0, 256, shape, device=self.device, dtype=self.torch.uint8)
 
     def on_host(self, *shape: int, pinned: bool, as_bytes: bool) -> Any:
-        """Fills cheaply: the energy of a copy depends on its size only, and the host generates normal numbers
-        slowly."""
+        """A tensor in host memory that repeats 65536 random values: the host generates normal numbers slowly, and the
+        energy of a copy depends on its size only."""
         count = 1
         for size in shape:
             count *= size
@@ -57,7 +57,8 @@ class TensorFactory:
 
 @contextlib.contextmanager
 def precision(torch: Any, name: str) -> Iterator[None]:
-    """fp32 is full precision, tf32 allows TF32 in products and convolutions, default is PyTorch's default."""
+    """Sets the precision of 32-bit products and convolutions inside the context. fp32: full precision; tf32: TF32 in
+    both; any other name: PyTorch's default, TF32 in convolutions only."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     before = matmul.allow_tf32, cudnn.allow_tf32
     matmul.allow_tf32, cudnn.allow_tf32 = {"fp32": (False, False), "tf32": (True, True)}.get(name, (False, True))

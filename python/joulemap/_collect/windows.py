@@ -61,8 +61,8 @@ def summarize_windows(windows: list[Window], fastest_launch_s: float) -> WindowS
 def run_windows(
     host: Any, time_steps: Callable[[int], float], step_s: float, active_s: float
 ) -> tuple[list[Window], int]:
-    """`timed(n)` runs one step to fill the queue, then n timed steps, and returns their total time in s. Returns the
-    windows and the total number of steps run."""
+    """Runs windows until enough are undisturbed or time runs out. `time_steps(n)` runs one step to fill the queue, then
+    n timed steps, and returns their total time in s. Returns the windows and the total number of steps run."""
     steps_per_window = max(1, round(WINDOW_S / step_s))
     windows: list[Window] = []
     deadline_s = time.monotonic() + MAX_TIME_FACTOR * active_s

@@ -62,8 +62,8 @@ def pointwise(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSp
     kind = "multiply" if name in MULTIPLY_OPERATIONS else "add"
     if len(shapes) < 2:
         return [OperationSpec(kind, "scalar", batch_rows_width(out))]
-    # With several operands, smaller ones count by how often they are read; the one least like the output sets the
-    # form.
+    # The operand whose shape differs most from the output determines the form: the smallest one if the largest has the
+    # shape of the output, otherwise the largest.
     form, parameters = broadcast_form(out, shapes[-1] if list(shapes[0]) == list(out) else shapes[0])
     return [OperationSpec(kind, form, parameters)]
 
@@ -81,7 +81,7 @@ def named_activation(name: str, args: Sequence, outs: Sequence) -> Sequence[Oper
 
 
 def gather(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    """Classifies reads or writes by index; tables from which little is read do not count."""
+    """Classifies reads or writes by index. Only the elements that are moved count, not the whole table."""
     values = args[2] if name.startswith(("scatter", "index_put", "_index_put", "index_copy", "index_add")) else None
     values = args[3] if name.startswith(("scatter", "index_copy", "index_add")) and len(args) > 3 else values
     shape = values.shape if is_tensor(values) else outs[0].shape
@@ -165,7 +165,8 @@ def reduce(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]
 
 
 def reduction_shape(sizes: list[int], dims: list[int]) -> dict[str, int]:
-    """Returns the shape of a reduction over the last dimensions, over rows in between, or over all."""
+    """The reduction of a tensor [batch, rows, width] that equals a reduction of `sizes` over `dims`. "over" is 0 for
+    the width (trailing dimensions), 2 for all of it, and 1 for the rows, which any other dimensions are treated as."""
     dims = sorted(dim % len(sizes) for dim in dims)
     width = math.prod(sizes[dim] for dim in dims)
     if width == math.prod(sizes):
@@ -187,8 +188,8 @@ def elementwise_loss(name: str, args: Sequence, outs: Sequence) -> Sequence[Oper
 
 
 def foreach(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    """_foreach_*: the same operation for every tensor of a list, in a few kernels. Unknown operations are not
-    handled."""
+    """Classifies _foreach_* operations, which do the same for every tensor of a list, in a few kernels, as one
+    operation on all their elements."""
     base_name = name.removeprefix("_foreach_")
     first = [argument for argument in args[0] if is_tensor(argument)]
     size = {"batch": 1, "rows": 1, "width": sum(int(argument.numel()) for argument in first)}
@@ -205,7 +206,8 @@ def foreach(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec
 
 
 def partial_gradient(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    """Fills zeros and copies the partial gradient into them."""
+    """The gradient of a slice or selection: PyTorch fills a tensor with zeros and copies the partial gradient into
+    it."""
     return [
         OperationSpec("activation", "fill", batch_rows_width(outs[0].shape)),
         OperationSpec("cast", dtype_name(outs[0].dtype), batch_rows_width(args[0].shape)),

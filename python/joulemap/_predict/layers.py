@@ -54,7 +54,7 @@ def two(values: Any) -> tuple[int, int]:
 
 
 def differing(named: dict[str, Any]) -> dict[str, int]:
-    """Sets `name` from the height, and `name_width` where the width's value differs."""
+    """Returns for each name its value for the height and, where the value for the width differs, also `name_width`."""
     heights = {key: two(values)[0] for key, values in named.items()}
     return heights | {f"{key}_width": two(values)[1] for key, values in named.items() if len(set(two(values))) > 1}
 
@@ -189,7 +189,8 @@ def flat_resize(form: str, x: Any, out: Any) -> Sequence[OperationSpec]:
 
 
 def packed_attention(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    """Attention kernels below the dispatcher-level operation: the head dimension follows the positions."""
+    """Attention kernels that scaled_dot_product_attention calls. In their tensors the heads come after the
+    positions."""
     q, k = args[0].transpose(-3, -2), args[1].transpose(-3, -2)
     return [attention_of(q, k, any(argument is True for argument in args[3:]))]
 

@@ -26,7 +26,7 @@ IN_32_BITS = """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal 
     huber_loss margin_ranking_loss soft_margin_loss triplet_margin_loss
     binary_cross_entropy_with_logits dist renorm logsumexp upsample_nearest1d upsample_nearest2d
     upsample_bilinear2d upsample_bicubic2d upsample_linear1d norm.Scalar""".split()
-# The same, where one kernel also casts.
+# Operations that autocast computes in 32 bits on a GPU with one kernel that also casts its input.
 CAST_INSIDE = """softmax.int log_softmax.int sum sum.dim_IntList cumsum cumprod linalg_vector_norm""".split()
 IN_16_BITS = ("prelu", "addmv")
 # Batch, heads, positions, width: the dimensions that PyTorch's attention kernels require.
@@ -107,7 +107,7 @@ class ReplacementKernels:
         return self._torch.ops.aten._softmax(self._cast_inside(x, dtype), dim, False)
 
     def safe_softmax(self, x, dim, dtype=None):
-        """Sets fully masked rows to zero; the search for them has no gradient."""
+        """Softmax that sets fully masked rows to zero. Finding these rows has no gradient."""
         result = self.softmax(x, dim, dtype)
         masked = (x.detach() == float("-inf")).all(dim, keepdim=True)
         if not self.is_traced((x,)):

@@ -32,14 +32,15 @@ def list_operations(
     dtype: str = "default",
     autocast: Any = None,
 ) -> dict:
-    """Returns the operations of a call of `model`, or of a training step.
+    """Returns the operations of a call of `model`, or of a training step, without running it. `joulemap predict` reads
+    the list as JSON. The model and its inputs may be on any device, including the meta device; they stay unchanged.
 
-    `inputs` is a tensor, a sequence of arguments or a dictionary of keyword arguments; `named` are keyword arguments, too.
-    The model and its inputs may be on any device, including the meta device; they stay unchanged. `optimizer` is an
-    instance of a PyTorch optimizer, or a name: sgd, momentum, adam, adamw, rmsprop. `loss` takes the model's output;
-    the default is the cross entropy of its first tensor. `dtype` is the type that computes products of 32-bit
-    numbers: default (TF32 in convolutions only, PyTorch's default), tf32, fp32. `autocast` is a type, such as
-    torch.bfloat16.
+    - `inputs`: a tensor, a sequence of arguments or a dictionary of keyword arguments
+    - `named`: more keyword arguments
+    - `optimizer`: a PyTorch optimizer, or its name: sgd, momentum, adam, adamw, rmsprop
+    - `loss`: a function of the model's output; by default the cross entropy of its first tensor
+    - `dtype`: type of products of 32-bit numbers: default (TF32 in convolutions only, as PyTorch), tf32, fp32
+    - `autocast`: a type, such as torch.bfloat16
     """
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -145,7 +146,7 @@ def cross_entropy_of(torch: Any, recorder: Recorder) -> Callable[[Any], Any]:
         logits = first_tensor(output)
         logits = logits.flatten(0, -2) if logits.dim() > 2 else logits
         with recorder.paused():
-            target = torch.empty(logits.shape[0], dtype=torch.int64)
+            target = torch.empty(logits.shape[0], dtype=torch.int64, device=logits.device)
         return torch.nn.functional.cross_entropy(logits.float(), target)
 
     return compute

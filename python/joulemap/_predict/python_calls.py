@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the Python function calls of a network's own code: the host work between launches.
 
-It counts during the trace but excludes tracing overhead. Counting stops when a call enters the dispatcher's stand-ins
-for a GPU or this package, and resumes when it returns.
+It counts during the trace but excludes tracing overhead. Counting stops when a call enters this package or the parts of
+PyTorch that compute shapes instead of data, and resumes when that call returns.
 """
 
 from __future__ import annotations

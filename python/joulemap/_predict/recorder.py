@@ -55,7 +55,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Operations inside are part of another operation, and so are their gradients."""
+        """Records no operations inside: they are part of another operation, and so are their gradients."""
         self._pauses += 1
         try:
             yield
@@ -64,7 +64,7 @@ class Recorder:
             self._claim({"part": True})
 
     def _claim(self, operation: Optional[dict]) -> None:
-        """Assigns the nodes created since the last call to this operation."""
+        """Assigns the autograd nodes created since the last call to this operation."""
         after = self._next_number()
         if after > self._number:
             self._claimed = range(self._number, after)
@@ -73,7 +73,8 @@ class Recorder:
         self._number = after
 
     def _claim_from_copy(self) -> None:
-        """In-place operations that need their input again copy it first: reassigns the node from that copy."""
+        """Before an in-place operation whose gradient needs the input, autograd clones the input. The node belongs to
+        the in-place operation: this makes the next _claim() reassign it from the clone."""
         last = self.operations[-1] if self.operations else None
         if last and last["source"] == "aten.clone" and self._next_number() == self._number and self._claimed:
             if self._operation_of_node.get(self._claimed[-1]) is last:

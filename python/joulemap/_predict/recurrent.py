@@ -10,7 +10,7 @@ from typing import Any, Callable, NamedTuple, Sequence
 from .shapes import OperationSpec, batch_rows_width
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-# In the order of the mode numbers of _cudnn_rnn.
+# Forms, indexed by the argument `mode` of _cudnn_rnn.
 FORMS_BY_MODE = ("rnn_relu", "rnn_tanh", "lstm", "gru")
 
 

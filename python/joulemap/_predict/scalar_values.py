@@ -9,9 +9,9 @@ from .shapes import tensors_in
 
 
 class ScalarValues:
-    """Answers the few data-dependent queries of models. Scalars on the host that follow from sizes are computed.
-    Masks count as empty: `all` is true and `any` is false. A random number is never below the dropout probability.
-    The host waits for such a value."""
+    """Values for the few places where a model reads a number from a tensor. Scalars that follow from sizes are
+    computed. Masks count as empty: `all` is true and `any` is false. A random number is never below the dropout
+    probability. On a GPU, the host waits for such a value."""
 
     BY_NAME = {"all": True, "any": False, "lt": False}
 

@@ -38,8 +38,9 @@ def by_dimension(shape: Sequence[int], dim: int) -> dict[str, int]:
 
 
 def broadcast_form(shape: Sequence[int], second: Sequence[int]) -> tuple[str, dict[str, int]]:
-    """Returns the form of an operation of two operands, the second at most as large as the first: same, scalar, last,
-    row."""
+    """Returns how the second operand of an operation, at most as large as the first, broadcasts: "same" shape,
+    "scalar", "last" (it has the trailing dimensions), or "row" (any other way); and the shape of the first operand in
+    those terms."""
     if list(shape) == list(second):
         return "same", batch_rows_width(shape)
     if element_count(second) == 1:

@@ -3,15 +3,15 @@
 PYTHONPATH.
 
 It waits until a framework is imported and then calls Joulemap's capture module for it; until then it loads nothing.
-PYTHONPATH itself stays unchanged, so child processes are captured, too. An error in our code is reported once, in the
-recording, and the program continues without capture. Finally it imports the original sitecustomize. An error in that
-module, or its absence, is left to Python.
+PYTHONPATH itself stays unchanged, so child processes are captured, too. An error in Joulemap's code is reported once,
+in the recording, and the program continues without capture. Finally this file imports the sitecustomize that it hides.
+An error in that module, or its absence, is left to Python.
 """
 
 import os
 import sys
 
-# Framework -> our capture module that is called once the framework has been imported.
+# Framework -> Joulemap's module whose install() is called once the framework has been imported.
 CAPTURE_MODULES = {
     "torch": "_torch_capture",
     "keras": "_tensorflow_capture",
@@ -31,7 +31,7 @@ def _record_failure(error):
 
 
 class _Finder:
-    """Finds the package that belongs to this recorder, and detects imports of frameworks."""
+    """Finds the joulemap package that belongs to the running `joulemap record`, and detects imports of frameworks."""
 
     def __init__(self, packages):
         self._packages = packages
@@ -102,7 +102,7 @@ def _wrap_exec_calls():
         _finish()
         leave(status)
 
-    # A PATH search calls execv once for each folder.
+    # os.execvp calls execv for each folder of PATH, so only a path that can be executed completes the recording.
     def execv(path, argv, /):
         if os.access(path, os.X_OK):
             _finish()

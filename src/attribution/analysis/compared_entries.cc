@@ -20,14 +20,14 @@ constexpr double kEntryDegreesOfFreedom = 20;
 
 using EntryKey = std::pair<std::string, std::vector<std::string>>;  // device, path
 
-// Values of one side, by recording; 0 where a recording has no such row.
+// Values of an entry on one side, by recording; 0 where a recording has no such row.
 struct SideValues {
   std::vector<double> energy_j;
-  std::vector<double> within_j;
-  double waiting_j = 0;  // mean of all recordings
+  std::vector<double> within_j;  // standard deviation within the recording
+  double waiting_j = 0;          // mean of all recordings
   bool has_waiting = false;
   bool is_present = false;
-  bool is_known = true;
+  bool is_known = true;  // all rows have intervals
 
   explicit SideValues(std::size_t recordings) : energy_j(recordings), within_j(recordings) {}
 };
@@ -78,7 +78,8 @@ double mean_energy(const SideValues& side) {
   return sum;
 }
 
-// All entries of a run share a common factor, whose uncertainty is that of the total.
+// Factor that widens the intervals of entries: the variation between runs affects all entries of a run together, and is
+// known with the few degrees of freedom of the total.
 double family_factor(const statistics::RunContrast& run, double level) {
   constexpr double kMany = 1e6;
   return statistics::t_quantile(level, run.degrees_of_freedom) / statistics::t_quantile(level, kMany);

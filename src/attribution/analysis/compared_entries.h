@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Builds the entries of a comparison: energy per unit of all recordings, by path and device, and which entries changed,
-// with correction for multiple tests. Pure; joules.
+// Builds the entries of a comparison: energy per unit (step, sample, epoch or run) of both sides, by path and device,
+// and which entries changed, with correction for multiple tests. Pure; joules.
 #pragma once
 
 #include <span>
@@ -13,16 +13,16 @@
 
 namespace joulemap::attribution {
 
-// Normal quantile: reports contain half widths at 90 %; divided by this they are standard deviations.
+// Half width of a 90 % interval, as reports contain it, in standard deviations of a normal distribution.
 inline constexpr double kHalfWidth90 = 1.6449;
 
 struct RecordingEntries {
   const ReportResult* rows = nullptr;
-  double unit_count = 1;  // divisor of the rows
+  double unit_count = 1;  // number of units that the rows cover
 };
 
 // `run`: the contrast of the totals, which contains the variation between runs of this program. Fills in the entries,
-// the largest difference first, and their interval level.
+// the largest difference first, the confidence level of their intervals, and the differences of idle energy by cause.
 void compare_entries(std::span<const RecordingEntries> a, std::span<const RecordingEntries> b,
                      const statistics::RunContrast& run, RunDifference& difference);
 

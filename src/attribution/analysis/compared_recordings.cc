@@ -62,6 +62,7 @@ Result<RunReports> read_rows(const std::string& file, ReadSteps read, RowLevel l
   Result<ReportResult> rows = build_report(files, query);
   if (!rows) return std::move(rows).error();
   reports.rows = std::move(*rows);
+  if (is_steady && read.is_probed) reports.rows.idle.clear();  // contains that of probing and shutdown
   return reports;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares the recording files of two sides: reads the steps of every recording, then the rows of the compared part,
-// the steady state or the whole run.
+// Compares the recording files of two sides: reads the steps of every recording, then the rows of the part of the run
+// that is compared, which is the steady state or the whole run.
 #pragma once
 
 #include <span>

@@ -29,7 +29,8 @@ struct SteppedProgram {
   bool has_steps = true;
 };
 
-// One run: 60 W during start-up, three times the power during warm-up, noise that decays within half a second.
+// Records one run: 60 W during start-up, three times `step_w` during warm-up, then `step_w` with noise whose
+// autocorrelation decays within half a second.
 std::string record_program(const std::string& file, const SteppedProgram& program, statistics::Random& random) {
   Result<recording::RecordingWriter> writer = recording::RecordingWriter::create(file, recording_source(), 0);
   EXPECT_TRUE(writer);
@@ -62,7 +63,7 @@ class Recorder {
  public:
   explicit Recorder(std::uint64_t seed) : random_(seed) {}
 
-  // Runs of one program: power varies by the prior, and start-up takes one to three seconds.
+  // Runs of one program: power varies by the standard deviation of the prior, and start-up takes one to three seconds.
   std::vector<std::string> runs(std::size_t count, double factor = 1) {
     std::vector<std::string> files;
     for (std::size_t i = 0; i < count; ++i) {

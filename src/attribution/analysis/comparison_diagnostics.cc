@@ -9,9 +9,9 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr double kUnitsDiffer = 0.05;         // relative; more weights start-up differently
-constexpr double kWaitsForHost = 0.3;         // idle fraction of a GPU's energy
-constexpr std::size_t kRecordingsEnough = 3;  // of each side, to estimate the variation between runs
+constexpr double kUnitsDiffer = 0.05;         // relative difference, above which start-up has a different weight
+constexpr double kWaitsForHost = 0.3;         // fraction of the energy that idle GPUs use
+constexpr std::size_t kRecordingsEnough = 3;  // on each side, to estimate the variation between runs
 
 double units_of_each(const ComparedRun& side) {
   return side.units / static_cast<double>(std::max<std::size_t>(side.recordings.size(), 1));
@@ -37,7 +37,7 @@ void note_whole_runs(RunDifference& difference, bool is_whole_run_requested) {
   if (is_whole_run_requested || difference.per == "run" || difference.per == "epoch") return;
   difference.diagnostics.add({"no_steady_state", 1,
                               "a recording has fewer than 12 steps: whole runs are compared, including start-up",
-                              "mark steps (docs/capture.md), or record more steps"});
+                              "mark steps with jm.step(), or record more steps"});
 }
 
 void note_unsettled(RunDifference& difference, std::string_view letter, const ComparedRun& side) {

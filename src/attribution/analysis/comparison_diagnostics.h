@@ -13,10 +13,11 @@
 namespace joulemap::attribution {
 
 void add_recording_diagnostics(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b);
-// For programs that wait for the host: they vary more than the prior states.
+// Adds a diagnostic if GPUs wait for the host for much of the energy: such programs vary more between runs than the
+// prior states. Not if each side has three recordings or more, which show that variation.
 void add_host_waiting_diagnostic(RunDifference& difference, std::span<const RunReports> a,
                                  std::span<const RunReports> b);
-// `domains`: present in only some of the recordings. `is_whole_run_requested`: the user asked to compare whole runs.
+// `domains`: in only some of the recordings. `is_whole_run_requested`: the user asked to compare whole runs.
 void add_comparison_limit_diagnostics(RunDifference& difference, const std::set<std::string>& domains,
                                       bool is_whole_run_requested);
 

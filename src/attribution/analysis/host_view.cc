@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kPhaseCells = 4096;
 // A cell that is busy for a smaller fraction of its time belongs to no phase.
 constexpr double kLeastBusy = 0.02;
-// More than any program has; further phases are not shown over time.
+// More phases than any program has; further ones are not shown over time.
 constexpr std::size_t kMaxPhases = 64;
 // Fewer samples show no distribution.
 constexpr std::size_t kLeastSamples = 5;
@@ -115,7 +115,7 @@ HostView::KernelAccumulators& HostView::kernel_accumulators(std::uint32_t proces
   ProcessNames& names = sums_.names(process);
   const ResolvedScope& resolved_scope = names.scopes.resolved_scope(kernel.scope);
   known.device = names.device_of(kernel.queue);
-  known.weight = gpu_attribution_.weight(known.device, process, kernel.class_id).weight;
+  known.weight = gpu_attribution_.weight_by_length(known.device, process, kernel.class_id);
   known.phase = curve_of(gpu_phases_, resolved_scope);
   const auto gpu = energy_.gpus.find(known.device);
   std::vector<std::string> path = spread_path(resolved_scope);
@@ -149,7 +149,8 @@ void HostView::add_kernels(std::uint32_t process, const Activity& activity) {
 }
 
 double HostView::energy_of(const KernelAccumulators& accumulators, const Kernel& kernel) const {
-  return seconds(kernel.end_ns - kernel.start_ns) * accumulators.weight *
+  const std::int64_t length_ns = kernel.end_ns - kernel.start_ns;
+  return seconds(length_ns) * accumulators.weight.at(static_cast<double>(length_ns)) *
          gpu_attribution_.rate_of_kernel(accumulators.device, kernel);
 }
 
@@ -209,13 +210,14 @@ HostView::ScopeAccumulators& HostView::scope_accumulators(std::uint32_t process,
   return slot->second;
 }
 
-// Calls are counted where they begin: energy of an interval without a call is added to the next interval that has one.
+// Calls are counted in the interval in which they begin: energy of an interval without a call is added to the next
+// interval that has one.
 void HostView::add_scopes(std::uint32_t process, const Activity& activity) {
   if (activity.scope_tallies.empty()) return;
   const CpuAttribution::Rates rates = cpu_attribution_.rates(activity.begin_ns, activity.end_ns);
   const std::vector<double> present_s = busy_wall_s(activity);
   const std::uint64_t steps = steps_between(activity.begin_ns, activity.end_ns);
-  std::map<Samples*, std::uint64_t> calls;  // or steps, for phases
+  std::map<Samples*, std::uint64_t> calls;  // or steps, at level phase
   for (std::size_t i = 0; i < activity.scope_tallies.size(); ++i) {
     const ScopeTally& tally = activity.scope_tallies[i];
     const ScopeAccumulators& here = scope_accumulators(process, tally.scope);
@@ -332,7 +334,8 @@ StepDetail HostView::detail_of(const CollectedStep& step) {
   return detail;
 }
 
-// Splits the idle time of a step in proportion to the causes recorded around it.
+// Splits the idle time of a step among causes in proportion to the waits recorded for its time. These are sums over
+// about a second, so they also contain neighbouring steps.
 std::vector<StepWait> HostView::waits_of(const std::string& device, double idle_s, TimeSpan span) {
   const auto gpu = energy_.gpus.find(device);
   if (gpu == energy_.gpus.end() || idle_s <= 0) return {};

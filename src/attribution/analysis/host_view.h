@@ -67,16 +67,16 @@ class HostView {
   std::uint64_t detailed_steps() const;
 
  private:
-  struct Sample {  // of a step or interval
+  struct Sample {  // energy of a layer in a step, or per call in an interval
     float energy_j = 0;
     std::uint32_t begin_ms = 0;  // ms since the command began
-    std::int64_t step = -1;      // step number, on a GPU; -1: none
+    std::int64_t step = -1;      // number of the step, on a GPU; -1 on CPUs
   };
   struct Samples {
     std::vector<Sample> closed_samples;
-    double sum_j = 0;          // on CPUs: of all samples
-    double open_sample_j = 0;  // of the current step or interval
-    std::uint64_t step = 0;    // its serial number; 0: none yet
+    double sum_j = 0;          // on CPUs: energy of all intervals with a sample
+    double open_sample_j = 0;  // energy so far in the current step or interval
+    std::uint64_t step = 0;    // serial number of the current step; 0: none yet
     Sample open_sample;
 
     void close(double energy_j) {
@@ -85,10 +85,10 @@ class HostView {
     }
   };
   using PhaseCurves = std::map<std::string, TimeCurve>;
-  // Values common to all kernels of a class in a scope.
+  // Values common to all kernels with the same KernelKey.
   struct KernelAccumulators {
     std::string device;
-    double weight = 0;
+    GpuAttribution::WeightByLength weight;
     TimeCurve* phase = nullptr;
     Samples* layer = nullptr;  // null: none
     const LayerKey* layer_key = nullptr;

@@ -21,8 +21,8 @@ RecordedEnergy::Result energy_of_h200(const H200Phases& gpu, TimeSpan span, std:
   return recorded.finish();
 }
 
-// A pause of 2.5 s between loads, wherever the reads of the counter fall: linear interpolation between reads gives 144
-// to 300 W.
+// A pause of 2.5 s between loads has idle power, wherever the reads of the counter fall. Linear interpolation between
+// reads would give 144 to 300 W.
 TEST(PowerOverTime, AnIdlePhaseBetweenLoadsHasIdlePower) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -30,11 +30,11 @@ TEST(PowerOverTime, AnIdlePhaseBetweenLoadsHasIdlePower) {
     const H200Phases gpu{.phases = {{2, 128}, {load_s, 650}, {2.5, 128}, {6, 650}, {1, 128}}, .seed = seed};
     const std::int64_t idle_ns = gpu.begin_ns() + H200Phases::to_ns(2 + load_s);
     const TimeSpan idle{idle_ns + 100 * kMillisecond, idle_ns + 2400 * kMillisecond};
-    const RecordedEnergy::Result part = energy_of_h200(gpu, idle);  // as report --time
+    const RecordedEnergy::Result part = energy_of_h200(gpu, idle);  // as `report --time` does
     EXPECT_NEAR(part.table.rows.at(0).mean_w.value(), 128, 128 * 0.02);
 
     const TimeSpan whole{gpu.begin_ns(), gpu.end_ns()};
-    const RecordedEnergy::Result run = energy_of_h200(gpu, whole, 1000);  // as the JSON's power and the page
+    const RecordedEnergy::Result run = energy_of_h200(gpu, whole, 1000);  // as power over time in JSON and on pages
     const double slice_ns = static_cast<double>(whole.end_ns - whole.begin_ns) / 1000;
     double sum_w = 0;
     int slices = 0;
@@ -76,7 +76,7 @@ TEST(PowerOverTime, WithoutPowerHistoryPowerIsConstantBetweenReads) {
 }
 
 // A GPU waits at 75 W for 1.8 s and then trains at 500 W, with a counter that is read every 2.5 s: a step of 70 ms uses
-// 35 J from the first on, not the 14 J of the mean.
+// 35 J from the first step on, not the 14 J that the mean power between two reads gives.
 TEST(PowerOverTime, TheFirstTrainingStepsExcludeStartUpEnergy) {
   const H200Phases gpu{.phases = {{1.8, 75}, {8.2, 500}}};
   const TimeSpan span{gpu.begin_ns(), gpu.end_ns()};

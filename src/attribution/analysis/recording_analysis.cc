@@ -14,14 +14,14 @@
 namespace joulemap::attribution {
 namespace {
 
-// Assumed share of the time after the first and after the second pass over the recording; only for the progress.
+// Assumed fraction of the work that is done after the first and after the second pass; only for progress reports.
 constexpr double kSurveyed = 0.2;
 constexpr double kSummed = 0.6;
 
-// Ratio of half widths at 90 % (reported) and 95 % (computed). Errors are sums of many small ones, hence normal.
+// Ratio of the half widths of 90 % intervals (reported) and 95 % intervals (computed), for normally distributed errors.
 constexpr double kNinetyOfNinetyFive = 1.6449 / 1.9600;
 
-// The second pass: the samples, and the sums of what ran.
+// Visitor of the second pass: computes energies from the samples, and sums of what ran.
 class EnergyPass final : public recording::RecordingVisitor {
  public:
   EnergyPass(const std::vector<SurveyedSource>& sources, std::size_t slices, HostTotals& totals, RunEvents* events)
@@ -67,7 +67,7 @@ class EnergyPass final : public recording::RecordingVisitor {
   std::map<std::uint32_t, Pass> passes_;
 };
 
-// The third pass: attributes the energy.
+// Visitor of the third pass: attributes the energy.
 class LedgerPass final : public recording::RecordingVisitor {
  public:
   explicit LedgerPass(HostAttribution& attribution) : attribution_(attribution) {}
@@ -99,7 +99,7 @@ void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::stri
   result.diagnostics.add_all(energy.table.diagnostics);
 }
 
-// A ledger sums over machines: if one machine was measured, machines with estimates only get no energies.
+// A ledger sums over machines: if any machine was measured, the energy of machines with estimates only is left out.
 void keep_one_provenance(std::vector<HostEnergy>& energies, const std::vector<std::string>& hosts,
                          Diagnostics& diagnostics) {
   const auto is_measured = [](const HostEnergy& one) {
@@ -143,26 +143,26 @@ void note_missing_samples(ReportResult& result, const std::vector<SurveyedSource
 void note_missing_probe(ReportResult& result) {
   const auto asked = [](const EnvironmentFact& fact) { return fact.name == kProbeFact; };
   if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
-  if (result.probe || result.diagnostics.contains("not_probed")) return;
+  if (result.probe || result.is_clipped || result.diagnostics.contains("not_probed")) return;
   result.diagnostics.add({"not_probed", 1,
                           "not probed: no process of the command used PyTorch modules and exited normally from Python",
-                          "a program that is killed or calls os._exit cannot be probed; see docs/attribution.md"});
+                          "let the program exit normally; one that is killed or calls os._exit cannot be probed"});
 }
 
-// A run of less than a few seconds is too short for a pause.
+// A run of less than a few seconds is too short for a pause and left no diagnostic.
 void note_missing_dither(ReportResult& result) {
   const auto asked = [](const EnvironmentFact& fact) { return fact.name == kDitherFact; };
   if (std::none_of(result.environment.begin(), result.environment.end(), asked)) return;
   if (result.dither_s || result.diagnostics.contains("not_dithered")) return;
   result.diagnostics.add({"not_dithered", 1,
                           "not dithered: no process of the command used PyTorch modules for long enough",
-                          "dithering inserts a pause of 20 to 40 ms every few seconds; see docs/attribution.md"});
+                          "record a longer run: dithering inserts a pause of 20 to 40 ms every few seconds"});
 }
 
 }  // namespace
 
 Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, const AnalysisQuery& query) {
-  // Floating-point sums depend on their order in the last bits: the order of the files must not matter.
+  // Sorts the files, so that their order does not change the last bits of floating-point sums.
   std::vector<std::string> ordered(paths.begin(), paths.end());
   std::sort(ordered.begin(), ordered.end());
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(ordered);
@@ -221,8 +221,11 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
 
 void note_empty_level(const std::vector<ReportRow>& rows, std::string_view by, Diagnostics& diagnostics) {
   if (!rows.empty()) return;
-  diagnostics.add({"nothing_captured", 1, fmt::format("the recording contains no activity by {}", by),
-                   "record a program that uses PyTorch, CUDA or joulemap's regions and steps (docs/capture.md)"});
+  diagnostics.add(
+      {"nothing_captured", 1, fmt::format("the recording contains no activity by {}", by),
+       by == "kernel"
+           ? "kernels are those of NVIDIA GPUs: run joulemap doctor to see whether they can be recorded"
+           : "record a program that uses PyTorch or CUDA, or mark its parts with jm.region() and jm.step()"});
 }
 
 void note_missing_data(ReportResult& result, const std::vector<SurveyedSource>& sources) {
@@ -263,7 +266,7 @@ Result<std::vector<KernelPower>> learn_kernel_powers(std::span<const std::string
   if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
   survey.finish();
   if (const Status clipped = survey.clip(time_range); !clipped) return clipped.error();
-  // Without priors: learning from them would count the same data repeatedly.
+  // Without priors from a library: learning from them would count the same data repeatedly.
   const KernelPriors none;
   HostTotals totals(survey.sources(), {{RowLevel::kernel}}, AttributionMode::regress, none);
   EnergyPass energy(survey.sources(), kReportPowerSlices, totals, nullptr);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Analyses recordings for reports, pages and plots, at any number of levels: finds powers once and attributes energy at
-// all levels in one pass. Two or three passes over the recording in all, in bounded memory.
+// all levels in one pass. Reads the recording two or three times, instead of keeping all of it in memory.
 #pragma once
 
 #include <map>
@@ -20,15 +20,15 @@
 
 namespace joulemap::attribution {
 
-// Finer than any terminal.
+// Number of values of power over time: more than a terminal has columns.
 inline constexpr std::size_t kReportPowerSlices = 240;
 
 struct AnalysisQuery {
   std::vector<RowLevel> levels;
   AttributionMode mode = AttributionMode::regress;
   CommandTimeRange time_range = {};
-  std::optional<std::vector<KernelPower>> library = {};  // replaces the library in the recording
-  std::size_t slices = kReportPowerSlices;               // of power over time
+  std::optional<std::vector<KernelPower>> library = {};  // replaces the priors stored in the recording
+  std::size_t slices = kReportPowerSlices;               // number of values of power over time
   std::optional<ViewLimits> views = {};                  // also build timelines
   Grouping grouping = {};
   std::vector<DomainClass> excluded_domains = {};  // domains that are not counted
@@ -39,7 +39,7 @@ struct AnalysisQuery {
 struct RecordingAnalysis {
   ReportResult summary;  // without rows
   std::vector<SurveyedSource> sources;
-  std::map<RowLevel, LedgerResult> ledgers;  // except Level::domain
+  std::map<RowLevel, LedgerResult> ledgers;  // except RowLevel::domain
   // Filled if the query asks for views; for with_step_times only `machine_views`.
   std::vector<MachineView> machine_views = {};
   RunEvents events = {};
@@ -57,7 +57,7 @@ void note_missing_data(ReportResult& result, const std::vector<SurveyedSource>& 
 // Adds a diagnostic with the reason if a level has no rows.
 void note_empty_level(const std::vector<ReportRow>& rows, std::string_view by, Diagnostics& diagnostics);
 
-// Finds the powers of kernel classes in the same files (kernel_learning.h), in the time of a report.
+// Finds the powers of kernel classes in the files of one recording (kernel_learning.h). Takes as long as a report.
 // `default_gpu_model`: the model of GPUs whose recording does not contain it.
 Result<std::vector<KernelPower>> learn_kernel_powers(std::span<const std::string> paths,
                                                      const CommandTimeRange& time_range = {},

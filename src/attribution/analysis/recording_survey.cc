@@ -12,7 +12,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// More classes than any program has, on several GPUs.
+// Limit of kernel powers: more than a program has classes, on several GPUs.
 constexpr std::size_t kMostPowers = 200'000;
 
 }  // namespace
@@ -114,8 +114,8 @@ void RecordingSurvey::exclude_domains(std::span<const DomainClass> classes) {
   }
 }
 
-// Marks a recorder as repeated if an earlier one sampled the same machine at the same time. The reader delivers samples
-// of both only once, as the earlier one's.
+// Marks a recorder as duplicate if an earlier one sampled the same machine at the same time. The reader delivers
+// samples of both only once, as those of the earlier one.
 void RecordingSurvey::finish() {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     const std::optional<TimeSpan> span = sources_[i].span();
@@ -205,7 +205,8 @@ void RecordingSurvey::describe(ReportResult& result) const {
       const bool went_well = result.exit_code.value_or(0) == 0 && !result.signal;
       if (went_well) result.exit_code = seen.end->exit_code;
       if (went_well) result.signal = seen.end->signal;
-      result.overhead_cpu_s = result.overhead_cpu_s.value_or(0) + seen.end->overhead_cpu_s;
+      // Of a part of the run it is unknown.
+      if (!seen.is_clipped) result.overhead_cpu_s = result.overhead_cpu_s.value_or(0) + seen.end->overhead_cpu_s;
     }
     const std::optional<TimeSpan> span = seen.span();
     if (!span) continue;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordingSurvey: the first pass over a recording: its sources, when the command began and ended, its metrics and
-// facts. Everything except the values of samples. Memory grows with the number of sources and names, not with the
-// length.
+// RecordingSurvey: the first pass over a recording: its sources, when the command began and ended, its metrics, facts
+// and traced steps, but not the values of samples. Memory grows with the number of sources, names and runs of traced
+// steps, not with the number of samples.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace joulemap::attribution {
 
-// Seconds since the command began; without `to_s`, until its end.
+// A part of the command's time, in seconds since the command began; without `to_s`, until its end.
 struct CommandTimeRange {
   double from_s = 0;
   std::optional<double> to_s;
@@ -36,7 +36,7 @@ struct SurveyedSource {
   std::optional<std::int64_t> last_sample_ns;
   std::optional<ClockPair> clock;
   std::optional<RecordingEnd> end;
-  bool is_clipped = false;    // to less than the command's time
+  bool is_clipped = false;    // the command's marks are those of a requested part of its time
   bool is_duplicate = false;  // another recorder recorded this machine at the same time and counts instead
   std::string cpus_online;    // a list such as "0-3"; empty if not recorded
   std::vector<ChannelCalibration> calibration;
@@ -63,12 +63,13 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   void on_power(std::uint32_t source, const KernelPower& known) override;
   void on_end(std::uint32_t source, const RecordingEnd& end) override;
 
-  // Called after the last callback.
+  // Call after the last callback: finds duplicate recorders.
   void finish();
-  // Limits the span of every source. Fails if nothing remains.
+  // Limits the span of every source to a part of the command's time. Fails if nothing remains.
   Status clip(const CommandTimeRange& time_range);
 
-  // Excludes domains of these classes, and a platform that contains them, from the totals; they are still reported.
+  // Excludes domains of these classes from the totals; they are still reported. Excluding CPUs or memory also excludes
+  // platform domains, which contain them.
   void exclude_domains(std::span<const DomainClass> classes);
 
   const std::vector<SurveyedSource>& sources() const { return sources_; }

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/analysis/report_builder.h"
 
-namespace joulemap::attribution {
+#include <utility>
 
-Result<ReportResult> build_report(std::span<const std::string> paths, const ReportQuery& query) {
-  Result<RecordingAnalysis> found = analyse_recording(paths, {.levels = {query.level},
-                                                              .mode = query.mode,
-                                                              .time_range = query.time_range,
-                                                              .library = query.library,
-                                                              .grouping = query.grouping,
-                                                              .excluded_domains = query.excluded_domains});
-  if (!found) return std::move(found).error();
-  ReportResult result = std::move(found->summary);
-  result.by = name_of(query.level);
-  if (query.level == RowLevel::domain) {
+namespace joulemap::attribution {
+namespace {
+
+// `result` is the summary of the run; adds the rows of one level.
+void add_rows(ReportResult& result, RowLevel level, RecordingAnalysis& analysis) {
+  result.by = name_of(level);
+  if (level == RowLevel::domain) {
     add_domain_rows(result);
   } else {
-    LedgerResult& ledger = found->ledgers[query.level];
+    LedgerResult& ledger = analysis.ledgers[level];
     result.rows = std::move(ledger.rows);
     result.groups = std::move(ledger.groups);
     // A step's energy is an interval of the machine's energy: its basis is that of the totals.
@@ -31,8 +27,29 @@ Result<ReportResult> build_report(std::span<const std::string> paths, const Repo
     result.diagnostics.add_all(ledger.diagnostics);
     note_empty_level(result.rows, result.by, result.diagnostics);
   }
-  note_missing_data(result, found->sources);
-  return result;
+  note_missing_data(result, analysis.sources);
+}
+
+}  // namespace
+
+Result<std::vector<ReportResult>> build_reports(std::span<const std::string> paths, const ReportQuery& query,
+                                                std::span<const RowLevel> levels) {
+  Result<RecordingAnalysis> found = analyse_recording(paths, {.levels = {levels.begin(), levels.end()},
+                                                              .mode = query.mode,
+                                                              .time_range = query.time_range,
+                                                              .library = query.library,
+                                                              .grouping = query.grouping,
+                                                              .excluded_domains = query.excluded_domains});
+  if (!found) return std::move(found).error();
+  std::vector<ReportResult> reports(levels.size(), found->summary);
+  for (std::size_t i = 0; i < levels.size(); ++i) add_rows(reports[i], levels[i], *found);
+  return reports;
+}
+
+Result<ReportResult> build_report(std::span<const std::string> paths, const ReportQuery& query) {
+  Result<std::vector<ReportResult>> reports = build_reports(paths, query, std::span(&query.level, 1));
+  if (!reports) return std::move(reports).error();
+  return std::move(reports->front());
 }
 
 }  // namespace joulemap::attribution

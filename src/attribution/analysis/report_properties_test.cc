@@ -101,7 +101,7 @@ ReportResult report(std::span<const std::string> files, RowLevel level) {
   return result ? *result : ReportResult();
 }
 
-// All numbers, to the last bit.
+// The ledger as text, with all numbers to the last bit.
 std::string ledger_text(const ReportResult& result) {
   std::string text = fmt::format("{:a} {:a} {:a}\n", result.attributed_j.value_or(-1), result.idle_j.value_or(-1),
                                  result.unattributed_j.value_or(-1));

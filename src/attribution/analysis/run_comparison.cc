@@ -25,7 +25,7 @@ std::optional<double> units_of(const RunRates& rates, std::string_view per) {
   return 1;
 }
 
-// Counted over the whole run, whatever part of it the rows cover.
+// Rates of the whole run, even if the rows cover only a part of it.
 RunRates whole_rates(const RunReports& reports) {
   ReportResult whole = reports.rows;
   whole.is_clipped = false;
@@ -38,7 +38,7 @@ RunRates whole_rates(const RunReports& reports) {
 struct Measured {
   const RunReports* reports = nullptr;
   RunRates rates = {};
-  double common = 1;   // fraction of the energy in common domains
+  double common = 1;   // fraction of the energy in domains that all recordings contain
   double sensors = 0;  // relative standard error from the sensors
   ComparedRecording recording = {};
   double row_units = 1;
@@ -76,13 +76,13 @@ void keep_common(Measured& one, const std::set<std::string>& domains) {
   if (common_j > 0) one.sensors = common->uncertainty_j.value_or(0) / kHalfWidth90 / common_j;
 }
 
-// Excluded time and energy are those of the run minus those of the steady steps.
+// What the comparison excludes: time and energy of the whole run minus those of the steady steps.
 SteadyStateExclusion left_out_of(const RunReports& reports) {
   const SteadyState& steady_state = *reports.steady_state;
   const double kept = static_cast<double>(steady_state.steps - steady_state.long_steps);
   SteadyStateExclusion left{.warm_up_steps = steady_state.first_step, .long_steps = steady_state.long_steps};
   left.time_s = std::max(reports.elapsed_s - kept * steady_state.time_s, 0.0);
-  if (reports.energy_j) left.energy_j = std::max(*reports.energy_j - kept * steady_state.energy_j, 0.0);
+  if (reports.energy_j) left.energy_j = std::max(*reports.energy_j - steady_state.energy_sum_j, 0.0);
   left.is_settled = steady_state.is_settled;
   return left;
 }
@@ -174,7 +174,7 @@ void state_power(RunDifference& difference, const statistics::RunContrast& contr
   }
 }
 
-// Domains of every recording, and those of only some.
+// Domains that every recording contains, and those that only some contain.
 struct SharedDomains {
   std::set<std::string> common;
   std::set<std::string> others;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kComparisonSeed = 20261117;
 constexpr double kStep_s = 0.02;
 
-// Steps of 10 J that vary by `spread_j` from one to the next; the first forty are warm-up.
+// Steps of 10 J, which vary by up to three times `spread_j`; the first forty are warm-up, of 30 J.
 std::vector<StepEnergy> compared_steps(double factor, double spread_j = 0.1) {
   std::vector<StepEnergy> steps;
   for (int i = 0; i < 400; ++i) {
@@ -24,7 +24,7 @@ std::vector<StepEnergy> compared_steps(double factor, double spread_j = 0.1) {
   return steps;
 }
 
-// Whole runs: the rows include start-up.
+// Reports of a whole run: the rows include start-up.
 RunReports whole_run_reports(double factor) {
   RunReports reports{.rows = example_training_times(factor), .steps = compared_steps(factor)};
   reports.steady_state = find_steady_state(reports.steps);
@@ -195,7 +195,7 @@ TEST(RunComparison, EpochsAndRunsAreComparedWhole) {
   EXPECT_FALSE(can_compare_steady_states(both, {.whole_run = true}));
 }
 
-// Runs of one program: a common factor per run, and row errors that match their intervals.
+// Simulated runs of one program: a random factor per run, and random errors of rows that match their intervals.
 class Runs {
  public:
   explicit Runs(std::uint64_t seed) : random_(seed) {}

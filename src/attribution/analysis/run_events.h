@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunEvents: metrics with their times, and named regions, that the program reported while it ran. Collected while
-// reading, in bounded memory: beyond a limit it keeps every second metric value, then every fourth, and so on. Pure;
-// CLOCK_MONOTONIC of the source's machine, in nanoseconds.
+// RunEvents: metrics with their times, and named regions, that the recorded program reported while it ran. Collected
+// while reading, in bounded memory: beyond a limit it keeps every second metric value, then every fourth, and so on.
+// Pure; CLOCK_MONOTONIC of the source's machine, in nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct MetricValue {
 
 // Values of one metric of one process.
 struct MetricValues {
-  std::vector<MetricValue> values;  // every `stride`-th
+  std::vector<MetricValue> values;  // every `stride`-th value
   std::uint64_t stride = 1;
   std::uint64_t count = 0;
   double sum = 0;
@@ -46,7 +46,7 @@ class RunEvents {
   void add(std::uint32_t source, const Mark& mark);
 
   const std::map<Key, MetricValues>& metrics() const { return metrics_; }
-  // Closed regions by source, without probing and dithering.
+  // Regions that have ended, by source, without those of probing and dithering.
   const std::map<std::uint32_t, std::vector<NamedSpan>>& regions() const { return regions_; }
 
  private:

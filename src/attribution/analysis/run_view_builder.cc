@@ -13,7 +13,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// Most region names shown over time; a program that numbers its regions has any number.
+// Limit of region names shown over time: a program that numbers its regions may have any number of names.
 constexpr std::size_t kMaxRegionNames = 40;
 
 constexpr std::array<std::pair<DomainClass, std::string_view>, 5> kComponents = {{{DomainClass::gpu, "GPU"},
@@ -38,7 +38,7 @@ std::vector<StepOrEpochView> stages_of(const std::vector<NumberedEnergy>& energi
     ++stage.count;
     stage.end_s = since(command, one.span.end_ns);
     stage.time_s += one.time_s;
-    if (one.energy_j && stage.energy_j) *stage.energy_j += *one.energy_j;
+    stage.energy_j = one.energy_j && stage.energy_j ? std::optional(*stage.energy_j + *one.energy_j) : std::nullopt;
   }
   return stages;
 }
@@ -67,7 +67,7 @@ std::vector<NamedTimeSpan> joined_bands(std::vector<NamedTimeSpan> bands, double
   return joined;
 }
 
-// The regions that took the most time.
+// The regions whose names took the most time, merged if there are too many to show.
 std::vector<NamedTimeSpan> bands_of_regions(const std::vector<NamedSpan>& regions, const TimeSpan& command,
                                             const ViewLimits& limits) {
   std::map<std::string, double> time_s;
@@ -92,7 +92,8 @@ std::vector<NamedTimeSpan> bands_of_regions(const std::vector<NamedSpan>& region
   return bands;
 }
 
-// The losses of a stage are those reported during it; both are sorted by time.
+// Sets the mean loss of each stage (an epoch, a step or a group of steps) from the losses reported during it. Both are
+// sorted by time.
 void add_losses(std::vector<StepOrEpochView>& stages, const MetricValues& losses, const TimeSpan& command) {
   std::size_t next = 0;
   std::optional<double> before;
@@ -124,7 +125,8 @@ MetricSeries series_of(const std::string& name, const MetricValues& values, cons
   return series;
 }
 
-// The command's span on the machine of a source, by boot id; that of the first machine if none matches.
+// The command's span on the machine of a source, by boot id; null if no recorder ran on that machine. `by_boot`: cache,
+// filled by the first call.
 const TimeSpan* command_of(const std::vector<SurveyedSource>& sources, std::uint32_t source,
                            std::map<std::string, TimeSpan>& by_boot) {
   if (by_boot.empty()) {
@@ -165,7 +167,8 @@ void add_events(RunView& view, const RecordingAnalysis& found, const ViewLimits&
   }
 }
 
-// From the machine with the most steps; the ranks of a run do the same at the same time.
+// Adds times from the machine with the most steps only: the ranks of a run do the same at the same time. Returns its
+// number of steps.
 std::size_t add_times(RunView& view, const std::vector<MachineView>& machines, const ViewLimits& limits) {
   if (machines.empty()) return 0;
   const auto most = std::ranges::max_element(
@@ -190,7 +193,7 @@ std::size_t add_times(RunView& view, const std::vector<MachineView>& machines, c
   return most->steps.size();
 }
 
-// Step and sample counts of the analysed time are known here, for a part of a run as well.
+// `steps`: number of steps in the analysed time. Unlike in a report, counts are also known for a part of a run.
 void add_rates(RunView& view, std::size_t steps) {
   const std::optional<double> samples = view.rates.samples;
   view.rates = run_rates(view.run);
@@ -198,7 +201,9 @@ void add_rates(RunView& view, std::size_t steps) {
     return count > 0 ? std::optional(static_cast<double>(count)) : std::nullopt;
   };
   view.rates.steps = known(steps);
-  view.rates.epochs = known(view.epochs.size());
+  std::size_t epochs = 0;
+  for (const StepOrEpochView& stage : view.epochs) epochs += stage.count;
+  view.rates.epochs = known(epochs);
   view.rates.samples = samples;
 }
 

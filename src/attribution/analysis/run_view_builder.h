@@ -19,7 +19,7 @@ struct ViewQuery {
   CommandTimeRange time_range = {};
   std::optional<std::vector<KernelPower>> library = {};  // as in ReportQuery
   bool groups = false;                                   // sums over branches of the levels' trees (scopes/path_tree.h)
-  // Levels to build; a plot needs one, and others cost nothing.
+  // Levels to build. Pages show all of them; a plot needs only one, which takes less time.
   std::vector<RowLevel> levels = {RowLevel::phase,    RowLevel::layer,  RowLevel::op,     RowLevel::tensor,
                                   RowLevel::function, RowLevel::region, RowLevel::kernel, RowLevel::stack};
   ViewLimits limits = {};
@@ -27,7 +27,7 @@ struct ViewQuery {
   ProgressCallback on_progress = {};
 };
 
-// Fails as build_report does.
+// Fails as build_report() does.
 Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQuery& query = {});
 
 }  // namespace joulemap::attribution

@@ -15,7 +15,7 @@ constexpr double kFarOut = 10;                 // standard deviations, by the me
 constexpr double kRare = 0.01;                 // fraction of the steps: more frequent ones belong to the program
 constexpr std::size_t kBlocks = 20;
 constexpr double kTrimmed = 0.1;              // fraction of the blocks, on each side
-constexpr double kMostAutocorrelation = 0.7;  // 20 blocks cannot show more
+constexpr double kMostAutocorrelation = 0.7;  // upper bound: 20 blocks cannot show more
 // Ratio of standard deviation to median absolute deviation, for normal values.
 constexpr double kDeviationOfMad = 1.4826;
 // Steps that differ by less than this fraction of their median are equal: readings have no finer resolution.
@@ -123,7 +123,7 @@ std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> steps) 
   if (steps.size() < kLeastSteps) return std::nullopt;
   std::vector<double> energies_j;
   for (const StepEnergy& step : steps.first(steps.size() - 1)) energies_j.push_back(step.energy_j);
-  // Bounds outliers: one would otherwise truncate all steps before it.
+  // Clamps outliers: the truncation rule would otherwise remove all steps before one.
   const Typical late = typical_of(std::span(energies_j).subspan(energies_j.size() / 2));
   std::vector<double> bounded = energies_j;
   for (double& energy_j : bounded) {
@@ -150,6 +150,7 @@ std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> steps) 
   for (std::size_t i = steady.first_step; i < energies_j.size(); ++i) {
     if (are_rare && is_far_out(energies_j[i])) continue;
     usual_j.push_back(energies_j[i]);
+    steady.energy_sum_j += energies_j[i];
     steady.time_s += steps[i].time_s;
   }
   steady.time_s /= static_cast<double>(usual_j.size());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The steady state of a run: its steps without warm-up (first calls compile, allocate and tune; clocks and power rise),
-// without the last step, which lasts until the command ends, and without rare steps that are far longer than the others
-// (a checkpoint, a pause). The marginal standard error rule truncates the warm-up (MSER-5: White 1997, "An effective
+// without the last step, whose end no mark shows, and without rare steps whose energy is far from that of the others (a
+// checkpoint, a pause). The marginal standard error rule truncates the warm-up (MSER-5: White 1997, "An effective
 // truncation heuristic for bias reduction in simulation output"): it minimizes the standard error of the mean of the
 // remaining steps, and never truncates more than half of the run.
 //
@@ -17,7 +17,7 @@
 
 namespace joulemap::attribution {
 
-// Seconds since the command began. `time_s` and `energy_j` are without probing.
+// `begin_s` and `end_s`: seconds since the command began. `time_s` and `energy_j`: without probing.
 struct StepEnergy {
   double begin_s = 0;
   double end_s = 0;
@@ -27,11 +27,12 @@ struct StepEnergy {
 
 struct SteadyState {
   std::size_t first_step = 0;  // index of the first steady step
-  std::size_t steps = 0;       // from there to the last but one of the run
-  std::size_t long_steps = 0;  // of these, excluded from the mean
+  std::size_t steps = 0;       // number of steps from first_step to the last but one of the run
+  std::size_t long_steps = 0;  // number of these that are excluded from the mean
   double begin_s = 0;
   double end_s = 0;
-  double energy_j = 0;          // per step
+  double energy_j = 0;          // per step: a trimmed mean
+  double energy_sum_j = 0;      // of all steps that the mean is taken over
   double standard_error_j = 0;  // of energy_j
   double time_s = 0;            // per step
   double autocorrelation = 0;   // of neighbouring blocks

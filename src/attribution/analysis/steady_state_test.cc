@@ -111,5 +111,15 @@ TEST(SteadyState, StepsWithoutEnergyGiveZeroAndNoNan) {
   EXPECT_FALSE(std::isnan(steady->standard_error_j));
 }
 
+TEST(SteadyState, ItsSumContainsAllStepsAlthoughTheMeanIsTrimmed) {
+  // Every fifth of the run is a validation with a tenth of the energy.
+  const auto steps = steps_with(200, [](std::size_t i) { return i % 50 >= 40 ? 1.0 : 10.0; });
+  const auto steady = find_steady_state(steps);
+  ASSERT_TRUE(steady);
+  double sum_j = 0;
+  for (std::size_t i = steady->first_step; i + 1 < steps.size(); ++i) sum_j += steps[i].energy_j;
+  EXPECT_DOUBLE_EQ(steady->energy_sum_j, sum_j);
+}
+
 }  // namespace
 }  // namespace joulemap::attribution

@@ -55,7 +55,7 @@ bool StepDetails::add_if_long(std::int64_t duration_ns, std::uint64_t index) {
 bool StepDetails::add_step(const StepRecord& step, std::int64_t first_kernel_ns) {
   const std::uint64_t index = step_count_++;
   const auto previous = index == 0 ? steps_.end() : steps_.find(index - 1);
-  // Without overflow, whatever numbers a program gives its steps.
+  // Compares first, so that the subtraction cannot overflow: a program may give its steps any numbers.
   const bool is_next = last_number_ < step.number && last_number_ == step.number - 1;
   if (previous != steps_.end() && is_next)
     previous->second.gpu_span.end_ns = std::max(first_kernel_ns, previous->second.gpu_span.begin_ns);
@@ -96,7 +96,7 @@ void StepDetails::add_kernels(std::span<const StepKernel> kernels) {
     return *a.layer < *b.layer;
   };
   std::ranges::sort(step.layers, is_before);
-  // Several pointers may name one device.
+  // `spans` is by address of the device's name; several addresses may hold the same name.
   std::map<std::string, std::vector<TimeSpan>> by_device;
   for (auto& [device, of_device] : spans) {
     std::vector<TimeSpan>& all = by_device[*device];

@@ -24,7 +24,7 @@ using LayerKey = std::pair<std::vector<std::string>, std::string>;  // path, dom
 struct StepKernel {
   TimeSpan span;
   const std::string* device = nullptr;
-  const LayerKey* layer = nullptr;  // null: none
+  const LayerKey* layer = nullptr;  // null: outside of layers
   double energy_j = 0;
 };
 
@@ -37,7 +37,7 @@ struct LayerInStep {
 struct CollectedStep {
   std::int64_t number = 0;
   std::int64_t begin_ns = 0;
-  TimeSpan gpu_span;
+  TimeSpan gpu_span;  // from its first kernel to that of the next step, or to its last one if that step was not traced
   std::uint64_t kernels = 0;
   std::vector<LayerInStep> layers;       // largest first
   std::map<std::string, double> busy_s;  // by device
@@ -45,9 +45,10 @@ struct CollectedStep {
 
 class StepDetails {
  public:
-  // A step with kernel records: `first_kernel_ns` is the start of its first kernel. True if its kernels are wanted.
+  // Adds a step with kernel records. `first_kernel_ns`: start of its first kernel. Returns whether to call
+  // add_kernels().
   bool add_step(const StepRecord& step, std::int64_t first_kernel_ns);
-  // All kernels of the step added last.
+  // `kernels`: all kernels of the step added last.
   void add_kernels(std::span<const StepKernel> kernels);
 
   std::uint64_t step_count() const { return step_count_; }

@@ -74,7 +74,7 @@ TEST(StepDetails, OfManyStepsItKeepsEvenlyChosenOnesAndTheLongest) {
     numbers.insert(step->number);
     EXPECT_EQ(step->kernels, 1u) << step->number;
   }
-  EXPECT_LE(wanted, 1000u);  // the kernels of most steps are not even looked at
+  EXPECT_LE(wanted, 1000u);  // most steps need no kernels
   for (const std::int64_t number : long_steps) EXPECT_TRUE(numbers.contains(number)) << number;
   EXPECT_TRUE(numbers.contains(0) && numbers.contains(5120));
 }

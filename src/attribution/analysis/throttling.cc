@@ -14,7 +14,7 @@ constexpr std::uint64_t kHwThermalSlowdown = 0x40;
 constexpr std::uint64_t kHwPowerBrake = 0x80;
 constexpr std::uint64_t kSlowdownReasons = kHwSlowdown | kSwThermalSlowdown | kHwThermalSlowdown | kHwPowerBrake;
 
-// One reading per second does not resolve moments, but characterizes a run.
+// Clock event reasons are read about once a second, which shows how often clocks were reduced, but not when.
 constexpr std::uint64_t kFewestReadings = 2;
 constexpr double kMinReportedFraction = 0.02;
 

@@ -14,13 +14,14 @@ namespace joulemap::attribution {
 
 class Throttling {
  public:
+  // `reasons`: bit mask of nvmlClocksEventReasons.
   void add(std::uint64_t reasons);
-  // Fraction of the readings, 0 .. 1.
+  // Fraction of the readings at the power limit, 0 .. 1; 0 without readings.
   double power_limited_fraction() const;
   // True if a power limit, heat or the hardware reduced clocks often enough to report.
   bool is_throttled() const;
   const ClockReadings& counts() const { return counts_; }
-  // Adds nothing if it hardly ever happened.
+  // Adds diagnostics on reduced clocks; nothing if clocks were hardly ever reduced.
   void describe(const std::string& domain, Diagnostics& diagnostics) const;
 
  private:

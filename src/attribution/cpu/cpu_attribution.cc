@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kInterval = 0.9;
 
-// Random draws of a row, seeded by its path: the same in every report of the recording.
+// Standard normal draws for a row, seeded by its path: the same in every report of the recording.
 std::vector<double> row_normal_draws(const std::vector<std::string>& path) {
   std::uint64_t seed = kFnvBasis;
   for (const std::string& name : path) seed = fnv1a('\n', fnv1a(name, seed));
@@ -80,7 +80,7 @@ double CpuAttribution::modelled_total_j(const Cell& cell_values) const {
          other_processes_j(cell_values);
 }
 
-// Between two readings only the sum is known: distributes it in proportion to the modelled power.
+// Between two counter readings only the sum of the energy is known: distributes it in proportion to the modelled power.
 void CpuAttribution::redistribute_between_readings(std::vector<Cell>& cells) const {
   const TimeSpan span = per_modelled_j_.span();
   const auto midpoint_ns = [&](std::size_t cell) {
@@ -113,7 +113,7 @@ void CpuAttribution::split_cell(std::size_t cell, const Cell& cell_values) {
   if (modelled_total_j <= 0) return;
   const double scale = cell_values.joules / modelled_total_j;
   if (has_idle_time_) idle_j_ += scale * idle_j * (1 - active);
-  // While both have busy CPUs, idle power is split by the number of CPUs of each.
+  // While both the command and other processes have busy CPUs, idle power is split by the number of CPUs of each.
   const double other_present = std::min(other_cpus, 1.0);
   double command = 0;
   if (present > 0) {
@@ -134,10 +134,10 @@ void CpuAttribution::split_cell(std::size_t cell, const Cell& cell_values) {
 }
 
 void CpuAttribution::split_cell_by_time(std::size_t cell, const Cell& cell_values) {
-  const double all_s = cell_values.modelled_j + cell_values.other_cpu_s;  // all powers are 1
+  const double all_s = cell_values.modelled_j + cell_values.other_cpu_s;  // all powers are 1 W
   const double active = any_cpu_busy_fraction(cell_values.present_s / cell_values.length_s,
                                               cell_values.other_cpu_s / cell_values.length_s);
-  // A gap in a trace of another tool does not show whether the machine was idle.
+  // A gap in an imported trace does not show whether the machine was idle.
   if (has_idle_time_) idle_j_ += cell_values.joules * (1 - active);
   if (all_s <= 0) return;
   const double rate = cell_values.joules * active / all_s;
@@ -169,7 +169,8 @@ ClassJoules CpuAttribution::attribute_tally(std::uint32_t process, const ScopeTa
   return joules;
 }
 
-// Energy of a row under replicate powers. The measured total stays the same, so what one row gains the others lose.
+// Energy of a row, in J, under each replicate of the powers. The measured total stays the same, so what one row gains
+// the others lose.
 std::vector<double> CpuAttribution::replicates_of(const ClassJoules& joules) const {
   const CpuPowers& powers = inputs_->powers;
   const auto ratio = [&](std::size_t unknown, std::size_t r) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuAttribution: attributes the energy of CPUs and memory, at each moment among the work that runs then. Energy of busy
-// CPUs is split by CPU time and power. Idle power goes to the work that has a busy CPU, and is reported as idle while
-// no CPU is busy. Where powers are unknown all energy is split by CPU time. The parts of every cell sum to its energy,
-// whatever the powers are. Work that was not captured is either the command's own (unattributed) or that of other
-// processes ("background"). Also computes the interval of each part. Pure; joules, seconds.
+// CpuAttribution: attributes the energy of CPUs and memory, at each moment to the work that runs then. Energy of busy
+// CPUs is split by CPU time and power. Idle power is attributed to the work that has a busy CPU, and is reported as
+// idle while no CPU is busy. Where powers are unknown all energy is split by CPU time. The parts of every cell sum to
+// its energy, whatever the powers are. Work that was not captured is either the command's own (unattributed) or that of
+// other processes ("background"). Also computes the interval of each part. Pure; joules, seconds.
 #pragma once
 
 #include <cstdint>
@@ -26,23 +26,24 @@ class CpuAttribution {
  public:
   CpuAttribution(const MachineEnergy& energy, const ActivitySums& sums);
 
-  // Attribution rates within a time span: joules per modelled joule, and joules per second of presence.
+  // Attribution rates within a time span.
   struct Rates {
-    double per_modelled_j = 0;
-    double per_busy_wall_s = 0;
-    double other_busy_cpus = 0;  // mean count of CPUs busy for other processes
+    double per_modelled_j = 0;   // measured J per modelled J
+    double per_busy_wall_s = 0;  // idle J per second of busy wall time (cpu_use.h)
+    double other_busy_cpus = 0;  // mean count of CPUs busy with work that was not captured
   };
   Rates rates(std::int64_t from_ns, std::int64_t to_ns) const;
 
-  // Joules by unknown of CpuPowers: a column's energy, and its part of idle power.
+  // Joules of a tally by unknown of CpuPowers: its energy by CPU time, and its part of idle power. `present_s`: its
+  // busy wall time, as busy_wall_s() returns it.
   ClassJoules attribute_tally(std::uint32_t process, const ScopeTally& tally, double present_s,
                               const Rates& rates) const;
   const ClassJoules& background() const { return background_; }
   double background_s() const { return background_s_; }
   double idle_j() const { return idle_j_; }
 
-  // describe() fills in basis, interval and dynamic energy of a row. Call note() for all work first. `spread`: relative
-  // standard deviation of the row that the powers do not explain.
+  // describe() fills in basis, interval and dynamic energy of a row. Call add_to_total() with the energy of all tallies
+  // first. `spread`: additional relative standard deviation of the row, besides that of the powers.
   void add_to_total(const ClassJoules& joules) { total_by_unknown_.add(joules); }
   void describe(ReportRow& row, const ClassJoules& joules, double spread) const;
 
@@ -51,7 +52,7 @@ class CpuAttribution {
     double joules = 0;
     double length_s = 0;
     double captured_s = 0;
-    double present_s = 0;  // summed over all processes: may exceed the cell
+    double present_s = 0;  // busy wall time, summed over all processes: may exceed the length of the cell
     double modelled_j = 0;
     double other_cpu_s = 0;
     double background_fraction = 0;  // fraction of other_cpu_s that is not the command's
@@ -68,7 +69,7 @@ class CpuAttribution {
   bool has_idle_time_;
   TimeCurve per_modelled_j_;
   TimeCurve per_busy_wall_s_;
-  ClassJoules total_by_unknown_;  // all but idle
+  ClassJoules total_by_unknown_;  // all energy but idle_j_
   ClassJoules background_;
   double background_s_ = 0;
   double idle_j_ = 0;

@@ -21,7 +21,7 @@ constexpr double kTick_s = 1e-3;
 constexpr std::uint32_t kProcess = 1;
 constexpr double kCpus = 4;
 constexpr double kIdle_w = 21;
-constexpr double kBusy_w = 90;  // all CPUs, above idle
+constexpr double kBusy_w = 90;  // power of all CPUs together, above idle
 
 struct Layer {
   double cpus = 1;
@@ -38,7 +38,7 @@ struct Scene {
   double seconds = 40;
 };
 
-// What a recording of the scene would contain, and the true energies.
+// What a recording of the scene contains, and the true energies.
 class SimulatedCpu {
  public:
   SimulatedCpu(Scene scene, std::uint64_t seed) : scene_(std::move(scene)), random_(seed) {
@@ -93,7 +93,7 @@ class SimulatedCpu {
 
   void run() {
     std::int64_t left_ms = 0;
-    std::size_t at = scene_.layers.size();  // paused
+    std::size_t at = scene_.layers.size();  // index of the current layer; this value: paused
     std::int64_t neighbour_ms = 0;
     bool neighbour = false;
     const auto ticks = static_cast<std::int64_t>(scene_.seconds * 1000);
@@ -244,7 +244,7 @@ TEST(CpuAttribution, EstimatesLayerPowersBesideANoisyCoTenantAndIntervalsCover) 
 
 TEST(CpuAttribution, UnidentifiablePowersAreSplitByCpuTimeWithAWideInterval) {
   Scene scene;
-  scene.layers = {{1, 0.7, 1, 0}, {1, 1.4, 1, 0}};  // each stretch contains equal parts of both
+  scene.layers = {{1, 0.7, 1, 0}, {1, 1.4, 1, 0}};  // each recorded interval contains equal parts of both
   scene.neighbour = false;
   SimulatedCpu machine(scene, 7);
   const LedgerResult result = machine.account(true);

@@ -9,13 +9,13 @@
 namespace joulemap::attribution {
 namespace {
 
-// Sums over shorter spans resolve what ran between two readings.
+// CPU time that is summed over shorter spans resolves what ran between two counter readings.
 constexpr std::int64_t kClose_ns = 30 * kNanosecondsPerMillisecond;
-// Shorter observations would be dominated by edges: CPU use is sampled every 10 ms.
+// Errors at their ends would dominate shorter observations: CPU time is sampled every 10 ms.
 constexpr std::int64_t kShortestRow_ns = 40 * kNanosecondsPerMillisecond;
 
-// The machine's CPU time is counted in ticks. Where no CPU is idle, the tick quantization is the only variation of the
-// sum, and the fit would conclude that busy CPUs use no power.
+// From this busy fraction on, all CPUs count as busy all the time. The machine's CPU time is counted in ticks: where no
+// CPU is idle, it varies only by their quantization, and the fit would conclude that busy CPUs use no power.
 constexpr double kFull = 0.93;
 
 bool is_before(std::int64_t time_ns, const EnergyPoint& point) { return time_ns < point.time_ns; }
@@ -102,7 +102,7 @@ void CpuObservations::fill(const CpuUse& use, const MachineCpuTime& machine, std
   const std::vector<double> other_cpu_s =
       other_cpu_s_between(edges_ns, captured_s, machine.readings, machine.cpus, kFull);
   std::vector<double> lengths_s;
-  std::vector<double> possible;  // CPU time may arrive a little late: limits it to what all CPUs can have used
+  std::vector<double> possible;  // factor that limits CPU time, which may be reported late, to all CPUs
   for (std::size_t row = 0; row < size(); ++row) {
     lengths_s.push_back(seconds(edges_ns[row + 1] - edges_ns[row]));
     possible.push_back(std::min(machine.cpus * lengths_s[row] / std::max(captured_s[row], 1e-9), 1.0));

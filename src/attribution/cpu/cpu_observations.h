@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CpuObservations: the observations of the CPU power regression: the energy that the counters advanced between two
-// times, and the CPU use in that time. Observations last from reading to reading where CPU use was sampled densely, and
-// otherwise as long as one sum of CPU use. Each is divided by the square root of its length, so that noise levels are
-// equal. Pure; joules, seconds.
+// CpuObservations: the observations of the CPU power regression: the energy by which the counters advanced between two
+// times, and the CPU time used between them. An observation lasts from reading to reading where CPU time was sampled
+// densely, and otherwise as long as one sum of CPU time. Each is divided by the square root of its length, so that all
+// have the same noise. Pure; joules, seconds.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,13 @@ namespace joulemap::attribution {
 
 class CpuObservations {
  public:
-  // Unknowns are those of CpuPowers.
+  // Unknowns are those of CpuPowers. `domains`: readings of each counter. Empty if a counter has fewer than two.
   CpuObservations(const CpuUse& use, const MachineCpuTime& machine, std::span<const std::vector<EnergyPoint>> domains,
                   double growth_exponent);
 
   std::size_t size() const { return values_.size(); }
   std::size_t unknowns() const { return unknowns_; }
+  // Coefficients of an observation, by unknown: weighted CPU seconds, and for idle the elapsed time.
   std::span<const double> operator[](std::size_t row) const {
     return std::span(entries_).subspan(row * unknowns_, unknowns_);
   }
@@ -35,7 +36,7 @@ class CpuObservations {
   double total_j() const { return total_j_; }
   double time_s() const { return time_s_; }
   double cpu_s() const { return cpu_s_; }
-  // By unknown: the same, weighted with cpu_power_factor(); the last is the elapsed time.
+  // By unknown: CPU seconds of all observations, weighted with cpu_power_factor(); the last is the elapsed time.
   const std::vector<double>& weighted_cpu_s() const { return weighted_cpu_s_; }
 
  private:

@@ -206,7 +206,8 @@ std::optional<double> measured_idle_w(const CpuObservations& observations) {
   return median_or(std::move(watts), 0.0);
 }
 
-// Draws from each law in proportion to its likelihood. Converts watts to those of `best` for the same joules.
+// Draws replicates of the powers, by unknown: one of the fits at random, by `odds`, and a deviation from its
+// covariance. Converts watts of a fit with another growth exponent to those of `best` for the same joules.
 std::vector<std::vector<double>> draw(const std::vector<Fit>& fits, const std::vector<double>& odds, const Fit& best) {
   const std::size_t size = best.watts.size();
   std::vector<std::vector<double>> lower;
@@ -285,7 +286,7 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime&
   double noise = fits.front().noise;
   for (const Fit& fit : fits) noise = std::min(noise, fit.noise);
   const auto cost = [&](const Fit& fit) { return cost_of(fit, noise); };
-  // Growth laws are compared at the default idle fraction; each other fraction has the same probability.
+  // Growth exponents are compared at the default idle fraction; the other fractions get the same probability.
   std::size_t usual = 0;
   for (std::size_t i = 0; i < fits.size(); i += idles) usual = cost(fits[i]) < cost(fits[usual]) ? i : usual;
   const Fit& best = fits[usual];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Powers of layers on CPUs. The model of the energy between two counter readings (packages and memory together) is CPU
-// seconds times watts, summed over the columns of CpuUse and all other processes, plus idle power. Busy CPUs use less
-// power each the more are busy; the fit takes the growth law with the smallest residual. Solved by nonnegative least
-// squares with a prior of one common power, whose weight falls with the noise. What a run cannot identify stays
-// proportional to CPU time, and the replicates contain the spread of such powers. Pure; same input, same bits. Watts,
-// joules, ns of CLOCK_MONOTONIC.
+// seconds times watts, summed over the columns of CpuUse and all other processes, plus idle power. The more CPUs are
+// busy, the less power each uses; the fit takes the exponent (cpu_power_factor()) with the smallest residual. Solved by
+// nonnegative least squares with a prior of one common power, whose weight grows with the noise. What a run cannot
+// identify stays proportional to CPU time, and the replicates contain the spread of such powers. Pure; same input, same
+// bits. Watts, joules, ns of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct CpuPowers {
   bool is_idle_measured = false;                // idle power was measured while the machine was idle
   bool is_fitted = false;                       // false: all powers are equal, idle included
   std::size_t observations = 0;
-  double relative_residual = 0;  // noise of an observation, as a fraction of its usual energy
+  double relative_residual = 0;  // noise of an observation, relative to its mean energy
 
   std::size_t other_index() const { return columns; }
   std::size_t idle_index() const { return columns + 1; }
@@ -46,13 +46,13 @@ struct CpuAttributionInputs {
   bool estimated = false;                                 // the energy is an estimate
 };
 
-// `domains`: readings of each counter. Returns nothing where there are too few.
+// `domains`: readings of each counter. Returns nothing where there are too few observations or no energy.
 std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime& machine,
                                         std::span<const std::vector<EnergyPoint>> domains);
 
-// Equal powers, for recordings without any knowledge of them.
+// Equal powers of 1 W, which split energy by CPU time, for recordings that identify none.
 CpuPowers equal_cpu_powers(std::size_t columns);
-// `gain_spread`: relative standard deviation of the gain of the counter or the estimate.
+// Fills `powers.gains`. `gain_spread`: relative standard deviation of the gain of the counter or the estimate.
 void draw_gains(CpuPowers& powers, double gain_spread);
 
 }  // namespace joulemap::attribution

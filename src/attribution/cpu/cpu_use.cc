@@ -18,11 +18,11 @@ constexpr double kShortestWindow_s = 0.18;
 
 double used_s(const ScopeTally& tally) { return seconds(tally.cpu_ns + tally.helper_threads_ns); }
 
-// Phase and layer; regions where there is neither. Empty: outside of all scopes.
+// Identifies a column: phase and layer, or regions where there is neither. Empty: outside of all scopes.
 std::vector<std::string> key_of(const ResolvedScope& resolved_scope) { return resolved_scope.layer_path(); }
 
-// Other processes demand the same number of CPUs in all intervals, and get what is left of all `cpus`: water filling,
-// with vessels as wide as the intervals are long.
+// Splits `amount_s` among intervals: other processes demand the same number of CPUs in all of them, and get at most
+// what the captured work leaves of `cpus`. A water-filling problem, with vessels as wide as the intervals are long.
 void fill(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s, double cpus, double amount_s,
           std::span<double> other_cpu_s) {
   if (amount_s <= 0) return;
@@ -148,7 +148,7 @@ std::optional<double> count_cpus(std::string_view list) {
 std::vector<double> other_cpu_s_between(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s,
                                         std::span<const CpuTimePoint> machine, double cpus, double full_fraction) {
   std::vector<double> other_cpu_s(captured_s.size());
-  const auto interval_at = [&](std::int64_t time_ns) {  // index of the first whose midpoint is later
+  const auto interval_at = [&](std::int64_t time_ns) {  // the first one with a later midpoint
     const auto is_before = [&](std::size_t i) { return edges_ns[i] + (edges_ns[i + 1] - edges_ns[i]) / 2 < time_ns; };
     std::size_t first = 0;
     for (std::size_t count = captured_s.size(); count > 0;) {

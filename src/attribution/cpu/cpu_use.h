@@ -2,11 +2,11 @@
 //
 // CpuUse: CPU use over time, by column: a column is a layer in a phase (or a region), the same in all processes of a
 // machine; operations belong to their layer's column. CpuWork collects it in the second pass over the recording,
-// because the fit of a layer's power needs the whole run. A few dozen bytes for each scope and stretch. Pure; CPU
-// seconds, ns of CLOCK_MONOTONIC.
+// because the fit of a layer's power needs the whole run. Memory: a few dozen bytes for each scope in each recorded
+// interval. Pure; CPU seconds, ns of CLOCK_MONOTONIC.
 //
-// Presence: how long a scope had at least one busy CPU, as far as it can be known: at most the time a thread was in it,
-// and at most the CPU time it used. CPU time divided by presence is the number of its CPUs.
+// Busy wall time: how long a scope had at least one busy CPU. It is estimated by its upper bound: the time that threads
+// were in the scope, or the CPU time if that is less. CPU time divided by busy wall time is the number of CPUs it used.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace joulemap::attribution {
 
-// By tally of the activity. The sum never exceeds the length of the stretch.
+// Busy wall time, s, of each scope tally of the activity. The sum never exceeds the length of the activity.
 std::vector<double> busy_wall_s(const Activity& activity);
 
 struct CpuUse {
@@ -39,9 +39,10 @@ struct CpuUse {
   };
   std::size_t columns = 0;
   std::vector<Slice> slices;           // by begin
-  std::vector<TimeSpan> sample_spans;  // of the process that used the most CPU time: spans of its samples
+  std::vector<TimeSpan> sample_spans;  // intervals of the tallies of the process with the most CPU time
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t> column_of;  // by process and scope
 
+  // The last column for a scope that used no CPU time.
   std::uint16_t column(std::uint32_t process, std::uint32_t scope) const;
 };
 
@@ -50,7 +51,8 @@ class CpuWork {
   explicit CpuWork(TimeSpan span) : span_(span) {}
 
   void add(std::uint32_t process, const Activity& activity);
-  // `sums` resolves scopes. The columns with the most CPU time stand alone; the last column is the rest.
+  // `sums` resolves scopes. The layers with the most CPU time get a column each; if there are more than 40, the last
+  // column is the sum of the rest.
   CpuUse finish(ActivitySums& sums);
 
  private:
@@ -71,7 +73,7 @@ double any_cpu_busy_fraction(double command, double other_cpus);
 // wakes shared parts and clocks fall. `growth_exponent`: exponent of power over the number of busy CPUs; 1: no such
 // effect.
 double cpu_power_factor(double cpus, double growth_exponent);
-// The same for work that was not captured, within a span of this length.
+// The same for work that was not captured: `other_s` CPU seconds, next to `captured_s`, within `length_s`.
 double other_cpu_power_factor(double other_s, double captured_s, double length_s, double growth_exponent);
 
 // CPU time of the whole machine.
@@ -83,13 +85,15 @@ struct MachineCpuTime {
 // Number of CPUs in a list such as "0-3,8"; nothing where it cannot be parsed.
 std::optional<double> count_cpus(std::string_view list);
 
-// CPU time of the machine beyond the captured time. Its readings are far apart and coarse (10 ms ticks). Assumes that
-// between two of them other processes demand a constant number of CPUs, and get those of all `cpus` that the captured
-// work leaves. A reading that shows less than was captured, because of its coarse clock, is compensated in the next.
+// CPU time of the machine beyond the captured time, s, for each interval between two edges. Readings of the machine's
+// CPU time are far apart and coarse (10 ms ticks). Assumes that in a window between two readings other processes demand
+// a constant number of CPUs, and get at most what the captured work leaves of `cpus`. If a window shows less than was
+// captured, because of the coarse clock, the deficit is subtracted from the next window.
 // `full_fraction`: if the machine's CPUs were busy for at least this fraction of a window, they count as busy for all
 // of it.
 std::vector<double> other_cpu_s_between(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s,
                                         std::span<const CpuTimePoint> machine, double cpus, double full_fraction);
+// The same for the cells of `captured_s`.
 TimeCurve other_cpu_time(std::span<const CpuTimePoint> machine, const TimeCurve& captured_s, double cpus);
 
 }  // namespace joulemap::attribution

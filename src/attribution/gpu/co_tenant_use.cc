@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kPercent = 0.01;
 constexpr double kNotKnown = -1;
-// A last reading is valid only for this long: the recorder may have been killed.
+// How long the last reading is extrapolated. Not to the end of the span: the recorder may have been killed.
 constexpr std::int64_t kHoldsFor_ns = 5 * kNanosecondsPerSecond;
 
 }  // namespace

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CoTenantUse: how long co-tenants (processes outside of the command) kept a GPU busy, from a utilization gauge that the
-// recorder reads now and then (sensors/nvml/other_processes.h). A reading gives the busy fraction since the previous
-// reading. The distribution within that time is unknown, so it is spread evenly. Pure; ns of CLOCK_MONOTONIC.
+// CoTenantUse: how long co-tenants (processes outside of the command) kept a GPU busy, from a utilization gauge that
+// the recorder reads about every two seconds (sensors/nvml/other_processes.h). A reading gives the busy fraction since
+// the previous reading. When within that time the GPU was busy is unknown: busy time is spread evenly. Pure; ns of
+// CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,8 @@ class CoTenantUse {
   // Readings must be added in order of time.
   void add(const Reading& reading);
   bool has_co_tenants() const { return has_co_tenants_; }
-  // Busy time of co-tenants. The last reading holds until the end.
+  // Busy time of co-tenants within `span`. Extrapolates the last reading by at most 5 s. Unknown and idle times have no
+  // slices.
   std::vector<BusySlice> busy_slices(TimeSpan span) const;
   // Reports readings at which co-tenants were present but their use could not be measured.
   void describe(const std::string& domain, Diagnostics& diagnostics) const;

@@ -36,9 +36,9 @@ TEST(CoTenantUse, EachReadingCoversTheTimeSinceThePreviousOne) {
   EXPECT_TRUE(use.has_co_tenants());
   const std::vector<BusySlice> slices = use.busy_slices(kSpan);
   ASSERT_EQ(slices.size(), 3u);
-  EXPECT_NEAR(slices[0].busy_s, 1, 1e-9);    // half of the first two seconds
-  EXPECT_NEAR(slices[1].busy_s, 1, 1e-9);    // from 4 to 8
-  EXPECT_NEAR(slices[2].busy_s, 0.5, 1e-9);  // the last reading holds until the end
+  EXPECT_NEAR(slices[0].busy_s, 1, 1e-9);    // 50 % of the first two seconds
+  EXPECT_NEAR(slices[1].busy_s, 1, 1e-9);    // from 4 to 8 s
+  EXPECT_NEAR(slices[2].busy_s, 0.5, 1e-9);  // the last reading is extrapolated to the end
   EXPECT_NEAR(busy_curve(slices, kSpan).total(), 2.5, 1e-6);
 }
 
@@ -78,7 +78,8 @@ TimeCurve constant_rate(double amount) {
   return curve;
 }
 
-// A 300 W GPU on which a kernel of ours and one of a co-tenant run for the given parts of ten seconds.
+// A GPU at 300 W for ten seconds, on which kernels of the command run for `measured_s` and those of a co-tenant for
+// `co_tenant_s`.
 struct CoTenantGpu {
   LedgerResult result;
 
@@ -139,7 +140,7 @@ TEST(CoTenantsOnAGpu, AreARowAtEveryLevelWithGpuRows) {
 TEST(CoTenantsOnAGpu, WithoutCapturedWorkLeaveTheRestUnattributed) {
   const CoTenantGpu gpu(0, 3);
   EXPECT_NEAR(gpu.energy_j("background"), 900, 1);
-  // Our work on that GPU was not captured, so the rest is not necessarily idle.
+  // No kernels of the command were captured on that GPU, so the rest of its energy is not necessarily idle.
   EXPECT_NEAR(*gpu.result.idle_j, 0, 1e-9);
   EXPECT_NEAR(*gpu.result.unattributed_j, 2100, 1);
 }
@@ -150,8 +151,8 @@ TEST(CoTenantsOnAGpu, AreNoRowWhereThereAreNone) {
   EXPECT_NEAR(gpu.energy_j("gemm"), 1500, 1);
 }
 
-// Some kinds of a mixture belong to a co-tenant: their kernels are not recorded, only their busy fraction of every two
-// seconds.
+// Kernel kinds from `first_co_tenant` on belong to a co-tenant: their kernels are not recorded, only their busy
+// fraction of every two seconds.
 LedgerResult mixture_with_co_tenants(const SimulatedRun& run, std::uint32_t first_co_tenant) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
@@ -192,7 +193,7 @@ LedgerResult mixture_with_co_tenants(const SimulatedRun& run, std::uint32_t firs
   return ledger.finish();
 }
 
-// Kinds from `first_co_tenant` on, of nine, belong to the co-tenant.
+// Of nine kernel kinds, those from `first_co_tenant` on belong to the co-tenant.
 void expect_intervals_cover(std::uint32_t first_co_tenant) {
   constexpr std::uint64_t kSeeds = 8;
   int held = 0;

@@ -23,7 +23,7 @@ KernelTimeline timeline_of(const SimulatedRun& run) {
 }
 
 struct Accuracy {
-  double error = 0;   // root mean square relative error of a kind's power
+  double error = 0;   // root mean square relative error of the power of a kernel kind
   double inside = 0;  // coverage of the 90 % intervals
 };
 
@@ -63,7 +63,7 @@ Accuracy accuracy_of(const SimulatedGpu::Dither& dither, double length_s, std::s
   return accuracy;
 }
 
-// 60 s of identical steps with nine kinds each: without pauses the observations hardly differ.
+// 60 s of identical steps with nine kernel kinds each: without pauses the observations hardly differ.
 TEST(Dithering, SeparatesKernelClassesOfEqualSteps) {
   for (const std::size_t kernels_per_class : {1U, 5U, 20U}) {
     const Accuracy without = accuracy_of({.share = 0}, 60, kernels_per_class, 3);

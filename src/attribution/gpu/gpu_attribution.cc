@@ -16,7 +16,7 @@ double power_ratio(const PowerFit& fit, std::size_t column, std::size_t replicat
   return fit.replicates[column][replicate] / fit.classes[column].watts;
 }
 
-// False: nothing is known except that powers differ.
+// False if all classes have idle's power: then nothing is known about powers.
 bool has_distinct_idle_power(const PowerFit& fit) {
   return std::ranges::any_of(fit.classes, [&](const ClassPower& power) { return power.watts != fit.idle().watts; });
 }
@@ -31,8 +31,8 @@ TimeSpan analysed_work(const ActivitySums& sums, const std::string& device, Time
 
 }  // namespace
 
-// For each cell: joules per second of a kernel of weight 1. Concurrent kernels, including those of co-tenants, share
-// the time.
+// Splits the energy of each cell among kernels, co-tenants and idle, by weight. Concurrent kernels, including those of
+// co-tenants, share the time.
 GpuAttribution::Device GpuAttribution::split_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s) {
   const TimeCurve& grid = busy_s != nullptr ? *busy_s : *gpu.co_tenant_s;
   Device device{&gpu, TimeCurve(grid.span(), grid.size()), 0, 0, busy_s != nullptr};
@@ -61,8 +61,9 @@ GpuAttribution::Device GpuAttribution::split_energy(const MachineEnergy::Gpu& gp
   return device;
 }
 
-// Idle energy of a cell belongs to the scopes that the device waited for there. Waiting times are known only for
-// intervals of about a second; where they explain most of the idle time of a cell, they get all of its idle energy.
+// Idle energy of a cell belongs to the scopes that the device waited for in it. Waiting times are sums over intervals
+// of about a second, so they do not match cells exactly: where they cover at least half of a cell's idle time, they get
+// all of its idle energy.
 void GpuAttribution::split_idle(Device& device, const TimeCurve* wait_s) {
   const TimeCurve& idle_j = device.idle_j_over_time;
   device.waiting_rate = device.waiting_time_share = TimeCurve(idle_j.span(), idle_j.size());
@@ -118,14 +119,23 @@ double GpuAttribution::rate_of_kernel(const std::string& device, const Kernel& k
 
 GpuAttribution::Weight GpuAttribution::weight(const std::string& device, std::uint32_t process, std::uint32_t class_id,
                                               double length_ns) const {
+  const WeightByLength by_length = weight_by_length(device, process, class_id);
+  return {by_length.at(length_ns), by_length.column(), by_length.is_power_known()};
+}
+
+double GpuAttribution::WeightByLength::at(double length_ns) const {
+  return fit_ == nullptr ? 1 : fit_->watts_at(column_, slowdown_of(length_ns, full_speed_ns_));
+}
+
+GpuAttribution::WeightByLength GpuAttribution::weight_by_length(const std::string& device, std::uint32_t process,
+                                                                std::uint32_t class_id) const {
   const auto known = devices_.find(device);
   if (known == devices_.end() || !known->second.gpu->powers) return {};
   const GpuPowers& powers = *known->second.gpu->powers;
   const auto column = powers.column_of.find({process, class_id});
   if (column == powers.column_of.end()) return {};
   const auto usual = powers.full_speed_ns.find({process, class_id});
-  const double slowdown = usual == powers.full_speed_ns.end() ? 1 : slowdown_of(length_ns, usual->second);
-  return {powers.fit.watts_at(column->second, slowdown), column->second, true};
+  return {powers.fit, column->second, usual == powers.full_speed_ns.end() ? 0 : usual->second};
 }
 
 double GpuAttribution::idle_j() const {
@@ -216,7 +226,8 @@ const GpuAttribution::Device* GpuAttribution::find_device(const std::string& dom
   return nullptr;
 }
 
-// Energy of a row under replicate powers. The GPU's total stays the same, so what one row gains the others lose.
+// Energy of a row, in J, under each replicate of the powers. The GPU's total stays the same, so what one row gains the
+// others lose.
 std::vector<double> GpuAttribution::replicates_of(const Device& device, const ClassJoules& joules,
                                                   const ClassJoules& all) const {
   const PowerFit& fit = device.gpu->powers->fit;
@@ -266,6 +277,7 @@ void GpuAttribution::diagnose(Diagnostics& diagnostics) const {
     }
     if (by_time_j <= kMinReportedFraction * all_j) continue;
     const bool by_gauge = fit.time_constant_ns > 0;
+    const bool is_probed = std::ranges::any_of(fit.classes, &ClassPower::is_probed);
     const std::string_view kind = by_gauge ? "power samples" : "counter intervals";
     const std::string seen =
         fit.observations > 0 ? fmt::format("{} {} cannot", fit.observations, kind) : fmt::format("too few {} to", kind);
@@ -273,8 +285,9 @@ void GpuAttribution::diagnose(Diagnostics& diagnostics) const {
         {"kernels_by_time", 1,
          fmt::format("{}: {} separate all kernel classes; {:.0f} % of kernel energy is split by time{}", domain, seen,
                      100 * by_time_j / all_j, fit.has_usual_powers ? " and the usual power of such kernels" : ""),
-         by_gauge ? "record with --probe for measurements of each module, or record for longer"
-                  : "record with --probe for measurements of each module, record for longer, or use --period 100"});
+         is_probed  ? "record for longer"
+         : by_gauge ? "record with --probe for measurements of each module, or record for longer"
+                    : "record with --probe for measurements of each module, record for longer, or use --period 100"});
   }
 }
 

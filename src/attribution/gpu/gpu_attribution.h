@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GpuAttribution: attributes the energy of each GPU. At each moment it splits the energy among the running kernels and idle
-// in proportion to the power of each kernel class and to idle power. The parts of every interval sum to its measured
-// energy, whatever the powers are. Where powers are unknown all classes get the same power, which gives a
+// GpuAttribution: attributes the energy of each GPU. At each moment it splits the energy among the running kernels and
+// idle in proportion to the power of each kernel class and to idle power. The parts of every interval sum to its
+// measured energy, whatever the powers are. Where powers are unknown all classes get the same power, which gives a
 // time-proportional split. Also computes the interval of each part. Pure; joules.
 #pragma once
 
@@ -51,37 +51,55 @@ class GpuAttribution {
   // `energy` and `sums` must outlive this object.
   GpuAttribution(const MachineEnergy& energy, const ActivitySums& sums);
 
-  // Joules per second of a kernel of weight 1, within a time span; 0 for a device whose energy is unknown.
+  // Joules per second of a kernel of weight 1, within a time span; 0 for a device whose energy is unknown. The energy
+  // of a kernel is rate x weight x duration.
   double rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
-  // The same for a single kernel. Where idle power is known separately, this is the rate of the stretch that contains
-  // the kernel. The weights do not model when in the stretch its kernels ran, but the power curve shows it. The rate at
-  // the kernel's own time would therefore count that twice.
+  // The same for a single kernel. Where idle power is known separately, this is the mean rate of the recorded interval
+  // (about a second) that contains the kernel. The model spreads kernels evenly over that interval, but the measured
+  // power is high only while they ran: the rate at the kernel's own time would be too high.
   double rate_of_kernel(const std::string& device, const Kernel& kernel) const;
   struct Weight {
-    double weight = 1;
+    double weight = 1;  // power of the kernel's class, W; 1 for all classes if powers are unknown
     std::uint16_t column = 0;
     bool is_power_known = false;  // class powers are known
   };
-  // `length_ns`: mean duration of such kernels, which gives their slowdown; 0: full speed.
-  Weight weight(const std::string& device, std::uint32_t process, std::uint32_t class_id, double length_ns = 0) const;
+  // `length_ns`: mean duration of such kernels, which gives their slowdown.
+  Weight weight(const std::string& device, std::uint32_t process, std::uint32_t class_id, double length_ns) const;
+  // The weight of a class as a function of the kernel's duration, for callers with many kernels. Refers to this object.
+  class WeightByLength {
+   public:
+    WeightByLength() = default;
+    WeightByLength(const PowerFit& fit, std::uint16_t column, double full_speed_ns)
+        : fit_(&fit), column_(column), full_speed_ns_(full_speed_ns) {}
+    double at(double length_ns) const;
+    std::uint16_t column() const { return column_; }
+    bool is_power_known() const { return fit_ != nullptr; }
+
+   private:
+    const PowerFit* fit_ = nullptr;  // null: powers are unknown, all weights are 1
+    std::uint16_t column_ = 0;
+    double full_speed_ns_ = 0;  // 0: unknown
+  };
+  WeightByLength weight_by_length(const std::string& device, std::uint32_t process, std::uint32_t class_id) const;
 
   double idle_j() const;
-  // Joules per second that the idle device waited, within a time span.
+  // Idle energy and idle time for each recorded second of waiting, within a time span; 0 for an unknown device.
   struct WaitingRate {
-    double watts = 0;       // of a recorded second of waiting
-    double time_share = 0;  // of it that the device was idle: traced steps that extrapolate are slower than the others
+    double watts = 0;       // J of idle energy per recorded second of waiting
+    double time_share = 0;  // idle s per recorded s of waiting; not 1, because tracing slows steps down
   };
   WaitingRate waiting_rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
-  // Mean power of the idle device within a time span; of the whole run if it was never idle there.
+  // Mean power, in W, of the idle device within a time span, or of the whole run if it was never idle there. Empty if
+  // the device is unknown or was never idle.
   std::optional<double> idle_power_w(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
-  // Idle energy of which nothing is known but the time: before the first kernel, after the last one, in between.
+  // Idle energy that no recorded wait explains: before the first kernel of the run, after the last one, in between.
   struct UnexplainedIdle {
     std::string device;
     double before_j = 0, between_j = 0, after_j = 0;
     double before_s = 0, between_s = 0, after_s = 0;
   };
   std::vector<UnexplainedIdle> unexplained_idle() const;
-  // The part of it between the first and the last kernel that lies in a time span.
+  // UnexplainedIdle between the first and the last kernel, within a time span.
   struct IdleAmount {
     double time_s = 0;
     double energy_j = 0;
@@ -97,7 +115,7 @@ class GpuAttribution {
     ClassJoules by_class = {};
   };
   std::vector<Background> backgrounds() const;
-  // describe() fills in basis, interval and dynamic energy of a row of that domain. Call note() for all rows first.
+  // describe() fills in basis, interval and dynamic energy of a row. Call add_to_total() for all rows first.
   void add_to_total(const std::string& domain, const ClassJoules& joules) { total_by_domain_[domain].add(joules); }
   void describe(ReportRow& row, const ClassJoules& joules) const;
   // Reports which energy is attributed by the kernel library, and which by time because nothing better is known.
@@ -109,14 +127,14 @@ class GpuAttribution {
     TimeCurve rate;
     double idle_j = 0;
     double co_tenant_j = 0;
-    bool has_idle_time = true;  // false: only co-tenants' work is known, and the rest is unattributed
+    bool has_idle_time = true;  // false: only co-tenants' time is known, and the rest is unattributed
     std::span<const TimeSpan> slices = {};
-    TimeSpan work = {};  // from the first kernel of the run to the last one, as far as it is analysed
+    TimeSpan work = {};  // from the first kernel of the run to the last one, clamped to the analysed time
     bool has_idle_power = false;
     TimeCurve idle_j_over_time = {};
     TimeCurve idle_s_over_time = {};
-    TimeCurve waiting_rate = {};        // J by second of waiting, times the length of a cell
-    TimeCurve waiting_time_share = {};  // idle seconds by second of waiting, likewise
+    TimeCurve waiting_rate = {};        // J per second of waiting, times the length of a cell
+    TimeCurve waiting_time_share = {};  // idle seconds per second of waiting, likewise
     TimeCurve unexplained_j = {};
     TimeCurve unexplained_s = {};
   };
@@ -126,7 +144,7 @@ class GpuAttribution {
   const Device* find_device(const std::string& domain) const;
 
   std::map<std::string, Device> devices_;
-  std::map<std::string, ClassJoules> total_by_domain_;  // by domain
+  std::map<std::string, ClassJoules> total_by_domain_;
 };
 
 }  // namespace joulemap::attribution

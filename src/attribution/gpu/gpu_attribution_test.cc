@@ -109,8 +109,8 @@ TEST(GpuAttribution, AShortRunIsTimeProportional) {
   }
 }
 
-// A GPU works in the last tenth of a second, which is recorded as one sum, next to its true power in that second. The
-// work gets 50 J. The power at its own time over a second's mean activity would give it 180 J.
+// A kernel runs only in the last tenth of a second. The kernel sum covers the whole second; the power over time is
+// exact. The kernel gets 50 J. With the rate at its own time instead of that of the whole interval, it would get 180 J.
 TEST(GpuAttribution, AKernelInAMostlyIdleIntervalGetsItsOwnEnergy) {
   constexpr std::int64_t kMs = 1'000'000;
   const TimeSpan span{0, 1000 * kMs};
@@ -133,7 +133,7 @@ TEST(GpuAttribution, AKernelInAMostlyIdleIntervalGetsItsOwnEnergy) {
   gpu.powers->modelled_j.finish();
   machine.gpus.emplace("GPU-1", std::move(gpu));
   const GpuAttribution shares(machine, sums);
-  const double weight = shares.weight("GPU-1", kProcess, 1).weight;
+  const double weight = shares.weight("GPU-1", kProcess, 1, 0).weight;
   const Kernel kernel{.start_ns = 900 * kMs, .end_ns = 1000 * kMs, .class_id = 1, .queue = 1};
   EXPECT_NEAR(0.1 * weight * shares.rate_of_kernel("GPU-1", kernel), 50, 0.1);
 }

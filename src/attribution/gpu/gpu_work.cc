@@ -18,11 +18,11 @@ namespace {
 // a smaller fraction of time carry too little information.
 constexpr std::size_t kMaxClasses = 60;
 constexpr double kLeastShare = 0.002;
-// Sums count records when they are delivered, a little after the kernels ran: this fraction of a stretch counts as
-// complete.
+// Single kernels count as complete if their time reaches this fraction of the sums: of the whole recording, or of one
+// interval. Not all of it: a sum counts a kernel when its record is delivered, a little after the kernel ran.
 constexpr double kComplete = 0.98;
 constexpr double kCompleteSlice = 0.7;
-// Sample size per class for the usual duration.
+// Number of durations per series from which full_speed_duration_ns() is computed.
 constexpr std::uint64_t kSampledLengths = 2000;
 
 KernelPowerKey code_in(const ProcessNames& names, std::uint32_t class_id) {
@@ -88,7 +88,7 @@ void GpuWork::add(std::uint32_t process, const Activity& activity, const ScopePa
     const std::int64_t end_ns = std::min(kernel.end_ns, span_.end_ns);
     if (end_ns <= start_ns) continue;
     const bool same = last != nullptr && last->queue == kernel.queue && last->class_id == kernel.class_id;
-    // Only its class matters: single kernels never extrapolate.
+    // Whether the scope runs once does not matter here: single kernels never extrapolate.
     if (!same) series = series_of(process, kernel.queue, kernel.class_id, false);
     last = &kernel;
     const std::int64_t most_ns = std::numeric_limits<std::uint32_t>::max();
@@ -126,8 +126,8 @@ std::vector<GpuWork::SeriesColumn> GpuWork::assign_columns(const std::map<std::u
     DeviceWork& work = devices.at(device);
     const std::uint16_t column = columns[device].at(code_in(process->second, series.class_id));
     work.column_of[{series.process, series.class_id}] = column;
-    series_columns[index] = {
-        &work, column, &process->second, series.is_one_time, series.class_id, 0, process->second.idle_gaps_of(device)};
+    series_columns[index] = {&work, column, &process->second, series.is_one_time, series.class_id, 0, {}};
+    if (series.class_id != kLostKernelClass) series_columns[index].idle_gaps = process->second.idle_gaps_of(device);
     const auto known = process->second.classes.find(series.class_id);
     if (known == process->second.classes.end() || series.class_id == kLostKernelClass) continue;
     if (known->second.name == kOtherKernels) continue;  // a mixture of classes, which no power describes
@@ -143,7 +143,7 @@ std::vector<GpuWork::SeriesColumn> GpuWork::assign_columns(const std::map<std::u
   return series_columns;
 }
 
-// The distribution within a stretch is unknown. The command's own kernels in it remain known exactly.
+// Adds co-tenants as sums: their single kernels are unknown. The command's own kernels in that time stay single.
 void GpuWork::add_co_tenant_slices(std::map<std::string, DeviceWork>& devices) const {
   for (const auto& [device, slices] : co_tenant_slices_) {
     DeviceWork& work = devices.at(device);
@@ -154,7 +154,8 @@ void GpuWork::add_co_tenant_slices(std::map<std::string, DeviceWork>& devices) c
   }
 }
 
-// Kernels of a class take as long in every queue, in the run or in probing.
+// Takes the duration at full speed of a class from its series with the most kernels: kernels of a class take as long in
+// every queue, in the run or in probing.
 void GpuWork::find_full_speed_durations(std::vector<SeriesColumn>& series_columns) const {
   std::vector<std::uint64_t> counts(series_columns.size());
   for (const StoredKernel& kernel : kernels_) ++counts[kernel.series];
@@ -164,7 +165,7 @@ void GpuWork::find_full_speed_durations(std::vector<SeriesColumn>& series_column
     const std::uint64_t every = counts[kernel.series] / kSampledLengths + 1;
     if (seen[kernel.series]++ % every == 0) lengths_ns[kernel.series].push_back(kernel.length_ns);
   }
-  std::map<std::tuple<const DeviceWork*, std::uint32_t, std::uint32_t>, std::uint64_t> most;  // of the largest line
+  std::map<std::tuple<const DeviceWork*, std::uint32_t, std::uint32_t>, std::uint64_t> most;  // of the largest series
   for (const auto& [series, index] : series_index_) {
     if (series_columns[index].device == nullptr || counts[index] == 0) continue;
     std::uint64_t& so_far = most[{series_columns[index].device, series.process, series.class_id}];
@@ -193,7 +194,7 @@ std::vector<bool> GpuWork::find_detailed_sums(const std::vector<SeriesColumn>& s
   double summed_s = 0;
   for (const StoredKernel& kernel : kernels_) kept_s += seconds(kernel.length_ns);
   std::map<std::pair<std::int64_t, std::int64_t>, double> slices;
-  std::set<std::pair<std::int64_t, std::int64_t>> scaled;  // sums that extrapolate beyond themselves
+  std::set<std::pair<std::int64_t, std::int64_t>> scaled;  // intervals whose sums extrapolate to untraced steps
   for (const Sum& sum : sums_) {
     summed_s += seconds(sum.time_ns);
     slices[{sum.begin_ns, sum.end_ns}] += seconds(sum.time_ns);
@@ -218,7 +219,7 @@ std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, 
   std::vector<SeriesColumn> series_columns = assign_columns(names, devices);
   find_full_speed_durations(series_columns);
   const std::vector<bool> detailed = find_detailed_sums(series_columns);
-  std::set<std::pair<std::int64_t, std::int64_t>> coarse;  // by end: where sums represent kernels
+  std::set<std::pair<std::int64_t, std::int64_t>> coarse;  // (end, begin) of intervals where sums replace kernels
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     const Sum& sum = sums_[i];
     const SeriesColumn& at = series_columns[sum.series];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GpuWork: collects the kernels that ran on the GPUs of one machine until names and counters are known, then builds a
-// timeline for each GPU. The classes with the most time get a column each; the rest get a column per kind. The timeline
-// uses single kernels where all of them were recorded, and sums elsewhere. 16 bytes a kernel here, 16 more in the
-// timeline. Pure; ns of CLOCK_MONOTONIC.
+// GpuWork: collects the kernels that ran on the GPUs of one machine until all names are known, then builds a timeline
+// for each GPU. The classes with the most time get a column each; the rest get a column per KernelKind. The timeline
+// uses single kernels where all of them were recorded, and sums elsewhere. Memory: 16 bytes for each kernel here, and
+// 16 more in the timeline. Pure; ns of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct DeviceWork {
     double slowdown = 1;  // mean slowdown of these kernels
   };
   std::vector<Slice> slices;
-  // By column: the classes in it. One class, except in columns that collect the rest of a kind.
+  // By column: the classes in it. One class, except in columns that collect the rest of a kind; none for co-tenants.
   std::vector<std::vector<ObservedKernels>> kernels = {};
   // The column of co-tenants' work.
   std::optional<std::uint16_t> co_tenant_column = {};
@@ -57,8 +57,8 @@ class GpuWork {
   void add_co_tenants(const std::string& device, std::vector<BusySlice> slices) {
     co_tenant_slices_.insert_or_assign(device, std::move(slices));
   }
-  // Call once, after everything was added. `names`: complete names of its processes. Returns timelines by device name
-  // as in ProcessNames, and empties this object.
+  // Call once, after everything was added. `names`: names by process, complete. Returns timelines by the device name
+  // that ProcessNames::device_of() returns, and empties this object.
   std::map<std::string, DeviceWork> finish(const std::map<std::uint32_t, ProcessNames>& names);
 
  private:
@@ -106,8 +106,8 @@ class GpuWork {
 
   TimeSpan span_;
   std::map<KernelSeries, std::uint32_t> series_index_;
-  std::vector<std::int64_t> series_ns_;             // time of each line, from sums
-  std::vector<std::uint64_t> series_kernel_count_;  // kernel count of each line, from sums
+  std::vector<std::int64_t> series_ns_;             // time of each series, from sums
+  std::vector<std::uint64_t> series_kernel_count_;  // kernel count of each series, from sums
   std::vector<StoredKernel> kernels_;
   std::vector<Sum> sums_;
   std::map<std::string, std::vector<BusySlice>> co_tenant_slices_;  // by device

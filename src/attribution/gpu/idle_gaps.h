@@ -14,12 +14,12 @@
 
 namespace joulemap::attribution {
 
-// Gaps shorter than this, or than a small part of the interval, hardly change where kernels ran. Leaving them out bounds
-// the number of gaps of a long run.
+// Gaps shorter than this, or than a small part of the interval, hardly change where kernels ran. Leaving them out
+// bounds the number of gaps of a long run.
 inline constexpr std::int64_t kLeastIdleGap_ns = 50'000'000;
 inline constexpr double kLeastIdleGapShare = 0.05;
 
-// Whether the activity is one long gap with an interval of its own.
+// Whether the activity is a single gap of at least kLeastIdleGap_ns, as GpuWaiting::take() reports long gaps.
 inline bool is_idle_gap(const Activity& activity) {
   std::int64_t waiting_ns = 0;
   for (const WaitTally& wait : activity.waits) waiting_ns += wait.time_ns;
@@ -27,8 +27,8 @@ inline bool is_idle_gap(const Activity& activity) {
   return activity.kernel_tallies.empty() && length_ns >= kLeastIdleGap_ns && waiting_ns >= length_ns / 100 * 99;
 }
 
-// Calls use(part, share) for the parts of `interval` outside of the gaps; shares are proportional to their length and add
-// up to 1. `gaps` are sorted and do not overlap.
+// Calls use(part, share) for the parts of `interval` outside of the gaps; shares are proportional to their length and
+// add up to 1. If gaps cover all of it or none, calls use(interval, 1). `gaps` are sorted and do not overlap.
 template <class Use>
 void for_each_part_without(std::span<const TimeSpan> gaps, TimeSpan interval, const Use& use) {
   const auto length_ns = static_cast<double>(interval.end_ns - interval.begin_ns);

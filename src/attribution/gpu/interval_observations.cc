@@ -2,7 +2,9 @@
 #include "attribution/gpu/interval_observations.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 
 #include "base/clock.h"
 #include "base/median.h"
@@ -11,7 +13,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// Residuals above this many standard deviations get less weight; 97 % of a normal distribution's are unaffected.
+// Residuals above this many standard deviations get less weight; 95 % of normally distributed ones are unaffected.
 constexpr double kHuber = 2.0;
 constexpr double kMadToDeviation = 1.4826;
 // Relative spread of class powers about their mean (on an H200 kinds of kernels range from 0.3 to 1.9 of the mean).
@@ -94,8 +96,8 @@ IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::
   median_j_ = median_or(joules_, 0.0);
 }
 
-// As many observations, and as long, that their mean has this standard deviation if each has the usual noise. They
-// count like any other: a recording that shows its own idle power outweighs them.
+// Their length is such that their mean power has the standard deviation `spread_w` if each has the usual noise. A
+// recording that shows its own idle power outweighs them.
 void IntervalObservations::add_idle_power(double watts, double spread_w) {
   const double noise_j = kUsualNoise * median_j_;
   if (size() == 0 || noise_j <= 0 || spread_w <= 0) return;
@@ -133,6 +135,20 @@ statistics::NormalEquations IntervalObservations::sums(std::span<const double> w
   return sums;
 }
 
+IntervalObservations IntervalObservations::busy_and_idle() const {
+  IntervalObservations coarse;
+  coarse.joules_ = joules_;
+  coarse.median_j_ = median_j_;
+  coarse.busy_.columns = 2;
+  coarse.busy_.seconds.reserve(2 * size());
+  for (std::size_t i = 0; i < size(); ++i) {
+    const std::span<const double> row = busy_[i];
+    coarse.busy_.seconds.push_back(std::accumulate(row.begin(), row.end() - 1, 0.0));
+    coarse.busy_.seconds.push_back(row.back());
+  }
+  return coarse;
+}
+
 std::vector<statistics::Prior> priors_for(std::size_t columns, const PowerPrior& prior, double precision) {
   std::vector<statistics::Prior> priors(columns, statistics::Prior{prior.busy_w, precision});
   priors.back().value = prior.idle_w;
@@ -140,29 +156,24 @@ std::vector<statistics::Prior> priors_for(std::size_t columns, const PowerPrior&
 }
 
 double mean_power(const IntervalObservations& observations) {
-  const std::vector<double> weights(observations.size(), 1.0);
+  const IntervalObservations coarse = observations.busy_and_idle();
+  const std::vector<double> weights(coarse.size(), 1.0);
   const statistics::NormalEquations one =
-      observations.sums(weights).with_grouped_unknowns(std::vector<std::size_t>(observations.columns(), 0), 1);
+      coarse.sums(weights).with_grouped_unknowns(std::vector<std::size_t>(coarse.columns(), 0), 1);
   return one.gram(0, 0) > 0 ? one.moment(0) / one.gram(0, 0) : 0;
 }
 
 PowerPrior busy_and_idle_prior(const IntervalObservations& observations) {
-  std::vector<std::size_t> group_of(observations.columns(), 0);
-  group_of.back() = 1;
-  std::vector<double> weights(observations.size(), 1.0);
-  const double mean_w = mean_power(observations);
+  const IntervalObservations coarse = observations.busy_and_idle();
+  const double mean_w = mean_power(coarse);
   const double spread_w = std::max(kPriorSpread * mean_w, 1e-6);
   PowerPrior prior{mean_w, mean_w, spread_w};
   for (int round = 0; round < kCoarseRounds; ++round) {
-    std::vector<double> watts(observations.columns(), prior.busy_w);
-    watts.back() = prior.idle_w;
-    const std::vector<double> residuals = observations.residuals(watts);
-    const double noise = noise_of(residuals, 2, observations.median_j());
-    weights = huber_weights(residuals, noise);
+    const std::vector<double> residuals = coarse.residuals(std::array{prior.busy_w, prior.idle_w});
+    const double noise = noise_of(residuals, 2, coarse.median_j());
     const double precision = prior_precision_of(residuals, noise, 2, spread_w);
     const std::vector<statistics::Prior> priors(2, statistics::Prior{mean_w, precision});
-    const auto fit =
-        statistics::nonnegative_least_squares(observations.sums(weights).with_grouped_unknowns(group_of, 2), priors);
+    const auto fit = statistics::nonnegative_least_squares(coarse.sums(huber_weights(residuals, noise)), priors);
     prior.busy_w = fit.x[0];
     prior.idle_w = fit.x[1];
   }

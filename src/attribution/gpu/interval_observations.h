@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IntervalObservations: the observations of a power regression at one sensor lag, with weights that a robust fit may lower.
-// Pure.
+// IntervalObservations: the observations of a power regression for one sensor model: the energy of an interval, and the
+// time of each kernel class and of idle in it (the last column). Also robust fits of powers to them. Pure; W, J, s.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace joulemap::attribution {
 
-// Prior of the power of all classes.
+// Prior of the powers: one for all kernel classes, one for idle, and the standard deviation of both.
 struct PowerPrior {
   double busy_w = 0;
   double idle_w = 0;
@@ -35,29 +35,36 @@ class IntervalObservations {
   // From the values of a gauge, about `period_s` apart: an observation is the gauge's power over that period.
   IntervalObservations(const KernelTimeline& timeline, std::span<const PowerPoint> samples,
                        const SensorParameters& parameters, double period_s);
-  // Between counter updates. `points`: the updates to use, all of them.
+  // From a counter: an observation is the energy between two consecutive `points`.
   IntervalObservations(const KernelTimeline& timeline, std::span<const EnergyPoint> points,
                        const SensorParameters& parameters);
 
-  // Adds what is known about idle power from elsewhere, as observations of an idle device.
+  // Adds an idle power that is known from a calibration, as a few observations of an idle device. `spread_w`: its
+  // standard deviation. Adds nothing if there are no observations yet.
   void add_idle_power(double watts, double spread_w);
 
   std::size_t size() const { return joules_.size(); }
   std::size_t columns() const { return busy_.columns; }
   double median_j() const { return median_j_; }  // median energy of an observation
   std::vector<double> column_times_s() const;    // total time of each column over all observations
-  // In units of the noise scale of a median-length observation: the noise of longer observations is larger.
+  // By observation: measured minus modelled J. Observations of a counter that are longer than the median are divided by
+  // sqrt(length / median length), because their noise is larger.
   std::vector<double> residuals(std::span<const double> watts) const;
+  // Normal equations of the observations [from, to).
   statistics::NormalEquations sums(std::span<const double> weights, std::size_t from, std::size_t to) const;
   statistics::NormalEquations sums(std::span<const double> weights) const { return sums(weights, 0, size()); }
+  // The same observations with two columns: time of all kernel classes together, and of idle.
+  IntervalObservations busy_and_idle() const;
 
  private:
+  IntervalObservations() = default;
+
   BusyTimeMatrix busy_;         // divided by the observation's scale
   std::vector<double> joules_;  // divided by the observation's scale
   double median_j_ = 0;
 };
 
-// Mean power over busy and idle time.
+// Fit of a single power, in watts, to busy and idle time together; 0 without observations.
 double mean_power(const IntervalObservations& observations);
 // The coarsest fit, with one busy and one idle power: the prior of the finer fit.
 PowerPrior busy_and_idle_prior(const IntervalObservations& observations);
@@ -65,14 +72,14 @@ PowerPrior busy_and_idle_prior(const IntervalObservations& observations);
 struct RobustFit {
   std::vector<double> watts;
   std::vector<double> weights;  // of observations, 0 .. 1
-  double noise = 0;             // standard deviation of an observation
-  double prior_precision = 0;   // precision of the prior: (noise / spread)^2, with outliers included
+  double noise = 0;             // standard deviation of a residual, J
+  double prior_precision = 0;   // (noise / spread of the prior)^2, where the noise includes outliers
 };
 // Runs `rounds` rounds of reweighting. Every unknown is shrunk towards the prior.
 RobustFit robust_fit(const IntervalObservations& observations, const PowerPrior& prior, int rounds);
 std::vector<statistics::Prior> priors_for(std::size_t columns, const PowerPrior& prior, double precision);
 
-// Huber's loss: quadratic near zero, linear in the tails. In units of `noise`.
+// Sum of Huber's loss over residuals in units of `noise`: quadratic near zero, linear in the tails.
 double huber_cost(std::span<const double> residuals, double noise);
 
 }  // namespace joulemap::attribution

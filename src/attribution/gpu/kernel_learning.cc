@@ -20,12 +20,13 @@ constexpr double kNinety = 1.645;
 constexpr double kMostSpread = 0.2;
 // Lower bound of a finding's relative spread, however long its recording.
 constexpr double kLeastSpread = 0.01;
-// Relative difference between powers at a permanent power limit and those at full speed.
+// Additional relative spread at a permanent power limit: powers there differ from those at full speed.
 constexpr double kLimitedSpread = 0.1;
-// Not applied if the slowdown of kernels separates the two and enough kernels ran at full speed (kernel_slowdown.cc).
+// Up to this fraction of time at the power limit, kLimitedSpread is not applied if the fit found a slowdown exponent
+// (kernel_slowdown.h): it then gives powers at full speed.
 constexpr double kMostlyLimited = 0.8;
 
-// Empty where the data do not identify the power, or not well enough.
+// Relative spread of a finding; empty where the data do not identify the power, or not well enough.
 std::optional<double> spread_in(const ClassPower& found) {
   if (!found.is_regressed || found.watts <= 0) return std::nullopt;
   const double own = (found.high_w - found.low_w) / 2 / kNinety / found.watts;
@@ -103,7 +104,7 @@ std::vector<KernelPower> learned_powers(const MachineEnergy& energy, const std::
             recording::entry_from_measurement(model, seen.front(), found.watts, add_in_quadrature(*own, limited)));
       }
     }
-    // Its time is that of all classes, so the library drops it last.
+    // The entry of idle gets the time of all classes: a full library drops entries with little time first.
     const ClassPower& waiting = gpu.powers->fit.idle();
     if (const std::optional<double> own = spread_in(waiting); own && idle.time_s > 0) {
       findings.push_back(recording::entry_from_measurement(model, idle, waiting.watts, *own));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a recording adds to the kernel library: class powers that its own data identify, without any prior. Findings are
-// merged into the kernel library (recording/kernel_library_file.h). Also the reverse: the library entries that a recording
-// needs. Watts, seconds.
+// What a recording adds to the kernel library: class powers that its own data identify, without priors from a library.
+// The caller merges them into the kernel library (recording/kernel_library_file.h). Also the reverse: the library
+// entries that a recording needs. Watts, seconds.
 #pragma once
 
 #include <span>
@@ -16,12 +16,12 @@
 
 namespace joulemap::attribution {
 
-// Powers of classes that have a column of their own and that the regression identifies. GPUs without a model name give
-// nothing; for a GPU at its power limit most of the time the spread is larger. `default_gpu_model`: model name for GPUs
-// that do not report one.
+// Powers of classes that have a column of their own and that the regression identifies, and idle power. GPUs without a
+// model name, and those that co-tenants used, give nothing. At a power limit the spread is larger. `default_gpu_model`:
+// model name for GPUs that do not report one.
 std::vector<KernelPower> learned_powers(const MachineEnergy& energy, const std::string& default_gpu_model = {});
 
-// Priors of each class in the recording, on each of its GPUs, to be frozen into it. Makes one pass over the recording.
+// Priors of each class in the recording, on each of its GPU models, to be stored in the recording. Reads it once.
 Result<std::vector<KernelPower>> required_priors(std::span<const std::string> paths, const KernelPriors& priors);
 
 }  // namespace joulemap::attribution

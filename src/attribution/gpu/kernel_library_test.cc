@@ -122,7 +122,7 @@ TEST(KernelLibrary, BarelyMovesPowersThatTheRunIdentifies) {
   EXPECT_LT(known.rms(), alone.rms() + 0.01);
 }
 
-// The library contains half of the classes; the other half get priors from their kind.
+// The library contains half of the classes; the other half get priors from similar classes.
 TEST(KernelLibrary, UnknownClassesBorrowPowersWithWideIntervals) {
   std::vector<KernelPower> library = learned_library(2, 5);
   const auto is_dropped = [](const KernelPower& known) {

@@ -32,16 +32,18 @@ constexpr Family kFamilies[] = {
     {"random", {"distribution"}},
 };
 
-// An H200 has 132 multiprocessors, other GPUs 80 to 170. An idle multiprocessor uses a fifth of a busy one's power.
+// An H200 has 132 multiprocessors, other GPUs 80 to 170. An idle multiprocessor is assumed to use a fifth of a busy
+// one's power.
 constexpr double kFullGpu = 132;
 constexpr double kWaiting = 0.2;
 
-// Prior of the spreads, and the number of classes that this prior is worth.
+// Prior standard deviations, of log power, between the classes of a stem, the stems of a family, and families; and the
+// number of degrees of freedom that these priors count as.
 constexpr double kUsualClasses = 0.2;
 constexpr double kUsualStems = 0.2;
 constexpr double kUsualFamilies = 0.25;
 constexpr double kUsualCounts = 3;
-// Additional relative spread of a class's power between one recording and the average (model/kernel_power.cc).
+// Additional relative spread of a class's power between one recording and the mean of all recordings.
 constexpr double kBetweenRecordings = 0.05;
 
 std::string lower(std::string text) {
@@ -98,7 +100,8 @@ std::string_view family_of(const KernelPowerKey& kernel_key) {
   return family.empty() ? "other" : family;
 }
 
-// Variance of members about their group mean over all groups, less the members' own variance.
+// Variance of members about their group mean, pooled over all groups, minus the members' own variance. `usual`: prior
+// standard deviation.
 double KernelPowerHierarchy::variance_within(std::span<const Group> groups, double usual) {
   double squares = 0;
   double free = 0;

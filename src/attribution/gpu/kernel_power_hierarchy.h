@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KernelPowerHierarchy: prior power of a kernel class that was never measured, from similar classes on the same GPU
-// model. Kinds nest: all kernels, their family (matrix products, convolutions, reductions ...), their stem (the name
+// model. Groups nest: all kernels, their family (matrix products, convolutions, reductions ...), their stem (the name
 // without template arguments and numbers), the class. The variance at each level is estimated from the library itself,
-// so the spread of a borrowed prior matches the spread of its kind. A kernel with fewer blocks than the GPU has
-// multiprocessors leaves the rest idle; the model corrects for that first, because it explains more than names do.
-// Pure.
+// so the spread of a prior from similar classes matches the spread within their group. A kernel with fewer blocks than
+// the GPU has multiprocessors leaves the rest idle; the model corrects for that first, because it explains more of the
+// variance than names do. Pure.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ namespace joulemap::attribution {
 
 // "gemm", "convolution", "attention", "normalization", "elementwise", "reduction", "copy", "fill" ... or "other".
 std::string_view family_of(const KernelPowerKey& kernel_key);
-// "void at::native::reduce_kernel<512, 1, ...>(...)" -> "at::native::reduce_kernel". Digits of plain names are dropped:
+// "void at::native::reduce_kernel<512, 1, ...>(...)" -> "at::native::reduce_kernel". Digits are dropped:
 // "sm90_xmma_gemm_f32f32_tilesize128x64x32" -> "sm_xmma_gemm_ff_tilesizexx".
 std::string stem_of(const KernelPowerKey& kernel_key);
 

@@ -67,8 +67,8 @@ TEST(KernelPowerHierarchy, FewBlocksLeaveMostOfTheGpuIdle) {
   EXPECT_GT(kinds.prior_of(observed("add<3>", 8000)).watts, 500);
 }
 
-// Families, stems and classes are drawn from the model. Leaves each class out in turn: intervals from its kind have
-// nominal coverage.
+// Families, stems and classes are drawn from the model. Leaves each class out in turn: the interval of its prior, from
+// similar classes, has nominal coverage.
 TEST(KernelPowerHierarchy, BorrowedPowersHaveTheStatedUncertainty) {
   int inside = 0;
   int count = 0;
@@ -85,7 +85,7 @@ TEST(KernelPowerHierarchy, BorrowedPowersHaveTheStatedUncertainty) {
           const std::string name = std::string(family) + "_" + stem + "<" + std::to_string(i) + ">";
           const double of_class = of_stem + 0.1 * normal(random);
           library.push_back(
-              library_entry(name, std::exp(of_class + 0.07 * normal(random))));  // the spread of one finding
+              library_entry(name, std::exp(of_class + 0.07 * normal(random))));  // 7 %: spread of one finding
         }
       }
     }

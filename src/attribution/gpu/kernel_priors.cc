@@ -12,7 +12,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// Minimum spread for a class that is missing in a recording's frozen list, so that other classes outweigh it.
+// Minimum spread for a class that is missing among the priors stored in a recording, so that other classes outweigh it.
 constexpr double kNothingKnown = 0.5;
 
 ClassPrior prior_from(const KernelPower& known) {
@@ -41,7 +41,7 @@ ClassPrior combined_prior(std::span<const ObservedKernels> seen, std::span<const
 KernelPriors::KernelPriors(std::vector<KernelPower> powers, bool is_frozen)
     : powers_(std::move(powers)), is_frozen_(is_frozen) {}
 
-// Several machines of a recording may hold the same entries: keeps one of each.
+// Several machines of a recording may have stored the same entries: keeps one of each.
 KernelPriors KernelPriors::from_recording(std::vector<KernelPower> powers) {
   const auto key = [](const KernelPower& one) { return std::tie(one.gpu, one.kernel_key); };
   std::stable_sort(powers.begin(), powers.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelPriors: prior powers of the kernels of a recording, from the kernel library's entry of a class or of its kind
-// (kernel_power_hierarchy.h). Either frozen into the recording when it was made, or built from a library. Pure.
+// KernelPriors: prior powers of the kernels of a recording: the kernel library's entry of each class, or a prior from
+// similar classes (kernel_power_hierarchy.h). Either stored in the recording when it was made ("frozen"), or taken from
+// a library. Pure.
 #pragma once
 
 #include <span>
@@ -16,14 +17,15 @@ namespace joulemap::attribution {
 class KernelPriors {
  public:
   KernelPriors() = default;  // no priors
-  // As stored in a recording; includes powers borrowed from similar classes.
+  // As stored in a recording; includes powers from similar classes.
   static KernelPriors from_recording(std::vector<KernelPower> powers);
   static KernelPriors from_library(std::vector<KernelPower> library);
 
   bool empty() const { return powers_.empty(); }
-  // One power for each class seen on that GPU; empty where the library has no entry for that GPU model.
+  // One power for each class of `seen`, in that order; empty where the library has no kernel of that GPU model. Omits
+  // idle if the library has no entry of it.
   std::vector<KernelPower> powers_for(const std::string& gpu, std::span<const ObservedKernels> seen) const;
-  // The same for regression columns that combine several classes each; the last is idle.
+  // The same for regression columns, which may combine several classes each. The result has one more element, for idle.
   std::vector<ClassPrior> column_priors(const std::string& gpu,
                                         std::span<const std::vector<ObservedKernels>> columns) const;
 

@@ -9,7 +9,7 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::size_t kFewestSimilar = 20;
-// Durations have a resolution of 32 ns.
+// Shorter kernels do not show a slowdown: durations have a resolution of 32 ns.
 constexpr double kShortest_ns = 3000;
 // Quantile of the durations that counts as full speed: a few kernels are faster by chance.
 constexpr double kFastShare = 0.2;

@@ -16,14 +16,15 @@
 
 namespace joulemap::attribution {
 
-// Full-speed kernel duration, by process and class. Omits classes whose kernels do not all do the same work.
+// Kernel duration at full speed, ns, by process and class; 0 for classes whose kernels do not all do the same work.
 using FullSpeedDurations = std::map<std::pair<std::uint32_t, std::uint32_t>, double>;
 
-// From the durations of one class's kernels, or a sufficient sample. 0 where too few are similar or they are too short
-// to resolve.
+// Duration at full speed, from the durations of one class's kernels or a sufficient sample of them. Returns 0 where too
+// few are similar, or where they are too short to resolve.
 double full_speed_duration_ns(std::vector<std::uint32_t> lengths_ns);
 
-// 1: full speed or unknown.
+// Duration relative to full speed, at least 1. Returns 1 if the full speed is unknown, or if the kernel takes so long
+// that lowered clocks cannot be the reason.
 double slowdown_of(double length_ns, double full_speed_ns);
 
 // Quantized to one byte, for storage with each kernel.

@@ -41,7 +41,7 @@ TEST(KernelSlowdown, IsPackedIntoAByteWithinHalfAPercent) {
   }
 }
 
-// A simulated run as a report sees it, with a slowdown from each kernel's duration.
+// A simulated run, with the slowdown of each kernel computed from its duration, as in `report`.
 struct SlowedRun {
   SimulatedRun run;
   KernelTimeline timeline;
@@ -78,7 +78,7 @@ struct Errors {
   double rms() const { return std::sqrt(squares / count); }
 };
 
-// Five of nine kinds are compute-bound, and clocks fall to four fifths in a third of the time, as at a power limit.
+// Five of nine kernel kinds are compute-bound, and clocks fall to 80 % for a third of the time, as at a power limit.
 TEST(KernelSlowdown, SeparatesPowersUnderAnIntermittentPowerLimit) {
   Errors one_power;
   Errors by_slowdown;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kLongestPiece_ns = 4 * kNanosecondsPerSecond;  // fits into 32 bits
 constexpr std::size_t kMaxConcurrentKernels = 255;                    // more than a GPU runs at once
-constexpr std::int64_t kRelevantTimeConstants = 20;                   // time constants of relevant past
+constexpr std::int64_t kRelevantTimeConstants = 20;                   // older kernels have no weight in an average
 
 // Fraction of a kernel's time that counts as busy, by packed slowdown.
 std::array<double, 256> busy_fraction_by_slowdown(double slowdown_exponent) {
@@ -126,7 +126,7 @@ BusyTimeMatrix KernelTimeline::busy_times(std::span<const std::int64_t> edges_ns
     const double length_s = seconds(edges_ns[i + 1] - edges_ns[i]);
     double busy_s = 0;
     for (const double time_s : times) busy_s += time_s;
-    // Sums do not contain which kernels were concurrent.
+    // Sums may add up to more than the elapsed time, because they do not show which kernels were concurrent.
     const double scale = busy_s > length_s ? length_s / busy_s : 1;
     for (double& time_s : times) time_s *= scale;
     times.back() = std::max(length_s - busy_s * scale, 0.0);
@@ -184,7 +184,7 @@ bool KernelTimeline::is_detailed(std::int64_t from_ns, std::int64_t to_ns) const
 std::vector<std::size_t> KernelTimeline::useful_edges(std::span<const std::int64_t> edges_ns) const {
   std::vector<std::size_t> useful;
   std::size_t next = 0;
-  std::int64_t taken_ns = INT64_MIN;  // end of the stretch that already has its edge
+  std::int64_t taken_ns = INT64_MIN;  // end of the sum that already has an edge
   for (std::size_t i = 0; i < edges_ns.size(); ++i) {
     while (next < sums_.size() && sums_[next].end_ns <= edges_ns[i]) ++next;
     const bool in_a_sum = next < sums_.size() && sums_[next].begin_ns < edges_ns[i];

@@ -41,12 +41,13 @@ class KernelTimeline {
   // slowdown^-exponent counts as busy, and the rest as idle.
   BusyTimeMatrix busy_times(std::span<const std::int64_t> edges_ns, double slowdown_exponent = 0) const;
   // Exponential moving average with this time constant, at increasing times: a row for each time, with the fraction of
-  // every class and of idle; each row sums to 1.
+  // every class and of idle; each row sums to 1. Uses single kernels only: sums count as idle (see is_detailed()).
   BusyTimeMatrix exponential_averages(std::span<const std::int64_t> moments_ns, std::int64_t time_constant_ns,
                                       double slowdown_exponent = 0) const;
   // True if all kernels between these times were recorded individually. False outside of the recorded time.
   bool is_detailed(std::int64_t from_ns, std::int64_t to_ns) const;
-  // Indices of edges that are useful as ends of rows: at most one within a time span that is known only as a sum.
+  // Indices of edges that are useful as ends of rows: at most one within a time span that is known only as a sum,
+  // because it is unknown when in that span its kernels ran.
   std::vector<std::size_t> useful_edges(std::span<const std::int64_t> edges_ns) const;
 
  private:
@@ -55,7 +56,7 @@ class KernelTimeline {
     std::uint32_t length_ns;
     std::uint16_t class_index;
     std::uint8_t concurrent_kernels;  // count of kernels running at that time
-    std::uint8_t slowdown;            // packed
+    std::uint8_t slowdown;            // as pack_slowdown() returns it
   };
   struct Sum {
     std::int64_t begin_ns;

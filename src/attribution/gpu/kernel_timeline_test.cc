@@ -60,7 +60,7 @@ TEST(KernelTimeline, TalliesAreSpreadEvenlyAndMakeCoarseObservations) {
   KernelTimeline timeline(1);
   timeline.add_kernel(0, kSecond_ns / 2, 0);
   timeline.add_sum(kSecond_ns, 5 * kSecond_ns, 0, 2);
-  timeline.add_sum(5 * kSecond_ns, 9 * kSecond_ns, 0, 8);  // two streams
+  timeline.add_sum(5 * kSecond_ns, 9 * kSecond_ns, 0, 8);  // 8 s in 4 s: two concurrent streams
   timeline.finish();
   std::vector<std::int64_t> edges;
   for (int i = 0; i <= 10; ++i) edges.push_back(i * kSecond_ns);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LibraryFit: class powers with a prior for each class, its own value and spread, from the kernel library's entry of
-// the class or of its kind. What the observations cannot identify stays at the prior; what they identify follows them.
-// All priors may be off by one common factor, the level, because cards, clocks and temperatures differ. The fit
-// estimates it as well. Pure.
+// LibraryFit: class powers with a prior of its own for each class, from the kernel library's entry of the class or of
+// similar classes. A power that the observations cannot identify stays at the prior. All priors may be off by one
+// common factor, the level, because cards, clocks and temperatures differ. The fit estimates the level as well. Pure.
 //
-// draw() perturbs every prior by its spread and solves again. With randomly weighted observations, as the caller passes
-// them, the draws have the spread of the posterior.
+// draw() perturbs every prior by its spread and solves again. Together with solutions for randomly weighted
+// observations, such draws have the spread of the posterior.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +27,8 @@ struct ClassPrior {
 
 class LibraryFit {
  public:
-  // `priors`: by class, idle last where it is known. `noise`: variance of an observation, in its units.
+  // `priors`: by class, idle last; or empty, and then nothing may be solved. `prior`: for idle, where `priors` do not
+  // know it. `noise`: variance of an observation, J^2.
   LibraryFit(std::span<const ClassPrior> priors, const PowerPrior& prior, double noise);
 
   // Watts by class; the last is idle.
@@ -43,7 +43,7 @@ class LibraryFit {
 
   std::vector<double> watts_;  // prior watts, 0 for idle
   std::vector<double> spread_w_;
-  std::vector<double> precisions_;  // precisions of all, idle last
+  std::vector<double> precisions_;  // by class, idle last
   double idle_w_ = 0;
   double level_precision_;
 };
@@ -51,16 +51,17 @@ class LibraryFit {
 // Idle power of a GPU between kernels as a fraction of its busy power, where it is unknown.
 inline constexpr double kDefaultIdleFraction = 0.25;
 
-// Replaces a coarse fit in which nearly identical observations give a higher idle than busy power. Uses the library's
-// busy and idle power or, without a library, defaults.
+// Replaces busy_and_idle_prior() where nearly identical observations give a higher idle than busy power. Uses the
+// library's busy and idle power or, without a library, defaults.
 PowerPrior fallback_coarse_prior(std::span<const ClassPrior> priors, const IntervalObservations& observations);
 
 // Observations that hardly separate classes repeat one another, and so do their errors. Returns the factor by which to
-// reduce their number when weighed against a library: all of them where nothing is separated, so that they only
-// determine the level. `identified_fractions`: by class, how much of it the observations identify (separable_groups.h).
+// increase their noise variance when they are weighed against a library. Where nothing is separated, it is their
+// number: together they then count as one observation and only determine the level. `identified_fractions`: by class,
+// how much of its power the observations identify (separable_groups.h).
 double redundancy_factor(const IntervalObservations& observations, std::span<const double> identified_fractions);
 
-// By class, idle last: true if the library contributes more to its power than the observations do.
+// By class, idle last: true if the library contributes more to its power than the observations do. False for idle.
 std::vector<bool> is_prior_dominated(const LibraryFit& library, std::span<const ClassPrior> priors,
                                      const statistics::NormalEquations& sums);
 

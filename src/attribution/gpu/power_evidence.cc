@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
 
-// Search range of the lag. It is negative by a little because timestamps are only accurate to milliseconds. On an H200
+// Search range of the lag. It includes negative lags, because timestamps are only accurate to milliseconds. On an H200
 // the energy counter lags by 10 ms; the power history, every 20 ms, has a time constant of 12 to 15 ms and almost no
 // lag.
 struct Range {
@@ -27,23 +27,24 @@ constexpr Range kGaugeLag{-15 * kMs, 25 * kMs, 0};
 constexpr std::int64_t kLagGrid_ns = 5 * kMs;
 constexpr std::int64_t kLagRefined_ns = kMs / 4;
 constexpr std::int64_t kDefaultTimeConstant_ns = 12 * kMs;
-// Standard deviations of gauges about the default or, if "good", about the calibration; relative for the time constant.
+// Prior standard deviations of a gauge's time constant (relative) and lag: about the default values or, where there is
+// a calibration, about the calibrated ones.
 constexpr double kTimeConstantSpread = 0.3;
 constexpr double kCalibratedTimeConstantSpread = 0.06;
 constexpr std::int64_t kLagSpread_ns = 5 * kMs;
 constexpr std::int64_t kCalibratedLagSpread_ns = kMs;
 constexpr std::int64_t kTimeConstants_ns[] = {4 * kMs, 8 * kMs, 12 * kMs, 18 * kMs, 27 * kMs};
-// Older power than this does not matter to any gauge: five of the longest time constants that are tried.
+// Power that is older than this does not matter to a gauge: about five times the longest time constant in the grid.
 constexpr std::int64_t kAveragingWindow_ns = 130 * kMs;
-// In units of the noise variance: half of chi squared with one degree of freedom. Flat: the cost varies over the grid
-// by no more than chance. Unsure: the 90 % interval.
+// Differences of cost, in units of the noise variance (half of chi squared with one degree of freedom). If the cost
+// varies by less than kFlatCost over all lags, no lag fits better than another. kUnsureCost bounds its 90 % interval.
 constexpr double kFlatCost = 6;
 constexpr double kUnsureCost = 1.35;
-// The same with two unknowns. Sensor models are approximate: a sensor whose cost is higher by less than this fraction
-// of the total residual cost is not distinguished from the best.
+// kUnsureOfTwo bounds the 90 % region of lag and time constant together. Sensor models are approximate: one whose cost
+// is higher than the best by less than kModelCost of the total cost is not distinguished from the best either.
 constexpr double kUnsureOfTwo = 2.3;
 constexpr double kModelCost = 0.001;
-// Step size and number of steps to either side when other time constants and lags are tried.
+// Alternative sensor models: factor between time constants, distance between lags, and most of them to either side.
 constexpr double kTimeConstantStep = 1.2;
 constexpr std::int64_t kLagStep_ns = 5 * kMs / 4;
 constexpr int kMaxAlternatives = 6;
@@ -51,7 +52,7 @@ constexpr int kMaxAlternatives = 6;
 // more where other units idle while they wait.
 constexpr double kSlowdownExponents[] = {0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5};
 
-// This many observations, in a few separate stretches, suffice to estimate two parameters.
+// This many observations, from a few separate parts of the run, suffice to estimate two parameters.
 constexpr std::size_t kSearchedRows = 2400;
 constexpr std::size_t kSearchedSlices = 6;
 
@@ -72,7 +73,7 @@ std::vector<EnergyPoint> usable_updates(const KernelTimeline& timeline, std::spa
   return useful;
 }
 
-// Times before which all kernels were recorded singly for longer than any gauge's time constant matters.
+// History samples whose whole averaging window contains only kernels that were recorded singly.
 std::vector<PowerPoint> usable_history(const KernelTimeline& timeline, std::span<const PowerPoint> points) {
   std::vector<PowerPoint> useful;
   for (const PowerPoint& point : points) {
@@ -91,7 +92,7 @@ double usual_period_s(const std::vector<PowerPoint>& points) {
   return seconds(*median);
 }
 
-// Cost of each lag and time constant. Results are cached, because refinement asks for some again.
+// Searches the lag and the time constant with the smallest cost. Caches the fit of each pair that was tried.
 class SensorModelSearch {
  public:
   SensorModelSearch(const UsableEvidence& evidence, const SensorModel& known)
@@ -234,7 +235,8 @@ class SensorModelSearch {
     }
     return best;
   }
-  // The lag on one side of the best at which the fit becomes significantly worse, interpolated between two tried ones.
+  // Bound of the 90 % interval of the lag on one side of the best, for the best time constant: where the cost exceeds
+  // the best by kUnsureCost, interpolated between two tried lags. The last tried lag if the cost never does.
   std::int64_t crossing(Key best, int side) const {
     std::int64_t last_ns = best.second;
     for (auto at = tried_.find(best);;) {

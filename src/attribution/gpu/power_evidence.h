@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A GPU's sensor values as observations of a regression: the energy between counter updates, or the power history that
-// the device stores every few milliseconds. Also estimates the sensor lag from the observations: the lag (and, for a
-// gauge, the time constant) with the smallest residual. Pure; ns of CLOCK_MONOTONIC.
+// the device stores about every 20 ms. Also estimates the sensor lag from the observations: the lag (and, for the power
+// history, which is a gauge, the time constant) with the smallest residual. Pure; ns of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace joulemap::attribution {
 
-// In order of time.
+// Sensor values of one GPU, in order of time, and what else is known about it.
 struct PowerEvidence {
   std::span<const EnergyPoint> counter_updates;
   std::span<const PowerPoint> power_history = {};
@@ -27,8 +27,8 @@ struct PowerEvidence {
   bool is_throttled = false;               // clocks were lowered at times, by a power or thermal limit
 };
 
-// The part of the evidence that is usable as observations: counter updates or history, whichever gives more, while
-// kernels were recorded. The timeline must outlive this object.
+// The part of the evidence that is usable as observations: counter updates or power history, whichever gives more, in
+// the time in which kernels were recorded. The timeline must outlive this object.
 class UsableEvidence {
  public:
   UsableEvidence(const KernelTimeline& timeline, const PowerEvidence& evidence);
@@ -40,7 +40,7 @@ class UsableEvidence {
   IntervalObservations observations_with(const SensorParameters& parameters) const;
   // Time span of an observation, by the sensor's timestamps.
   TimeSpan span_of(std::size_t row) const;
-  // A subset that is large enough to estimate the lag.
+  // A subset that is large enough to estimate the sensor model, which takes many fits.
   UsableEvidence subset() const;
 
  private:
@@ -54,7 +54,7 @@ class UsableEvidence {
 // Another lag or time constant that fits nearly as well.
 struct AlternativeSensorModel {
   SensorParameters parameters;
-  double weight = 1;  // relative to the best: 1
+  double weight = 1;  // likelihood relative to the best model
   statistics::NormalEquations sums{};
   std::vector<double> watts{};  // all unknowns, without grouping
 };
@@ -69,7 +69,8 @@ struct SensorModelEstimate {
   // spread.
   std::vector<AlternativeSensorModel> alternatives = {};
 };
-// Where no lag fits better than another: the lag of the calibration, or the default.
+// Finds the lag and the time constant with the smallest cost. Where no lag fits better than another, returns those of
+// the calibration `known`, or the defaults.
 SensorModelEstimate find_sensor_model(const UsableEvidence& evidence, const SensorModel& known = {});
 // The exponent by which slowed-down kernels use less power (power ~ slowdown^-exponent), with the smallest residual; 0
 // where none fits better than 0.

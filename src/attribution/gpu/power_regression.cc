@@ -18,7 +18,7 @@ namespace {
 
 using statistics::Random;
 
-constexpr std::size_t kFewestRows = 8;  // to estimate the noise
+constexpr std::size_t kFewestRows = 8;  // observations, to estimate the noise
 
 // Half width of a 90 % interval, in standard deviations.
 constexpr double kNinety = 1.645;
@@ -26,12 +26,12 @@ constexpr double kNinety = 1.645;
 constexpr std::size_t kMostBlocks = 200;
 constexpr std::size_t kFewestPerBlock = 4;
 constexpr std::uint64_t kSeed = 0x6A6F756C65;
-// Relative deviation of a class from the mean power that it gets: blocks of a ResNet-50 on an H200 differ from a
-// time-proportional split by -9 to +19 %, single kernels by more.
+// Relative standard deviation of the power of a class that is split by time, and gets the mean power: blocks of a
+// ResNet-50 on an H200 differ from a time-proportional split by -9 to +19 %, single kernels by more.
 constexpr double kTimeShareSpread = 0.3;
 
-// Relative deviation of a separated class from its power in the model: temperature, clocks, caches that a neighbour
-// left warm, a sensor that differs from its model. Measured with mixtures of kernels on an H200
+// Relative standard deviation of a separated class from its power in the model: temperature, clocks, caches that a
+// neighbour left warm, a sensor that differs from its model. Measured with mixtures of kernels on an H200
 // (bench/h200/mixtures.py, seeds 1 and 3).
 constexpr double kModelSpread = 0.025;
 
@@ -88,10 +88,10 @@ class GroupedFit {
   std::vector<bool> is_identified_;
 };
 
-// Weights of observations with the probing excluded.
+// The weights, with 0 for observations that overlap the probing.
 std::vector<double> weights_without(std::span<const TimeSpan> probing, const UsableEvidence& evidence,
                                     std::vector<double> weights, std::int64_t lag_ns) {
-  const std::size_t observed = std::min(weights.size(), evidence.observation_count());  // others are known idle power
+  const std::size_t observed = std::min(weights.size(), evidence.observation_count());  // the rest: add_idle_power()
   for (std::size_t row = 0; row < observed; ++row) {
     const TimeSpan seen = evidence.span_of(row);
     for (const TimeSpan& span : probing) {
@@ -113,7 +113,7 @@ std::vector<bool> known_without(std::span<const TimeSpan> probing, const UsableE
   return known;
 }
 
-// How to compute powers from Gram sums of observations, once separability is known.
+// How to compute powers from the normal equations of observations, once it is known which classes are separable.
 struct Solution {
   std::function<statistics::NormalEquations(const statistics::NormalEquations&)> prepare;
   std::function<std::vector<double>(const statistics::NormalEquations&)> solve;  // takes prepared sums
@@ -276,7 +276,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   const auto solved = [&](const statistics::NormalEquations& some) { return solution.solve(solution.prepare(some)); };
   const std::vector<double> watts = solved(sums);
   if (is_implausible && !has_library && !is_plausible(watts, observations.column_times_s())) return std::nullopt;
-  // A class at idle power is there because of the constraint; the observations show nothing but that bound.
+  // A class at idle power or below is at a bound of the fit: the observations do not determine its power.
   for (std::size_t k = 0; k + 1 < watts.size(); ++k) {
     if (watts[k] <= watts.back()) solution.spreads[k] = kTimeShareSpread;
   }
@@ -316,7 +316,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
   fit.lag_high_ns = lag.lag_high_ns;
   fit.is_lag_identified = lag.is_identified;
   fit.residual_j = robust.noise;
-  fit.observations = observations.size();
+  fit.observations = std::min(observations.size(), useful.observation_count());  // without those of add_idle_power()
   fit.groups = has_library ? sums.size() : groups.groups;
   return fit;
 }

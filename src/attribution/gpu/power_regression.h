@@ -4,14 +4,13 @@
 // energy between two counter updates is modelled as the busy time of each class times its power, plus idle power for
 // the rest. Pure: plain data in, plain data out; same input, same bits. Watts, joules, nanoseconds.
 //
-// - Where the device stores its power every few milliseconds, that history replaces the counter updates: it gives more
-//   observations.
+// - Where the device stores a history of its power, about every 20 ms, that history replaces the counter updates: it
+//   gives more observations.
 // - Sensors lag (power_evidence.h). The fit takes the lag with the smallest residual; where the residual is flat it
 //   takes the calibrated or the default lag, and its uncertainty widens the intervals.
 // - Observations that fit badly get less weight (Huber), because polls may be late and clocks may change.
 // - Classes that the data cannot separate share one power and are marked as time-proportional (separable_groups.h).
-// - Where a kernel library has priors, each class keeps its own power instead, as far as the data leave it open
-//   (library_fit.h).
+// - With priors from a kernel library, such a class keeps the power of its prior instead (library_fit.h).
 // - Intervals come from replicates: randomly weighted blocks of observations, a lag varied within its uncertainty, the
 //   counter's gain and, for time-proportional classes, the usual spread of class powers.
 #pragma once
@@ -36,10 +35,10 @@ struct ClassPower {
   double watts = 0;
   double low_w = 0;  // 90 % interval
   double high_w = 0;
-  double data_fraction = 0;      // fraction from the data, not the prior
+  double data_fraction = 0;      // fraction that the data identify, 0 .. 1; the rest is prior
   bool is_regressed = false;     // false: time-proportional, grouped with the classes it cannot be separated from
   bool is_probed = false;        // regressed, and only because of the probing
-  bool is_from_library = false;  // not regressed: power from the kernel library's entry of the class or of its kind
+  bool is_from_library = false;  // not regressed: from the kernel library's entry of the class or of similar ones
 };
 
 struct PowerFit {
@@ -50,15 +49,15 @@ struct PowerFit {
   double gain_spread = kDefaultGainSpread;
   std::int64_t lag_ns = 0;
   std::int64_t time_constant_ns = 0;  // time constant of the gauge used; 0: the counter was used
-  double slowdown_exponent = 0;  // exponent; class powers are at full speed and fall with slowdown (kernel_slowdown.h)
-  std::int64_t counter_lag_ns = 0;  // delay between energy use and the counter update that contains it
+  double slowdown_exponent = 0;       // class powers are at full speed; see kernel_slowdown.h
+  std::int64_t counter_lag_ns = 0;    // delay between energy use and the counter update that contains it
   std::int64_t lag_low_ns = 0;
   std::int64_t lag_high_ns = 0;
   bool is_lag_identified = false;
-  double residual_j = 0;  // robust standard deviation of the residual of an observation
+  double residual_j = 0;  // robust standard deviation of the residuals
   std::size_t observations = 0;
   std::size_t groups = 0;
-  bool has_usual_powers = false;  // what was not identified has the usual power of its kind, not that of the others
+  bool has_usual_powers = false;  // unidentified classes have the power of usual_kernel_powers.h, not a common one
 
   const ClassPower& idle() const { return classes.back(); }
   // Power of kernels of a class that take `slowdown` times as long as at full speed.

@@ -34,7 +34,7 @@ std::vector<EnergyPoint> counter_updates_of(const SimulatedRun& run) {
   return result.curves.empty() ? std::vector<EnergyPoint>() : result.curves.front().counter_updates;
 }
 
-// Mean power of each kind if every kernel has the power of the last sample before it.
+// Mean power of each kernel kind if every kernel has the power of the last counter update before it.
 std::vector<double> last_sample_powers(const SimulatedRun& run, std::size_t kinds) {
   std::vector<double> joules(kinds);
   const std::vector<EnergyPoint> updates = counter_updates_of(run);
@@ -69,8 +69,8 @@ std::vector<PowerPoint> history_of(const SimulatedRun& run) {
   return history;
 }
 
-// Kinds use a little more or less power than elsewhere, which the model spread accounts for. Intervals must cover the
-// usual power.
+// Powers of kernel kinds that differ by 2.5 % from the usual ones, as the model spread assumes. Intervals must cover
+// the usual power.
 SimulatedGpu::Traits with_random_offsets(SimulatedGpu::Traits usual, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   for (double& watts : usual.watts) watts *= 1 + 0.025 * std::normal_distribution<>()(random);
@@ -121,7 +121,7 @@ TEST(PowerRegression, EstimatesPowersOfAMixtureWithUncertainty) {
   EXPECT_LE(coverage, 0.95);
 }
 
-// The counter is read every 2.5 s, the default, and the driver stores the power every 20 ms.
+// The counter is read every 2.5 s, the default, and the driver stores a power sample every 20 ms.
 TEST(PowerRegression, DriverHistoryIdentifiesPowersInTenSeconds) {
   Errors errors;
   int inside = 0;
@@ -190,7 +190,7 @@ TEST(PowerRegression, ARarelyReadCounterIdentifiesLessAndReportsIt) {
   EXPECT_GE(inside, errors.count * 8 / 10);
 }
 
-// The counter's clock drifts: its updates must be placed while they are recent.
+// The counter's clock drifts, so the times of its updates must be estimated from recent readings.
 TEST(PowerRegression, ALongRunIsAsAccurateAsAShortOne) {
   SimulatedGpu gpu({.kernel_ns = 2'000'000}, 9);
   const SimulatedRun run = gpu.mixture(1500);
@@ -233,8 +233,8 @@ TEST(PowerRegression, OutlierIntervalsHaveLittleWeight) {
   }
 }
 
-// A perfect counter except for one update that was seen a period late, in a run of a second: this misleads a fit that
-// takes the noise from the perfect updates.
+// A run of one second with a noise-free counter, except for one update that was seen a period late. It would mislead a
+// fit that estimates the noise from the other updates.
 TEST(PowerRegression, ToleratesAMisplacedCounterUpdateInAShortRun) {
   for (std::size_t late = 1; late < 12; ++late) {
     SCOPED_TRACE(late);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ProbeSpans: time spans in which processes of a machine replayed modules to measure their power (probing), or paused
-// to make steps less equal (dithering). Taken from the marks they recorded (docs/attribution.md). Overlapping spans of
-// several processes count once. Pure; ns of that machine's CLOCK_MONOTONIC.
+// to make steps less equal (dithering). Taken from the marks they recorded (docs/explanation/attribution.md).
+// Overlapping spans of several processes count once. Pure; ns of that machine's CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstdint>
@@ -26,23 +26,23 @@ class ProbeSpans {
  public:
   explicit ProbeSpans(TimeSpan command, std::string_view region = kProbeRegion) : command_(command), region_(region) {}
 
-  // Ignores other marks.
+  // Ignores marks of other regions.
   void add(std::uint32_t process, const Mark& mark);
-  // Call once, after all marks were added: joins overlapping spans. A span of a process that was killed lasts until the
-  // end.
+  // Call once, after all marks were added: joins overlapping spans. A span without an end mark, of a process that was
+  // killed, lasts until the end of the command.
   void finish();
 
   std::span<const TimeSpan> spans() const { return spans_; }
   bool empty() const { return spans_.empty(); }
   double time_s() const;
   double time_between_s(std::int64_t from_ns, std::int64_t to_ns) const;
-  // The energy within the spans, in total and within a part of the time.
+  // The energy within the spans, J: in total, and between two times.
   double energy_in_spans(const EnergyFunction& energy_j) const;
   double energy_in_spans_between(const EnergyFunction& energy_j, std::int64_t from_ns, std::int64_t to_ns) const;
 
  private:
   TimeSpan command_;
-  std::string_view region_;                                           // one of the names in model/activity.h
+  std::string_view region_;                                           // kProbeRegion or kDitherRegion
   std::map<std::pair<std::uint32_t, std::uint64_t>, TimeSpan> open_;  // by process and the mark's id
   std::vector<TimeSpan> spans_;
 };

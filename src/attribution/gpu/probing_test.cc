@@ -80,7 +80,7 @@ TEST(Probing, AnIdentifiableMixtureStaysRegressed) {
   }
 }
 
-// Layers until the probing begins, replays afterwards.
+// Kernels belong to a layer until the probing begins, and to the replay of that layer afterwards.
 std::vector<Activity> probed_activities_of(const SimulatedRun& run) {
   const std::vector<Scope> scopes = {{1, 0, ScopeKind::mode, "train"},
                                      {2, 1, ScopeKind::phase, "forward"},
@@ -92,7 +92,7 @@ std::vector<Activity> probed_activities_of(const SimulatedRun& run) {
   });
 }
 
-// `activities`: the recorded activity, where it is not the whole run.
+// Ledger of a simulated run with probing. `activities`: what was recorded; empty: everything.
 LedgerResult account(const SimulatedRun& run, RowLevel level, std::vector<Activity> activities = {}) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<TimeSpan> probing = {{run.probe_begin_ns, run.end_ns}};
@@ -167,7 +167,7 @@ double time_at(const SimulatedRun& run, bool probing) {
   return time_s;
 }
 
-// Every other step is traced, so kernels of the run extrapolate to two steps. Kernels of probing were all traced.
+// Every other step is traced, so each kernel of the run extrapolates to two steps. Kernels of probing were all traced.
 TEST(Probing, ReplayedKernelsAreNotExtrapolatedInLightMode) {
   SimulatedGpu gpu({}, 13);
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);
@@ -197,7 +197,7 @@ TEST(Probing, OverlappingProbingOfSeveralProcessesCountsOnce) {
   probing.add(1, region(MarkKind::region_end, 1, 15));
   probing.add(2, region(MarkKind::region_end, 1, 20));
   probing.add(1, region(MarkKind::region_begin, 2, 40, "the program's own"));
-  probing.add(1, region(MarkKind::region_begin, 3, 95));  // killed
+  probing.add(1, region(MarkKind::region_begin, 3, 95));  // without an end: the process was killed
   probing.finish();
   EXPECT_NEAR(probing.time_s(), 15, 1e-9);
   EXPECT_NEAR(probing.time_between_s(0, 13 * kNanosecondsPerSecond), 3, 1e-9);

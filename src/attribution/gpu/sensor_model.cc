@@ -6,11 +6,11 @@
 namespace joulemap::attribution {
 namespace {
 
-// Active-idle power of the same device varies with temperature and memory clock.
+// Relative standard deviation: active-idle power of the same device varies with temperature and memory clock.
 constexpr double kCalibratedIdleSpread = 0.04;
 
 struct KnownIdlePower {
-  std::string_view device_model;  // its name contains this
+  std::string_view device_model;  // substring of the device's model name
   IdlePower idle;
 };
 // H200: measured, 118 to 140 W (bench/h200). The others are rough values that this project has not measured: their
@@ -50,7 +50,7 @@ SensorModel sensor_model(std::span<const ChannelCalibration> calibrations, std::
       if (known.active_idle_w) model.active_idle = {*known.active_idle_w, kCalibratedIdleSpread * *known.active_idle_w};
     } else if (channel->quantity == Quantity::power_history) {
       model.history = lag_of(known);
-      // The regression models time constants only.
+      // The regression models a gauge as an exponential average, so a lag without a time constant is of no use.
       if (model.history && model.history->time_constant_ns <= 0) model.history.reset();
     }
   }

@@ -23,7 +23,7 @@ struct CalibratedLag {
   std::int64_t lag_ns = 0;
   std::int64_t low_ns = 0;  // 90 % interval
   std::int64_t high_ns = 0;
-  std::int64_t time_constant_ns = 0;  // time constant of a gauge
+  std::int64_t time_constant_ns = 0;  // of a gauge; 0 for a counter
 };
 
 // Power of a device with a CUDA context on which nothing runs.
@@ -41,11 +41,11 @@ struct SensorModel {
   std::int64_t counter_lag_ns() const { return counter ? counter->lag_ns : kUsualCounterLag_ns; }
 };
 
-// Sensor model of one device; `channels` identifies the quantity of each calibrated channel.
+// Sensor model of one device; `channels` contains the quantity of each calibrated channel.
 SensorModel sensor_model(std::span<const ChannelCalibration> calibrations, std::span<const Channel> channels,
                          std::string_view device);
 
-// Active-idle power of a model of a GPU without a calibration; none of unknown models.
+// Typical active-idle power of a GPU model, for devices without a calibration; empty for unknown models.
 std::optional<IdlePower> usual_idle_power(std::string_view device_model);
 
 }  // namespace joulemap::attribution

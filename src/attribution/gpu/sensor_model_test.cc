@@ -74,7 +74,7 @@ TEST(SensorModel, UsesDefaultsWithoutACalibration) {
   EXPECT_DOUBLE_EQ(sensing.gain_spread, kDefaultGainSpread);
 }
 
-// A noisy run of a steady loop fits every lag: the fit then takes the calibrated lag, whose uncertainty is small.
+// Every lag fits a noisy run of a steady loop: the fit then takes the calibrated lag, whose uncertainty is small.
 TEST(SensorModel, SuppliesALagThatTheRunCannotIdentify) {
   SimulatedGpu gpu({.noise_j = 30}, 1);
   const SimulatedRun run = gpu.steady_loop(20, 5);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sensor-model uncertainty: how much the powers depend on the lag and the time constant of the sensor
-// (power_evidence.h, AlternativeSensorModel). A varied run identifies both. Identical repeating steps hardly do, and then
-// each alternative gives other powers. Pure; watts.
+// (power_evidence.h, AlternativeSensorModel). A varied run identifies both. Identical repeating steps hardly do, and
+// then each alternative sensor model gives different powers. Pure; watts.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@
 
 namespace joulemap::attribution {
 
-// By unknown: variance of its power over the alternative sensor models, as a fraction of the prior variance. Empty
-// where the sensor is known.
+// By unknown: variance of its power over the alternative sensor models, as a fraction of the prior variance spread_w^2.
+// Empty without alternatives.
 std::vector<double> sensor_model_uncertainty(std::span<const AlternativeSensorModel> alternatives, double spread_w);
 
 // Changes of the fitted powers under each alternative sensor model.
@@ -25,11 +25,11 @@ class SensorModelChanges {
   using Solve = std::function<std::vector<double>(const statistics::NormalEquations&)>;
   SensorModelChanges(std::span<const AlternativeSensorModel> alternatives, const Solve& solve);
 
-  // By unknown, for one randomly drawn alternative; empty where the sensor is known.
+  // By unknown: change in W for one alternative, drawn by weight; empty without alternatives.
   std::span<const double> draw(statistics::Random& random) const;
 
  private:
-  std::vector<double> cumulative_weights_;  // cumulative weights
+  std::vector<double> cumulative_weights_;
   std::vector<std::vector<double>> changes_w_;
 };
 

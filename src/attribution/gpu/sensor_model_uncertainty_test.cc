@@ -23,7 +23,8 @@ struct ClassCounts {
   int kinds = 0;
 };
 
-// Nine kinds in steps of `step_ms`. Powers of kinds and time constants of gauges vary a little about the default.
+// Identical steps of `step_ms` with nine kernel kinds. Powers and the time constant of the gauge differ a little from
+// the defaults.
 ClassCounts count_classes(double step_ms, std::uint64_t seed) {
   SimulatedGpu::Traits traits{.updates_per_read = 25, .time_constant_s = seed % 2 == 0 ? 0.0145 : 0.0105};
   const std::vector<double> usual_w = traits.watts;

@@ -8,12 +8,12 @@
 namespace joulemap::attribution {
 namespace {
 
-// Two unknowns are confused if their errors correlate below this; otherwise each is simply weak. Merging with a known
-// unknown needs a stronger negative correlation.
+// The data confuse two unknowns if the correlation of their errors is below this. An unknown that the data identify is
+// merged with another only at a stronger negative correlation.
 constexpr double kConfused = -0.1;
 constexpr double kConfusedWithKnown = -0.5;
 
-constexpr double kFreeLevel = 1e-4;
+constexpr double kFreeLevel = 1e-4;  // precision of the prior of the common level, relative to that of a class
 constexpr double kNoDifference = 1e-9;
 
 struct Posterior {
@@ -36,7 +36,8 @@ SeparableGroups with_groups(const statistics::NormalEquations& sums, double prec
   return {std::move(group_of), count, std::move(known.data_fractions), std::move(identified_fractions)};
 }
 
-// The pair whose errors are most anti-correlated, so that one gains what the other loses; at least one is unknown.
+// The pair whose errors are most anti-correlated, so that one gains what the other loses; empty if no pair is confused.
+// At least one of the pair is not identified by the data.
 std::optional<std::pair<std::size_t, std::size_t>> most_confused(const Posterior& known, std::size_t idle) {
   const std::size_t size = known.data_fractions.size();
   const auto is_known = [&](std::size_t i) { return known.data_fractions[i] >= kMinDataFraction; };
@@ -57,8 +58,8 @@ std::optional<std::pair<std::size_t, std::size_t>> most_confused(const Posterior
   return found;
 }
 
-// The total power of all classes carries no information on their differences. So that level gets a weak prior, and this
-// computes how much the data reduce the variance of each deviation from the mean.
+// By unknown: by how much the data reduce the variance of its deviation from the time-weighted mean of all classes. The
+// mean itself gets a weak prior, because it carries no information on differences.
 std::vector<double> known_differences(const statistics::NormalEquations& sums, double precision,
                                       std::span<const double> times_s, const std::vector<double>& own_fractions) {
   const std::size_t classes = sums.size() - 1;

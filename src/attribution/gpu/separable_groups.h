@@ -2,7 +2,8 @@
 //
 // Groups of regression unknowns that the data can separate. An unknown that depends more on its prior than on data is
 // merged with the one whose error is most anti-correlated with its own; the two then share one value. This repeats
-// until each group is known or has no such partner. A steady loop ends as one group: a time-proportional split. Pure.
+// until each group is known or has no such partner. Kernels of a steady loop end as one group: a time-proportional
+// split. Pure.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +34,8 @@ SeparableGroups separable_groups(const statistics::NormalEquations& sums, double
 
 // The same, with sensor-model uncertainty: `sensor_variance`, by unknown, is the variance that the sensor model leaves
 // open, as a fraction of the prior variance. Unknowns that only seemed separable share one value. If no single class
-// can be separated from the others, all share one value, except idle if it is known: a separable group would then be
-// chance or an edge of a step.
+// can be separated from the others, all share one value, except idle if it is known: groups that seem separable are
+// then due to chance or to the edges of steps.
 SeparableGroups groups_with_sensor_uncertainty(const statistics::NormalEquations& sums, double precision,
                                                std::span<const double> times_s,
                                                std::span<const double> sensor_variance);

@@ -9,7 +9,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// Not real times, but sufficient: they are used as weights only.
+// Stand-ins for the times of the unknowns, which are only used as weights.
 std::vector<double> times_of(const statistics::NormalEquations& sums) {
   std::vector<double> times;
   for (std::size_t i = 0; i < sums.size(); ++i) times.push_back(std::sqrt(sums.gram(i, i)));
@@ -40,7 +40,7 @@ TEST(SeparableGroups, EqualStepsAreOneGroup) {
   EXPECT_EQ(groups.groups, 1u);
 }
 
-// Its power is known well because it uses nearly all of the energy; its difference from the others is not.
+// The power of a class that uses nearly all of the energy is known well; its difference from the other classes is not.
 TEST(SeparableGroups, ALargeClassOfASteadyLoopIsNotSeparable) {
   statistics::NormalEquations sums(4);
   for (int i = 0; i < 500; ++i) sums.add_observation(std::vector<double>{0.08, 0.01, 0.01, 0}, 50);

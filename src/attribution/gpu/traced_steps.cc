@@ -11,7 +11,8 @@ namespace {
 
 // A longer run consists mostly of its own steps, so its steps are not compared one by one.
 constexpr std::size_t kMaxComparedSteps = 1024;
-// Traced steps are slower by up to a half, and others may pause. Beyond this ratio a step is of another kind.
+// Traced steps are slower by up to 50 %, and untraced ones may contain pauses. Steps whose durations differ by more
+// than this factor do different work.
 constexpr double kMaxDurationRatio = 3;
 // Enough durations for a median.
 constexpr std::size_t kMaxDurations = 64;
@@ -80,7 +81,7 @@ void TracedSteps::add_weights(const Run& run, TimeSpan traced_span, Weights& wei
     of_steps.kernels += kernels;
     of_steps.sum += kernels * (typical_count == 0 || typical[i] ? weight : 1);
   }
-  // Kernels that ran after the last step ended, or of steps that were not compared.
+  // No compared step overlaps: kernels that ran after the last step ended, or of steps beyond kMaxComparedSteps.
   if (of_steps.kernels <= 0) of_steps = {weight, 1};
   weights.sum += of_steps.sum;
   weights.kernels += of_steps.kernels;
@@ -94,7 +95,7 @@ Extrapolation TracedSteps::extrapolate(TimeSpan traced_span) const {
   TimeSpan span = traced_span;
   for (auto run = first; run != runs_.end() && run->begin_ns < traced_span.end_ns; ++run) {
     if (run->untraced_count == 0) {
-      // Counts among the other runs in the span; alone it extrapolates only to itself.
+      // A run without untraced steps has weight 1, also in the mean over all runs of the span.
       weights.sum += static_cast<double>(run->traced_count);
       weights.kernels += static_cast<double>(run->traced_count);
       continue;

@@ -6,8 +6,8 @@
 //
 // Steps that differ from the untraced ones count only once: the first steps of a program, which load code and try out
 // algorithms, and steps of another duration. So do kernels outside of steps. Of an untraced step that takes far longer
-// than the others of its run (an evaluation or a checkpoint follows the work of the step) only the usual duration counts.
-// Steps are added in order of time. Memory grows with the number of runs. Pure; nanoseconds.
+// than the others of its run (an evaluation or a checkpoint follows the work of the step) only the usual duration
+// counts. Steps are added in order of time. Memory grows with the number of runs. Pure; nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +51,8 @@ class TracedSteps {
     std::vector<double> durations_s;  // of the first steps of the run, traced or not
   };
   struct Weights {
-    double sum = 0;
-    double kernels = 0;
+    double sum = 0;      // of the weights of kernels
+    double kernels = 0;  // number of kernels
   };
 
   static double usual_duration_s(const Run& run);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
 
-// Consecutive steps of 10 ms: 'f' is traced, '-' is untraced, 'F' is traced and lasts 500 ms, '=' is untraced and does.
+// Consecutive steps, one for each letter. Of 10 ms: 'f' traced, '-' untraced. Of 500 ms: 'F' traced, '=' untraced.
 struct Program {
   explicit Program(const std::string& steps) {
     for (const char kind : steps) {
@@ -56,7 +56,7 @@ TEST(TracedSteps, ADifferentFirstStepExtrapolatesToItselfOnly) {
   EXPECT_EQ(first.weight, 1);
   EXPECT_EQ(first.span.end_ns, 500 * kMs);
   EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(1, 2)).weight, 4);
-  // A sum of all three has as many kernels as 1 + 2 * 4 steps.
+  // A sum over all three traced steps extrapolates to 1 + 2 * 4 steps: a weight of 9 / 3.
   EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({0, 520 * kMs}).weight, 3);
 }
 

@@ -25,7 +25,7 @@ constexpr PowerCurve kCurves[] = {
     {"random", 3.9, 3.3, 2},
 };
 constexpr PowerCurve kOther = {"other", 3.5, 10, 1};
-// Copies between host and device: the GPU waits for the bus.
+// Copies between host and device, during which the GPU waits for the bus, and copies within the device.
 constexpr double kBusCopy = 0.05;
 constexpr double kDeviceCopy = 3.1;
 // A kernel with fewer blocks than multiprocessors leaves some of them idle. An H200 has 132.

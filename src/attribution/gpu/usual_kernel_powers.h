@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The usual power of a kernel, from its kind and duration: what is known about a kernel before it was ever measured.
-// Short kernels do not fill a GPU, long ones do: on an H200 an elementwise kernel of 1 us uses little more power than an
-// idle GPU, one of 10 us four times as much. Pure.
+// The usual power of a kernel, from its family and duration: what is known about a kernel before it was ever measured.
+// Short kernels do not fill a GPU, long ones do: on an H200 an elementwise kernel of 1 us uses little more power than
+// an idle GPU, one of 10 us four times as much. Pure.
 //
 // The curves are fits to single operations on an H200 (data/h200/operations.csv.gz). They are multiples of the
 // active-idle power, so that they apply to other GPUs as well; attribution scales them to the energy of the recording.
@@ -17,14 +17,15 @@
 
 namespace joulemap::attribution {
 
-// Relative standard deviation of the power of a kernel about the curve of its kind.
+// Relative standard deviation of the power of a kernel about the curve of its family.
 inline constexpr double kUsualPowerSpread = 0.3;
 
-// Power above active idle, as a multiple of it.
+// Power above active idle, as a multiple of active-idle power.
 double usual_power_above_idle(const ObservedKernels& seen);
 
-// By regression column, idle last. The kernels of a column are combined by their time; a column without kernels (other
-// processes) gets the mean. `mean_busy_w`: the mean power of all kernels by time, to which the curves are scaled.
+// By regression column, idle last; empty without kernels. The kernels of a column are combined by their time; a column
+// without kernels (co-tenants) gets the mean. `mean_busy_w`: the mean power of all kernels by time, to which the curves
+// are scaled.
 std::vector<ClassPrior> usual_priors(std::span<const std::vector<ObservedKernels>> columns, const IdlePower& idle,
                                      double mean_busy_w);
 

@@ -65,6 +65,7 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
   double cpu_s = 0;
   for (const ScopeTally& tally : activity.scope_tallies) cpu_s += seconds(tally.cpu_ns + tally.helper_threads_ns);
   captured_s_.add(activity.begin_ns, activity.end_ns, cpu_s);
+  const bool is_lost = !activity.kernel_tallies.empty() && activity.kernel_tallies.front().class_id == kLostKernelClass;
   std::map<std::pair<std::uint32_t, bool>, double> busy_s;
   for (const KernelTally& tally : activity.kernel_tallies) {
     const bool is_not_extrapolated = names.scopes.is_one_time(tally.scope) || tally.class_id == kLostKernelClass;
@@ -72,7 +73,7 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
     names.kernel_ns[tally.class_id] += tally.time_ns;
   }
   for (const auto& [key, time_s] : busy_s) {
-    busy_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s});
+    busy_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s, is_lost});
   }
   std::map<std::pair<std::uint32_t, bool>, double> wait_s;
   for (const WaitTally& wait : activity.waits)
@@ -139,7 +140,9 @@ void ActivitySums::add_busy(const DeviceInterval& busy) {
   const std::string device = device_of(busy);
   const ProcessNames& names = processes_[busy.process];
   const Extrapolation all = names.extrapolation_of(busy.span, busy.is_not_extrapolated, 0);
-  for_each_part_without(names.idle_gaps_of(device), all.span, [&](TimeSpan part, double share) {
+  // Joulemap up to 0.1.0 recorded lost kernels as a gap as well.
+  const std::span<const TimeSpan> gaps = busy.is_lost ? std::span<const TimeSpan>() : names.idle_gaps_of(device);
+  for_each_part_without(gaps, all.span, [&](TimeSpan part, double share) {
     curve_in(gpu_busy_s_, device).add(part.begin_ns, part.end_ns, share * busy.time_s * all.weight);
     gpu_slices_[device].push_back(part);
   });

@@ -2,8 +2,8 @@
 //
 // ActivitySums: what ran on one machine, summed in the second pass over the recording: captured CPU time over time,
 // busy time of each GPU, names of scopes and kernels, counts of traced steps. The third pass attributes energy with
-// these sums and the energy over time. Memory grows with the number of names and cells, not with the length of the
-// recording. Times are CLOCK_MONOTONIC.
+// these sums and the energy over time. Memory grows with the number of names, and by some 50 bytes for each recorded
+// interval and queue. Times are CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@
 
 namespace joulemap::attribution {
 
-// Most kernel classes that get a row each; a program has some hundred. Further classes share one row, which bounds
-// memory for a trace that names each of a million kernels differently.
+// Largest number of kernel classes that get a row each; a program has some hundred. Further classes share one row,
+// which bounds memory for a trace that names each of a million kernels differently.
 inline constexpr std::size_t kMaxKernelNames = 20000;
 inline constexpr std::string_view kOtherKernels = "other kernels";
 
@@ -46,19 +46,19 @@ struct ProcessNames {
   std::unordered_map<std::uint32_t, std::int64_t> kernel_ns = {};  // by class
   std::size_t grouped_kernels = 0;                                 // classes that share the name kOtherKernels
   std::optional<TimeSpan> steps_span = {};                         // from the first step to the end of the last
-  std::vector<TimeSpan> between_steps = {};                        // within it, by time: no step
+  std::vector<TimeSpan> between_steps = {};                        // gaps between steps, in order of time
   bool trains = false;                                             // has scopes of the mode "train"
-  // By device: when it is known to have been idle, as far as this process is concerned. By time.
+  // By device: long gaps in which it ran no kernel of this process (idle_gaps.h), in order of time.
   std::map<std::string, std::vector<TimeSpan>> idle_gaps = {};
 
-  // The interval and weight that kernel sums of the interval `span` extrapolate to. Probe kernels and lost kernels do
-  // not extrapolate.
+  // The interval and weight that kernel sums of the interval `span` extrapolate to in light mode; else `span` itself
+  // and 1. Kernels that run once, such as those of probing, and lost kernels do not extrapolate.
   Extrapolation extrapolation_of(TimeSpan span, bool is_one_time, std::uint32_t class_id) const;
-  // The GPU of a queue: its UUID, or "ordinal N".
+  // The GPU of a queue: its UUID, or "ordinal N" if the UUID is unknown; empty for an unknown queue.
   std::string device_of(std::uint32_t queue) const;
   std::span<const TimeSpan> idle_gaps_of(const std::string& device) const;
-  // Called after all activities were added. Beyond kMaxKernelNames classes, those with the least time lose their
-  // names.
+  // Call after all activities were added. If there are more than kMaxKernelNames classes, renames those with the least
+  // time to kOtherKernels.
   void group_kernels();
 };
 
@@ -67,10 +67,10 @@ class ActivitySums {
   explicit ActivitySums(TimeSpan span) : span_(span), captured_s_(span, cell_count_for(span)) {}
 
   void add(std::uint32_t process, const Activity& activity);
-  // For an activity outside the span: its GPUs are idle inside the span instead of unknown, and it shows when their work
-  // began and ended.
+  // For an activity that is not entirely inside the span: it shows that its GPUs are idle, not unknown, inside the span
+  // where no kernels ran, and when their work began and ended.
   void add_outside(std::uint32_t process, const Activity& activity);
-  // Called after all activities were added.
+  // Call after all activities were added.
   void finish();
 
   ProcessNames& names(std::uint32_t process) { return processes_[process]; }
@@ -82,8 +82,8 @@ class ActivitySums {
   const std::map<std::string, TimeCurve>& gpu_busy_s() const { return gpu_busy_s_; }
   // Idle time of each GPU for which it is known what it waited for.
   const std::map<std::string, TimeCurve>& gpu_wait_s() const { return gpu_wait_s_; }
-  // The intervals that kernel time was reported for, without idle gaps; it is spread evenly within each. By device, sorted
-  // by begin.
+  // By device, sorted by begin: the intervals that kernel sums extrapolate to, without idle gaps. Kernel time is spread
+  // evenly within each.
   const std::map<std::string, std::vector<TimeSpan>>& gpu_slices() const { return gpu_slices_; }
   // From the first to the last kernel of each GPU in the whole run, also outside the span.
   const std::map<std::string, TimeSpan>& gpu_work() const { return gpu_work_; }
@@ -94,7 +94,8 @@ class ActivitySums {
     std::uint32_t queue;
     bool is_not_extrapolated;
     TimeSpan span;
-    double time_s;  // busy or waiting
+    double time_s;         // busy or waiting
+    bool is_lost = false;  // its kernels are not recorded (gpu/lost_kernels.h)
   };
 
   std::string device_of(const DeviceInterval& interval);
@@ -107,9 +108,9 @@ class ActivitySums {
   TimeCurve captured_s_;
   // By process and queue: from the first to the last activity with kernels that are not all inside the span.
   std::map<std::pair<std::uint32_t, std::uint32_t>, TimeSpan> work_outside_;
-  std::vector<DeviceInterval> busy_;   // until the devices of the queues are known
-  std::vector<DeviceInterval> waits_;  // likewise: idle instead of busy
-  std::vector<DeviceInterval> gaps_;   // likewise: the long ones
+  std::vector<DeviceInterval> busy_;   // kept until the devices of the queues are known
+  std::vector<DeviceInterval> waits_;  // likewise: waiting time
+  std::vector<DeviceInterval> gaps_;   // likewise: waits that are idle gaps
   std::map<std::string, TimeCurve> gpu_busy_s_;
   std::map<std::string, TimeCurve> gpu_wait_s_;
   std::map<std::string, std::vector<TimeSpan>> gpu_slices_;

@@ -4,11 +4,11 @@
 // conclusion.
 //
 // GPU: kernels count as compute; copies, fills and kernels that only move or fill memory as memory; exchanges with
-// other ranks as synchronisation. CPU: a blocked thread counts as synchronisation, a thread that works in a scope that
+// other ranks as synchronization. CPU: a blocked thread counts as synchronization, a thread that works in a scope that
 // launches GPU work as launch. A copy from the device blocks the host until all queued work is done: time beyond the
-// median launch time is then synchronisation, even if the thread spins. Where most launches are other copies, that time
-// is memory. A thread that launches nothing computes, unless its name shows that it spins or copies: no counter
-// distinguishes these. For functions known from stack samples only, names determine the CPU class. Pure; seconds.
+// median launch time is then synchronization, even if the thread spins. Where most launches are other copies, that time
+// is memory. A thread that launches nothing computes, unless the name of its scope shows that it spins or copies: no
+// counter distinguishes these. For functions known from stack samples only, names determine the class. Pure; seconds.
 #pragma once
 
 #include <map>
@@ -24,18 +24,19 @@ namespace joulemap::attribution {
 enum class GpuActivityKind : std::uint8_t { computes, moves, fills, copies, reads_back, exchanges };
 GpuActivityKind activity_kind_of(const KernelClass& kernel);
 
-// Sums; they may be split proportionally.
+// Sums over the work of a row; they may be split proportionally.
 struct CauseEvidence {
   double worked_s = 0;        // threads or their helpers on a CPU
   double waited_s = 0;        // threads blocked
-  double unclassified_s = 0;  // either of the two
+  double unclassified_s = 0;  // worked or blocked: unknown which
   AmountByCause gpu_s = {};
   double launches = 0;    // of GPU work; includes copies and read_backs
   double copies = 0;      // to the device or within it
   double read_backs = 0;  // from the device to the host
 
   void add(const CauseEvidence& other, double share = 1);
-  // For a function known from stack samples only: its threads' work and wait times are known for the whole scope only.
+  // The same without the distinction of working and blocked time and without launches. For a function known from stack
+  // samples only: its shares of these are unknown.
   CauseEvidence unclassified() const;
 };
 
@@ -62,8 +63,8 @@ class RowCauses {
  private:
   bool has_host_evidence_;
   bool has_function_names_;
-  std::map<Path, CauseEvidence> by_path_;  // of all devices
-  double usual_launch_s_ = 0;              // median CPU time of a launch; 0: only copies were launched
+  std::map<Path, CauseEvidence> by_path_;  // CPU and GPU together
+  double usual_launch_s_ = 0;              // median CPU time of a launch; 0: unknown, only copies were launched
 };
 
 }  // namespace joulemap::attribution

@@ -111,7 +111,7 @@ TEST(CauseEvidence, AThreadThatSubmitsKernelsLaunches) {
 
 TEST(CauseEvidence, AThreadThatSpinsForItsCopyWaits) {
   Activity activity = training();
-  // A launch takes 1 ms; reading a number back takes 100.
+  // A launch takes 1 ms; reading a number back takes 100 ms.
   activity.scope_tallies = {host(kConv, 1, 1), host(kItem, 2, 2)};
   activity.kernel_tallies = {gpu(kGemm, kConv, 1000, 3), gpu(kDtoH, kItem, 20, 0.001)};
   const EnergyCause cause = Causes(activity).of("torch.Tensor.item");

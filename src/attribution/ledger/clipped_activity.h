@@ -19,8 +19,8 @@ namespace joulemap::attribution {
 
 bool is_inside(const Activity& activity, TimeSpan span);
 Activity clip_activity(const Activity& activity, TimeSpan span);
-// The same for a process in light mode: kernels of traced steps extrapolate to the steps after them, and count as far
-// as those lie inside. `steps` holds the steps of the whole run. The returned parts need no further extrapolation:
+// The same for a process in light mode: kernels of traced steps extrapolate to the untraced steps after them, and count
+// as far as these lie inside. `steps`: the steps of the whole run. The returned parts need no further extrapolation:
 // their steps are marked as traced.
 std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, const TracedSteps& steps,
                                     const ScopePaths& scopes);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ledgers of all machines of a recording, in three stages. Each stage consumes the one before it, so that no pass can
-// be skipped or repeated:
+// The ledgers of all machines of a recording, in three stages. Each stage consumes the one before it, so that no pass
+// can be skipped or repeated:
 //
 //   HostTotals          second pass over the recording: sums of what ran
 //     .attribute(...)   -> HostAttribution    third pass: attributes energy to it
@@ -22,7 +22,7 @@ namespace joulemap::attribution {
 
 class HostLedgers {
  public:
-  // Once for each wanted level.
+  // Call once for each level of Machines::Outputs.
   LedgerResult ledger(RowLevel level, const Grouping& grouping = {}) { return machines_->finish(level, grouping); }
   // One view for each machine.
   std::vector<MachineView> views(const ViewLimits& limits) const { return machines_->views(limits); }
@@ -52,7 +52,7 @@ class HostAttribution {
   std::unique_ptr<Machines> machines_;
 };
 
-// Energy of the recorder `source`.
+// Energy that the recorder `source` measured.
 struct HostEnergy {
   std::uint32_t source = 0;
   RecordedEnergy::Result energy;
@@ -67,7 +67,7 @@ class HostTotals {
 
   void add(std::uint32_t source, const Activity& activity) { machines_->add_sums(source, activity); }
   void add(std::uint32_t source, const Mark& mark) { machines_->add_mark(source, mark); }
-  // Takes the readings out of `energies`; the rest of them stays.
+  // Moves readings and CPU times out of `energies`; tables and curves stay there.
   HostAttribution attribute(std::vector<HostEnergy>& energies) && {
     for (HostEnergy& one : energies) machines_->set_energy(one.source, one.energy, one.prefix);
     return HostAttribution(std::move(machines_));

@@ -19,14 +19,14 @@
 namespace joulemap::attribution {
 namespace {
 
-// Name of a scope in no phase, module or region; used only to list the functions there.
+// By function: path of functions outside of all phases, modules and regions.
 constexpr std::string_view kOutside = "outside";
 // By rank: processes without a rank, such as the launcher.
 constexpr std::string_view kNoRank = "no rank";
-// Relative standard deviation of the energy of one call around the value from its counter readings and the mean power
-// of its layer. Over many calls it averages out.
+// Relative standard deviation of the energy of one call about the value from its CPU time and the power of its layer.
+// For n calls it falls with sqrt(n).
 constexpr double kCallSpread = 0.3;
-// What remains of the measured energy below this share of it is rounding of sums, not energy.
+// Unattributed energy below this fraction of the measured energy is rounding error and is reported as 0.
 constexpr double kRounding = 1e-12;
 
 double share_inside(const Activity& activity, TimeSpan span) {
@@ -40,6 +40,18 @@ double share_inside(const Activity& activity, TimeSpan span) {
 Ledger::Ledger(RowLevel level, const MachineEnergy& energy, ActivitySums& sums)
     : level_(level), energy_(energy), sums_(sums), cpu_attribution_(energy, sums), gpu_attribution_(energy, sums) {}
 
+namespace {
+
+// At the level of modules, a module is the whole path. A network may have a module "probe" or "background", and rows of
+// these names mean something else.
+std::string module_row_name(const std::string& module) {
+  const std::string_view first = std::string_view(module).substr(0, module.find('.'));
+  const bool is_taken = first == kProbeMode || first == kBackgroundRow || first == kProgramRow || first == kTrainMode;
+  return is_taken ? "module " + module : module;
+}
+
+}  // namespace
+
 std::vector<std::string> Ledger::path_at_level(std::uint32_t process, const ResolvedScope& resolved_scope) const {
   if (resolved_scope.is_probe()) return {std::string(kProbeMode)};  // not part of the run's layers
   if (level_ == RowLevel::rank) {
@@ -48,12 +60,13 @@ std::vector<std::string> Ledger::path_at_level(std::uint32_t process, const Reso
   }
   if (level_ == RowLevel::phase) return resolved_scope.phase_path();
   if (level_ == RowLevel::region) return resolved_scope.regions;
+  if (level_ == RowLevel::module && !resolved_scope.module.empty()) return {module_row_name(resolved_scope.module)};
   std::vector<std::string> path = resolved_scope.layer_path();
   if (path.empty() && level_ == RowLevel::function) path = {std::string(kOutside)};
   return path;
 }
 
-// The part that a layer's energy is split into.
+// Name of the operation or function below the layer, at levels that show it; else empty.
 std::string Ledger::part_at_level(const ResolvedScope& resolved_scope) const {
   if (resolved_scope.is_probe()) return {};
   if (level_ == RowLevel::op) return resolved_scope.op;
@@ -94,7 +107,7 @@ void Ledger::add_scope(std::uint32_t process, const ScopeTally& tally, const Cla
   credit(std::move(path), std::string(kCpuDevice), amount, resolved_scope, kCpuTimeBasis, energy_.cpu_j.has_value());
 }
 
-// Work before or after the command gets no part of the command's energy.
+// `inside`: the share of the activity within the command's time; work outside of it gets no energy.
 void Ledger::add_scopes(std::uint32_t process, const Activity& activity, double inside) {
   CpuAttribution::Rates rates = cpu_attribution_.rates(activity.begin_ns, activity.end_ns);
   rates.per_modelled_j *= inside;
@@ -159,7 +172,7 @@ void Ledger::add_kernel(std::uint32_t process, const KernelTally& tally, const K
 
 void Ledger::add_kernels(std::uint32_t process, const Activity& activity, double inside) {
   ProcessNames& names = sums_.names(process);
-  std::map<std::tuple<std::uint32_t, bool, bool>, KernelRate> rates;  // by queue, runs once, is lost
+  std::map<std::tuple<std::uint32_t, bool, bool>, KernelRate> rates;  // by queue, is_one_time, is lost
   for (const KernelTally& tally : activity.kernel_tallies) {
     const bool is_one_time = names.scopes.resolved_scope(tally.scope).is_one_time();
     const auto [known, is_new] = rates.try_emplace({tally.queue, is_one_time, tally.class_id == kLostKernelClass});
@@ -189,7 +202,7 @@ void Ledger::add(std::uint32_t process, const Activity& activity) {
     if (const std::string part = part_at_level(fine); !part.empty()) path.push_back(part);
     const bool is_function = !fine.function.empty();
     Amount& sum = (is_function ? function_shares_ : shares_)[coarse_scope][std::move(path)];
-    // Samples in a function, or operations in a layer, are no counts of calls.
+    // A count of stack samples, or of operations in a layer, is no count of calls.
     if (is_function) sum.sampled += share.count;
     if (!is_function && !part_at_level(fine).empty()) sum.count += share.count;
     sum.time_s += seconds(share.time_ns);
@@ -211,8 +224,8 @@ void Ledger::add_background() {
          {0, 0, cpu_attribution_.background_s(), joules.sum(), joules}, {}, kCpuTimeBasis, energy_.cpu_j.has_value());
 }
 
-// If a GPU is measured but no kernels were recorded, CPUs may have launched anything. Imported traces contain no CPU
-// time.
+// Without host evidence if a GPU is measured but no kernels were recorded, because threads may have launched anything,
+// and for imported traces, which contain no CPU time.
 RowCauses Ledger::causes() const {
   const bool has_kernels = energy_.gpus.empty() || !sums_.gpu_busy_s().empty();
   const bool has_cpu_time = energy_.has_sampled_operations;
@@ -302,9 +315,10 @@ LedgerResult Ledger::finish(const Grouping& grouping) {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, RowLevel>, 12> kLevels = {{{"domain", RowLevel::domain},
+constexpr std::array<std::pair<std::string_view, RowLevel>, 13> kLevels = {{{"domain", RowLevel::domain},
                                                                             {"phase", RowLevel::phase},
                                                                             {"layer", RowLevel::layer},
+                                                                            {"module", RowLevel::module},
                                                                             {"op", RowLevel::op},
                                                                             {"tensor", RowLevel::tensor},
                                                                             {"function", RowLevel::function},
@@ -317,8 +331,8 @@ constexpr std::array<std::pair<std::string_view, RowLevel>, 12> kLevels = {{{"do
 
 constexpr double kLeastTime_s = 1e-9;  // resolution of recorded times; less is rounding error of sums
 constexpr double kLeastEnergy_j = 1e-12;
-// Least share of a module's time that its operations take: calling a module that only calls an operation takes up to
-// twice as long as the operation.
+// If its operations take at least this share of a module's time, they get all of it: calling a module that only calls
+// an operation takes up to twice as long as the operation. Below it, the module computes without PyTorch.
 constexpr double kLeastOfAModule = 0.25;
 // Relative standard deviation, from step to step, of the shares of operations within their layer.
 constexpr double kStepSpread = 0.2;
@@ -409,7 +423,7 @@ void Ledger::add_share(Amount& sum, const Amount& amount, double share) {
   sum.waiting_j += share * whole.waiting_j;
 }
 
-// Steps per sampled step, by how often layers were entered; 0 if none was sampled.
+// Number of steps per sampled step, by how often layers were entered; 0 if no step was sampled.
 double Ledger::steps_for_each_sampled() const {
   double entered = 0;
   double sampled = 0;
@@ -496,7 +510,7 @@ void Ledger::split_parts() {
   entries_ = std::move(split_entries);
 }
 
-// Merges a function over all its callers. Layers without a sampled step contain no functions.
+// Merges the rows of a function in all layers. Drops entries that are no functions: layers without a sampled step.
 void Ledger::gather_functions() {
   std::map<Key, Entry> functions;
   for (auto& [key, entry] : entries_) {
@@ -509,7 +523,7 @@ void Ledger::gather_functions() {
     sum.sum.energy_j += entry.sum.energy_j;
     sum.sum.by_class.add(entry.sum.by_class);
     sum.sum.evidence.add(entry.sum.evidence);
-    sum.spread = add_in_quadrature(sum.spread, entry.spread * entry.sum.energy_j);  // J until all are added
+    sum.spread = add_in_quadrature(sum.spread, entry.spread * entry.sum.energy_j);  // in J until all are added
   }
   for (auto& [key, entry] : functions) entry.spread /= std::max(entry.sum.energy_j, kLeastEnergy_j);
   entries_ = std::move(functions);
@@ -533,10 +547,12 @@ std::vector<ReportRow> Ledger::groups(const Grouping& grouping) const {
     for (std::size_t length = 0; length <= depth; ++length) {
       branch.resize(depth - length);
       Group& group = groups[{branch, key.second}];
-      group.sum.basis = entry.basis;  // of its device, until the shares refine it
+      group.sum.basis = entry.basis;  // of the device; row_of() refines it by the energy by class
       group.sum.has_energy = group.sum.has_energy || entry.has_energy;
       group.sum.sum.count += entry.sum.count;
-      group.sum.sum.time_s += entry.sum.time_s;
+      // CPU time of other processes is not time of the run.
+      const bool is_other_cpu_time = key.second == kCpuDevice && key.first.front() == kBackgroundRow;
+      if (!is_other_cpu_time || length == 0) group.sum.sum.time_s += entry.sum.time_s;
       group.sum.sum.energy_j += entry.sum.energy_j;
       group.sum.sum.waiting_s += entry.sum.waiting_s;
       group.sum.sum.waiting_j += entry.sum.waiting_j;
@@ -599,8 +615,9 @@ void Ledger::charge_idle(std::uint32_t process, const WaitTally& wait, TimeSpan 
   credit(std::move(path), domain, amount, scope, kTimeShareBasis, true);
 }
 
-// In untraced steps of light mode the GPU may be idle for longer than in the traced ones that extrapolate to them: a batch
-// came late. The time that the host spent in each scope is known there, too, and shares that idle energy.
+// In untraced steps of light mode the GPU may be idle for longer than in the traced steps that extrapolate to them, for
+// instance because a batch came late. Splits that idle energy by the time that the host spent in each scope, which is
+// recorded for all steps.
 void Ledger::add_unexplained_idle(std::uint32_t process, const Activity& activity) {
   const ProcessNames& names = sums_.names(process);
   const double length_s = seconds(activity.end_ns - activity.begin_ns);
@@ -611,7 +628,7 @@ void Ledger::add_unexplained_idle(std::uint32_t process, const Activity& activit
   for (const ScopeTally& tally : activity.scope_tallies) {
     if (tally.scope != 0) scopes_s += seconds(tally.wall_ns);
   }
-  const double whole_s = std::max(scopes_s, length_s);  // threads that wait in the root do not count
+  const double whole_s = std::max(scopes_s, length_s);  // without threads in the root scope
   for (const std::string& device : devices) {
     const auto gpu = energy_.gpus.find(device);
     GpuAttribution::IdleAmount idle = gpu_attribution_.unexplained_between(device, activity.begin_ns, activity.end_ns);

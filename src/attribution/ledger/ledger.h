@@ -8,9 +8,9 @@
 //   Basis "regressed", or "cpu-time" where all layers are assumed to have equal power; "estimated" without a counter.
 // - GPU: its energy at each moment belongs to what runs then, by the power of kernel classes (gpu_attribution.h). Basis
 //   "regressed" or "probed", or "time-share" where most of a row's energy is of classes that could not be separated.
-//   Work of other processes there is one more class, and "background", by time.
+//   Work of other processes on the GPU is one more class, with a row "background".
 // - Operations are recorded in sampled steps only. A module's energy is split among its operations in proportion to
-//   their time there. A phase, a region or a module that computes without PyTorch also does other things: there
+//   their time in it. A phase, a region or a module that computes without PyTorch also does other things: its
 //   operations get what they used in sampled steps, scaled to all steps, and the rest stays its own. A scope that a
 //   framework's own profiler divided (ScopeShare) is split as a module is. An imported trace contains every call.
 // - By rank, all work of a process belongs to its rank, in whatever scope.
@@ -44,6 +44,7 @@ enum class RowLevel : std::uint8_t {
   domain,
   phase,
   layer,
+  module,  // layers with all their passes together
   op,
   tensor,
   function,
@@ -60,7 +61,7 @@ std::string_view name_of(RowLevel level);
 // Sums over the branches of the tree of rows (scopes/path_tree.h).
 struct Grouping {
   bool is_enabled = false;
-  std::string filter = {};  // only rows that contain it
+  std::string filter = {};  // only rows that path_matches() finds; empty: all
 };
 
 struct LedgerResult {
@@ -90,9 +91,9 @@ class Ledger {
     std::uint64_t sampled = 0;
     double time_s = 0;
     double energy_j = 0;
-    ClassJoules by_class = {};  // J by class of a GPU; by unknown of CpuPowers of the CPUs
+    ClassJoules by_class = {};  // J by kernel class of a GPU, or by unknown of CpuPowers
     CauseEvidence evidence = {};
-    double waiting_s = 0;  // of the idle device, while the host was there
+    double waiting_s = 0;  // time in which the idle device waited for this scope
     double waiting_j = 0;
   };
   static void add_share(Amount& sum, const Amount& amount, double share);  // except the counts
@@ -102,7 +103,7 @@ class Ledger {
     bool has_energy = false;
     bool is_module = false;               // a module of a network, not a phase or a region
     std::map<std::string, Amount> parts;  // operations or functions, in sampled steps
-    bool is_part = false;                 // is a row of such a part
+    bool is_part = false;                 // the entry is such a part, not a layer
     double spread = 0;                    // relative standard deviation from sampling steps
   };
   using Parts = std::map<std::vector<std::string>, Amount>;      // by path
@@ -117,7 +118,7 @@ class Ledger {
   struct KernelRate {
     std::string device;
     double rate = 0;                  // J per second of a kernel of weight 1
-    double extrapolation_factor = 1;  // kernels each traced one extrapolates to, in light mode
+    double extrapolation_factor = 1;  // in light mode: number of kernels that a traced one extrapolates to
   };
   void add_kernels(std::uint32_t process, const Activity& activity, double inside);
   void add_waits(std::uint32_t process, const Activity& activity, double inside);
@@ -144,10 +145,11 @@ class Ledger {
   RowCauses causes() const;
   ReportRow row_of(const Key& key, const Entry& entry) const;
   std::vector<ReportRow> groups(const Grouping& grouping) const;
-  // Code outside of phases, modules and operations also runs kernels; regions are only those that the program names.
+  // Whether kernels that were launched in no scope get the row kProgramRow. Not by region: regions are only those that
+  // the program names.
   bool has_program_row() const {
-    return level_ == RowLevel::phase || level_ == RowLevel::layer || level_ == RowLevel::op ||
-           level_ == RowLevel::tensor || level_ == RowLevel::stack;
+    return level_ == RowLevel::phase || level_ == RowLevel::layer || level_ == RowLevel::module ||
+           level_ == RowLevel::op || level_ == RowLevel::tensor || level_ == RowLevel::stack;
   }
   bool knows_waiting() const { return !sums_.gpu_wait_s().empty(); }
   void balance(LedgerResult& result) const;
@@ -159,11 +161,11 @@ class Ledger {
   GpuAttribution gpu_attribution_;
   std::map<Key, Entry> entries_;
   std::map<std::pair<IdleCause, Key>, IdleSum> idle_;
-  std::map<std::string, IdleSum> explained_by_host_;  // by domain: idle energy of untraced steps
-  std::map<Key, std::set<std::uint32_t>> processes_;  // of ranks
+  std::map<std::string, IdleSum> explained_by_host_;  // by domain: what add_unexplained_idle() charged
+  std::map<Key, std::set<std::uint32_t>> processes_;  // of each row, at level rank
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> kernel_names_;  // for stacks; by process and class
   std::map<std::pair<std::uint32_t, std::uint32_t>, GpuActivityKind> kernel_activity_kinds_;  // likewise
-  // What a coarse scope divides into, by its path.
+  // By path of a coarse scope: the parts that it divides into (ScopeShare).
   std::map<std::vector<std::string>, Parts> shares_;
   std::map<std::vector<std::string>, Parts> function_shares_;
 };

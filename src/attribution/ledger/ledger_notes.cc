@@ -43,7 +43,8 @@ void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostic
 }
 
 // Work that took time ran at least once: if no calls were counted, the count is unknown. Names of XLA's and
-// TensorFlow's operations identify the layer, not its calls. Other programs are not calls of anything.
+// TensorFlow's operations identify the layer, not its calls. The background row keeps its count of 0: other processes
+// are no calls.
 void mark_unknown_counts(LedgerResult& result) {
   std::uint64_t unknown = 0;
   for (ReportRow& row : result.rows) {
@@ -55,7 +56,7 @@ void mark_unknown_counts(LedgerResult& result) {
   if (unknown == 0) return;
   result.diagnostics.add(
       {"counts_unknown", unknown,
-       fmt::format("call counts of {} rows are unknown: their operation names do not identify calls", unknown),
+       fmt::format("{} rows have a time but no call count: only samples or totals of them were recorded", unknown),
        "report --by op counts operations"});
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Adds diagnostics about the limits of a ledger of one machine: traced steps that extrapolate, operations without
-// shapes, unknown counts. Pure.
+// Adds diagnostics about the limits of a ledger of one machine: untraced steps that are extrapolated, kernels without
+// rows of their own, operations without shapes, unknown counts. Pure.
 #pragma once
 
 #include "attribution/ledger/activity_sums.h"
@@ -10,10 +10,10 @@
 namespace joulemap::attribution {
 
 void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics);
-// At levels whose rows are kernels.
+// Does nothing at levels whose rows are not kernels.
 void note_grouped_kernels(const ActivitySums& sums, RowLevel level, Diagnostics& diagnostics);
 void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics);
-// Resets counts that are unknown to empty.
+// Sets unknown counts to empty and adds a diagnostic.
 void mark_unknown_counts(LedgerResult& result);
 
 }  // namespace joulemap::attribution

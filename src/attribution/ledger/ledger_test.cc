@@ -76,7 +76,7 @@ TEST(Ledger, SplitsCpuEnergyByCpuTime) {
   const Outcome outcome = account(RowLevel::layer, {.cpu_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 600, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 300, 1e-6);
-  EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // the root: outside of all scopes
+  EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // CPU time in the root scope
   EXPECT_NEAR(*outcome.result.idle_j, 0, 1e-6);
 }
 
@@ -93,7 +93,7 @@ TEST(Ledger, EnergyOfOtherProcessesIsBackground) {
   activity.scope_tallies = {cpu(4, 5)};
   MachineEnergy energy{.cpu_j = constant_rate(1000)};
   energy.machine_cpu_s = constant_rate(20);
-  energy.command_cpu_s = 10;  // five of which were not captured
+  energy.command_cpu_s = 10;  // s, of which five were not captured
   const Outcome outcome = account(RowLevel::layer, energy, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 250, 1e-6);
   EXPECT_NEAR(outcome.energy({"background"}), 500, 1e-6);
@@ -102,7 +102,7 @@ TEST(Ledger, EnergyOfOtherProcessesIsBackground) {
 
 TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
   Activity activity = names();
-  // One step of ten was sampled: there the layer's time is that of its operations.
+  // One step of ten was sampled. In that step, the time of the layer is the sum of its operations.
   activity.scope_tallies = {cpu(4, 9, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1)};
   const Outcome outcome = account(RowLevel::op, {.cpu_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
@@ -130,7 +130,7 @@ TEST(Ledger, OperationsOfAPhaseExcludeItsWaitingTime) {
   Activity activity = names();
   for (const Scope& scope : {Scope{12, 1, ScopeKind::phase, "dataloader"}, Scope{13, 12, ScopeKind::op, "torch.empty"}})
     activity.scopes.push_back(scope);
-  ScopeTally waits = cpu(12, 0.001, 20, 2);  // for its workers; two of twenty calls were in sampled steps
+  ScopeTally waits = cpu(12, 0.001, 20, 2);  // two of twenty calls were in sampled steps
   waits.wall_ns = 7'000'000'000;
   activity.scope_tallies = {cpu(4, 1, 20, 2), waits, cpu(13, 0.0001, 1, 1)};
   const Outcome outcome = account(RowLevel::op, {.cpu_j = constant_rate(1000)}, activity);
@@ -191,6 +191,54 @@ TEST(Ledger, WhileKernelsAreLostGpuEnergyIsUnattributedAndNotIdle) {
       EXPECT_NEAR(*outcome.result.idle_j, is_lost ? 200 : 500, 1);
       EXPECT_NEAR(*outcome.result.unattributed_j, is_lost ? 300 : 0, 1);
     }
+  }
+}
+
+TEST(Ledger, AnIdleGapRecordedWhileKernelsWereLostLeavesTheirTimeBusy) {
+  Activity activity = names();
+  activity.kernel_tallies = {{0, 0, 4, 100, 5 * kSecond_ns}};
+  activity.begin_ns = 0;
+  activity.end_ns = 5 * kSecond_ns;
+  Activity gap;
+  gap.begin_ns = 7 * kSecond_ns + kSecond_ns / 100;
+  gap.end_ns = 10 * kSecond_ns;
+  gap.waits = {{0, 4, WaitKind::host, 1, gap.end_ns - gap.begin_ns}};
+  MachineEnergy energy;
+  energy.gpus["GPU-1"] = {"gpu0", constant_rate(1000), {}};
+  ActivitySums sums(kSpan);
+  sums.add(kProcess, activity);
+  sums.add(kProcess, gap);
+  const Mark mark{7 * kSecond_ns, MarkKind::kernels_lost, 3 * kSecond_ns, 0, {}};
+  sums.add(kProcess, lost_kernel_activity(mark, sums.names(kProcess)));
+  sums.finish();
+  EXPECT_NEAR(sums.gpu_busy_s().at("GPU-1").between(7 * kSecond_ns, 10 * kSecond_ns), 3, 0.01);
+  Ledger ledger(RowLevel::kernel, energy, sums);
+  ledger.add(kProcess, activity);
+  ledger.add(kProcess, gap);
+  EXPECT_NEAR(*ledger.finish().unattributed_j, 300, 1);
+}
+
+TEST(Ledger, AModuleHasTheEnergyOfAllItsPasses) {
+  Activity activity = names();
+  activity.scopes.push_back({10, 1, ScopeKind::phase, "optimizer"});
+  activity.scope_tallies = {cpu(4, 1), cpu(7, 2), cpu(10, 1)};
+  const Outcome outcome = account(RowLevel::module, {.cpu_j = constant_rate(1000)}, activity);
+  const auto backward = [](const Outcome& of) { return of.row({"train", "backward", "net.conv"}); };
+  EXPECT_EQ(backward(outcome), nullptr);
+  EXPECT_NEAR(outcome.energy({"net.conv"}), 3 * outcome.energy({"train", "optimizer"}), 1e-6);
+  const Outcome by_layer = account(RowLevel::layer, {.cpu_j = constant_rate(1000)}, activity);
+  ASSERT_NE(backward(by_layer), nullptr);
+  EXPECT_NEAR(outcome.energy({"net.conv"}),
+              by_layer.energy({"train", "forward", "net.conv"}) + *backward(by_layer)->energy_j, 1e-6);
+}
+
+TEST(Ledger, AModuleNamedLikeASpecialRowHasARowOfItsOwn) {
+  for (const std::string name : {"probe", "background", "background.density"}) {
+    Activity activity = names();
+    activity.scopes.push_back({10, 2, ScopeKind::module, name});
+    activity.scope_tallies = {cpu(4, 1), cpu(10, 2)};
+    const Outcome outcome = account(RowLevel::module, {.cpu_j = constant_rate(1000)}, activity);
+    EXPECT_NEAR(outcome.energy({"module " + name}), 2 * outcome.energy({"net.conv"}), 1e-6) << name;
   }
 }
 
@@ -353,7 +401,7 @@ TEST(Ledger, IdleEnergyWithoutKnownWaitsIsStartupShutdownOrUnknown) {
   EXPECT_FALSE(outcome.row({"train", "forward", "net.conv"}, "gpu0")->waiting_j) << "not known, and not zero";
 }
 
-// Kernels run for 2 s, then a checkpoint takes 8 s. Their sum was recorded for all 10 s.
+// Kernels run for 2 s, then a checkpoint takes 8 s. The sum of the kernels was recorded for all 10 s.
 TEST(Ledger, KernelsRanOutsideOfTheGapsInWhichTheGpuIsKnownToBeIdle) {
   Activity kernels = names();
   kernels.begin_ns = kSpan.begin_ns;
@@ -374,7 +422,7 @@ TEST(Ledger, KernelsRanOutsideOfTheGapsInWhichTheGpuIsKnownToBeIdle) {
   EXPECT_NEAR(idle_by_cause(outcome.result)[IdleCause::unknown], 0, 1);
 }
 
-// No kernel ran in the analysed part; the first and the last one of the run lie before it, after it, or on both sides.
+// No kernel ran in the analysed part; the first and the last kernel of the run lie before, after, or around it.
 TEST(Ledger, APartOfARunWithoutKernelsIsNeitherItsStartNorItsEnd) {
   const auto outside = [](int begin_s, int end_s) {
     Activity activity = names();

@@ -40,9 +40,9 @@ struct MeanPowers {
 };
 
 // Where the kernel classes cannot be identified, their mean power and idle power still can: the measured energy is the
-// sum of both over their times. The two powers with the largest posterior density: the less time one of them has, the
-// less the energy shows about it, and the more its prior counts. Only from the first kernel to the last one: before it the
-// GPU may be in a sleep state.
+// sum of both powers times their times. Returns the two powers with the largest posterior density: the less time one of
+// them has, the less the energy shows about it, and the closer it stays to its prior. Uses only the time from the first
+// kernel to the last, because before it the GPU may be in a sleep state.
 MeanPowers mean_powers(const DeviceWork& work, const PowerEvidence& evidence) {
   TimeSpan kernels{INT64_MAX, INT64_MIN};
   for (const DeviceWork::Slice& slice : work.slices)
@@ -155,7 +155,7 @@ TimeCurve modelled_curve(std::span<const EnergyPoint> counter_updates, std::int6
   const auto edge_ns = [&](std::size_t cell) {
     return grid.span().begin_ns + static_cast<std::int64_t>(cell_ns * static_cast<double>(cell));
   };
-  // Times before the first and after the last update keep the shape of the grid.
+  // Before the first and after the last update, keeps the energy over time of `grid`.
   TimeCurve scaled(grid.span(), grid.size());
   const auto keep = [&](std::int64_t from_ns, std::int64_t to_ns) {
     if (to_ns <= from_ns) return;

@@ -21,9 +21,9 @@ namespace joulemap::attribution {
 
 // How the energy of a GPU is attributed to what ran.
 enum class AttributionMode : std::uint8_t {
-  regress,          // by the power of each kernel class, where it is identifiable; else as integral
+  regress,          // by the power of each kernel class; by time where powers are unknown
   integral,         // by time
-  sample_and_hold,  // by time, at the power that the sensor showed last: what other tools do, for comparison
+  sample_and_hold,  // by time, at the power of the last counter update: what other tools do, for comparison
 };
 std::optional<AttributionMode> parse_attribution_mode(std::string_view name);
 
@@ -31,32 +31,33 @@ std::optional<AttributionMode> parse_attribution_mode(std::string_view name);
 struct GpuPowers {
   PowerFit fit;
   ClassColumns column_of;
-  TimeCurve modelled_j;                                    // J predicted for the kernel sums, without idle power
+  TimeCurve modelled_j;                                    // J predicted while kernels run, without idle time
   std::vector<std::vector<ObservedKernels>> kernels = {};  // by column
   std::optional<std::uint16_t> co_tenant_column = {};      // the column of other processes
   FullSpeedDurations full_speed_ns = {};
 };
 
 struct MachineEnergy {
-  std::optional<TimeCurve> cpu_j;  // of all counted domains except GPUs
+  std::optional<TimeCurve> cpu_j;  // sum of all counted domains except GPUs
   struct Gpu {
     std::string domain;
     TimeCurve energy_j;
     std::optional<GpuPowers> powers = {};       // empty: all classes have equal power
     std::string model = {};                     // "NVIDIA H200"; empty if unknown
     double power_limited_fraction = 0;          // fraction of the time at the power limit
-    std::optional<TimeCurve> co_tenant_s = {};  // s other processes kept it busy; empty: none
+    std::optional<TimeCurve> co_tenant_s = {};  // s in which co-tenants kept it busy; empty: none
   };
   std::map<std::string, Gpu> gpus;               // by UUID, and by "ordinal N"
   std::optional<TimeCurve> machine_cpu_s;        // used by all processes
   std::optional<double> command_cpu_s;           // used by the command's processes
-  bool has_sampled_operations = true;            // operations were recorded in some steps only; else in all
+  bool has_sampled_operations = true;            // operations were recorded in sampled steps only; else in all
   bool has_idle_time = true;                     // time without a tally was idle; else unknown: an imported trace
   std::optional<CpuAttributionInputs> cpu = {};  // empty: equal powers, of unknown uncertainty
 };
 
-// Finds the powers of a GPU's kernel classes from its sensor readings and what ran. If the readings do not suffice,
-// returns the prior powers, or equal powers without priors.
+// Finds the powers of a GPU's kernel classes from its sensor values and what ran. Without `priors`, uses the powers of
+// usual_kernel_powers.h as priors if active-idle power is known. If the values do not suffice for a fit, returns the
+// prior powers, or equal powers without priors.
 GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span,
                              std::span<const ClassPrior> priors = {});
 
@@ -64,10 +65,12 @@ GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, Tim
 // itself if the counter's updates are unknown.
 TimeCurve lag_corrected_curve(const EnergyCurve& curve, std::int64_t lag_ns, const TimeCurve& grid);
 // The energy of a counter whose power over time is unknown between its updates: within each interval it follows the
-// model, scaled by one factor to the measured energy. `busy_s`: time in which kernels ran, in the same cells.
+// modelled power, scaled by one factor to the measured energy. `busy_s`: time in which kernels ran, in the same cells.
+// Returns `grid` if there are fewer than two updates.
 TimeCurve modelled_curve(std::span<const EnergyPoint> counter_updates, std::int64_t lag_ns, const GpuPowers& powers,
                          const TimeCurve& busy_s, const TimeCurve& grid);
-// The same if each moment had the power that the counter update before it showed.
+// The energy if each moment had the mean power between the two counter updates before it. Returns `grid` if there are
+// fewer than three updates.
 TimeCurve sample_and_hold_curve(std::span<const EnergyPoint> counter_updates, const TimeCurve& grid);
 
 }  // namespace joulemap::attribution

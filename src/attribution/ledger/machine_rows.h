@@ -14,7 +14,7 @@ namespace joulemap::attribution {
 // Prepends the machine's prefix to each device name, because devices of different machines have the same numbers.
 void prefix_devices(std::vector<ReportRow>& rows, const std::string& prefix);
 
-// Adds the energies, notes and groups of `added`; does not add rows.
+// Adds the energies, diagnostics, idle entries and groups of `added` to `all`, but not the rows.
 void merge_result(LedgerResult& all, LedgerResult added);
 
 }  // namespace joulemap::attribution

@@ -16,7 +16,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// Standard deviations in the half width of a 95 % interval; uncertainties of domains are half widths.
+// Half width of a 95 % interval in standard deviations; uncertainties of domains are such half widths.
 constexpr double kHalfWidth95 = 1.96;
 // Gain error of RAPL without calibration, half width at 95 %: server CPUs since Haswell are within 4 % of wall meters.
 constexpr double kGainWithin95 = 0.04;
@@ -79,7 +79,7 @@ Machines::Host* Machines::host_of(std::uint32_t source) {
   for (auto& [recorder, host] : hosts_) {
     if (host.boot_id != boot_ids_[source]) continue;
     // A machine may be recorded several times in sequence: a process belongs to the last recording that began before
-    // it.
+    // the process did.
     const bool is_later = found != nullptr && host.span.begin_ns > found->span.begin_ns;
     if (found == nullptr || (is_later && host.span.begin_ns <= start_times_ns_[source])) found = &host;
   }
@@ -138,7 +138,7 @@ CpuAttributionInputs Machines::cpu_attribution_inputs(Host& host, RecordedEnergy
   known.cpus = machine.cpus;
   std::vector<std::vector<EnergyPoint>> domains;
   double joules = 0;
-  double uncertainty_j = 0;  // of estimates, whose errors are correlated: a sum
+  double uncertainty_j = 0;  // a sum, because the errors of estimates are correlated
   for (RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
     if (curve.domain_class == DomainClass::gpu) continue;
     if (curve.readings.size() > known.readings_ns.size()) known.readings_ns = times_of(curve.readings);
@@ -159,7 +159,7 @@ CpuAttributionInputs Machines::cpu_attribution_inputs(Host& host, RecordedEnergy
   return known;
 }
 
-// A GPU whose processes could not identify it is named by its ordinal.
+// Where the command's processes did not record the UUID of a GPU, its work is listed under "ordinal N".
 void Machines::add_co_tenants(Host& host, const RecordedEnergy::Result& energy) const {
   std::uint32_t ordinal = 0;
   for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
@@ -291,7 +291,7 @@ LedgerResult Machines::finish(RowLevel level, const Grouping& grouping) {
   return all;
 }
 
-// Energy of all counted domains, from the curves themselves; empty if none is known.
+// Energy of all counted domains between two times; an empty function if none is known.
 EnergyFunction Machines::energy_of(const Host& host) {
   if (host.curves.empty()) return {};
   return [&host](std::int64_t from_ns, std::int64_t to_ns) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machines: state of the attribution of all machines of a recording. Each machine has one recorder, whose samples give the
-// energy, and any number of processes, which record what ran; the boot id of the machine links them. Only the stages of
-// host_ledgers.h use it, each the functions of its pass. Pure.
+// Machines: state of the attribution of all machines of a recording. Each machine has one recorder, whose samples give
+// the energy, and any number of processes, which record what ran; the boot id of the machine links them. Only the
+// classes of host_ledgers.h use it, which call its functions in the order of the passes. Pure.
 #pragma once
 
 #include <cstdint>
@@ -46,10 +46,10 @@ class Machines {
   LedgerResult finish(RowLevel level, const Grouping& grouping = {});
   // After the third pass: one view for each machine.
   std::vector<MachineView> views(const ViewLimits& limits);
-  // After set_energy: the kernel powers found on the GPUs of all machines.
+  // After set_energy(): the kernel powers found on the GPUs of all machines.
   std::vector<KernelPower> learned_kernel_powers(const std::string& default_gpu_model) const;
   bool has_activity() const;
-  // After set_energy.
+  // After set_energy(): time and energy of probing; empty if no process was probed.
   std::optional<ProbeCost> probe_cost() const;
   // Seconds by which dithering delayed programs, on the machine with the most; empty without dithering.
   std::optional<double> dither_s() const;
@@ -70,8 +70,8 @@ class Machines {
     std::vector<EnergyCurve> curves;                           // of all counted domains
     std::map<std::uint32_t, std::vector<NumberedMark>> steps;  // by process
     std::map<std::uint32_t, std::vector<NumberedMark>> epochs;
-    std::vector<std::pair<std::uint32_t, Mark>> lost_kernel_marks;  // lost kernels, with their process
-    std::map<std::string, TimeCurve> co_tenant_s;                   // by device: time other processes kept it busy
+    std::vector<std::pair<std::uint32_t, Mark>> lost_kernel_marks;  // marks of kind kernels_lost, with their process
+    std::map<std::string, TimeCurve> co_tenant_s;                   // by device: time in which co-tenants kept it busy
     std::string prefix;                                             // of the names of its devices
     std::map<RowLevel, Ledger> ledgers;
     std::optional<HostView> view;
@@ -95,7 +95,7 @@ class Machines {
   void add_lost_kernels(Host& host);
   void add_co_tenants(Host& host, const RecordedEnergy::Result& energy) const;
   struct GpuName {
-    const std::string& prefix;  // of its domain
+    const std::string& prefix;  // of the name of its domain
     const std::string& device;
   };
   MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
@@ -111,7 +111,7 @@ class Machines {
   std::vector<std::string> boot_ids_;                      // by source
   std::vector<std::int64_t> start_times_ns_;               // by source
   std::map<std::uint32_t, Host> hosts_;                    // by recorder
-  std::map<std::uint32_t, TracedSteps> light_mode_steps_;  // in light mode, if only a part of the run is wanted
+  std::map<std::uint32_t, TracedSteps> light_mode_steps_;  // by process; only for reports of a part of a run
 };
 
 }  // namespace joulemap::attribution

@@ -26,9 +26,9 @@ struct Machine {
   std::int64_t begin_ns;  // of the command, CLOCK_MONOTONIC of this machine
   int first_rank;
   int ranks;      // one GPU and one process each
-  int steps = 5;  // that each rank records
+  int steps = 5;  // recorded by each rank
   int exit_code = 0;
-  bool is_estimated = false;  // without sensors
+  bool is_estimated = false;  // has no sensors: its energy is estimated
 };
 
 Channel gpu_channel(const std::string& boot, int gpu) {
@@ -69,7 +69,7 @@ std::string write_recorder(const TemporaryDirectory& folder, const Machine& mach
   return path;
 }
 
-// Each rank keeps a CPU busy with one layer all the time, and its GPU half of the time.
+// Writes the file of one rank, which keeps a CPU busy with one layer all the time, and its GPU half of the time.
 std::string write_rank(const TemporaryDirectory& folder, const Machine& machine, int local, std::int64_t pid = 200) {
   RecordingSource source = recording_source(pid + local);
   source.started_ns = machine.begin_ns + kSecond_ns / 2;
@@ -204,7 +204,7 @@ TEST(Ranks, HaveOneShareEach) {
 TEST(Ranks, WithTheSameStepNumberShareAStepDespiteClockOffsets) {
   const TemporaryDirectory folder;
   std::vector<Machine> machines = kTwoMachines;
-  machines[1].steps = 4;  // as if it was ahead when the run was interrupted
+  machines[1].steps = 4;  // slower: 4 steps of 2.5 s instead of 5 of 2 s
   const ReportResult steps = report(write_run(folder, machines), RowLevel::step);
   expect_sound(steps);
   ASSERT_EQ(steps.rows.size(), 5u);

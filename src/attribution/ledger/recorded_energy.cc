@@ -10,9 +10,9 @@
 namespace joulemap::attribution {
 namespace {
 
-// 15 minutes at 50 per second: by then powers are identified, if at all.
+// Limit of power history samples: 15 minutes at 50 per second. By then powers are identified, if at all.
 constexpr std::size_t kMostHistory = 45'000;
-// About three hours at the usual sampling rate; 3 MB per counter.
+// Limit of readings per counter: about three hours at the usual sampling rate, 3 MB.
 constexpr std::size_t kMostReadings = 200'000;
 
 // The curve in equal cells.
@@ -51,7 +51,7 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
 }
 
 void RecordedEnergy::add(const Sample& sample) {
-  if (sample.channel >= channel_states_.size()) return;  // the reader has reported it
+  if (sample.channel >= channel_states_.size()) return;  // the reader has reported such samples
   ChannelState& state = channel_states_[sample.channel];
   curves_.observe(sample);
   if (curves_.curve_of(sample.channel) != nullptr) {
@@ -206,8 +206,8 @@ void RecordedEnergy::add_curves(Result& result) {
     const EnergyCurve& curve = *curves_.curve_of(*index);
     const std::string& device = state.channel.device;
     std::vector<EnergyPoint> updates = curve.updates();
-    // A slow counter that is read once in each of its periods shows a new value every time, and never when it updates:
-    // the readings replace the updates, with a constant delay that the regression finds as lag.
+    // Readings of a slow counter that is read once in each of its periods all show a new value, but not when it
+    // updated: the readings replace the updates, with a constant delay that the regression finds as lag.
     const bool is_slow = state.channel.refresh_s >= kSlowRefresh_s;
     const bool is_gpu = state.channel.domain_class == DomainClass::gpu;
     if (updates.empty() && is_gpu) updates = state.readings;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordedEnergy: the energy of every domain between two moments, and its power over time, from recorded samples in the
+// RecordedEnergy: the energy of every domain in a span of time, and its power over time, from recorded samples in the
 // order they are read. Uses the same curves as a live measurement (EnergyCurves, make_domain_table), so `report` and
-// `record` agree. Bounded memory, however long the recording. Pure.
+// `record` agree. Keeps counter readings and power history only up to a limit. Pure.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace joulemap::attribution {
 
 class RecordedEnergy {
  public:
-  // `channels`: indexed by Sample::channel. `slices`: of the power over time that reports show.
+  // `channels`: indexed by Sample::channel. `slices`: number of values of power over time that reports show.
   RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices);
 
   // Samples of one channel must come in order of time.
@@ -33,7 +33,7 @@ class RecordedEnergy {
 
   struct Result {
     DomainTable table;
-    std::vector<PowerSeries> power;                    // of the domains of the table that have a value
+    std::vector<PowerSeries> power;                    // of the domains of the table whose energy is known
     std::vector<ReportTrack> tracks;                   // of channels that measure no energy
     std::vector<CounterUpdateTiming> counter_updates;  // of slow counters that update regularly
     ClockReadings clock_readings;
@@ -45,19 +45,19 @@ class RecordedEnergy {
       std::string device;
       TimeCurve energy_j;  // finished: `curve` in equal cells, for attribution
       EnergyCurve curve;
-      // Slow counter with known updates: its values at the updates that were read.
+      // Slow counter: its values at the updates that were read; of a GPU whose updates are unknown, its readings.
       std::vector<EnergyPoint> counter_updates = {};
       // Fast counter: its values when read; in a long recording only the first ones.
       std::vector<EnergyPoint> readings = {};
-      std::vector<PowerPoint> power_history = {};  // power history kept by the device, as far as it was read
+      std::vector<PowerPoint> power_history = {};  // power history of the device: the first part
       double uncertainty = 0;                      // relative half width at 95 % of its sum
       std::string device_model = {};
-      double power_limited_fraction = 0;             // fraction of the time
+      double power_limited_fraction = 0;             // fraction of the time at the power limit
       bool is_throttled = false;                     // by power limit or heat, often enough to matter
-      std::vector<BusySlice> co_tenant_slices = {};  // where other processes ran on it
+      std::vector<BusySlice> co_tenant_slices = {};  // busy time of co-tenants on it
     };
     std::vector<DomainCurve> curves;               // of all counted domains
-    std::map<std::string, TimeCurve> cpu_times_s;  // by channel
+    std::map<std::string, TimeCurve> cpu_times_s;  // by channel name
     std::map<std::string, std::vector<CpuTimePoint>> cpu_time_readings;
   };
   Result finish();
@@ -80,7 +80,7 @@ class RecordedEnergy {
     Channel channel;
     std::optional<CpuTime> cpu_time = {};
     std::vector<EnergyPoint> readings = {};      // of a fast counter
-    std::vector<PowerPoint> power_history = {};  // power history kept by the device: its first part
+    std::vector<PowerPoint> power_history = {};  // power history of the device: the first part
     Track track = {};
   };
 

@@ -7,7 +7,7 @@
 namespace joulemap::attribution {
 namespace {
 
-// Deeper than any program nests: a file with deeper scopes is damaged.
+// Limit of the chain of parents, which may be a cycle in a damaged file. No program nests deeper.
 constexpr int kDeepest = 1000;
 
 void add_if_known(std::vector<std::string>& path, const std::string& name) {

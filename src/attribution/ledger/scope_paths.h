@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ScopePaths: resolves a scope of a recording to its mode, phase, module, operation and function, by the chain of its
-// parents. A scope may be used before it is defined; one that is never defined has an empty meaning. Pure.
+// parents. A recording may use a scope before it defines it; a scope that is never defined has empty names. Pure.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace joulemap::attribution {
 // Phases of work that does not repeat from step to step.
 inline constexpr std::string_view kSetupPhase = "setup";
 inline constexpr std::string_view kCompilePhase = "compile";
-inline constexpr std::string_view kCheckpointPhase = "checkpoint";  // the first word of its phases
+inline constexpr std::string_view kCheckpointPhase = "checkpoint";  // prefix of its phases
 
 struct ResolvedScope {
   std::string mode;
   std::string phase;
-  std::string module;  // innermost
+  std::string module;  // the innermost one
   std::string op;
   std::string tensors;  // shapes of its inputs; empty: unknown
   std::string function;
@@ -40,15 +40,15 @@ struct ResolvedScope {
 class ScopePaths {
  public:
   void add(const Scope& scope) { scopes_.insert_or_assign(scope.id, scope); }
-  // The reference is valid until the next add().
+  // Call after all scopes were added: the result is cached, and the reference stays valid.
   const ResolvedScope& resolved_scope(std::uint32_t scope);
-  // Count of operations, and of those with unknown inputs.
+  // Number of operations, and of those whose inputs are unknown.
   struct OperationCounts {
     std::size_t all = 0;
     std::size_t without_tensors = 0;
   };
   OperationCounts operations() const;
-  // Considers the scopes defined so far.
+  // As ResolvedScope::is_one_time(), but uses the scopes added so far and caches nothing.
   bool is_one_time(std::uint32_t scope) const;
   bool contains(std::uint32_t scope) const { return scope == 0 || scopes_.contains(scope); }
 

@@ -27,7 +27,7 @@ ReportRow row_of(std::string name, double time_s, std::optional<double> energy_j
 
 constexpr std::size_t kFewestToJudgeTheLast = 3;
 
-// Estimates where the last step ended, from the lengths of the others.
+// Estimates where the last step ended, from the median length of the others; `latest_ns` if there are too few.
 std::int64_t end_of_last(const std::vector<NumberedMark>& moments, std::int64_t latest_ns) {
   std::vector<std::int64_t> lengths_ns;
   for (std::size_t i = 1; i < moments.size(); ++i) lengths_ns.push_back(moments[i].time_ns - moments[i - 1].time_ns);
@@ -37,7 +37,7 @@ std::int64_t end_of_last(const std::vector<NumberedMark>& moments, std::int64_t 
   return std::min(latest_ns, moments.back().time_ns + *median);
 }
 
-// Errors of two recordings of one machine are correlated: interval widths add up.
+// Adds a row of another recording of the same machine. Their errors are correlated: interval widths add up.
 void add_to(ReportRow& sum, const ReportRow& row) {
   const auto add = [](std::optional<double>& amount, const std::optional<double>& more) {
     amount = amount && more ? std::optional(*amount + *more) : std::nullopt;
@@ -50,6 +50,16 @@ void add_to(ReportRow& sum, const ReportRow& row) {
   add(sum.low_j, row.low_j);
   add(sum.high_j, row.high_j);
   add(sum.dynamic_j, row.dynamic_j);
+  add(sum.waiting_s, row.waiting_s);
+  add(sum.waiting_j, row.waiting_j);
+  add(sum.waiting_low_j, row.waiting_low_j);
+  add(sum.waiting_high_j, row.waiting_high_j);
+  if (sum.cause && row.cause) {
+    for (const EnergyCauseClass cause : kCauseClasses) sum.cause->times_s[cause] += row.cause->times_s[cause];
+    sum.cause->largest_class = sum.cause->times_s.largest_class();
+  } else {
+    sum.cause.reset();
+  }
   sum.power_w = sum.energy_j && sum.time_s > 0 ? std::optional(*sum.energy_j / sum.time_s) : std::nullopt;
 }
 

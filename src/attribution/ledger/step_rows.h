@@ -20,16 +20,17 @@ struct NumberedMark {
   std::uint64_t number = 0;
 };
 
-// Sorted; empty for null.
+// Times of the marks, sorted; empty for null.
 std::vector<std::int64_t> begin_times(const std::vector<NumberedMark>* moments);
 
 struct NumberedEnergy {
   std::uint64_t number = 0;
   TimeSpan span;
-  double time_s = 0;  // without probing, like the energy
+  double time_s = 0;  // without probing, as is energy_j
   std::optional<double> energy_j;
 };
 enum class LastStepEnd : std::uint8_t { at_command_end, after_median_length };
+// One element for each mark, in order of time. `energy_j`: energy of the machine; may be empty.
 std::vector<NumberedEnergy> energies_between_marks(std::vector<NumberedMark> moments, const EnergyFunction& energy_j,
                                                    TimeSpan span, const ProbeSpans& probing,
                                                    LastStepEnd last = LastStepEnd::at_command_end);

@@ -27,7 +27,7 @@ class TimeCurve {
   // Cuts off parts outside the span.
   void add(std::int64_t from_ns, std::int64_t to_ns, double amount);
   void scale(double factor);
-  // Called after the last add(): makes between() and total() cheap.
+  // Call after the last add(), set() or scale(): before it, between() and total() do not include the changes.
   void finish();
 
   double total() const { return sums_.empty() ? 0 : sums_.back(); }
@@ -52,7 +52,7 @@ class TimeCurve {
   std::vector<double> sums_;  // sums_[i]: sum of the cells before i
 };
 
-// Number of cells for a span: fine enough for a GPU counter, few enough for three days.
+// Number of cells for a span: cells of 10 ms, or longer ones in spans of more than half an hour.
 std::size_t cell_count_for(TimeSpan span);
 
 }  // namespace joulemap::attribution

@@ -8,7 +8,7 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::string_view kDataPhase = "dataloader";
-constexpr std::string_view kInputPhase = "input";  // between a batch and the model that it goes to
+constexpr std::string_view kInputPhase = "input";  // from the delivery of a batch to the call of the model
 
 bool is_communication(const ResolvedScope& scope) {
   return scope.phase == "communication" || scope.op.starts_with("c10d") || scope.op.starts_with("nccl");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cause of a recorded wait of an idle GPU, from the scope that the host was in. Pure.
+// The cause of a recorded wait of an idle GPU, from the scope that the wait is charged to. Pure.
 #pragma once
 
 #include "attribution/ledger/activity_sums.h"

@@ -23,9 +23,9 @@ namespace joulemap::capture::cupti {
 inline constexpr std::size_t kLargestBufferBytes = 256UL * 1024;  // 1200 kernels
 inline constexpr std::size_t kSmallestBufferBytes = 32UL * 1024;  // 150 kernels
 inline constexpr std::size_t kMaxBuffers = 256;                   // 64 MB; beyond it CUPTI drops and counts records
-inline constexpr std::size_t kSmallestRecordBytes = 72;           // of a fill in CUDA 11.0
+inline constexpr std::size_t kSmallestRecordBytes = 72;           // the record of a memset in CUDA 11.0
 
-// Chooses the size of the next buffer.
+// Chooses the size of the next buffer from the time that the last ones took to fill.
 class BufferSizing {
  public:
   std::size_t next_buffer_bytes() const { return bytes_.load(std::memory_order_relaxed); }
@@ -49,7 +49,7 @@ class BufferPool {
     std::int64_t since_ns = 0;
     std::size_t bytes = 0;
   };
-  // Aligned to 8 bytes. Null when kMaxBuffers are lent already, or no memory is left.
+  // Lends a buffer, aligned to 8 bytes. Null when kMaxBuffers are lent already, or no memory is left.
   std::uint8_t* take(const Loan& loan);
   // Returns nullopt for a buffer that is not ours, or not lent.
   std::optional<Loan> loan_of(const std::uint8_t* buffer) const;
@@ -60,7 +60,7 @@ class BufferPool {
   // Buffers whose return is awaited.
   struct LentBuffers {
     std::size_t bytes = 0;
-    std::optional<std::int64_t> oldest_ns;
+    std::optional<std::int64_t> oldest_ns;  // when the oldest was lent; nullopt: none is lent
   };
   LentBuffers lent_buffers() const;
 

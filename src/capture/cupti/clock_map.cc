@@ -16,7 +16,8 @@ void ClockMap::add_clock_pair(std::int64_t record_ns, std::int64_t monotonic_ns)
 }
 
 void ClockMap::drop_oldest_pair() {
-  // Drops half a segment at a time, to spread the cost of moving the rest.
+  // Drops the oldest segment, or half of it when it is the only one: dropping single pairs would move the rest each
+  // time.
   Segment& oldest = segments_.front();
   const std::size_t leaving = segments_.size() > 1 ? oldest.size() : oldest.size() / 2;
   pair_count_ -= leaving;
@@ -47,8 +48,8 @@ std::optional<std::int64_t> ClockMap::to_monotonic(std::int64_t record_ns, std::
       return interpolate(*segment, record_ns);
     }
   }
-  // Newest segment first. Its clock still runs since the last pair, so it extends up to now; others extend only by the
-  // slack.
+  // The time is outside of all pairs. The newest segment, tried first, extends up to now, because its clock still runs;
+  // the others extend only by kClockSlackNs.
   const auto plausible = [&](std::int64_t monotonic_ns) {
     return monotonic_ns >= earliest_ns_ && monotonic_ns <= now_ns + kMaxFutureNs;
   };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ClockMap: converts times of CUPTI's record clock to CLOCK_MONOTONIC, both in nanoseconds. It interpolates linearly
-// between pairs of readings of both clocks, about one pair a second. When the offset changes by more than a millisecond
-// between two pairs, one clock has jumped (CUPTI's clock was replaced, or the time of day was set). Then a new segment
-// begins; earlier records still use the old one.
+// between pairs of readings of both clocks, about two pairs a second. When the offset changes by more than a
+// millisecond between two pairs, one clock has jumped (CUPTI's clock was replaced, or the time of day was set). Then a
+// new segment begins; earlier records still use the old one.
 //
-// A time outside of all segments comes from a foreign clock and is rejected. Not thread-safe.
+// A time outside of all segments comes from a foreign clock and is rejected (nullopt). Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,8 @@ namespace joulemap::capture::cupti {
 
 inline constexpr std::int64_t kClockJumpNs = kNanosecondsPerMillisecond;
 inline constexpr std::int64_t kClockSlackNs = 2 * kNanosecondsPerSecond;  // how far a segment extends beyond its pairs
-inline constexpr std::int64_t kMaxFutureNs = kNanosecondsPerSecond;       // largest time of a record beyond now
-inline constexpr std::size_t kMaxClockPairs = 8192;  // about two hours: no record arrives later than that
+inline constexpr std::int64_t kMaxFutureNs = kNanosecondsPerSecond;  // a record may end at most this long after now
+inline constexpr std::size_t kMaxClockPairs = 8192;                  // about an hour: no record arrives later than that
 
 class ClockMap {
  public:

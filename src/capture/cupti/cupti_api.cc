@@ -58,7 +58,7 @@ bool can_record(const CuptiFunctions& functions) {
 
 }  // namespace
 
-// With older versions, programs that use CUDA graphs crash when CUPTI is reopened.
+// With CUPTI before CUDA 12.6, programs that use CUDA graphs crash when CUPTI is reopened.
 bool CuptiApi::can_detach() const {
   constexpr std::uint32_t kCuda126 = 24;
   return functions_.finalize != nullptr && version_ >= kCuda126;

@@ -26,7 +26,7 @@ class CuptiApi {
   const RecordLayout& layout() const { return *layout_; }
   std::uint32_t version() const { return version_; }
   const std::string& path() const { return path_; }
-  // Effects of missing functions and of an unknown version.
+  // Diagnostics about functions that this library lacks, and about a version newer than those supported.
   const Diagnostics& diagnostics() const { return diagnostics_; }
 
   bool can_trace_launches() const;

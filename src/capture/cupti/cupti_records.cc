@@ -8,7 +8,8 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-// CUpti_ActivityKernel5 to 10, Memcpy3 to 6, Memset2 to 4, MemcpyPtoP2 to 4, GraphTrace and GraphTrace2.
+// Member offsets in bytes of CUpti_ActivityKernel5 to 10, Memcpy3 to 6, Memset2 to 4, MemcpyPtoP2 to 4, GraphTrace and
+// GraphTrace2.
 constexpr RecordOffsets kSinceCuda11[] = {
     {.record = RecordKind::concurrent_kernel,
      .kind = KernelKind::kernel,
@@ -71,7 +72,7 @@ constexpr RecordLayout kLayouts[] = {
     {kFirstOfCuda11, kNewestKnown, kSinceCuda11, std::size(kSinceCuda11)},
 };
 
-// cuptiGetVersion values v13 to v28 (cupti_version.h).
+// CUDA versions of the cuptiGetVersion values 12 to 28 (cupti_version.h).
 struct NamedVersion {
   std::uint32_t version;
   int major;

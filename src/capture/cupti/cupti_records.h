@@ -35,8 +35,8 @@ struct RecordOffsets {
   std::uint16_t name = kNoOffset;
 };
 
-// A range of cuptiGetVersion values: consecutive up to 28 (CUDA 12.9); since 13.0 they spell out major, minor and patch
-// (130000).
+// The record layout of a range of CUPTI versions (cuptiGetVersion). Versions are consecutive numbers up to 28 (CUDA
+// 12.9); since 13.0 they spell out major, minor and patch (130000).
 struct RecordLayout {
   std::uint32_t first_version;
   std::uint32_t last_version;
@@ -54,13 +54,13 @@ std::optional<ChosenLayout> layout_of_version(std::uint32_t version);
 
 // Display text: "CUDA 12.4" for 22.
 std::string version_text(std::uint32_t version);
-// The CUDA major version of a CUPTI version.
+// The CUDA major version of a CUPTI version; 0 if unknown.
 int cuda_major_of(std::uint32_t version);
 
 enum class DecodeOutcome : std::uint8_t {
   facts,       // `into` is filled
   unknown,     // a kind that is not in the layout
-  incomplete,  // still running at a forced flush: its times are missing
+  incomplete,  // still running at a forced flush: it has no start or end time
 };
 DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, KernelFacts& into);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the session with other profilers in the process, and its end.
+// Tests CuptiSession with other profilers in the process, and how it finishes.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

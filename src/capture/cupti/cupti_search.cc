@@ -94,8 +94,8 @@ void add_toolkits(CandidateList& candidates, const std::vector<int>& majors) {
   for (const std::string& toolkit : toolkits) {
     candidates.add_versions(toolkit + "/extras/CUPTI/lib64", majors);
     candidates.add_versions(toolkit + "/targets/x86_64-linux/lib", majors);
-    candidates.add_versions(toolkit + "/targets/sbsa-linux/lib", majors);  // Arm
-    candidates.add_versions(toolkit + "/targets/sbsa-linux/lib", majors);
+    candidates.add_versions(toolkit + "/targets/sbsa-linux/lib", majors);     // Arm servers
+    candidates.add_versions(toolkit + "/targets/aarch64-linux/lib", majors);  // Jetson
     candidates.add_versions(toolkit + "/lib64", majors);
   }
 }

@@ -11,15 +11,15 @@
 namespace joulemap::capture::cupti {
 
 struct CuptiSearch {
-  std::string requested_path;                 // JOULEMAP_CUPTI; excludes all others
+  std::string requested_path;                 // JOULEMAP_CUPTI; if set, the only candidate
   std::vector<std::string> loaded_libraries;  // paths of the libraries in this process
-  int driver_major = 0;                       // newest CUDA version the driver supports; 0: unknown
+  int driver_major = 0;                       // newest CUDA major version that the driver supports; 0: unknown
 
   static CuptiSearch of_this_process();
 };
 
-// Candidates in order of preference: paths first, then names for the dynamic linker. Versions newer than the driver do
-// not work and are left out.
+// Candidates in order of preference: a libcupti that is already loaded, files near loaded CUDA libraries, names for the
+// dynamic linker, files of toolkits in /usr/local. Versions newer than the driver do not work and are left out.
 std::vector<std::string> cupti_candidates(const CuptiSearch& search);
 
 // Handle of the CUDA driver if this process has loaded it, else null. Do not close it.

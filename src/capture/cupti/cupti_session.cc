@@ -48,7 +48,7 @@ CuptiSession::CuptiSession(CuptiApi api, KernelSink& sink, LaunchContext launch_
       sink_(sink),
       launch_context_(launch_context),
       finish_timeout_(finish_timeout),
-      // CUPTI fits its clock to the device's with a line, so its times can be slightly early.
+      // CUPTI maps device times to its clock by a linear fit, so a record can appear to begin before the session.
       intake_(api_, sink, monotonic_ns() - kNanosecondsPerSecond) {}
 
 CuptiSession::~CuptiSession() {
@@ -185,7 +185,7 @@ void CuptiSession::on_callback(void* user, CallbackDomain domain, std::uint32_t 
 
 void CuptiSession::on_graph_change(std::uint32_t id, const GraphChange& change) {
   detach_is_allowed_.store(false, std::memory_order_relaxed);
-  // Most nodes get parameters individually, and often.
+  // Programs often set parameters of single nodes; only those after an update of a nested graph matter here.
   if (id == kGraphNodeParamsSet && !nested_graphs_.has_pending_update()) return;
   std::uint64_t node = 0;
   std::uint64_t original = 0;
@@ -212,7 +212,7 @@ void CuptiSession::on_graph_change(std::uint32_t id, const GraphChange& change) 
       if (pair) sink_.on_graph_node_copied(pair->first, pair->second);
     }
   } catch (const std::bad_alloc&) {
-    lost_graph_nodes_.fetch_add(1);  // the program goes on; diagnostics() reports it
+    lost_graph_nodes_.fetch_add(1);  // the program continues; diagnostics() reports the loss
   }
 }
 
@@ -248,8 +248,8 @@ void CuptiSession::poll(std::int64_t now_ns) {
   check_flush(api_.functions().flush_all(0));
   const std::optional<std::int64_t> since_ns = loss_detector_.lost_since(snapshot(now_ns));
   if (!since_ns) return detach_if_idle(now_ns);
+  note_record_loss(unexplained_losses_, *since_ns, now_ns);  // before further kernels arrive
   reacquire_cupti(now_ns);
-  note_record_loss(unexplained_losses_, *since_ns, now_ns);
 }
 
 void CuptiSession::reacquire_cupti(std::int64_t now_ns) {
@@ -260,7 +260,7 @@ void CuptiSession::reacquire_cupti(std::int64_t now_ns) {
     was_shared_ = true;
     attachment_.store(Attachment::attached);
     intake_.abandon_lent_buffers();
-    unsubscribe();  // may be invalid: the other profiler may have closed CUPTI for the whole process
+    unsubscribe();  // the subscriber may be invalid: the other profiler may have closed CUPTI
     const Status acquired = acquire_cupti();
     if (!acquired) add_diagnostic("cupti_lost", acquired.error().message, acquired.error().remedy);
   }
@@ -273,6 +273,7 @@ void CuptiSession::on_other_profiler(bool running, std::int64_t now_ns) {
   if (!hold_control || !is_active_.load() || running == other_profiler_since_ns_.has_value()) return;
   if (running) {
     other_profiler_since_ns_ = now_ns;
+    sink_.on_records_lost(now_ns, INT64_MAX);
     return yield_to_profiler();
   }
   note_record_loss(profiler_losses_, *other_profiler_since_ns_, now_ns);
@@ -366,12 +367,12 @@ Diagnostics CuptiSession::diagnostics() const {
 // The part of CuptiSession that enables and disables records, and closes CUPTI during untraced steps. Once records were
 // enabled, every launch is slower as long as CUPTI is open, with or without records. The cost is a microsecond on an
 // H200 (CUDA 13): 4 % of a step that waits for 500 launches. Closing CUPTI takes 2.5 ms, reopening it 12 ms.
-// NVIDIA requires closing it from within a callback, when a driver call returns. So the polling thread requests it, and
-// the next launch of the program does it.
+// NVIDIA requires closing it from within a callback, when a driver call returns. So the polling thread requests
+// closing, and the program's next launch closes CUPTI.
 
 namespace {
 
-// Shortest time without tracing before closing: records of the last launches may still arrive.
+// Shortest time without tracing before CUPTI is closed: records of the last launches may still arrive.
 constexpr std::int64_t kMinIdleBeforeDetach_ns = kNanosecondsPerSecond / 4;
 // After this time without tracing, a buffer that is still lent may be empty and is not awaited.
 constexpr std::int64_t kBufferTimeout_ns = kNanosecondsPerSecond;
@@ -419,8 +420,8 @@ void CuptiSession::detach_if_idle(std::int64_t now_ns) {
   enable_launch_callbacks(true);
 }
 
-// Runs on a thread of the program whose launch is about to return. The holder of enable_lock_ may be inside CUPTI; then
-// a later launch closes it.
+// Closes CUPTI, on a thread of the program whose launch is about to return. If another thread holds enable_lock_, it
+// may be inside CUPTI; then a later launch closes it.
 void CuptiSession::detach_in_callback() noexcept {
   try {
     const std::unique_lock hold(enable_lock_, std::try_to_lock);
@@ -433,11 +434,11 @@ void CuptiSession::detach_in_callback() noexcept {
     detach_is_allowed_.store(false);
     add_diagnostic("cupti_rest", "CUPTI failed to detach while it was idle: " + api_.result_text(outcome));
   } catch (const std::exception&) {
-    detach_is_allowed_.store(false);  // no memory for a note; CUPTI keeps running as usual
+    detach_is_allowed_.store(false);  // closing failed, and no memory for a diagnostic; do not try again
   }
 }
 
-// Requires enable_lock_ to be held. Enables records if steps are traced.
+// Reopens CUPTI if it was closed. Requires enable_lock_ to be held. Enables records if tracing is requested.
 Status CuptiSession::reattach() {
   const Attachment before = attachment_.exchange(Attachment::attached);
   if (before == Attachment::detached) {

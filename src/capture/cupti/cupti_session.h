@@ -4,10 +4,11 @@
 // passes every record to the sink, in CLOCK_MONOTONIC nanoseconds. CUPTI supports one user of its records: when another
 // profiler takes them, the session detects it, reports the lost time and takes them back later.
 //
-// One at a time in a process. A started session lives until the process ends, because CUPTI's threads refer to it.
-// (Tests destroy theirs when nothing launches any more.) Call start once. The capture's thread calls poll about twice a
-// second; any thread may call listen, on_other_profiler and finish. Call finish from an atexit handler registered after
-// start, so that it runs before CUPTI's own. Errors after start become diagnostics and never reach the program.
+// One session at a time in a process. A started session lives until the process ends, because CUPTI's threads refer to
+// it. (Tests destroy theirs when nothing launches any more.) Call start once. The capture's thread calls poll about
+// twice a second; any thread may call set_tracing, on_other_profiler and finish. Call finish from an atexit handler
+// registered after start, so that it runs before CUPTI's own. Errors after start become diagnostics and never reach the
+// program.
 #pragma once
 
 #include <atomic>
@@ -44,10 +45,11 @@ class CuptiSession {
   CuptiSession(const CuptiSession&) = delete;
   CuptiSession& operator=(const CuptiSession&) = delete;
 
-  // Fails when no kernels can be recorded at all. Continues without scopes when another profiler is subscribed.
+  // Fails when no kernels can be recorded at all. When another profiler is subscribed, kernels are recorded without
+  // scopes.
   Status start();
 
-  // Enables or disables records and launch callbacks, between steps of launch-bound programs. Enabled after start.
+  // Enables or disables records and launch callbacks: light mode traces only a few steps. Enabled after start.
   void set_tracing(bool on);
   // Whether CUPTI may be closed while steps stay untraced for long: while open, it slows every launch down by a
   // microsecond. Not allowed where CUDA graphs are created, because their nodes would be missed. Initially not allowed.
@@ -58,7 +60,7 @@ class CuptiSession {
 
   void poll(std::int64_t now_ns);
 
-  // Another profiler of this process starts (and gets CUPTI for itself) or has stopped.
+  // Another profiler in this process starts or has stopped. The session releases CUPTI while that profiler runs.
   void on_other_profiler(bool running, std::int64_t now_ns);
 
   // Fetches the remaining records and releases CUPTI. Returns within seconds in any state of the driver. Idempotent.
@@ -67,8 +69,8 @@ class CuptiSession {
   // Called in the child of a fork: CUDA does not survive a fork, so CUPTI is not touched any more.
   void abandon_in_child() noexcept;
 
-  // Time before which all launched kernels that have ended were delivered: CUPTI holds buffers back while their kernels
-  // run.
+  // All kernels launched before this time were delivered. It is the time at which CUPTI got the oldest buffer that it
+  // still holds, because it holds buffers back while their kernels run; now_ns if it holds none.
   std::int64_t delivered_until_ns(std::int64_t now_ns) const { return intake_.delivered_until_ns(now_ns); }
   RecordIntake::Counts counts() const { return intake_.counts(); }
   std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
@@ -78,7 +80,7 @@ class CuptiSession {
   static void on_callback(void* session, CallbackDomain domain, std::uint32_t id, const void* data);
   void on_graph_change(std::uint32_t id, const GraphChange& change);
 
-  Status acquire_cupti();  // subscription, clock, buffers, kinds
+  Status acquire_cupti();  // subscribes, sets clock and buffers, enables record kinds
   void subscribe();
   void unsubscribe();
   void set_clock();
@@ -109,22 +111,22 @@ class CuptiSession {
   std::atomic<std::uint64_t> launches_{0};
   std::atomic<std::uint64_t> lost_graph_nodes_{0};
 
-  TimedMutex control_lock_;  // for poll, on_other_profiler, finish; held while CUPTI flushes
+  TimedMutex control_lock_;  // held by poll, on_other_profiler and finish, also while CUPTI flushes
   RecordLossDetector loss_detector_;
   std::optional<std::int64_t> other_profiler_since_ns_;
-  bool uses_own_clock_ = false;   // CUPTI uses our clock
-  bool can_check_clock_ = false;  // a timestamp query shows whether CUPTI still uses it
+  bool uses_own_clock_ = false;   // CUPTI calls our clock for the times of records
+  bool can_check_clock_ = false;  // a timestamp query shows whether CUPTI still uses our clock
 
-  TimedMutex enable_lock_;  // for what is enabled; never held while CUPTI flushes, because listen waits for it
+  TimedMutex enable_lock_;  // guards what is enabled; not held during flushes, because set_tracing waits for it
   Subscriber subscriber_ = nullptr;
   DriverCallbackIds callbacks_;
-  bool tracing_requested_ = false;  // last argument of listen
+  bool tracing_requested_ = false;  // last argument of set_tracing
   bool is_yielded_ = false;         // another profiler uses CUPTI
   bool was_shared_ = false;         // another profiler has used CUPTI, so it must not be closed
   std::int64_t untraced_since_ns_ = 0;
 
   enum class Attachment : std::uint8_t { attached, detaching, detached };
-  std::atomic<Attachment> attachment_{Attachment::attached};  // leaving: CUPTI is closed when the next launch returns
+  std::atomic<Attachment> attachment_{Attachment::attached};  // detaching: the next launch closes CUPTI
   std::atomic<bool> detach_is_allowed_{false};
   std::atomic<bool> has_reattached_{false};
 

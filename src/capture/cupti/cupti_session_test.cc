@@ -253,7 +253,7 @@ TEST_F(CuptiSessionTest, StartsWithTheRealLibraryOrReportsWhyNot) {
   EXPECT_FALSE(real.is_tracing());
 }
 
-// Like CUDA 11.0: no custom clock, no ids of graph nodes, shorter records.
+// The fake library behaves like CUPTI of CUDA 11.0: no custom clock, no ids of graph nodes, shorter records.
 class OldCuptiSessionTest : public SessionUnderTest {
  protected:
   OldCuptiSessionTest() : SessionUnderTest(JOULEMAP_OLD_FAKE_CUPTI_LIBRARY, 13) {}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the CUDA driver functions that give the GPU work, and those that wait for it. CUPTI resolves their callback ids
-// by name, so that future versions work, too.
+// Finds the CUDA driver functions that submit work to the GPU, and those that wait for the GPU. Their callback ids are
+// found by the names that CUPTI reports, so that future versions work, too.
 #pragma once
 
 #include <algorithm>

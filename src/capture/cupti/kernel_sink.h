@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // KernelSink: receiver of CUPTI's callbacks and records. KernelLogSink forwards them to the process's KernelLog and
-// MarkLog; tests store them. Launching threads call on_launch and on_graph_node; CUPTI's threads and the polling thread
-// call the rest.
+// MarkLog; tests store them. Threads of the program, inside CUDA calls, call on_launch, on_synchronization,
+// on_graph_node and on_graph_node_copied. CUPTI's threads, and those that poll, flush or finish the session, call the
+// rest.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +20,14 @@ class KernelSink {
  public:
   virtual ~KernelSink() = default;
   virtual void on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step) noexcept = 0;
-  // A thread in this scope begins to wait for the GPU, or has waited.
+  // The calling thread, in this scope, begins to wait for the GPU (begins) or has stopped waiting.
   virtual void on_synchronization(std::uint32_t scope, bool begins) = 0;
   virtual void on_graph_node(std::uint64_t node, std::uint32_t scope) = 0;
   virtual void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) = 0;
   virtual void set_device(std::uint32_t ordinal, std::string uuid) = 0;  // before the first kernel of that device
   virtual void on_kernel(const KernelFacts& facts) = 0;
-  virtual void on_records_lost(std::int64_t since_ns, std::int64_t until_ns) = 0;  // kernels of this interval are lost
+  // Kernels of this interval are lost. until_ns is INT64_MAX while the loss continues; then a second call follows.
+  virtual void on_records_lost(std::int64_t since_ns, std::int64_t until_ns) = 0;
 };
 
 class KernelLogSink final : public KernelSink {
@@ -46,7 +48,8 @@ class KernelLogSink final : public KernelSink {
   void set_device(std::uint32_t ordinal, std::string uuid) override { log_.set_device(ordinal, std::move(uuid)); }
   void on_kernel(const KernelFacts& facts) override { log_.on_kernel(facts); }
   void on_records_lost(std::int64_t since_ns, std::int64_t until_ns) override {
-    if (marks_ == nullptr || until_ns <= since_ns) return;
+    log_.on_records_lost(since_ns, until_ns);
+    if (marks_ == nullptr || until_ns <= since_ns || until_ns == INT64_MAX) return;
     marks_->mark_at(since_ns, MarkKind::kernels_lost, static_cast<std::uint64_t>(until_ns - since_ns), {});
   }
 

@@ -12,7 +12,7 @@ constexpr std::size_t kMaxThreads = 1024;
 std::uint32_t graph_of(std::uint64_t node) { return static_cast<std::uint32_t>(node >> 32); }
 std::uint32_t index_of(std::uint64_t node) { return static_cast<std::uint32_t>(node); }
 
-// Returns the nodes of a graph whose indices are missing, up to its last reported index.
+// Returns the nodes of a graph whose creation was not reported, up to its last reported index; at most about `most`.
 std::vector<std::uint64_t> unreported_nodes(const std::vector<std::uint64_t>& created, std::uint32_t graph,
                                             std::size_t most) {
   std::vector<std::uint32_t> indices;

@@ -25,11 +25,12 @@ namespace joulemap::capture::cupti {
 
 class NestedGraphs {
  public:
-  using NodePair = std::pair<std::uint64_t, std::uint64_t>;  // a reported node and its equivalent
+  using NodePair = std::pair<std::uint64_t, std::uint64_t>;  // a reported node and the unreported one it became
 
   void on_node_created(std::uint64_t node);
   void on_node_copied(std::uint64_t original, std::uint64_t copy);
-  // Called when an executable was instantiated from that graph.
+  // Called when an executable graph was instantiated from `graph`. Returns the nested nodes and what they became; none
+  // when their counts differ.
   std::vector<NodePair> on_instantiated(std::uint32_t graph);
 
   void on_node_updated(std::uint64_t node);
@@ -38,7 +39,7 @@ class NestedGraphs {
 
  private:
   struct ThreadNodes {
-    std::vector<std::uint64_t> created;  // since the last executable
+    std::vector<std::uint64_t> created;  // by this thread since it last instantiated a graph
     std::vector<NodePair> copied;
     std::deque<std::uint64_t> updated;  // originals whose copies await new parameters
   };

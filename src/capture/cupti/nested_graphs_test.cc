@@ -12,7 +12,7 @@ std::uint64_t node(std::uint32_t graph, std::uint32_t index) { return std::uint6
 
 // CUPTI's callbacks, in order, when XLA creates a command buffer of two matrix products, each followed by a fusion. The
 // products are captured (graphs 2 and 4) and copied into nodes of graph 1 (as graphs 3 and 5). They are copied again
-// when it is instantiated.
+// (as graphs 19 and 20) when graph 1 is instantiated as graph 18.
 void make_command_buffer(NestedGraphs& graphs) {
   const auto copy = [&](std::uint64_t original, std::uint64_t copied) {
     graphs.on_node_created(copied);

@@ -38,7 +38,7 @@ void RecordIntake::on_buffer_requested(std::uint8_t** buffer, std::size_t* size,
 
 std::uint64_t RecordIntake::lent_capacity() const {
   return (pool_.lent_buffers().bytes + kLargestBufferBytes) /
-         kSmallestRecordBytes;  // plus one that may be requested now
+         kSmallestRecordBytes;  // plus one buffer that may be requested now
 }
 
 std::int64_t RecordIntake::delivered_until_ns(std::int64_t now_ns) const {

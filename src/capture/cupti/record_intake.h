@@ -36,24 +36,24 @@ class RecordIntake {
   struct Counts {
     std::uint64_t records = 0;          // passed on
     std::uint64_t unknown = 0;          // of kinds that are not decoded
-    std::uint64_t incomplete = 0;       // still running at a forced flush
+    std::uint64_t incomplete = 0;       // still running at a forced flush, or when records were disabled
     std::uint64_t foreign_clock = 0;    // with times of an unknown clock
-    std::uint64_t foreign_buffers = 0;  // lent by another profiler; not touched
-    std::uint64_t broken_buffers = 0;   // CUPTI failed to read them to their end
-    std::uint64_t dropped = 0;          // by CUPTI without a buffer, or by us out of memory
+    std::uint64_t foreign_buffers = 0;  // buffers of another profiler; not touched
+    std::uint64_t broken_buffers = 0;   // buffers that CUPTI failed to read to their end
+    std::uint64_t dropped = 0;          // by CUPTI for lack of a buffer, or by us for lack of memory
   };
   Counts counts() const;
 
   // Upper bound of the records that CUPTI holds and has not delivered.
   std::uint64_t lent_capacity() const;
-  // Time before which all launched kernels that have ended were delivered. (A buffer lent for very long is empty or
-  // lost.)
+  // All kernels launched before this time were delivered: when CUPTI got the oldest buffer that it still holds, now_ns
+  // if it holds none. At least now_ns - 30 s: a buffer held for longer is empty or lost.
   std::int64_t delivered_until_ns(std::int64_t now_ns) const;
   bool has_lent_buffers() const { return pool_.lent_buffers().bytes > 0; }
-  // Records were disabled at since_ns. CUPTI reports a graph kernel that was still running then as ended when its graph
-  // was last launched again; such records are left out.
+  // Records were disabled at since_ns. For a kernel of a CUDA graph that was running then, CUPTI reports a false end: a
+  // later launch of the graph. Such records are left out.
   void note_records_disabled(std::int64_t since_ns) { disabled_since_ns_.store(since_ns); }
-  // The lent buffers will not come back: another profiler got them.
+  // The lent buffers may never come back: another profiler got them, or CUPTI was closed.
   void abandon_lent_buffers() { pool_.abandon_lent(); }
 
  private:

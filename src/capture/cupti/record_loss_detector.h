@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RecordLossDetector: detects that launched kernels are no longer recorded. Another profiler in the process (such as Kineto)
-// registers its own buffers and clock with CUPTI. CUPTI supports one registration, so it never calls ours again.
+// RecordLossDetector: detects that launched kernels are no longer recorded. Another profiler in the process (such as
+// Kineto) registers its own buffers and clock with CUPTI. CUPTI supports one registration, so it no longer fills ours.
 //
 // Missing records alone prove nothing: CUPTI holds a buffer back while one of its kernels runs. So two seconds without
 // records count as a loss only if more was launched than the buffers hold, or if CUPTI no longer uses our clock. Used
@@ -22,7 +22,7 @@ class RecordLossDetector {
   struct Snapshot {
     std::int64_t now_ns = 0;
     std::uint64_t launches = 0;       // total so far
-    std::uint64_t records = 0;        // total so far, with times of our clock
+    std::uint64_t records = 0;        // total passed on so far
     std::uint64_t lent_capacity = 0;  // number of records that fit into the lent buffers
     bool clock_is_replaced = false;
   };

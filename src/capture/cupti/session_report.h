@@ -13,7 +13,7 @@
 
 namespace joulemap::capture::cupti {
 
-// Intervals without kernel records.
+// Count and total duration of the intervals without kernel records.
 struct RecordLosses {
   std::uint64_t intervals = 0;
   std::int64_t time_ns = 0;

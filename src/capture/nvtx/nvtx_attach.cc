@@ -22,7 +22,7 @@ thread_local int open_ranges = 0;
 
 constinit char any_domain = 0;  // its address is the handle of every domain
 
-// wchar_t is a code point here; invalid ones become U+FFFD.
+// On Linux a wchar_t is a Unicode code point; invalid ones become U+FFFD.
 std::string to_utf8(const wchar_t* text) {
   std::string utf8;
   for (; *text != 0; ++text) {
@@ -66,7 +66,7 @@ int push_wide(const wchar_t* name) noexcept {
   try {
     return push(to_utf8(name));
   } catch (const std::bad_alloc&) {
-    return push(kUnnamed);  // its pop will follow in any case
+    return push(kUnnamed);  // the program pops this range in any case
   }
 }
 
@@ -85,7 +85,7 @@ const void* register_ascii(void* /*domain*/, const char* text) noexcept {
   try {
     return text != nullptr ? keep(text) : nullptr;
   } catch (const std::bad_alloc&) {
-    return nullptr;  // ranges of this name stay unnamed
+    return nullptr;  // ranges with this registered name stay unnamed
   }
 }
 

@@ -24,8 +24,8 @@ struct RangeHooks {
 // Installs our functions into that copy of NVTX. Returns false when it does not support this protocol.
 bool attach(GetExportTable tables, RangeHooks hooks);
 
-// Called in the child of a fork: another thread may have been registering a name. Names that the parent registered stay
-// valid.
+// Called in the child of a fork: starts a new table of registered names, because a thread of the parent may have held
+// its lock. Names that the parent registered stay valid.
 void forget_names_in_child() noexcept;
 
 // NvtxExportTableCallbacks, table 1

@@ -10,7 +10,7 @@
 namespace joulemap::capture::nvtx {
 namespace {
 
-thread_local std::vector<std::string> ranges;  // "+name" and "-"
+thread_local std::vector<std::string> ranges;  // calls of the hooks: "+name" for a push, "-" for a pop
 
 constexpr RangeHooks kHooks{[](std::string_view name) noexcept { ranges.push_back("+" + std::string(name)); },
                             []() noexcept { ranges.emplace_back("-"); }};

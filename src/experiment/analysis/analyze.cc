@@ -9,7 +9,10 @@
 #include "base/text.h"
 #include "experiment/analysis/cell_functions.h"
 #include "experiment/analysis/comparisons.h"
+#include "experiment/analysis/effect_verdict.h"
 #include "experiment/analysis/experiment_table.h"
+#include "experiment/analysis/level_correlations.h"
+#include "experiment/analysis/main_effects.h"
 #include "experiment/analysis/parallel_for.h"
 #include "experiment/analysis/pareto.h"
 #include "experiment/analysis/validity.h"
@@ -45,8 +48,8 @@ std::optional<MeasureSummary> spread_of(std::vector<double> values, const statis
   return spread;
 }
 
-// Means over all rows: the first epoch, and the epochs after it. Energies come only from rows that match the energy
-// basis.
+// Means over the rows of a cell: of the first epoch, and of the later epochs. Energies come only from rows that match
+// the energy basis. None if no row has epochs.
 std::optional<EpochSummary> epochs_of(const ExperimentData& data, const ExperimentTable& table, const CellRows& cell) {
   struct Sum {
     double total = 0;
@@ -144,11 +147,17 @@ Result<AnalysisResult> analyze(const ExperimentData& data, const AnalysisOptions
   parallel_for(result.cells.size(), options.threads,
                [&](std::size_t i) { result.cells[i] = analyze_cell(data, *table, i, alpha, options); });
   result.comparisons = compare_levels(data, *table, {alpha, options.adjustment, *factors, options.threads});
+  FactorEffects effects = factor_effects(data, *table, {alpha, options.adjustment, *factors, options.threads});
+  result.main_effects = std::move(effects.main_effects);
+  result.interactions = std::move(effects.interactions);
   result.associations = associations_of(*table, options.threads);
+  result.correlations = level_correlations(data, *table, *factors);
   result.pareto = pareto_sets(data, *table, {*factors, options.resamples, data.seed, options.threads});
   result.flags = experiment_flags(data, *table, result);
   result.row_flags = row_flags(data, *table, result.cells);
   for (Comparison& comparison : result.comparisons) comparison.verdict = verdict_of(comparison, result);
+  for (MainEffect& effect : result.main_effects) effect.verdict = verdict_of(effect, result);
+  for (Interaction& interaction : result.interactions) interaction.verdict = verdict_of(interaction, result);
   result.methods = methods_paragraph(result);
   result.diagnostics.add_all(data.diagnostics);
   return result;

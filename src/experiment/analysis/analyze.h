@@ -2,7 +2,7 @@
 //
 // Analyzes the rows of an experiment: cells with intervals, validity flags, tests that fit the design, associations and
 // the Pareto-optimal cells. Pure function: the same data and options give bit-identical results for any number of
-// threads (docs/analysis.md).
+// threads (docs/explanation/statistics.md).
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct AnalysisOptions {
   std::optional<double> alpha;  // default: the experiment's alpha
   statistics::Adjustment adjustment = statistics::Adjustment::holm;
   std::vector<std::string> factors;   // factors to compare; empty: those that the experiment compares
-  std::vector<std::string> measures;  // empty: all
+  std::vector<std::string> measures;  // names of the measures to analyze; empty: all
   std::size_t resamples = 2'000;      // bootstrap resamples
   unsigned threads = 0;               // 0: one per CPU
 };

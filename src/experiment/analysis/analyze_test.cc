@@ -58,7 +58,7 @@ TEST(Analyze, RowsWithoutBlocksGetThePairedAndTheUnpairedTest) {
   ASSERT_EQ(energy.size(), 4);
   EXPECT_EQ(energy[0].test, "wilcoxon-signed-rank");
   EXPECT_EQ(energy[1].test, "mann-whitney");
-  EXPECT_NEAR(*energy[1].p, 2.0 / 184756, 1e-15);  // binomial(20, 10)
+  EXPECT_NEAR(*energy[1].p, 2.0 / 184756, 1e-15);  // 184756 = binomial(20, 10) equally likely orders
 }
 
 TEST(Analyze, MoreThanTwoLevelsGetAnOmnibusAndPairwiseTests) {
@@ -111,7 +111,7 @@ TEST(Analyze, ReportsTooFewRowsForSignificance) {
                                       [](const AnalysisFlag& flag) { return flag.code == "p_floor"; });
   EXPECT_TRUE(is_flagged);
   EXPECT_NE(result.comparisons[0].verdict.find("not significant with 6 pairs"), std::string::npos);
-  EXPECT_EQ(result.comparisons[0].minimum_n, 8);  // 2 / 2^8 x 6 < 0.05
+  EXPECT_EQ(result.comparisons[0].minimum_n, 8);  // the smallest p of 8 pairs, times 6 tests: 2 / 2^8 x 6 < 0.05
 }
 
 TEST(Analyze, ANondominatedCellIsOnTheParetoFront) {

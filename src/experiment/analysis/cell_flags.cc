@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::size_t kFewestForTrend = 4;  // below this n no order of values is significant
 constexpr std::size_t kFewestForSpread = 3;
-constexpr double kLargeSpread = 0.1;    // standard deviation / mean
+constexpr double kLargeSpread = 0.1;    // standard deviation / mean above which a cell is flagged
 constexpr double kLeastChange = 0.005;  // fraction of the median; smaller changes and drifts are not flagged even if
                                         // significant
-constexpr double kSampleSumTolerance = 0.005;  // fraction of the energy: sum of samples versus integral
-constexpr double kAboveIdle = 0.2;             // fraction of the idle power
-constexpr double kAboveIdle_w = 3;             // W, sensor noise at idle
+constexpr double kSampleSumTolerance = 0.005;  // largest difference of sum of samples and integral, as a fraction
+constexpr double kAboveIdle = 0.2;             // power above idle, as a fraction of idle power, that is flagged
+constexpr double kAboveIdle_w = 3;             // power above idle that sensor noise can explain
 
 struct CellView {
   const ExperimentData& data;

@@ -26,7 +26,7 @@ struct Sums {
   RunningMean time_s;
   RunningMean count;
   RunningMean energy_j;
-  double of_rows_j = 0;  // energy of the rows in which the function's energy is known
+  double of_rows_j = 0;  // total energy of the rows in which the function's energy is known
   double within_j = 0;
   AmountByCause causes_s;
   std::vector<EnergyCauseClass> named;  // cause classes derived from the function name

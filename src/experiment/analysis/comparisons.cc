@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "experiment/analysis/cell_groups.h"
 #include "experiment/analysis/parallel_for.h"
 #include "statistics/effect_size.h"
 #include "statistics/rank_tests.h"
@@ -15,58 +16,6 @@
 
 namespace joulemap::experiment {
 namespace {
-
-// The cells that differ only in the level of one factor.
-struct Group {
-  std::size_t factor = 0;
-  std::vector<std::optional<std::size_t>> fixed_levels;
-  std::vector<std::optional<std::size_t>> cells;  // by level of the factor
-};
-
-std::vector<Group> groups_of(const ExperimentData& data, const ExperimentTable& table, std::size_t factor) {
-  std::map<std::vector<std::size_t>, Group> groups;
-  for (std::size_t cell = 0; cell < table.cells.size(); ++cell) {
-    std::vector<std::size_t> key = table.cells[cell].levels;
-    const std::size_t level = key[factor];
-    key.erase(key.begin() + static_cast<std::ptrdiff_t>(factor));
-    Group& group = groups[key];
-    if (group.cells.empty()) {
-      group.factor = factor;
-      group.cells.resize(data.factors[factor].levels.size());
-      group.fixed_levels.assign(table.cells[cell].levels.begin(), table.cells[cell].levels.end());
-      group.fixed_levels[factor].reset();
-    }
-    group.cells[level] = cell;
-  }
-  std::vector<Group> list;
-  for (auto& [key, group] : groups) list.push_back(std::move(group));
-  return list;
-}
-
-// Values of a cell by block; if a block has two rows, the first.
-std::map<std::size_t, double> by_block(const ExperimentData& data, const ExperimentTable& table, std::size_t cell,
-                                       std::size_t measure) {
-  std::map<std::size_t, double> values;
-  for (const std::size_t row : table.cells[cell].rows) {
-    if (const std::optional<double> value = table.values[row][measure]) values.emplace(data.rows[row].block, *value);
-  }
-  return values;
-}
-
-// One list per cell, all of equal length: the values of the blocks that all cells have.
-std::vector<std::vector<double>> common_blocks(const ExperimentData& data, const ExperimentTable& table,
-                                               std::span<const std::size_t> cells, std::size_t measure) {
-  std::vector<std::map<std::size_t, double>> maps;
-  for (const std::size_t cell : cells) maps.push_back(by_block(data, table, cell, measure));
-  std::vector<std::vector<double>> lists(cells.size());
-  for (const auto& entry : maps.front()) {
-    const auto block = entry.first;  // clang 14 cannot capture a structured binding in a lambda
-    const bool is_complete =
-        std::all_of(maps.begin(), maps.end(), [&](const auto& map) { return map.find(block) != map.end(); });
-    for (std::size_t i = 0; is_complete && i < maps.size(); ++i) lists[i].push_back(maps[i].at(block));
-  }
-  return lists;
-}
 
 void set_shift(Comparison& comparison, const std::optional<statistics::EffectEstimate>& shift,
                const std::optional<statistics::EffectEstimate>& percent) {
@@ -132,7 +81,7 @@ struct Task {
   std::vector<std::size_t> cells;
 };
 
-void add_tasks(const Group& group, std::size_t measure, Pairing pairing, std::vector<Task>& tasks) {
+void add_tasks(const CellGroup& group, std::size_t measure, Pairing pairing, std::vector<Task>& tasks) {
   std::vector<std::size_t> levels;
   std::vector<std::size_t> cells;
   for (std::size_t level = 0; level < group.cells.size(); ++level) {
@@ -211,7 +160,7 @@ std::vector<Comparison> compare_levels(const ExperimentData& data, const Experim
   if (!data.is_blocked) pairings.push_back(Pairing::unpaired);
   std::vector<Task> tasks;
   for (const std::size_t factor : options.factors) {
-    for (const Group& group : groups_of(data, table, factor)) {
+    for (const CellGroup& group : cell_groups(data, table, factor)) {
       for (std::size_t measure = 0; measure < table.measures.size(); ++measure) {
         if (!table.measures[measure].is_compared) continue;
         for (const Pairing pairing : pairings) add_tasks(group, measure, pairing, tasks);

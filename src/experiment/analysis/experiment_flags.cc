@@ -134,7 +134,8 @@ void flag_floor(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) 
              "at {} (smallest p x comparisons = {:.2g})",
              n, is_paired ? "pairs" : "rows per level", p_text(floor), any->family_size,
              result.factors[any->factor].name, result.alpha, floor * times),
-         fmt::format("use {} repetitions, or fewer comparisons (--metric, --factor)", any->minimum_n.value_or(0))});
+         fmt::format("use {} repetitions, or fewer comparisons (--metric, --factor){}", any->minimum_n.value_or(0),
+                     result.main_effects.empty() ? "" : "; read the effects over all combinations")});
   }
 }
 

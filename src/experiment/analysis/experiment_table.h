@@ -2,7 +2,7 @@
 //
 // ExperimentTable: the rows of an experiment as numbers, grouped by cell; the input of every part of the analysis.
 // Domains of one kind form one measure: "package-0" and "package-1" are summed to "package". make_experiment_table
-// builds it once; it holds no pointers into the data. Pure; joules, seconds.
+// builds it once; it has no pointers into the data. Pure; joules, seconds.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct CellRows {
 
 struct ExperimentTable {
   std::vector<Measure> measures;
-  EnergyBasis energy;                                      // of all domains, even if energy is not among the measures
+  EnergyBasis energy;                                      // basis of all domains, even if energy is not a measure
   std::vector<CellRows> cells;                             // sorted by levels
   std::vector<std::vector<std::optional<double>>> values;  // [row of the data][measure]
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// parallel_for: parallel for over the indices below `count`. Each call must write only data that belongs to its index, so
-// that the result does not depend on the number of threads. Returns when all calls have returned; the calls must not
-// throw.
+// parallel_for: calls work(i) for every index i below `count`, on several threads. Each call must write only data that
+// belongs to its index, so that the result does not depend on the number of threads. Returns when all calls have
+// returned; the calls must not throw.
 #pragma once
 
 #include <algorithm>

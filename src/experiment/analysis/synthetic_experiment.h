@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Synthetic experiments for tests of the analysis: two factors, any number of repetitions, energies from a function of
-// the row.
+// Synthetic experiments for tests of the analysis: two or three factors, any number of repetitions, energies from a
+// function of the row.
 #pragma once
 
+#include <cmath>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "model/experiment_data.h"
+#include "statistics/random.h"
 
 namespace joulemap::experiment {
 
@@ -47,6 +50,50 @@ inline ExperimentData synthetic_experiment(
         row.attempts = 1;
         set_energy(row, energy_j(a, b, block));
         row.elapsed_s = energy_j(a, b, block) / 10;
+        data.rows.push_back(std::move(row));
+      }
+    }
+  }
+  return data;
+}
+
+struct FactorialDesign {
+  std::size_t frameworks = 2;
+  std::size_t models = 9;
+  std::size_t batches = 4;
+  std::size_t repetitions = 2;
+  double noise = 0.03;  // standard deviation of the logarithm of an energy
+  bool is_blocked = false;
+};
+
+// Framework (compared) x model x batch. Every combination of model and batch has its own energy; blocks differ by 10 %.
+// `effect(model, batch)` is the logarithm of the ratio between a framework and the one before it.
+inline ExperimentData synthetic_factorial(std::uint64_t seed, const FactorialDesign& design,
+                                          const std::function<double(std::size_t, std::size_t)>& effect) {
+  statistics::Random random(seed);
+  ExperimentData data;
+  data.name = "made";
+  data.factors = {{"framework", {}, true}, {"model", {}, false}, {"batch", {}, false}};
+  const std::size_t counts[] = {design.frameworks, design.models, design.batches};
+  for (std::size_t factor = 0; factor < 3; ++factor) {
+    for (std::size_t i = 0; i < counts[factor]; ++i)
+      data.factors[factor].levels.push_back(data.factors[factor].name + std::to_string(i));
+  }
+  data.is_blocked = design.is_blocked;
+  std::vector<double> sizes(design.models * design.batches);
+  for (double& size : sizes) size = 6 + random.normal();
+  for (std::size_t block = 0; block < design.repetitions; ++block) {
+    const double of_block = design.is_blocked ? 0.1 * random.normal() : 0;
+    for (std::size_t framework = 0; framework < design.frameworks; ++framework) {
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        const double log_ratio = static_cast<double>(framework) * effect(i / design.batches, i % design.batches);
+        ExperimentRow row;
+        row.number = data.rows.size();
+        row.levels = {framework, i / design.batches, i % design.batches};
+        row.block = block;
+        row.state = RowState::done;
+        row.attempts = 1;
+        set_energy(row, std::exp(sizes[i] + of_block + log_ratio + design.noise * random.normal()));
         data.rows.push_back(std::move(row));
       }
     }

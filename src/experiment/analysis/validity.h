@@ -2,7 +2,7 @@
 //
 // Validity flags, computed before any comparison. Flags of a cell: warm-up, drift, outliers, impossible energies,
 // throttling, stolen time, insufficient cool-down and others. Flags of the experiment: order, pairing, statistical
-// power of the repetitions. No row is dropped. docs/analysis.md lists the codes. Pure.
+// power of the repetitions. No row is dropped. docs/reference/diagnostics.md lists the codes. Pure.
 #pragma once
 
 #include <cstddef>

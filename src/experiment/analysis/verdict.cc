@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/amount_text.h"
+#include "experiment/analysis/effect_verdict.h"
 #include "statistics/effect_size.h"
 #include "statistics/sample_size.h"
 
@@ -20,27 +21,6 @@ std::string domains_text(const Measure& measure) {
     text += (i == 0 ? "" : i + 1 == measure.domains.size() ? " and " : ", ") + measure.domains[i];
   }
   return text;
-}
-
-// "uses 12.3 % less energy", "takes 8 % more time", "has 2 % more accuracy".
-std::string change_words(const Measure& measure, double difference, std::optional<double> percent) {
-  const std::string_view direction = difference < 0 ? "less" : "more";
-  const std::string amount =
-      percent ? fmt::format("{:.3g} %", std::abs(*percent)) : amount_text(std::abs(difference), measure.unit);
-  const std::string_view estimated = measure.is_estimated() ? "estimated " : "";
-  const bool is_part = measure.kind == MeasureKind::domain || !measure.excluded_domains.empty();
-  const std::string of =
-      !is_part ? "" : " of " + (measure.excluded_domains.empty() ? measure.name : domains_text(measure));
-  switch (measure.kind) {
-    case MeasureKind::energy:
-    case MeasureKind::domain:
-      return fmt::format("uses {} {} {}energy{}", amount, direction, estimated, of);
-    case MeasureKind::time:
-      return fmt::format("takes {} {} time", amount, direction);
-    case MeasureKind::metric:
-      break;
-  }
-  return fmt::format("has {} {} {}", amount, direction, measure.name);
 }
 
 std::string interval_words(const Comparison& one, const Measure& measure) {
@@ -89,6 +69,26 @@ std::string verdict_of_all(const Comparison& one, const AnalysisResult& result) 
 }
 
 }  // namespace
+
+std::string change_words(const Measure& measure, double difference, std::optional<double> percent) {
+  const std::string_view direction = difference < 0 ? "less" : "more";
+  const std::string amount =
+      percent ? fmt::format("{:.3g} %", std::abs(*percent)) : amount_text(std::abs(difference), measure.unit);
+  const std::string_view estimated = measure.is_estimated() ? "estimated " : "";
+  const bool is_part = measure.kind == MeasureKind::domain || !measure.excluded_domains.empty();
+  const std::string of =
+      !is_part ? "" : " of " + (measure.excluded_domains.empty() ? measure.name : domains_text(measure));
+  switch (measure.kind) {
+    case MeasureKind::energy:
+    case MeasureKind::domain:
+      return fmt::format("uses {} {} {}energy{}", amount, direction, estimated, of);
+    case MeasureKind::time:
+      return fmt::format("takes {} {} time", amount, direction);
+    case MeasureKind::metric:
+      break;
+  }
+  return fmt::format("has {} {} {}", amount, direction, measure.name);
+}
 
 std::string verdict_of(const Comparison& one, const AnalysisResult& result) {
   if (const Measure& energy = result.measures[one.measure];
@@ -175,7 +175,7 @@ std::string methods_paragraph(const AnalysisResult& result) {
     if (measure.kind != MeasureKind::energy || measure.domains.empty()) continue;
     text += fmt::format("Energy is {}: the sum of {}. ", to_string(*measure.provenance), domains_text(measure));
   }
-  text += result.is_blocked ? "Each repetition is a complete block in random order; cells are compared within blocks. "
+  text += result.is_blocked ? "Each repetition is a complete block; cells are compared within blocks. "
                             : "Runs are not blocked: paired tests pair by repetition number; unpaired tests are "
                               "reported, too. ";
   if (!result.comparisons.empty()) {
@@ -185,6 +185,7 @@ std::string methods_paragraph(const AnalysisResult& result) {
         "Effect sizes are Vargha and Delaney's A12, Cliff's delta and the Hodges-Lehmann difference with intervals "
         "from the exact test. ";
   }
+  text += effects_methods(result);
   text += fmt::format(
       "Intervals of means are BCa bootstrap intervals ({} resamples, seed {}). Outliers (modified z above 3.5), "
       "drifts (Mann-Kendall) and change points (Pettitt) were flagged; no run was excluded.",

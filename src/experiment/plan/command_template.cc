@@ -51,7 +51,7 @@ std::string replaced(std::string_view text,
       shell.consume(text[at]);
     } else {
       out += value_of(name, shell);
-      shell.consume('x');  // a quoted word: the next character does not begin a word
+      shell.consume('x');  // stands in for the quoted value: the next character does not begin a word
       at += name.size() + 1;
     }
   }
@@ -71,7 +71,7 @@ std::string shell_quoted(std::string_view text) {
   return out + "'";
 }
 
-// So that the seeds of adjacent rows are uncorrelated.
+// Mixes the bits, so that the seeds of adjacent rows are uncorrelated.
 std::uint64_t mixed(std::uint64_t value) { return mix_bits(value + kGoldenRatio64); }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExperimentSpec: the content of `experiment.toml` (reference: docs/experiment.md): factors, repetitions, order,
-// command, preconditions and metrics. Plain data; seconds, degrees Celsius, fractions from 0 to 1. Parsing is pure and
-// reports every mistake with its line.
+// ExperimentSpec: the content of `experiment.toml` (reference: docs/how-to/experiments.md): factors, repetitions,
+// order, command, preconditions and metrics. Plain data; seconds, degrees Celsius, fractions from 0 to 1. Parsing is
+// pure and reports every mistake with its line.
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,7 @@ inline constexpr std::string_view kSettingNames = "governor turbo";
 struct ChecksSpec {
   std::vector<std::string> require = {"sensors"};  // checks that must pass before a row starts
   std::vector<std::string> warn;
-  std::vector<std::string> set;  // "governor", "turbo": set before the rows, restored after them
+  std::vector<std::string> set;  // "governor", "turbo": settings changed for the rows and restored afterwards
   std::string governor = "performance";
   std::optional<bool> turbo;
   double load_within = 0.1;  // fraction of all CPUs that other processes may use
@@ -93,11 +93,11 @@ struct ExperimentSpec {
   double baseline_s = 10;
   CoolDownSpec cool_down;
   ChecksSpec checks;
-  std::string trace = "auto";  // as `record --trace` and `record --sensors`
+  std::string trace = "auto";  // value of `record --trace`; the next one that of `record --sensors`
   std::string sensors;
   std::vector<MetricSpec> metrics;
   CostsSpec costs;
-  Diagnostics notes;  // from an importer
+  Diagnostics notes;  // notes of an importer, which every report shows
 };
 
 // `name` is the file name in messages.
@@ -107,7 +107,7 @@ Result<ExperimentSpec> parse_spec(std::string_view toml, std::string_view name);
 std::string imported_experiment_toml(const ExperimentData& data);
 
 std::string_view to_string(RowOrder order);
-// Whether rows of one block are planned to be compared with each other.
+// Whether the order divides the rows into blocks, within which they are compared.
 bool is_blocked(RowOrder order);
 
 }  // namespace joulemap::experiment

@@ -15,7 +15,7 @@ namespace {
 using Levels = std::vector<std::size_t>;
 
 constexpr double kJoulesPerKilowattHour = 3.6e6;
-constexpr std::size_t kMostSimulated = 40;  // repetitions; with more, relevant differences are detected anyway
+constexpr std::size_t kMostSimulated = 40;  // with more repetitions, relevant differences are detected anyway
 constexpr std::size_t kTrials = 300;
 constexpr double kWantedPower = 0.9;
 
@@ -48,12 +48,12 @@ PlanStatistics statistics_of(const ExperimentSpec& spec, const std::vector<Level
   PlanStatistics plan;
   plan.repetitions = spec.repetitions;
   plan.paired = is_blocked(spec.order);
-  plan.comparisons = count_comparisons(cells);
+  plan.comparisons = count_comparisons(spec.factors, cells);
   plan.alpha = spec.alpha;
   const statistics::Pairing pairing = plan.paired ? statistics::Pairing::paired : statistics::Pairing::unpaired;
   plan.min_p_value = statistics::min_p_value(pairing, spec.repetitions);
   const std::size_t family = std::max<std::size_t>(plan.comparisons, 1);
-  plan.can_be_significant = plan.min_p_value * static_cast<double>(family) <= spec.alpha;
+  plan.can_be_significant = plan.min_p_value * static_cast<double>(family) < spec.alpha;
   plan.needed_repetitions = statistics::min_repetitions(pairing, spec.alpha, family);
   for (const MetricSpec& metric : spec.metrics) plan.measures += metric.metric.is_compared ? 1 : 0;
   plan.needed_for_all_measures = statistics::min_repetitions(pairing, spec.alpha, family * plan.measures);
@@ -88,11 +88,11 @@ std::vector<ExperimentRow> pilot_rows(const ExperimentFolder& folder, const std:
 
 }  // namespace
 
-std::size_t count_comparisons(const std::vector<Levels>& cells) {
+std::size_t count_comparisons(const std::vector<ExperimentFactor>& factors, const std::vector<Levels>& cells) {
   // Ignore one factor's level: each two cells that are equal then form a comparison.
   std::size_t comparisons = 0;
-  const std::size_t factors = cells.empty() ? 0 : cells.front().size();
-  for (std::size_t factor = 0; factor < factors; ++factor) {
+  for (std::size_t factor = 0; factor < factors.size(); ++factor) {
+    if (!factors[factor].compared) continue;
     std::map<Levels, std::size_t> cells_by_other_levels;
     for (Levels cell : cells) {
       cell[factor] = 0;

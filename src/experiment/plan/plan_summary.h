@@ -20,8 +20,9 @@ Result<ExperimentPlan> summarize_plan(const ExperimentSpec& spec);
 // Summary that includes the rows and the pilot in the folder.
 ExperimentPlan summarize_plan(const ExperimentFolder& folder);
 
-// Number of pairs of cells that differ in the level of exactly one factor.
-std::size_t count_comparisons(const std::vector<std::vector<std::size_t>>& cells);
+// Number of pairs of cells that differ in the level of exactly one factor whose levels are compared.
+std::size_t count_comparisons(const std::vector<ExperimentFactor>& factors,
+                              const std::vector<std::vector<std::size_t>>& cells);
 
 // Time and energy of the remaining rows, from the means of their cells, else from the mean of all rows. None before any
 // row has run.

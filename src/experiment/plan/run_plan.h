@@ -13,7 +13,7 @@
 namespace joulemap::experiment {
 
 struct PlannedRow {
-  std::size_t cell = 0;  // index of the combination in cells_of
+  std::size_t cell = 0;  // index of the combination of levels in cells_of(spec)
   std::size_t block = 0;
   std::vector<std::size_t> levels;
 };

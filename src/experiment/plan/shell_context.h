@@ -20,7 +20,7 @@ class ShellContext {
 
  private:
   struct HereDocument {
-    std::string delimiter;  // delimiter line
+    std::string delimiter;  // the line that ends the here-document
     bool strips_tabs = false;
   };
 
@@ -40,7 +40,7 @@ class ShellContext {
   bool delimiter_has_begun_ = false;
   char delimiter_quote_ = 0;
   HereDocument pending_document_;            // here-document whose delimiter is being read
-  std::deque<HereDocument> here_documents_;  // started on this line, or currently open
+  std::deque<HereDocument> here_documents_;  // those started on this line, or the open ones
   bool in_here_document_ = false;
   std::string line_;  // current line of the here-document, so far
 };

@@ -21,7 +21,7 @@ Error SpecErrors::error() const {
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string message;
   for (const auto& [line, text] : sorted) message += (message.empty() ? "" : "\n") + text;
-  return {ErrorCode::usage, message, "see docs/experiment.md for the reference of this file"};
+  return {ErrorCode::usage, message, "correct the file; joulemap experiment plan FILE checks it and runs nothing"};
 }
 
 SpecReader::SpecReader(const DocumentValue* table, std::string where, SpecErrors& errors)

@@ -37,18 +37,23 @@ std::string node_name() {
 }
 
 Status write_owner(const std::string& attempt_path) {
-  const std::string pid = fmt::format("{}", ::getpid());
-  return replace_own_file(attempt_path + "/owner",
-                          fmt::format("{} {} {} {}\n", boot_id(), pid, process_start_ticks_text(pid), node_name()));
+  return replace_own_file(attempt_path + "/owner", fmt::format("{} {}\n", this_process_identity(), node_name()));
 }
 
 OwnerState owner_state(const std::string& attempt_path) {
   const Result<std::string> text = read_small_file(attempt_path + "/owner");
   if (!text) return OwnerState::exited;
   const std::vector<std::string_view> words = split_whitespace(*text);
-  if (words.size() < 3) return OwnerState::exited;
-  if (words[0] != boot_id()) return OwnerState::unknown;
-  return process_start_ticks_text(words[1]) == words[2] ? OwnerState::running : OwnerState::exited;
+  if (words.size() < 4) return OwnerState::exited;  // cut off: its process was killed while it wrote
+  switch (owner_process_state(fmt::format("{} {} {} {}", words[0], words[1], words[2], words[3]))) {
+    case OwnerProcessState::running:
+      return OwnerState::running;
+    case OwnerProcessState::ended:
+      return OwnerState::exited;
+    case OwnerProcessState::not_local:
+      break;
+  }
+  return OwnerState::unknown;
 }
 
 }  // namespace joulemap::experiment

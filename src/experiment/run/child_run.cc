@@ -95,7 +95,7 @@ class Waiting {
   BlockedSignals& signals_;
   const ChildCommand& run_;
   pid_t pid_;
-  FileDescriptor end_fd_;  // readable when the child ends; older kernels only send the signal
+  FileDescriptor end_fd_;  // readable when the child ends; not open on kernels before 5.3, which only send SIGCHLD
   std::int64_t begin_ns_;
   ChildResult end_;
 };

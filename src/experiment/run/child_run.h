@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs one program to its end with its output in files: the recorder of a row, or a preflight. The first stop request
-// is forwarded to the child. A second request, or ten seconds past the time limit, kills the child and its descendants.
-// If this process dies, the child gets SIGTERM. Main thread.
+// Runs one program to its end with its output in files: the recorder of a row, or a preflight. The first signal that
+// requests a stop is forwarded to the child. At the time limit the child gets SIGTERM. A second signal, or ten seconds
+// past the time limit, kills the child and its descendants. If this process dies, the child gets SIGTERM. Main thread.
 #pragma once
 
 #include <functional>

@@ -26,10 +26,10 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostTable_bytes = std::size_t{1} << 30;
 constexpr std::size_t kMostRow_bytes = std::size_t{64} << 20;
-constexpr std::chrono::minutes kTablePatience{10};  // each node holds the lock for milliseconds
+constexpr std::chrono::minutes kTablePatience{10};  // longest wait for the lock, which each runner holds milliseconds
 constexpr std::string_view kAttemptPrefix = "attempt-";
 
-// Lock held while the table is read, changed and replaced.
+// Lock held by those who change the table, from reading it until it is replaced. Reading alone needs no lock.
 Result<FileLock> lock_table(const std::string& folder) {
   return FileLock::acquire(folder + "/run_table.lock", LockScope::shared, kTablePatience);
 }
@@ -221,7 +221,7 @@ Status ExperimentFolder::write_table() const {
   return replace_own_file(path_ + "/run_table.csv", run_table_csv(spec_.factors, table_));
 }
 
-// Reads the table from disk; the caller holds its lock.
+// Reads the table from disk. Callers that then write it hold its lock.
 Status ExperimentFolder::read_table() {
   const Result<std::string> csv = read_file_start(path_ + "/run_table.csv", kMostTable_bytes);
   if (!csv) return csv.error();
@@ -259,7 +259,7 @@ Result<std::optional<Attempt>> ExperimentFolder::claim_row(std::size_t row, bool
   return std::optional<Attempt>(std::move(*attempt));
 }
 
-// Reports may lie in the same folder; all sub-folders contain rows and logs.
+// All sub-folders contain rows or logs. Other files in the folder may be reports of the user, which may be replaced.
 std::vector<std::string> experiment_files(const std::string& path) {
   std::vector<std::string> files = {path + "/experiment.toml", path + "/plan.json", path + "/run_table.csv"};
   std::error_code error;  // ignored: a path that is not a folder has no entries

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An experiment on disk (layout: docs/experiment.md). The plan is written once. The table is replaced atomically under
-// its own lock, so that launchers on several machines can run rows concurrently. Each attempt writes its result into
-// its own folder; nothing is overwritten. Where the table and the row folders disagree, the row folders are
+// An experiment on disk (layout: docs/how-to/experiments.md). The plan is written once. The table is replaced
+// atomically under its own lock, so that runners on several machines can run rows concurrently. Each attempt writes its
+// result into its own folder; nothing is overwritten. Where the table and the row folders disagree, the row folders are
 // authoritative. A folder left by a killed runner can therefore be resumed.
 //
 //   Result<ExperimentFolder> folder = ExperimentFolder::create("exp", toml_text, directory_of_the_plan);
@@ -25,7 +25,7 @@
 namespace joulemap::experiment {
 
 struct Attempt {
-  std::uint32_t number = 0;  // from 1
+  std::uint32_t number = 0;  // 1 for the first attempt of a row
   std::string path;
 };
 
@@ -42,7 +42,7 @@ class ExperimentFolder {
 
   // Rows in plan order; states and attempts as last read from disk.
   const std::vector<RunTableRow>& table() const { return table_; }
-  // Re-reads the disk: other launchers may have run rows.
+  // Reads the table and the row folders again: other runners may have run rows.
   Status refresh();
   // Reads all rows for the analysis. Damaged rows become diagnostics.
   ExperimentData read() const;
@@ -51,7 +51,7 @@ class ExperimentFolder {
 
   // "rows/00003" under the folder; `kind` is "rows", "warm-up" or "pilot".
   std::string row_path(std::string_view kind, std::size_t number) const;
-  // Creates the folder of the next attempt; no two launchers get the same one.
+  // Creates the folder of the row's next attempt; no two runners get the same one.
   Result<Attempt> begin_attempt(std::string_view kind, std::size_t number) const;
   // Like begin_attempt for a row of the table, which it marks as running. None if the row is done or another runner
   // owns it; `include_unknown_owners` also takes rows of machines whose state is unknown.

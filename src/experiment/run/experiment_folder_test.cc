@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/small_file.h"
+#include "base/text.h"
 #include "support/temporary_directory.h"
 
 namespace joulemap::experiment {
@@ -152,8 +153,12 @@ TEST_F(ExperimentFolderTest, AnAttemptOfAKilledRunnerFailedAndThatOfALiveOneRuns
   ASSERT_TRUE(folder->refresh());
   EXPECT_EQ(folder->table()[1].state, RowState::running);  // this process is the owner
   const std::string owner = *read_small_file(attempt->path + "/owner");
-  const std::string boot = owner.substr(0, owner.find(' '));
-  std::ofstream(attempt->path + "/owner") << boot << " 4194999 1 here\n";
+  const std::vector<std::string_view> words = split_whitespace(owner);  // boot, PID, start, namespace, node
+  ASSERT_EQ(words.size(), 5u);
+  std::ofstream(attempt->path + "/owner") << words[0] << " 4194999 1 pid:[1] here\n";
+  ASSERT_TRUE(folder->refresh());
+  EXPECT_EQ(folder->table()[1].state, RowState::running);  // PIDs of another container say nothing
+  std::ofstream(attempt->path + "/owner") << words[0] << " 4194999 1 " << words[3] << " here\n";
   ASSERT_TRUE(folder->refresh());
   EXPECT_EQ(folder->table()[1].state, RowState::failed);
 }

@@ -122,7 +122,8 @@ class Runner {
     progress_.finished_row.reset();
   }
 
-  // The mean time per row includes cool-down and other time between rows.
+  // Estimated time of the rows that have not ended; none before the first has. The mean time per row includes cool-down
+  // and other time between rows.
   std::optional<double> remaining_s() const {
     if (ended_ == 0) return std::nullopt;
     const double since_s = seconds(monotonic_ns() - last_end_ns_);

@@ -27,7 +27,7 @@ struct RunProgress {
 };
 
 struct RunRequest {
-  std::vector<std::size_t> rows;        // run in this order
+  std::vector<std::size_t> rows;        // indices of the rows to run, in this order
   bool retry_failed = false;            // run failed rows once more, after the others
   bool include_unknown_owners = false;  // also take rows of machines whose state is unknown
   bool warm_up = true;
@@ -36,10 +36,10 @@ struct RunRequest {
 struct RunOutcome {
   std::size_t done = 0;
   std::size_t failed = 0;
-  std::size_t skipped = 0;  // another runner owns them or has finished them
+  std::size_t skipped = 0;  // rows that another runner owns or has finished
   std::size_t remaining = 0;
-  bool stopped = false;              // by Ctrl-C or another stop request
-  std::vector<CheckOutcome> checks;  // last check of the machine
+  bool stopped = false;              // ended early by Ctrl-C or another signal
+  std::vector<CheckOutcome> checks;  // outcomes of the last check of the machine
   Diagnostics diagnostics;
 };
 

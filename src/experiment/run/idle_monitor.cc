@@ -12,9 +12,10 @@
 namespace joulemap::experiment {
 namespace {
 
-// Covers several counter updates of RAPL and NVML; short compared with any cooling.
+// Length of one idle measurement during a cool-down: several counter updates of RAPL and NVML, but short compared with
+// cooling.
 constexpr double kWatchInterval_s = 0.5;
-constexpr double kFinestPower_w = 1;  // floor of the baseline power for relative margins
+constexpr double kFinestPower_w = 1;  // least baseline power from which the margin is computed
 
 // Counted domains of equal provenance that both states have: a domain in only one would look like a change of power.
 std::set<std::string> common_domains(const IdleState& a, const IdleState& b) {

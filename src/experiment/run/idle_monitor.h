@@ -22,9 +22,9 @@
 namespace joulemap::experiment {
 
 struct IdleState {
-  std::vector<DomainEnergy> domains;              // energy of each domain over the watch
+  std::vector<DomainEnergy> domains;              // energy of each domain over the observed time
   std::map<std::string, double> temperatures_c;   // by sensor, last values
-  std::optional<double> busy_share;               // fraction of all CPUs
+  std::optional<double> busy_share;               // busy fraction of the time of all CPUs
   std::optional<double> co_tenant_gpu_share;      // GPU time fraction of other processes; maximum over GPUs
   std::optional<std::uint64_t> throttle_reasons;  // NVML bits, OR over all GPUs
 
@@ -33,16 +33,17 @@ struct IdleState {
 
 class IdleMonitor {
  public:
-  // `signals` outlives it.
+  // `signals` must outlive the monitor.
   static Result<IdleMonitor> open(const sampling::SensorOptions& options, BlockedSignals& signals);
 
   std::span<const SensorStatus> sensors() const { return meter_.sensors(); }
 
-  // Watches for `seconds`, or until a stop request.
+  // Measures the machine for `seconds`, or until a signal requests a stop.
   IdleState measure_idle(double seconds);
   bool stop_requested() const { return stop_requested_; }
 
-  // Waits until power and temperatures are near the baseline, in watches of 0.5 s. `state` receives the last watch.
+  // Waits until power and temperatures are near the baseline, at most spec.limit_s. Measures 0.5 s at a time; `state`
+  // receives the last measurement.
   CoolDownOutcome cool_down(const IdleState& baseline, const CoolDownSpec& spec, IdleState& state);
 
  private:
@@ -57,7 +58,7 @@ class IdleMonitor {
   bool stop_requested_ = false;
 };
 
-// Power of the domains that both states have, by provenance.
+// Power of the domains that both states have, in W by provenance.
 struct IdlePowers {
   PowerTotals current;
   PowerTotals baseline;

@@ -17,8 +17,8 @@
 
 namespace joulemap::experiment {
 
-// `idle` is the last watch before the row. If it is nullopt, GPU processes and throttling are unknown, the load is the
-// load average, and the temperature is that of the CPUs. `sensors`: sensor states from the meter.
+// `idle` is the last idle measurement before the row. If it is nullopt, GPU processes and throttling are unknown, the
+// load is the load average, and the temperature is that of the CPUs. `sensors`: sensor states from the meter.
 std::vector<CheckOutcome> check_machine(const SystemRoot& root, const ChecksSpec& spec,
                                         const std::optional<IdleState>& idle, std::span<const SensorStatus> sensors);
 

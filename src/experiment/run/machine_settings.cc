@@ -63,7 +63,7 @@ bool is_offered_governor(const std::string& governor_file, std::string_view valu
   return std::find(offered.begin(), offered.end(), value) != offered.end();
 }
 
-// Reason why a line of the memory file cannot be ours; empty if it is valid.
+// Why joulemap cannot have written a line of the backup file; empty if the line is valid.
 std::string why_foreign(const SystemRoot& root, const formats::CsvRecord& record) {
   if (record.size() != 3) return "a line does not have three fields";
   const auto both = [&](const auto& is_offered) { return is_offered(record[1]) && is_offered(record[2]); };
@@ -85,8 +85,8 @@ std::string why_foreign(const SystemRoot& root, const formats::CsvRecord& record
   return {};
 }
 
-// Text left by an earlier runner of the same user; empty if there is none. Other users with write access to the folder
-// must not choose what is restored.
+// Content of the backup file that an earlier runner of the same user left; empty if there is none. Refuses a file that
+// another user could have written: other users with write access to the folder must not choose what is restored.
 Result<std::string> read_memory(const std::string& path) {
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!fd.is_open()) {

@@ -27,7 +27,8 @@ class MachineSettings {
 
   const std::vector<SettingChange>& changes() const { return changes_; }
   const Diagnostics& diagnostics() const { return diagnostics_; }  // rejected lines of an earlier runner's file
-  // Returns an error for what could not be restored; the destructor restores without reporting.
+  // Restores the previous values; fails if one could not be restored. The destructor restores, too, but reports
+  // nothing.
   Status restore();
 
  private:

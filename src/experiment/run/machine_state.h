@@ -15,21 +15,22 @@
 
 namespace joulemap::experiment {
 
-// Ticks since boot; shares are computed from the difference of two.
+// CPU time of the machine since boot, in ticks. busy_share() and cpu_steal_share() take two of them.
 struct CpuTicks {
   std::uint64_t busy = 0;
   std::uint64_t stolen = 0;
   std::uint64_t total = 0;
 };
 std::optional<CpuTicks> read_cpu_ticks(const SystemRoot& root);
-// None if no time passed, as on a fake machine.
+// Busy and stolen fraction of CPU time between two moments. None if one is unknown or no time passed, as on a fake
+// machine.
 std::optional<double> busy_share(const std::optional<CpuTicks>& begin, const std::optional<CpuTicks>& end);
 std::optional<double> cpu_steal_share(const std::optional<CpuTicks>& begin, const std::optional<CpuTicks>& end);
 
 // One-minute load average divided by the number of CPUs.
 std::optional<double> load_per_cpu(const SystemRoot& root);
 
-// Paths of the files with the governor of each CPU. turbo_file() returns the file that enables clocks above nominal.
+// Paths of the sysfs files that contain and set the governor of each CPU.
 std::vector<std::string> governor_files(const SystemRoot& root);
 // The distinct governors, comma-separated: "performance, powersave". Empty if there are none.
 std::string governors(const SystemRoot& root);

@@ -193,7 +193,7 @@ std::vector<EpochResult> read_epochs(const DocumentValue& row, const ExperimentD
   return epochs;
 }
 
-// Without a ledger, the cause is derived from the name.
+// Reads the cause of a function's energy; if the row has none, derives it from the function's name.
 EnergyCause read_cause(const DocumentValue& function, const FunctionResult& of) {
   const std::optional<EnergyCauseClass> largest = scopes::parse_cause_class(function.text_or_empty("cause"));
   const DocumentValue* const times = function.find("cause_s");

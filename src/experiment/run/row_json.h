@@ -23,7 +23,7 @@ struct CheckOutcome {
   std::string name;
   CheckState state = CheckState::unknown;
   bool required = false;
-  std::string found_value;  // value on the machine
+  std::string found_value;  // value found on the machine: "powersave"
   std::string message;      // what is wrong, or why it is unknown; empty if passed
   std::string remedy;
 };
@@ -31,8 +31,8 @@ struct CheckOutcome {
 struct CoolDownOutcome {
   double waited_s = 0;
   bool reached_baseline = false;        // power and temperatures came near the baseline within the limit
-  PowerTotals power;                    // at the end
-  std::optional<double> temperature_c;  // hottest sensor
+  PowerTotals power;                    // at the end of the cool-down
+  std::optional<double> temperature_c;  // of the hottest sensor, at the end of the cool-down
   std::optional<double> baseline_temperature_c;
 };
 

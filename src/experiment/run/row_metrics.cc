@@ -15,14 +15,15 @@ namespace joulemap::experiment {
 namespace {
 
 constexpr std::size_t kMostFile_bytes = std::size_t{256} << 20;
-constexpr std::size_t kMostLine = 4096;  // std::regex uses stack for each character
+constexpr std::size_t kMostLine = 4096;  // longer lines are cut, because std::regex uses stack for each character
 
 void note_missing(const MetricSpec& metric, const std::string& why, Diagnostics& diagnostics) {
   diagnostics.add({"metric_missing", 1, fmt::format("{} is unknown: {}", metric.metric.name, why),
                    fmt::format("check [metrics.{}] in experiment.toml", metric.metric.name)});
 }
 
-// A list has for example one value per epoch; `reduction` selects.
+// The number, or the numbers of a list, which has for example one value per epoch; MetricSpec::reduction then reduces
+// them to one.
 std::vector<double> numbers_of(const formats::DocumentValue& value) {
   std::vector<double> numbers;
   if (const std::optional<double> number = value.number()) numbers.push_back(*number);
@@ -73,7 +74,8 @@ std::vector<double> values_between(const RunView& view, const std::string& name,
   return values;
 }
 
-// First and last are exact for any run length; a long series keeps only every n-th point.
+// Value of a metric that the measured program logged. First, last and mean are exact; lowest and highest of a long run
+// come from a series that keeps only every n-th point.
 std::optional<double> from_recording(const MetricSpec& metric, const RunView* view, Diagnostics& diagnostics) {
   if (view == nullptr) return std::nullopt;  // the missing recording is already reported
   for (const ReportedMetric& reported : view->run.metrics) {

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Two concurrent rows on one machine would disturb each other's energy.
+// Locks the machine against other runners of this experiment: concurrent rows would disturb each other's energy.
 Result<FileLock> lock_machine(const ExperimentFolder& folder) {
   const std::string path = fmt::format("{}/runner-{}.lock", folder.path(), node_name());
   Result<std::optional<FileLock>> lock = FileLock::try_acquire(path, LockScope::machine);
@@ -74,7 +74,8 @@ std::string last_line_of(const std::string& path) {
 }  // namespace
 
 Status RunSession::open_idle_monitor() {
-  // Sensors opened with borrowed privileges cannot be opened again: they stay open and are not read between watches.
+  // Sensors opened with file capabilities cannot be opened again, because the capabilities are dropped: they stay open,
+  // but are not read while a row is recorded.
   if (idle_monitor_ && has_file_capabilities()) return Done{};
   sampling::SensorOptions options{
       .root = options_.root, .sensors = folder_.spec().sensors, .program = options_.program, .replay = options_.replay};

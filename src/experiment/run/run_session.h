@@ -2,8 +2,9 @@
 //
 // RunSession: one runner on one machine. It locks the machine against other runners of the experiment, applies the
 // plan's settings, measures the idle baseline, and runs attempts one at a time. An attempt runs `joulemap record` as a
-// child process: there is one way of recording, and the runner survives a crash of the recorder. If the runner dies,
-// the recorder gets SIGTERM. The end restores the settings. One owner, main thread; signals wait in its gate.
+// child process, so that rows are recorded like any other run and the runner survives a crash of the recorder. If the
+// runner dies, the recorder gets SIGTERM. end() restores the settings. One owner, main thread; signals are blocked and
+// handled between the phases and while a command runs.
 #pragma once
 
 #include <functional>
@@ -32,7 +33,7 @@ enum class RunPhase { preflight, baseline, warm_up, cool_down, row };
 
 // One execution of one cell: a row, a warm-up or a row of the pilot.
 struct RowTask {
-  std::string kind = "rows";  // name of the parent folder
+  std::string kind = "rows";  // folder of the attempts: "rows", "warm-up" or "pilot"
   std::size_t number = 0;
   std::size_t block = 0;
   std::vector<std::size_t> levels;
@@ -40,8 +41,8 @@ struct RowTask {
 
 struct AttemptOutcome {
   ExperimentRow row;
-  bool has_run = false;         // false: another runner owns the row, or a stop request came first
-  bool stop_requested = false;  // a stop request came; start nothing more
+  bool has_run = false;         // false: another runner owns the row, or a stop was requested before
+  bool stop_requested = false;  // a signal requested a stop: start nothing more
 };
 
 class RunSession {
@@ -53,13 +54,14 @@ class RunSession {
   // session.
   static Result<RunSession> begin(ExperimentFolder& folder, RunnerOptions options, PhaseCallback on_phase);
 
-  // Cools down, checks, runs, measures, writes. Fails if a required check fails or the folder cannot be written.
+  // Runs one attempt: waits until the machine has cooled down, checks it, runs the command, reads the recording, and
+  // writes the result. Fails if a required check fails or the folder cannot be written.
   // `claim` creates the attempt's folder at the last moment; it returns none if another runner owns the row.
   using ClaimCallback = std::function<Result<std::optional<Attempt>>()>;
   Result<AttemptOutcome> run(const RowTask& task, const ClaimCallback& claim);
 
   bool stop_requested() const { return stop_requested_; }
-  const std::vector<CheckOutcome>& checks() const { return checks_; }  // last check of the machine
+  const std::vector<CheckOutcome>& checks() const { return checks_; }  // outcomes of the last check of the machine
   const Diagnostics& diagnostics() const { return settings_.diagnostics(); }
   Status end();  // restores the settings; the destructor does, too
 
@@ -73,7 +75,7 @@ class RunSession {
         lock_(std::move(lock)),
         settings_(std::move(settings)) {}
 
-  Status open_idle_monitor();  // closed after each watch: Joulemap reads no sensor while a row is recorded
+  Status open_idle_monitor();  // closed after each use, so that the runner reads no sensor while a row is recorded
   void close_idle_monitor();
   Status run_preflights();
   Status measure_baseline();
@@ -86,7 +88,7 @@ class RunSession {
   ExperimentFolder& folder_;
   RunnerOptions options_;
   PhaseCallback on_phase_;
-  std::unique_ptr<BlockedSignals> signals_;  // on the heap: the watch keeps a reference when the session moves
+  std::unique_ptr<BlockedSignals> signals_;  // on the heap: the idle monitor's reference must survive a move
   FileLock lock_;
   MachineSettings settings_;
   std::optional<IdleMonitor> idle_monitor_;

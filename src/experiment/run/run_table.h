@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// run_table.csv: one line per row of an experiment, with its state. The first columns match experiment-runner's table:
+// run_table.csv: one line per row of an experiment, with its state. The first columns match the table of the tool
+// experiment-runner:
 // __run_id,__done,row,block,<factors>,attempts. Formatting and parsing are pure; experiment_folder.h accesses the
 // files. The results in the row folders take precedence over this table.
 #pragma once

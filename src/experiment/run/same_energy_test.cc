@@ -269,7 +269,7 @@ TEST_P(SameEnergy, OfWindowsAndTheCurvesOfTheirSensors) {
     const Result<sampling::WindowResult> result = engine->result(window, sampling::WaitPolicy::none);
     ASSERT_TRUE(result);
     for (const DomainEnergy& row : result->energy.rows) {
-      if (row.name == "gpu0") continue;  // the second query has seen more of its counter updates
+      if (row.name == "gpu0") continue;  // `curves` has seen more updates of its counter than the engine had
       const auto channel = static_cast<std::size_t>(row.name == "package-0" ? 0 : row.name == "fan" ? 2 : 3);
       const ChannelEnergy same = curves.curve_of(channel)->energy_between(result->begin_ns, result->end_ns);
       EXPECT_EQ(row.joules, same.joules) << row.name;
@@ -299,7 +299,7 @@ TEST_P(SameEnergy, OfAReportAndItsWindowsStepsPowerAndPage) {
     const auto channel = static_cast<std::size_t>(&row - whole.domains.data());
     EXPECT_EQ(row.joules.value(), joules(channel, recorded.span.begin_ns, recorded.span.end_ns)) << row.name;
   }
-  // The energy for --time.
+  // Energy of a report that --time restricts to a part of the run.
   for (int part = 0; part < 10; ++part) {
     const double from_s = std::uniform_real_distribution<>(0, 6.5)(random);
     const double to_s = from_s + std::uniform_real_distribution<>(0.1, 1.5)(random);

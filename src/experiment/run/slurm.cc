@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kUsualMaxArraySize = 1001;  // slurm.conf(5)
+constexpr std::size_t kUsualMaxArraySize = 1001;  // default of MaxArraySize, slurm.conf(5)
 constexpr std::size_t kMostOutput_bytes = std::size_t{16} << 20;
 
 std::string slurm_folder(const ExperimentFolder& folder) { return folder.path() + "/slurm"; }
@@ -162,7 +162,7 @@ std::vector<ExperimentJob> query_slurm_jobs(const ExperimentFolder& folder, Diag
     ids += (ids.empty() ? "" : ",") + record[0];
   }
   Result<std::string> output = output_of(folder, {"sacct", "-nPX", "--array", "-j", ids, "-o", "JobID,State,NodeList"});
-  // Clusters without accounting only list unfinished jobs; squeue rejects the ids once all jobs have ended.
+  // On clusters without accounting sacct fails. squeue lists only unfinished jobs, and fails once all jobs have ended.
   if (!output) output = output_of(folder, {"squeue", "-h", "-r", "-j", ids, "-o", "%i|%T|%N"});
   if (!output) {
     if (output.error().code == ErrorCode::unsupported) {

@@ -17,13 +17,13 @@
 
 namespace joulemap::experiment {
 
-// Tasks of one array: block = first + index.
+// One job array: the task with array index i runs block first + i.
 struct SlurmBlockArray {
   std::size_t first = 0;
   std::vector<std::size_t> indices;
 };
 
-// `blocks` in ascending order; every index is below `most`.
+// Splits blocks, in ascending order, into arrays whose indices are all below `most`.
 std::vector<SlurmBlockArray> split_into_arrays(std::span<const std::size_t> blocks, std::size_t most);
 // "0-4,7": the syntax of --array.
 std::string slurm_array_text(std::span<const std::size_t> indices);
@@ -33,8 +33,8 @@ struct SubmittedSlurmArray {
   SlurmBlockArray blocks;
 };
 
-// Submits every block with rows that are not done. `words` are passed to sbatch: "--partition=gpu". Without Slurm:
-// unsupported.
+// Submits every block with rows that are not done. `words` are passed to sbatch: "--partition=gpu". Fails with
+// unsupported on a machine without Slurm.
 Result<std::vector<SubmittedSlurmArray>> submit_blocks(const ExperimentFolder& folder, const RunnerOptions& options,
                                                        std::span<const std::string> words);
 

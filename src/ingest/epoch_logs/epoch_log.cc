@@ -37,6 +37,21 @@ std::optional<Columns> columns_of(const std::vector<std::string>& header) {
   return has_epoch && has_time ? std::optional(std::move(columns)) : std::nullopt;
 }
 
+// Columns of `appended`, in the order of `first`; names that `first` lacks follow.
+Columns matched_columns(const Columns& first, const Columns& appended) {
+  Columns columns{appended.time, std::vector<std::size_t>(first.names.size(), SIZE_MAX), first.names};
+  for (std::size_t i = 0; i < appended.names.size(); ++i) {
+    const auto known = std::ranges::find(columns.names, appended.names[i]);
+    if (known != columns.names.end()) {
+      columns.metrics[static_cast<std::size_t>(known - columns.names.begin())] = appended.metrics[i];
+    } else {
+      columns.names.push_back(appended.names[i]);
+      columns.metrics.push_back(appended.metrics[i]);
+    }
+  }
+  return columns;
+}
+
 bool is_whole_second(std::string_view text) { return text.find('.') == std::string_view::npos; }
 
 }  // namespace
@@ -56,7 +71,12 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
     const std::optional<std::int64_t> time_ns =
         columns->time < fields.size() ? parse_wall_time(fields[columns->time], utc_offset_s) : std::nullopt;
     if (!time_ns) {
-      dropped += columns_of(fields) ? 0 : 1;  // the header again: a second run appended
+      // A repeated header: a second run was appended, which may have other columns.
+      if (const std::optional<Columns> appended = columns_of(fields)) {
+        columns = matched_columns(*columns, *appended);
+      } else {
+        ++dropped;
+      }
       return;
     }
     EpochEnd end{*time_ns, {}};
@@ -74,6 +94,7 @@ Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
                  "its header must contain epoch and timestamp: epoch;accuracy;timestamp"};
   }
   log.metrics = columns->names;
+  for (EpochEnd& end : log.epochs) end.metrics.resize(log.metrics.size());
   std::stable_sort(log.epochs.begin(), log.epochs.end(),
                    [](const EpochEnd& a, const EpochEnd& b) { return a.time_ns < b.time_ns; });
   if (dropped > 0) log.diagnostics.add({"epochs_dropped", dropped, fmt::format("lines of {} have no time", name), ""});

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// EpochLog: the lines that a training writes at the end of each epoch, "epoch;precision;recall;accuracy;f1;timestamp",
-// or with commas or tabs and any metrics. Times are local times. Whole seconds were truncated, so half a second is
-// added to them. Converted to Unix nanoseconds. Pure except for the time zone.
+// EpochLog: the lines that a training program writes at the end of each epoch, with a header such as
+// "epoch;precision;recall;accuracy;f1;timestamp"; separated by semicolons, commas or tabs, with any metrics. Timestamps
+// are local times and converted to Unix nanoseconds. A timestamp in whole seconds was truncated, so half a second is
+// added. Pure except for the machine's time zone.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +28,12 @@ struct EpochLog {
   Diagnostics diagnostics;
 };
 
-// Fails without a header that contains epoch and timestamp. `name` identifies the log in messages.
+// Fails without a header that contains epoch and timestamp. `name` identifies the log in messages. `utc_offset_s`: of
+// the timestamps; empty: the time zone of this machine.
 Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
                                  std::optional<std::int64_t> utc_offset_s = {});
 
-// Whether larger values of the metric are better: it is not a loss, an error or a perplexity.
+// Whether larger values of the metric are better: its name contains neither loss, error, perplexity nor the like.
 bool is_higher_better(std::string_view metric);
 
 }  // namespace joulemap::ingest

@@ -70,6 +70,18 @@ TEST(EpochLog, ReadsWholeSecondsAsTheMiddleOfTheSecond) {
   EXPECT_FALSE(parse_epoch_log("a;b\n1;2\n", "other.csv", 0));
 }
 
+TEST(EpochLog, ARunThatWasAppendedMayHaveOtherColumns) {
+  const Result<EpochLog> log = parse_epoch_log(
+      "epoch;accuracy;timestamp\n1;0.5;2026-01-01 10:00:00\n"
+      "epoch;loss;accuracy;timestamp\n1;2.0;0.6;2026-01-01 11:00:00\n",
+      "epochs.csv", 0);
+  ASSERT_TRUE(log);
+  EXPECT_EQ(log->metrics, (std::vector<std::string>{"accuracy", "loss"}));
+  ASSERT_EQ(log->epochs.size(), 2);
+  EXPECT_EQ(log->epochs[0].metrics, (std::vector<std::optional<double>>{0.5, std::nullopt}));
+  EXPECT_EQ(log->epochs[1].metrics, (std::vector<std::optional<double>>{0.6, 2.0}));
+}
+
 TEST(EpochLog, LowerLossIsBetter) {
   EXPECT_FALSE(is_higher_better("val_loss"));
   EXPECT_TRUE(is_higher_better("accuracy"));

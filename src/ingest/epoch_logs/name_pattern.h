@@ -22,7 +22,7 @@ class NamePattern {
   static Result<NamePattern> parse(std::string_view text);
 
   std::optional<Fields> match(std::string_view name) const;
-  // Returns the name with these fields inserted; nothing if one is missing.
+  // Returns the name with these fields inserted; nullopt if one is missing.
   std::optional<std::string> fill(const Fields& fields) const;
   const std::vector<std::string>& fields() const { return fields_; }
 

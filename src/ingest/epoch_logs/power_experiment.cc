@@ -24,9 +24,9 @@ namespace fs = std::filesystem;
 
 bool is_repetition(std::string_view field) { return field == "run" || field == "rep" || field == "repetition"; }
 
-// A metric of the log besides power.
+// A metric of a run from a gauge of its power log other than power.
 struct GaugeMetric {
-  std::string_view channel;  // of gpu0
+  std::string_view channel;  // name of the channel without "gpu0-"
   std::string_view name;
   std::string_view unit;
   bool is_mean;  // otherwise the maximum
@@ -98,7 +98,7 @@ std::optional<double> gauge_metric_value(const PowerLog& log, const GaugeMetric&
   return gauge_metric.is_mean ? sum / static_cast<double>(count) : most;
 }
 
-// One integral per GPU, over its first power channel.
+// Name of each domain (GPU) with power samples, and the integral of its first power channel.
 std::vector<std::pair<std::string, PowerIntegral>> integrals_of(const PowerLog& log) {
   std::vector<std::pair<std::string, PowerIntegral>> integrals;
   for (std::uint32_t i = 0; i < log.channels.size(); ++i) {
@@ -119,7 +119,7 @@ class RowBuilder {
 
   Status add(const PowerLog& log, const EpochLog* epochs, ExperimentRow row) {
     const auto integrals = integrals_of(log);
-    if (integrals.empty()) return Error{ErrorCode::malformed, "no power channel has more than one sample", ""};
+    if (integrals.empty()) return Error{ErrorCode::malformed, "no power channel has a sample", ""};
     const std::int64_t origin_ns = PowerIntegral::origin_ns(log);
     std::int64_t end_ns = origin_ns;
     for (const Sample& sample : log.samples) end_ns = std::max(end_ns, sample.reading.after_ns);
@@ -137,7 +137,7 @@ class RowBuilder {
   }
 
  private:
-  // Diagnostics that apply to all such logs are reported once, not for every row.
+  // Moves diagnostics to the row. Those that apply to all logs of this kind are reported once for the experiment.
   void take_diagnostics(const Diagnostics& notes, ExperimentRow& row) {
     constexpr std::array<std::string_view, 4> kOfAll = {"local_time", "power_is_mean", "columns_guessed",
                                                         "epoch_times_cut"};
@@ -241,7 +241,7 @@ ExperimentRow row_of(const InputFile& file, const NamePattern* pattern, std::siz
   return row;
 }
 
-// Sorts levels numerically: 32, 64, 128.
+// Sorts the levels of each factor in natural order (32, 64, 128) and adjusts the rows' level indices.
 void sort_levels(ExperimentData& data) {
   for (std::size_t factor = 0; factor < data.factors.size(); ++factor) {
     const std::vector<std::string> before = data.factors[factor].levels;
@@ -277,7 +277,7 @@ Result<std::vector<ExperimentFactor>> factors_of(const NamePattern* names) {
                "--pattern '{framework}-{run}.csv'"};
 }
 
-// Sorts the rows by start time and completes their metrics.
+// Sorts and numbers the rows by start time. Gives each row and epoch an entry for every metric, empty where unknown.
 ExperimentData finish_experiment(ExperimentData data) {
   sort_levels(data);
   std::stable_sort(data.rows.begin(), data.rows.end(),

@@ -2,8 +2,8 @@
 //
 // Reads runs logged with nvidia-smi (power_csv/power_log.h) and their epoch logs (epoch_log.h) as an experiment: one
 // row per power log, factors from the file names. Energy is the integral of power over the actual sample times. An
-// epoch lies between two epoch ends; the first begins with the log. Metrics are those of the last epoch; utilisation
-// (mean), memory and temperature (maximum) are added. Joules, seconds. Reads files.
+// epoch lies between two epoch ends; the first begins with the power log. Metrics of a row are those of its last epoch,
+// and of gpu0 the mean utilisation, maximum memory and maximum temperature. Joules, seconds. Reads files.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,14 @@ struct PowerExperimentOptions {
   // Pattern of file names: "run{run}-{framework}-{dataset}-ENERGY.csv". A field "run", "rep" or "repetition" is the
   // repetition, the others are factors. Empty: all logs are repetitions of one cell.
   std::string pattern;
-  // Epoch logs: a file, or a pattern of its name, filled in with the fields of the power log's name. May be empty.
+  // Epoch log of a power log: a path, or a pattern with the same fields for a file beside the power log. Empty: none.
   std::string epoch_logs;
   std::optional<std::int64_t> utc_offset_s;
 };
 
-// Fails if nothing matches, or a file does not have the expected format.
+// Fails if no file matches, a power log cannot be read or has no power samples, or an epoch log is missing while
+// `pattern` is empty. With a pattern, a missing epoch log is a diagnostic of its row. A power log of unknown format
+// becomes a failed row.
 Result<ExperimentData> read_power_experiment(const PowerExperimentOptions& options);
 
 }  // namespace joulemap::ingest

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PowerIntegral: energy between any two times of a power log, by the actual sample times: linear between samples,
-// constant before the first and after the last. Value type; joules, watts, seconds since the log's first sample. Pure.
+// PowerIntegral: energy between any two times of a power log, by the actual sample times. Power is linear between
+// samples, constant before the first and after the last. Value type; joules, watts, seconds since the log's first
+// sample. Pure.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,13 @@ namespace joulemap::ingest {
 
 class PowerIntegral {
  public:
-  // Samples of one channel, in time order.
+  // Takes the valid samples of one channel, which PowerLog has in time order.
   PowerIntegral(const PowerLog& log, std::uint32_t channel);
   bool is_empty() const { return times_s_.empty(); }
-  double energy_j(double from_s, double to_s) const;  // seconds since the origin
+  double energy_j(double from_s, double to_s) const;  // seconds since origin_ns(); requires !is_empty()
   double first_power_w() const { return watts_.front(); }
 
-  // First sample time over all channels of a log, so that their times are comparable.
+  // Time 0 of the integrals of all channels of a log: its first sample, Unix ns; 0 without samples.
   static std::int64_t origin_ns(const PowerLog& log);
 
  private:
@@ -27,7 +28,7 @@ class PowerIntegral {
 
   std::vector<double> times_s_;
   std::vector<double> watts_;
-  std::vector<double> cumulative_j_;  // cumulative energy up to each sample
+  std::vector<double> cumulative_j_;  // energy from the first sample up to each sample
 };
 
 }  // namespace joulemap::ingest

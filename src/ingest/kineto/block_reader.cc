@@ -12,7 +12,8 @@ namespace {
 using formats::JsonPosition;
 using formats::QuoteRule;
 
-// Limits how often text is parsed again in search of valid events, so that garbage ends in bounded time.
+// The search for valid events in broken text may parse kMostPasses times the block, plus kFreeSearch bytes, so that
+// parsing of garbage ends in bounded time.
 constexpr std::size_t kMostPasses = 16;
 constexpr std::size_t kFreeSearch = 1 << 20;
 
@@ -25,12 +26,12 @@ class BlockParser {
 
   ParsedBlock run() {
     while (!is_done_) step();
-    block_.events = tables_.block_events;  // copy of exact size
+    block_.events = tables_.block_events;  // a copy without spare capacity; block_events is reused
     return std::move(block_);
   }
 
  private:
-  // Parses one event, the end of the list, or garbage.
+  // Parses one event or the end of the list, or skips garbage.
   void step() {
     while (at_ < text_.size() && (formats::is_json_space(text_[at_]) || text_[at_] == ',')) ++at_;
     if (at_ >= text_.size()) return finish(BlockEnd::after_event, text_.size());
@@ -65,7 +66,7 @@ class BlockParser {
     at_ = static_cast<std::size_t>(step.at - text_.data());
   }
 
-  // Parses the event at this position with the lenient rule, or finds the next one that can be parsed.
+  // Parses the broken event at at_ with the lenient rule, else drops it and moves to the next event that can be parsed.
   void recover() {
     const JsonPosition lenient = read_at(at_, QuoteRule::lenient, raw_);
     if (!lenient.failed && raw_.phase != '\0' && !runs_into_next_event(lenient)) {
@@ -86,7 +87,8 @@ class BlockParser {
     finish(BlockEnd::after_event, text_.size());
   }
 
-  // An unescaped backslash hides the quote behind it: the text then runs into the next event.
+  // Whether a leniently parsed event contains the start of another one: an unescaped backslash before a closing quote
+  // hides the quote, so that the string continues into the next event.
   bool runs_into_next_event(const JsonPosition& step) const {
     const std::string_view read = text_.substr(0, static_cast<std::size_t>(step.at - text_.data()));
     return find_event_start_after_event(read, at_ + 1) != std::string_view::npos;
@@ -98,7 +100,8 @@ class BlockParser {
     return next != std::string_view::npos && text_[next] == '}';
   }
 
-  // In broken text a bracket may look like the end of the list; then something else follows.
+  // In broken text a bracket inside an event may look like the end of the list. After the real end comes a comma, a
+  // closing brace or the end of the text.
   bool is_end_of_list(std::size_t behind) const {
     while (behind < text_.size() && formats::is_json_space(text_[behind])) ++behind;
     return behind >= text_.size() || text_[behind] == ',' || text_[behind] == '}';

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parses a block of a trace's text, events separated by commas, into TraceEvents. A broken event costs only itself: it
-// is parsed again with a more lenient quote rule, else skipped and counted; parsing continues at the next one. Pure
-// except for the tables, which belong to the calling thread.
+// Parses a block of a trace's text, events separated by commas, into TraceEvents. A broken event does not affect
+// others: it is parsed again with the lenient quote rule, else skipped and counted; parsing continues at the next
+// event. Pure except for the tables, which belong to the calling thread.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@
 namespace joulemap::ingest::kineto {
 
 enum class BlockEnd : std::uint8_t {
-  after_event,        // after an event
-  inside_event,       // inside an event that begins at `end_offset`
-  end_of_event_list,  // the list of events ends; `end_offset` is after its bracket
+  after_event,        // the text ends between two events
+  inside_event,       // the text ends inside an event that begins at `end_offset`
+  end_of_event_list,  // the list of events ends within the text; `end_offset` is after its bracket
 };
 
 struct ParsedBlock {

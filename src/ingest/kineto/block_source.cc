@@ -19,7 +19,8 @@ Error not_a_trace_error(std::string_view why) {
                "pass the file that torch.profiler's export_chrome_trace or tensorboard_trace_handler wrote"};
 }
 
-// Finds the start of the list by pattern alone: for a header with unescaped quotes.
+// Finds the start of the list by pattern alone, for a header with unescaped quotes. Returns the offset after its
+// bracket, or npos.
 std::size_t search_event_list(std::string_view text) {
   for (std::size_t at = text.find(kList); at != std::string_view::npos; at = text.find(kList, at + 1)) {
     std::size_t next = at + kList.size();
@@ -75,7 +76,8 @@ Result<bool> BlockBuffer::read_more(const TextReader& read, std::size_t count) {
   return *got == count;
 }
 
-// Sets `begin` behind the bracket of the member "traceEvents", or of a bare list.
+// Sets `begin` behind the bracket of the member "traceEvents", or of a bare list. Returns false if neither is found;
+// `needs_more_text` is then whether it may follow. `is_all`: no more text can be read.
 bool BlockSource::find_event_list(std::string_view text, bool is_all, std::size_t& begin, bool& needs_more_text) {
   formats::JsonCursor json(text.data() + begin, text.data() + text.size());
   if (json.peek() == '[') {
@@ -138,7 +140,7 @@ Result<bool> BlockSource::next(BlockBuffer& block) {
   if (text.empty()) return false;
   const std::size_t edge = is_at_end_ ? std::string_view::npos : find_last_event_start(text);
   const std::size_t size = edge == std::string_view::npos ? text.size() : edge;
-  std::swap(block, pending_);  // moves the text; copies only the part after the edge
+  std::swap(block, pending_);  // avoids a copy of the block; only the text after `edge` is copied
   pending_.offset = block.offset + size;
   pending_.assign(block.view().substr(size));
   block.truncate(size);

@@ -16,18 +16,18 @@
 
 namespace joulemap::ingest::kineto {
 
-// Fills the whole span except at the end of the text; returns 0 from then on.
+// Reads the next text into the span. Returns the number of bytes: the whole span except at the end of the text, then 0.
 using TextReader = std::function<Result<std::size_t>(std::span<char>)>;
 
-// A range of text with the padding that formats/byte_scan.h requires.
+// A part of the text, followed by the padding that formats/byte_scan.h requires.
 class BlockBuffer {
  public:
   std::string_view view() const { return {bytes_.get(), size_}; }
-  std::uint64_t offset = 0;  // of its first byte in the whole text
+  std::uint64_t offset = 0;  // position of the first byte in the whole text
 
   void assign(std::string_view text);
   void append(std::string_view text);
-  // Keeps the text from offset `from` on.
+  // Removes the first `from` bytes.
   void drop_front(std::size_t from);
   // Appends up to `count` bytes. Returns false at the end of the text.
   Result<bool> read_more(const TextReader& read, std::size_t count);
@@ -51,7 +51,7 @@ class BlockSource {
   bool header_is_damaged() const { return header_is_damaged_; }
   bool is_bare_list() const { return header_.empty(); }
 
-  // Returns false at the end. The blocks together are all of the text after the header.
+  // Stores the next block in `block`, or returns false at the end. The blocks together are all text after the header.
   Result<bool> next(BlockBuffer& block);
 
  private:

@@ -134,7 +134,7 @@ TEST(BrokenKinetoTrace, ReportsUnknownCategoriesWithoutDamage) {
   EXPECT_EQ(trace.events_dropped, 0u);
 }
 
-// A trace with everything that is hard to split.
+// A trace that is hard to split: names and arguments contain text that looks like the boundary between two events.
 std::string hard_trace(int events) {
   std::string all;
   for (int i = 0; i < events; ++i) {

@@ -28,7 +28,7 @@ bool looks_like_event(std::string_view text, std::size_t brace) {
   return colon < text.size() && text[colon] == ':';
 }
 
-// Moves `at` to the last non-blank byte before it; returns false if that byte is not `wanted`.
+// Moves `at` to the last non-blank byte before it; returns whether that byte is `expected`.
 bool match_backwards(std::string_view text, std::size_t& at, char expected) {
   while (at > 0 && formats::is_json_space(text[at - 1])) --at;
   return at > 0 && text[--at] == expected;

@@ -8,7 +8,7 @@
 namespace joulemap::ingest::kineto {
 namespace {
 
-constexpr std::int64_t kLongest_ns = 604'800 * std::int64_t{1'000'000'000};  // one week: no event is longer
+constexpr std::int64_t kLongest_ns = 604'800 * std::int64_t{1'000'000'000};  // one week; longer events are invalid
 constexpr std::int64_t kLatest_ns = std::int64_t{1} << 62;
 constexpr std::int64_t kMostDevices = 4096;
 constexpr std::size_t kMostCategories = 8;
@@ -17,7 +17,7 @@ constexpr std::string_view kAutogradNode = "autograd::engine::evaluate_function:
 // Annotations that PyTorch up to 1.11 wrote as operations.
 constexpr std::string_view kAnnotations[] = {"ProfilerStep#", "Optimizer.", "enumerate(DataLoader)#"};
 
-// Ids come from counters that begin at 1; the low 32 bits of a larger one are sufficient.
+// Ids come from counters that begin at 1; 0: none. The low 32 bits of a larger id are sufficient.
 std::uint32_t id_of(std::int64_t number) { return number <= 0 ? 0 : static_cast<std::uint32_t>(number); }
 
 bool is_old_annotation(std::string_view name) {
@@ -112,7 +112,7 @@ void EventTables::add_on_gpu(const RawEvent& raw, TraceEvent& event, EventCounts
                                         .kind = static_cast<std::uint32_t>(kind),
                                         .grid = raw.grid,
                                         .block = raw.block});
-  const std::int64_t device = raw.device >= 0 ? raw.device : raw.process.number;  // the profiler's process id of a GPU
+  const std::int64_t device = raw.device >= 0 ? raw.device : raw.process.number;  // "pid" of GPU events is the GPU
   const std::int64_t stream = raw.stream >= 0 ? raw.stream : raw.thread.number;
   if (device >= kMostDevices) ++notes.invalid_devices;
   event.track =

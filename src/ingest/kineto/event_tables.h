@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // EventTables: the distinct names, threads, kernel classes, queues and sizes that one reading thread has seen. Converts
-// a RawEvent to a TraceEvent with indices of these tables; trace_assembly.h maps them to the whole trace. Owned and
-// used by one thread at a time.
+// a RawEvent to a TraceEvent with indices of these tables; table_merge.h converts these indices to those of the whole
+// trace. Used by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@
 
 namespace joulemap::ingest::kineto {
 
-// Flag of a name with a TorchScript module hierarchy or shapes: its index is in `placed`, not in `names`.
+// Bit of TraceEvent::name that marks a name with a TorchScript module hierarchy or shapes: the other bits are an index
+// in `scoped_names` instead of `names`.
 inline constexpr std::uint32_t kScopedNameFlag = 0x8000'0000;
 
-// Table keys, stored as their bytes. `name` and the words are indices in other tables of the same thread.
+// Keys of the tables, stored as their bytes. `name` and `*_text` are indices in other tables of the same EventTables.
 struct ThreadKey {
   std::int64_t process = 0;
   std::int64_t thread = 0;
@@ -45,14 +46,14 @@ struct QueueKey {
   std::uint32_t stream = 0;
 };
 
-// Counts for a block of text besides its events.
+// Counts of the events in a block of text.
 struct EventCounts {
   std::uint64_t total = 0;            // all events
   std::uint64_t dropped = 0;          // invalid
-  std::uint64_t repaired = 0;         // had unescaped quotes
-  std::uint64_t invalid_devices = 0;  // on a GPU number that no machine has
+  std::uint64_t repaired = 0;         // parsed although they have unescaped quotes
+  std::uint64_t invalid_devices = 0;  // GPU events with a device number that no machine has
   std::uint64_t external_ids_equal_to_correlation =
-      0;  // GPU or runtime events whose external id is only the correlation id again
+      0;  // events whose external id repeats the correlation id, and so does not identify an operation
   std::uint64_t external_ids_unlike_correlation = 0;
   std::map<std::string, std::uint64_t, std::less<>> unknown_categories;
 };
@@ -61,7 +62,8 @@ class EventTables {
  public:
   EventTables();
 
-  // Appends the event if it has a duration. Returns false if it is invalid.
+  // Counts the event and, if it is a complete event ("ph": "X") of a known category, appends it to `events`. Stores
+  // thread names of metadata events. Returns false if the event is invalid.
   bool add(const RawEvent& raw, std::vector<TraceEvent>& events, EventCounts& notes);
 
   // Copies a key back from its bytes in the table.
@@ -76,10 +78,10 @@ class EventTables {
     return table.intern({reinterpret_cast<const char*>(&key), sizeof key});
   }
 
-  StringPool names;         // of events on threads
+  StringPool names;         // names of events on threads
   StringPool scoped_names;  // ScopedNameKey, then module hierarchy, shapes and types
-  StringPool kernel_names;  // of kernels, copies and fills
-  StringPool track_name;    // names of processes and threads that are not numbers; [0] is empty
+  StringPool kernel_names;  // names of kernels, copies and fills
+  StringPool track_name;    // ids of processes and threads that are text instead of numbers; [0] is empty
   StringPool threads;       // ThreadKey
   StringPool classes;       // ClassKey
   StringPool queues;        // QueueKey

@@ -27,7 +27,7 @@ constexpr std::size_t kMaxThreads = 4;
 constexpr std::int64_t kFirstLikelyUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};  // September 2001
 constexpr std::int64_t kLatestBase_ns = std::int64_t{1} << 61;
 
-// Threads take turns at the source and parse their blocks independently: no thread waits for a slower stage.
+// Each thread takes a block from the source, under a lock, and parses it without one.
 class BlockReaders {
  public:
   BlockReaders(BlockSource& source, TraceAssembly& assembly) : source_(source), assembly_(assembly) {}
@@ -105,7 +105,7 @@ void report_damage(const AssemblyResult& events, const BlockSource& source, Trac
   }
 }
 
-// Adds the base time to all events and determines the clock.
+// Adds the base time to all events and determines whether the sums are Unix times.
 void set_clock(const Metadata& metadata, const AssemblyResult& events, Trace& trace) {
   const std::int64_t base_time_ns = metadata.base_time_ns.value_or(0);
   if (base_time_ns > kLatestBase_ns) {
@@ -113,7 +113,7 @@ void set_clock(const Metadata& metadata, const AssemblyResult& events, Trace& tr
     trace.diagnostics.add({"import.no-base-time", 1, "the trace's base time is invalid", ""});
     return;
   }
-  // Most events decide, so that one damaged time does not.
+  // The majority of the events decides, so that one damaged time does not.
   std::uint64_t likely = 0;
   std::uint64_t unlikely = 0;
   for (std::vector<TraceEvent>& block : trace.blocks) {

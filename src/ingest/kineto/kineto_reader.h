@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads a trace of PyTorch's profiler (Kineto's Chrome JSON, plain or gzip) into a Trace: old traces with Unix times
-// and new ones with a base time; CUDA, AMD and CPU only. The file streams in blocks that all cores parse in parallel.
-// Memory is 40 bytes per event, so files of gigabytes fit.
+// and new ones with a base time; runs on CUDA GPUs, on AMD GPUs or without a GPU. The file is read in blocks, which
+// several threads parse in parallel. Memory is 40 bytes per event, so files of gigabytes fit.
 //
 // Broken traces are common: unescaped quotes, control characters, a missing end. The reader recovers event by event and
-// counts the dropped ones; a diagnostic gives the offset of the first. The calling thread waits for the others.
+// counts the dropped ones; a diagnostic gives the offset of the first. The calling thread also parses, and returns when
+// all threads have ended.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +20,15 @@
 namespace joulemap::ingest {
 
 struct KinetoReadOptions {
-  std::size_t block_bytes = 1 << 18;  // fits a core's cache between reading and parsing
+  std::size_t block_bytes = 1 << 18;  // small enough to stay in a core's cache from reading to parsing
   std::size_t threads = 0;            // 0: number of cores, at most four
-  ProgressCallback on_progress = {};  // of reading the file; one call at a time, from any of these threads
+  ProgressCallback on_progress = {};  // share of the file that is read; one call at a time, from any of these threads
 };
 
 // Fails if the file cannot be read or is not such a trace.
 Result<Trace> read_kineto(const std::string& path, const KinetoReadOptions& reading = {});
 
-// The same for text in memory; errors become a diagnostic and an empty trace.
+// As read_kineto(), for text in memory; an error gives an empty trace with a diagnostic.
 Trace read_kineto_text(std::string_view json, const KinetoReadOptions& reading = {});
 
 }  // namespace joulemap::ingest

@@ -17,7 +17,7 @@ std::string unescape(const formats::JsonText& text) {
   return out;
 }
 
-// Returns a string or number as text; nothing for other values.
+// Returns a string, or the text of a number or word; nullopt for objects, arrays and invalid text.
 std::optional<std::string> read_scalar(JsonCursor& json) {
   const char first = json.peek();
   if (first == '"') return unescape(json.text());
@@ -27,7 +27,7 @@ std::optional<std::string> read_scalar(JsonCursor& json) {
   return std::string(begin, json.at());
 }
 
-// Reads "NVIDIA H200" from each {"id": 0, "name": ...}.
+// Reads the GPUs, [{"id": 0, "name": "NVIDIA H200", ...}], into environment facts: gpu0 is NVIDIA H200.
 void read_devices(JsonCursor& json, Metadata& metadata) {
   if (json.peek() != '[') return json.skip();
   json.enter_array();
@@ -82,7 +82,7 @@ void read_member(JsonCursor& json, std::string_view key, Metadata& metadata) {
   }
 }
 
-// Finds the base time by pattern, anywhere in the text: without it all times would be wrong by decades.
+// Finds the base time by pattern, also in damaged text: without it all times would be wrong by decades.
 void search_base(std::string_view text, Metadata& metadata) {
   const std::string quoted_key = "\"" + std::string(kBase) + "\"";
   const std::size_t found = text.rfind(quoted_key);

@@ -23,7 +23,7 @@ struct Metadata {
   bool is_damaged = false;
 };
 
-// `text`: members of the file, preceded by an object's opening bracket or a comma. Stops at the list of events.
+// Adds what `text` contains: the members of the file's outer object before the list of events, or those after it.
 void read_metadata(std::string_view text, Metadata& metadata);
 
 }  // namespace joulemap::ingest::kineto

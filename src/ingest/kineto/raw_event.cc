@@ -31,7 +31,7 @@ constexpr std::pair<std::string_view, Category> kCategories[] = {
     {"cuda_profiler_range", Category::ignored},
     {"collective_comm", Category::ignored},
     {"external_correlation", Category::ignored},
-    // PyTorch 1.8 to 1.11; also in capitals
+    // Categories of PyTorch 1.8 to 1.11, also written with capitals.
     {"operator", Category::op},
     {"runtime", Category::api},
     {"memcpy", Category::copy},
@@ -40,7 +40,7 @@ constexpr std::pair<std::string_view, Category> kCategories[] = {
     {"memory", Category::ignored},
 };
 
-// With a length known at compile time, this is one or two instructions.
+// text == word. With a length known at compile time, this is one or two instructions.
 template <std::size_t N>
 bool is(std::string_view text, const char (&word)[N]) {
   return text.size() == N - 1 && std::memcmp(text.data(), word, N - 1) == 0;
@@ -80,7 +80,7 @@ JOULEMAP_INLINE void read_extent(JsonCursor& json, std::array<std::uint32_t, 3>&
   }
 }
 
-// Returns the field for the number of that name; null if it is not needed.
+// Returns the member of `event` for the numeric argument `key`; null if the argument is not needed.
 std::int64_t* number_argument(std::string_view key, RawEvent& event) {
   switch (key.size()) {
     case 5:
@@ -102,7 +102,7 @@ std::int64_t* number_argument(std::string_view key, RawEvent& event) {
   }
 }
 
-// Returns the list as raw text.
+// Returns the source text of a list; empty for another value.
 JOULEMAP_INLINE std::string_view list_of(JsonCursor& json) {
   const bool is_list = json.peek() == '[';
   const char* const begin = json.at();
@@ -166,7 +166,7 @@ JOULEMAP_INLINE void read_category(JsonCursor& json, RawEvent& event) {
   event.category = category_of(event.category_text);
 }
 
-// Fast path for members in the order and spacing that Kineto writes: one comparison each. read_member reads others.
+// Fast path for members in the order and spacing that Kineto writes: one comparison each. read_member() reads the rest.
 JOULEMAP_INLINE void read_usual_members(JsonCursor& json, RawEvent& event) {
   if (json.take(", \"cat\": ")) read_category(json, event);
   if (json.take(", \"name\": ")) read_name(json, event);
@@ -213,7 +213,7 @@ formats::JsonPosition read_event(const char* begin, const char* end, formats::Qu
   event.phase = '\0';
   json.enter_object();
   bool is_member = json.next_member(key);
-  if (is_member && is(key, "ph")) {  // usually the first member; decides whether the rest matters
+  if (is_member && is(key, "ph")) {  // usually the first member; decides whether the others are needed
     read_phase(json, event);
     is_member = has_time_or_name(event.phase);
     if (is_member) {

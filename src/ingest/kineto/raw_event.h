@@ -23,11 +23,11 @@ enum class Category : std::uint8_t {
   kernel,
   copy,
   fill,
-  ignored,  // repeats or annotates others: flows, GPU spans, waits, overhead
+  ignored,  // describes other events, or no work: flows, annotations on the GPU, waits, overhead
   unknown,
 };
 
-// A process or thread: a number or a name ("Spans").
+// "pid" or "tid" of an event: a number or, for tracks of the profiler itself, a text ("Spans").
 struct TrackId {
   std::int64_t number = 0;
   std::string_view track_name;
@@ -53,16 +53,17 @@ struct RawEvent {
   std::int64_t bytes = 0;
   std::array<std::uint32_t, 3> grid{};
   std::array<std::uint32_t, 3> block{};
-  formats::JsonText hierarchy;  // "Module Hierarchy" of TorchScript
-  std::string_view shapes;      // "Input Dims" and "Input type" of an op: the whole list
-  std::string_view types;
+  formats::JsonText hierarchy;    // "Module Hierarchy" of TorchScript
+  std::string_view shapes;        // "Input Dims" of an op: source text of the list
+  std::string_view types;         // "Input type" of an op: source text of the list
   formats::JsonText thread_name;  // "name" of a thread, in its metadata event
 };
 
 Category category_of(std::string_view text);
 
-// Overwrites `event`. Events whose phase is not 'X' or 'M' have no duration and name nothing: only their phase is set.
-// Fails if the text is not a valid object or ends. Takes no cursor: see formats/json_parsing.h.
+// Reads the event at `begin` into `event` and returns the position after it; fails if the text is not a valid object or
+// ends within it. If "ph" comes first and is neither 'X' (complete event) nor 'M' (metadata), only the phase is set.
+// Takes no cursor: see formats/json_parsing.h.
 formats::JsonPosition read_event(const char* begin, const char* end, formats::QuoteRule rule, RawEvent& event);
 
 }  // namespace joulemap::ingest::kineto

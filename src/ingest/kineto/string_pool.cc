@@ -32,7 +32,7 @@ std::uint32_t hash_of(std::string_view text) {
   std::size_t left = text.size();
   for (; left > 16; left -= 16, at += 16) mix(word_at(at, 8), word_at(at + 8, 8));
   if (left >= 8) {
-    mix(word_at(at, 8), word_at(at + left - 8, 8));  // the two may overlap
+    mix(word_at(at, 8), word_at(at + left - 8, 8));  // the two words may overlap
   } else if (left > 0) {
     mix(word_at(at, left), left);
   }

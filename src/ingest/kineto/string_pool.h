@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StringPool: stores each distinct text once and numbers it. Owned and used by one thread; texts live as long as it
-// does.
+// StringPool: stores each distinct text once and numbers the texts from 0. Used by one thread at a time; texts live as
+// long as the pool.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class StringPool {
   std::string_view copy_to_page(std::string_view text);
   void grow();
 
-  std::vector<Slot> slots_;  // size is a power of two, at most half full
+  std::vector<Slot> slots_;  // hash table with open addressing; its size is a power of two, at most half full
   std::vector<std::string_view> texts_;
   std::vector<std::unique_ptr<char[]>> pages_;
   char* page_cursor_ = nullptr;

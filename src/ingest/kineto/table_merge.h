@@ -15,13 +15,13 @@ namespace joulemap::ingest::kineto {
 
 class TableMerge {
  public:
-  // Fills names, threads, classes, queues and bytes of the trace. Both arguments must outlive it.
+  // renumber() fills names, threads, classes, queues and bytes of `trace`. Both arguments must outlive this object.
   TableMerge(std::span<const EventTables> tables, Trace& trace);
 
-  // Converts the indices in `events` from the tables of `thread` to those of the trace. Called in file order.
+  // Converts the indices in `events` from the tables of `thread` to those of the trace. Must be called in file order.
   void renumber(std::size_t thread, std::span<TraceEvent> events);
 
-  // Call after all events are renumbered: threads without events are omitted.
+  // Sets the names of the trace's threads. Call after all events are renumbered: only threads with events are known.
   void name_threads();
 
  private:
@@ -45,7 +45,7 @@ class TableMerge {
   std::span<const EventTables> tables_;
   Trace& trace_;
   std::vector<IndexMaps> index_maps_;
-  // Entries that the trace already has, keyed by indices of the trace.
+  // Entries of the trace so far: the number of an entry here is its index in the trace's table.
   StringPool names_;  // a name, or a name with module hierarchy and inputs; a leading byte distinguishes them
   StringPool track_texts_;
   StringPool threads_;

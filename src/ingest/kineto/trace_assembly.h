@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TraceAssembly: combines the blocks that several threads parsed into one Trace. Blocks arrive in any order and are
-// settled in file order: only then is it known whether a block began between events. If not, it is parsed again
-// together with the unfinished text of its predecessor. Owned by the reader of the trace; all threads call `add`,
-// `finish` follows.
+// processed in file order: only then is it known whether a block began between events. If not, it is parsed again
+// together with the unfinished text of its predecessor. Owned by the reader of the trace; all its threads call `add`,
+// then one calls `finish`.
 #pragma once
 
 #include <condition_variable>
@@ -35,8 +35,8 @@ class TraceAssembly {
 
   EventTables& tables(std::size_t thread) { return tables_[thread]; }
 
-  // `number`: index of the block in the file, from 0. Waits if other threads are far behind. Takes `text` and returns a
-  // used buffer in it for reuse.
+  // `number`: index of the block in the file, from 0. Waits if other threads are far behind. Takes the buffer of `text`
+  // and leaves another one there for reuse.
   void add(std::size_t thread, std::uint64_t number, BlockBuffer& text, ParsedBlock block);
 
   AssemblyResult finish(Trace& trace);
@@ -60,8 +60,8 @@ class TraceAssembly {
   std::condition_variable order_advanced_;
   std::map<std::uint64_t, PendingBlock> pending_;
   std::vector<BlockBuffer> free_buffers_;
-  std::uint64_t next_block_ = 0;  // index of the next block to settle
-  BlockBuffer partial_event_;     // begins with an unfinished event
+  std::uint64_t next_block_ = 0;  // index of the next block to process
+  BlockBuffer partial_event_;     // text from the start of an event that ends in a later block; empty: none
   bool is_event_list_closed_ = false;
   std::vector<OrderedBlock> ordered_;
   AssemblyResult result_;

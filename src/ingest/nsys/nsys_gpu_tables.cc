@@ -10,7 +10,7 @@ namespace {
 
 using formats::SqliteRows;
 
-// Indices of the columns that all GPU tables share, start and end first.
+// Indices of the columns that all GPU tables share. NsysSession::read_times() requires start and end first.
 enum Column : int { kStart, kEnd, kDevice, kContext, kStream, kCorrelation, kProcess, kFirstOwn };
 
 bool read_common(NsysSession& session, const SqliteRows& rows, TraceEvent& event) {
@@ -37,7 +37,7 @@ std::array<std::uint32_t, 3> size_at(const SqliteRows& rows, int column) {
   return size;
 }
 
-// Prefers the mangled name, as in a capture; not every version of nsys exports it.
+// Prefers the mangled name, which joulemap's capture records; not every version of nsys exports it.
 std::string_view kernel_name(const NsysSession& session, const SqliteRows& rows) {
   for (int column = kFirstOwn; column < kFirstOwn + 4; ++column) {
     if (const std::string_view name = session.text(rows, column); !name.empty()) return name;
@@ -45,7 +45,7 @@ std::string_view kernel_name(const NsysSession& session, const SqliteRows& rows)
   return "unnamed kernel";
 }
 
-// Returns the correlation ids of graphs whose kernels are listed individually.
+// Returns the correlation ids of the CUDA graph launches whose kernels are listed individually.
 std::unordered_set<std::uint32_t> read_kernels(NsysSession& session) {
   std::unordered_set<std::uint32_t> graphs;
   SqliteRows rows = session.database().rows(
@@ -96,7 +96,7 @@ void read_fills(NsysSession& session) {
   session.report_damage("CUPTI_ACTIVITY_KIND_MEMSET", rows);
 }
 
-// Skips graphs whose kernels are listed: the graph would count them twice.
+// Skips graph launches whose kernels are listed, whose time would count twice.
 void read_graphs(NsysSession& session, const std::unordered_set<std::uint32_t>& graphs_with_kernels) {
   SqliteRows rows =
       session.database().rows("CUPTI_ACTIVITY_KIND_GRAPH_TRACE",

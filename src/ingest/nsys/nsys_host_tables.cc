@@ -55,7 +55,8 @@ class Ranges {
     session_.report_damage("NVTX_EVENTS", rows);
   }
 
-  // Call it after everything else has been read.
+  // Adds the ranges without an end, which last until the last event, and sets the scopes of XLA's operations. Call it
+  // after everything else has been read.
   void finish() {
     for (TraceEvent& event : open_) {
       event.duration_ns = std::max<std::int64_t>(session_.last_event_end_ns() - event.start_ns, 0);
@@ -65,7 +66,8 @@ class Ranges {
       session_.builder().trace().diagnostics.add(
           {"ranges_open", open_.size(), "nsys: NVTX ranges without an end last until the end of the trace", ""});
     }
-    // In a training program, operations that are not gradients update parameters, so scopes are assigned last.
+    // Scopes are set last, because whether the program trains is known only now: if so, operations outside of forward
+    // and backward update parameters.
     const bool trains = std::any_of(xla_names_.begin(), xla_names_.end(),
                                     [](const auto& known) { return scopes::is_gradient_op(known.second); });
     for (const auto& [name, op_name] : xla_names_) {
@@ -108,8 +110,8 @@ class Ranges {
     }
   }
 
-  // The same instruction of two programs needs two names: temporary scopes distinguish them until finish() sets the
-  // real ones.
+  // Instructions of two programs may have equal names but different scopes: temporary scopes distinguish their entries
+  // until finish() sets the real ones.
   std::uint32_t xla_name(const XlaRange& range) {
     if (range.op_name.empty())
       return session_.builder().name(range.instruction, {.op = std::string(range.instruction)});

@@ -13,7 +13,7 @@ namespace {
 using formats::SqliteRows;
 
 constexpr std::int64_t kIdRange = 0x1000000;
-// Later times are already Unix times (nsys export --ts-normalize): the year 2001.
+// The year 2001. Later times are Unix times (nsys export --ts-normalize); earlier ones count from the session's start.
 constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
 
 // NVML writes GPU-8f0c...; some versions of nsys omit the prefix.
@@ -78,7 +78,7 @@ void NsysSession::read_gpus() {
 std::string NsysSession::uuid_of(std::int64_t process, std::int64_t device) const {
   auto gpu = gpu_ids_.find({process, device});
   if (gpu == gpu_ids_.end()) gpu = gpu_ids_.find({0, device});
-  // Without a table of devices, ordinals are ids.
+  // Without the table TARGET_INFO_CUDA_DEVICE, the ordinal of a GPU is taken as its id.
   if (gpu == gpu_ids_.end() && !gpu_ids_.empty()) return {};
   const auto known = gpus_.find(gpu == gpu_ids_.end() ? device : gpu->second);
   return known == gpus_.end() ? std::string() : known->second.uuid;
@@ -113,7 +113,7 @@ std::uint32_t NsysSession::queue(std::optional<std::int64_t> global_id, std::int
   return slot->second;
 }
 
-// The first process keeps its ids, and others get ids from the top: most exports have one process.
+// The first process keeps its ids, since most exports have one process. Others get ids from UINT32_MAX down.
 std::uint32_t NsysSession::correlation(std::optional<std::int64_t> global_id, std::optional<std::int64_t> id) {
   if (!id || *id <= 0 || *id > UINT32_MAX) return 0;
   if (!global_id) return static_cast<std::uint32_t>(*id);
@@ -142,7 +142,8 @@ bool NsysSession::read_times(const SqliteRows& rows, TraceEvent& event) {
 void NsysSession::add(const TraceEvent& event) {
   if (!builder_.add(event)) return;
   last_event_end_ns_ = std::max(last_event_end_ns_, event.start_ns + event.duration_ns);
-  is_unix_time_ = is_unix_time_ || event.start_ns >= kEarliestUnix_ns;
+  ++events_;
+  if (event.start_ns >= kEarliestUnix_ns) ++unix_time_events_;
 }
 
 void NsysSession::report_damage(std::string_view table, const SqliteRows& rows) {
@@ -155,7 +156,7 @@ void NsysSession::report_damage(std::string_view table, const SqliteRows& rows) 
 
 Trace NsysSession::finish() && {
   Trace& trace = builder_.trace();
-  if (is_unix_time_) {
+  if (2 * unix_time_events_ > events_) {  // the majority: a single time may be damaged
     trace.clock = TraceClock::unix_time;
   } else if (session_start_ns_) {
     builder_.shift_times(*session_start_ns_);

@@ -17,7 +17,7 @@
 
 namespace joulemap::ingest {
 
-// Parts of a global id: processes and threads have 24 bits each.
+// The process and thread id in a global id of nsys: 24 bits each.
 std::int64_t process_id_of(std::int64_t global_id);
 std::int64_t thread_id_of(std::int64_t global_id);
 
@@ -33,15 +33,15 @@ class NsysSession {
   // Returns the text of a column that contains a text or a string id; empty if there is none.
   std::string_view text(const formats::SqliteRows& rows, int column) const;
   std::uint32_t thread(std::int64_t global_id);
-  // Queue of a device; `device` is its ordinal in that process.
+  // Index of a queue; `device` is the ordinal of the GPU in that process.
   std::uint32_t queue(std::optional<std::int64_t> global_id, std::int64_t device, std::int64_t context,
                       std::int64_t stream);
-  // Each process counts its own correlation ids; the returned ones are unique across processes.
+  // Each process counts its own correlation ids; the returned ones are unique across processes. 0 if there is none.
   std::uint32_t correlation(std::optional<std::int64_t> global_id, std::optional<std::int64_t> id);
 
-  // Returns false, and counts the row as dropped, if its times are invalid.
+  // Sets start and duration from columns 0 and 1. Returns false, and counts the row as dropped, if they are invalid.
   bool read_times(const formats::SqliteRows& rows, TraceEvent& event);
-  // Adds an event and extends last_event_end_ns(), the end of ranges that were never closed.
+  // Adds an event and updates last_event_end_ns(), which is the end of ranges that were never closed.
   void add(const TraceEvent& event);
   std::int64_t last_event_end_ns() const { return last_event_end_ns_; }
   // Adds a diagnostic if the rows of a table end with damage.
@@ -62,7 +62,7 @@ class NsysSession {
   TraceBuilder builder_{"nsys"};
   std::unordered_map<std::int64_t, std::string> texts_;
   std::map<std::int64_t, Gpu> gpus_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> gpu_ids_;  // by process and ordinal
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> gpu_ids_;  // key of gpus_, by process and ordinal
   std::map<std::int64_t, std::string> thread_names_;                       // by global id
   std::unordered_map<std::int64_t, std::uint32_t> threads_;
   std::map<std::array<std::int64_t, 4>, std::uint32_t> queues_;
@@ -70,7 +70,8 @@ class NsysSession {
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> remapped_correlation_ids_;
   std::optional<std::int64_t> session_start_ns_;
   std::int64_t last_event_end_ns_ = 0;
-  bool is_unix_time_ = false;
+  std::uint64_t events_ = 0;
+  std::uint64_t unix_time_events_ = 0;  // events whose start is a Unix time
 };
 
 // Read the tables of GPU work and of threads into the session.

@@ -17,7 +17,7 @@ constexpr std::int64_t kProcess = 100, kOther = 200;
 
 std::int64_t global_id(std::int64_t process, std::int64_t thread) { return (1LL << 56) | process << 24 | thread; }
 
-// The tables as nsys 2024 writes them, with the columns that we read.
+// The tables as nsys 2024 writes them, with the columns that the reader uses.
 const std::string kSchema = R"(
   CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT NOT NULL);
   CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);

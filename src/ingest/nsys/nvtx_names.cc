@@ -10,13 +10,13 @@ namespace {
 constexpr std::string_view kSequence = ", seq = ";
 constexpr std::string_view kEvaluation = "autograd::engine::evaluate_function: ";
 
-// "ConvolutionBackward0"
+// Whether the name is that of an autograd node, such as "ConvolutionBackward0".
 bool is_autograd_node(std::string_view name) {
   const std::size_t digits = name.find_last_not_of("0123456789");
   return digits != std::string_view::npos && name.substr(0, digits + 1).ends_with("Backward");
 }
 
-// Value from "#name=" up to the next field; a JAX path may contain commas.
+// The value after `key` ("name=") up to the next known field, because a JAX path may contain commas; empty if missing.
 std::string_view value_of(std::string_view fields, std::string_view key) {
   const std::size_t at = fields.find(key);
   if (at == std::string_view::npos || (at > 0 && fields[at - 1] != ',')) return {};

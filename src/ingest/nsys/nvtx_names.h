@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parses the texts of NVTX ranges that frameworks push themselves. Pure; views point into the text.
+// Parses the texts of NVTX ranges that frameworks push themselves. Other texts give nullopt. Pure; views point into the
+// text.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,8 @@ void add(Sums& sums, const scopes::OpScope& scope, std::uint64_t count, std::int
   share.time_ns += time_ns;
 }
 
-// The file has the events of a node when it ends, and that of the run after its nodes.
+// Sums the times of nodes over all runs but the first. An event is written when its node or run ends, so the event of a
+// run comes after those of its nodes.
 class RunSums {
  public:
   void add_event(const formats::JsonFields& event) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Splits the time of a profiled ONNX Runtime session among the nodes of its graph, from its profile (enable_profiling):
-// a JSON array of events, whose "<node>_kernel_time" contain the time. Skips the first run if there are more: it
-// allocates. Pure.
+// a JSON array of events, in which "<node>_kernel_time" has the time of a node. Skips the first of several runs,
+// because it includes allocations. Pure.
 #pragma once
 
 #include <string_view>

@@ -21,10 +21,10 @@ namespace {
 using formats::JsonFields;
 
 constexpr std::string_view kCost = "_kernel_time";
-constexpr std::string_view kStepName = "ProfilerStep#";  // common spelling of a step in all readers
+constexpr std::string_view kStepName = "ProfilerStep#";  // PyTorch's name of a step, which scope_assignment/ recognizes
 constexpr double kNanosecondsPerMicrosecond = 1000;
-constexpr double kMost_us = 1e15;  // 30 years; larger values are invalid and would overflow
-// Profiler::global_max_num_events_ of onnxruntime/core/common/profiler.cc.
+constexpr double kMost_us = 1e15;  // 30 years; larger values are invalid and could overflow
+// ONNX Runtime records at most this many events: global_max_num_events_ in onnxruntime/core/common/profiler.cc.
 constexpr std::uint64_t kMostEvents = 1'000'000;
 
 std::optional<std::int64_t> nanoseconds(const JsonFields& event, std::string_view member) {
@@ -34,7 +34,7 @@ std::optional<std::int64_t> nanoseconds(const JsonFields& event, std::string_vie
   return std::llround(*number * kNanosecondsPerMicrosecond);
 }
 
-// Values are numbers as strings: "grid_x": "128".
+// Number of a member that is a string: "grid_x": "128"; 0 if it is missing.
 std::uint32_t number_in(const JsonFields& event, std::string_view member) {
   std::uint32_t number = 0;
   const std::string_view text = event.text(member);
@@ -116,7 +116,7 @@ class TraceConverter {
     return slot->second;
   }
 
-  // A kernel names its node but not the inputs. They are known only if the node always has the same ones.
+  // The event of a kernel contains its node but not the node's inputs: they are known only if they never change.
   void remember_inputs(std::string_view node, std::string_view inputs) {
     const auto [slot, is_new] = inputs_.try_emplace(std::string(node.substr(0, node.size() - kCost.size())), inputs);
     if (!is_new && slot->second != inputs) slot->second.clear();
@@ -145,7 +145,7 @@ class TraceConverter {
 
   TraceBuilder builder_{"onnxruntime", TraceClock::since_start};
   std::unordered_map<std::string, std::uint32_t> nodes_;
-  std::unordered_map<std::string, std::string> inputs_;  // by node; empty: they vary
+  std::unordered_map<std::string, std::string> inputs_;  // by node: types and shapes of inputs; empty: they vary
   std::optional<std::int64_t> process_;
   std::uint64_t events_ = 0;
   std::uint64_t runs_ = 0;

@@ -3,9 +3,9 @@
 // Reads a profile of ONNX Runtime (SessionOptions.enable_profiling) into a Trace. One thread; pure except for file
 // input.
 //
-// - A node of the graph is an operation: its "<node>_kernel_time". Its other events (fences) have no cost.
+// - A node of the graph is an operation: its event "<node>_kernel_time". Its other events (fences) are skipped.
 // - A run of the session is a step.
-// - GPU kernels name their node if the profile contains it ("parent_name").
+// - A GPU kernel belongs to the node that the profile gives as its "parent_name", if any.
 // - Times are microseconds since the start of the profile, whose absolute time is not in the file.
 #pragma once
 

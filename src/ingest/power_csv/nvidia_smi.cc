@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Logs of nvidia-smi --query-gpu=... --format=csv. Without a header, the columns are identified by their contents.
+// Reads logs of nvidia-smi --query-gpu=... --format=csv. Without a header, the columns are identified by their
+// contents.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,12 +16,13 @@ namespace joulemap::ingest {
 namespace {
 
 // A column of the log. power.draw is the mean of the last second on GPUs since Ampere (except the A100) and the
-// instantaneous power before (NVML's documentation of nvmlDeviceGetPowerUsage). A log does not identify which.
+// instantaneous power before (NVML's documentation of nvmlDeviceGetPowerUsage). A log does not show which, so the mean
+// is assumed.
 struct Column {
   std::string_view name;
   std::string_view channel;
   Quantity quantity;
-  double unit;  // of the number in the column
+  double unit;  // factor from the number in the column to the channel's unit: W, degC, MHz, %, bytes
   double averaging_time_s;
 };
 constexpr std::array kColumns = {
@@ -38,12 +40,12 @@ constexpr std::array kColumns = {
 };
 constexpr double kMilli = 1e-3;
 
-// "[N/A]", "[Not Supported]", "[Unknown Error]", "ERR!": reported as missing.
+// Whether nvidia-smi had no value: "[N/A]", "[Not Supported]", "[Unknown Error]", "ERR!".
 bool is_missing(std::string_view text) {
   return text.empty() || text.front() == '[' || text == "N/A" || text.starts_with("ERR");
 }
 
-// A number with or without its unit: "71.50 W", "71,50", "45 %", "1024 MiB".
+// Parses a number with or without its unit: "71.50 W", "71,50", "45 %", "1024 MiB"; nullopt for other texts.
 std::optional<double> parse_value(std::string_view text) {
   const std::size_t end = text.find_last_of("0123456789");
   if (end == std::string_view::npos) return std::nullopt;
@@ -52,7 +54,7 @@ std::optional<double> parse_value(std::string_view text) {
   return value && unit == "mW" ? std::optional(*value * kMilli) : value;
 }
 
-// "00000000:3B:00.0"
+// Whether the text is a PCI bus id: "00000000:3B:00.0".
 bool is_bus_id(std::string_view text) {
   const bool is_hex = text.find_first_not_of("0123456789abcdefABCDEF:.") == std::string_view::npos;
   return is_hex && text.size() >= 10 && std::count(text.begin(), text.end(), ':') == 2 && text[text.size() - 2] == '.';
@@ -60,12 +62,12 @@ bool is_bus_id(std::string_view text) {
 
 struct Layout {
   std::optional<std::size_t> time, index;
-  std::optional<std::size_t> identity;  // of GPUs: UUID, bus id or serial number
+  std::optional<std::size_t> identity;  // column of the GPU's UUID, bus id or serial number
   std::vector<std::pair<std::size_t, const Column*>> values;
   bool is_guessed = false;
 };
 
-// The first one in the log is used.
+// Names of columns that identify a GPU, best first. The best one that the log has is used.
 constexpr std::array<std::string_view, 6> kIdentities = {"uuid",       "gpu_uuid", "pci.bus_id",
                                                          "gpu_bus_id", "serial",   "gpu_serial"};
 
@@ -73,7 +75,7 @@ std::optional<Layout> layout_of_header(const std::vector<std::string>& header) {
   Layout layout;
   std::size_t best_identity = kIdentities.size();
   for (std::size_t i = 0; i < header.size(); ++i) {
-    // "power.draw [W]"
+    // Removes the unit: "power.draw [W]".
     const std::string_view name = trim(std::string_view(header[i]).substr(0, header[i].find('[')));
     if (name == "timestamp") layout.time = i;
     if (name == "index") layout.index = i;
@@ -93,7 +95,8 @@ const Column& column_named(std::string_view name) {
   return *std::find_if(kColumns.begin(), kColumns.end(), [&](const Column& column) { return column.name == name; });
 }
 
-// Power is the field with the unit W; without units, the first number with two decimals, as only powers have them.
+// Guesses the columns from a row; nullopt if it has no time or no power. Power is the first field with the unit W;
+// without units, the first number with two decimals, as only powers have them.
 std::optional<Layout> layout_of_row(const std::vector<std::string>& row) {
   Layout layout;
   layout.is_guessed = true;
@@ -124,8 +127,11 @@ class SmiReader {
 
   void add(std::string_view line) {
     const std::vector<std::string> fields = split_fields(line);
-    // The header again: a second run appended to the same file.
-    if (layout_of_header(fields)) return;
+    // A repeated header: a second run was appended to the same file. It may have other columns.
+    if (std::optional<Layout> appended = layout_of_header(fields)) {
+      layout_ = *std::move(appended);
+      return;
+    }
     maker_.count_row();
     const auto field = [&](std::optional<std::size_t> column) -> std::string_view {
       return column && *column < fields.size() ? std::string_view(fields[*column]) : std::string_view();
@@ -220,7 +226,8 @@ class SmiReader {
     });
   }
 
-  // The first gauge of a domain is used: instantaneous power before means. kColumns is in that order.
+  // Reports that the power is a mean. Where power.draw.instant is logged, it is used instead: the first power gauge of
+  // a domain counts, and kColumns lists it first.
   void report_averaged_power(PowerLog& log) {
     const auto has = [&](std::string_view source) {
       return std::any_of(log.channels.begin(), log.channels.end(),
@@ -237,8 +244,8 @@ class SmiReader {
   std::string name_;
   Layout layout_;
   std::optional<std::int64_t> utc_offset_s_;
-  std::map<std::string, std::size_t, std::less<>> numbers_;  // of identities, in order of first use
-  std::vector<std::int64_t> times_ns_;                       // of rows that do not identify their GPU
+  std::map<std::string, std::size_t, std::less<>> numbers_;  // GPU numbers by identity, in order of first use
+  std::vector<std::int64_t> times_ns_;                       // times of rows that do not identify their GPU
 };
 
 bool has_power_column(const std::vector<std::string>& fields) {

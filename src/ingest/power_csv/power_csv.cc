@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CSV with the header time_unix_ns,domain,kind,value
+// Reads CSV with the header time_unix_ns,domain,kind,value. Passes other texts to the reader of nvidia-smi's logs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<std::string_view, 4> kHeader = {"time_unix_ns", "domain", "kind", "value"};
 constexpr double kMicro = 1e-6;
 
-// Returns the column of each member of kHeader, in that order; nothing if one is missing.
+// Returns the column of each member of kHeader, in that order; nullopt if one is missing.
 std::optional<std::array<std::size_t, 4>> columns_of(const std::vector<std::string>& header) {
   std::array<std::size_t, 4> columns{};
   for (std::size_t i = 0; i < kHeader.size(); ++i) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kUtc_s = 0;
 
-// Values of a channel, as numbers.
+// Values of a channel in its unit.
 std::vector<double> values(const PowerLog& log, std::string_view channel) {
   std::vector<double> found;
   for (const Sample& sample : log.samples) {
@@ -129,6 +129,15 @@ TEST(NvidiaSmi, IdentifiesColumnsWithoutAHeaderByContent) {
     EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{70.25, 70.25})) << power;
     EXPECT_TRUE(log->diagnostics.contains("columns_guessed"));
   }
+}
+
+TEST(NvidiaSmi, ARunThatWasAppendedMayHaveOtherColumns) {
+  const std::string text =
+      "timestamp, index, power.draw [W]\n2026/11/15 11:23:46.100, 0, 70.00 W\n2026/11/15 11:23:46.200, 0, 71.00 W\n"
+      "timestamp, power.draw [W], index\n2026/11/15 11:24:46.100, 80.00 W, 0\n2026/11/15 11:24:46.200, 81.00 W, 0\n";
+  const Result<PowerLog> log = parse_power_log(text, "smi.csv", kUtc_s);
+  ASSERT_TRUE(log);
+  EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{70.0, 71.0, 80.0, 81.0}));
 }
 
 TEST(NvidiaSmi, DistinguishesGpusByBusIdAsALastResort) {

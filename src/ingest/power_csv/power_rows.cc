@@ -149,7 +149,8 @@ void PowerLogBuilder::sort_by_time(std::vector<Value>& values, bool allows_any_o
   values = std::move(in_order);
 }
 
-// Estimates the update period, which sets the uncertainty at interval edges, and reports gaps of gauges.
+// Estimates the update period of a channel, which sets the uncertainty at the ends of an interval, and reports gaps
+// between the samples of a gauge.
 void PowerLogBuilder::estimate_update_period(Channel& channel, const std::vector<Value>& values) {
   std::vector<std::int64_t> intervals_ns;
   std::vector<std::int64_t> update_intervals_ns;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the readers of power logs: rows and fields of CSV as common tools write it, numbers of any locale, and
-// PowerLogBuilder, which converts values into channels and samples. Pure.
+// Shared by the readers of power logs: rows and fields of CSV as common tools write it, numbers with decimal point or
+// comma, and PowerLogBuilder, which converts values into channels and samples. Pure except for the time zone.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +23,27 @@ void for_each_line(std::string_view text, const std::function<void(std::string_v
 // that occurs in the line. So a decimal comma ("12,5 W") does not separate where blanks or semicolons do.
 std::vector<std::string> split_fields(std::string_view line);
 
-// "12.5", "12,5", "1e3". Nothing for other texts, negative and non-finite numbers.
+// Parses "12.5", "12,5", "1e3". Returns nullopt for other texts, negative and non-finite numbers.
 std::optional<double> parse_non_negative(std::string_view text);
 
-// Parses an integer; ignores a fraction.
+// Parses Unix nanoseconds; ignores a fraction. Returns nullopt for other texts, negative times and times after 2096.
 std::optional<std::int64_t> parse_time_ns(std::string_view text);
 
-// "2026/11/15 11:23:46.123", also with dashes and a T: local time with this offset, else in the time zone of this
-// machine. Returns Unix nanoseconds.
+// Parses "2026/11/15 11:23:46.123", also with dashes and a T: local time with this UTC offset; if that is empty, in the
+// time zone of this machine. Returns Unix nanoseconds; nullopt for other texts.
 std::optional<std::int64_t> parse_wall_time(std::string_view text, std::optional<std::int64_t> utc_offset_s);
 
-// Sets class and parent of the channel's domain from its name, as our own sensors do.
+// Sets class and parent of the channel's domain from its name, as joulemap's own sensors do: package-0 is a CPU and
+// part of psys.
 void set_domain_from_name(Channel& channel);
 
-// Collects values; finish() creates the channels, with their update period and a diagnostic of gaps.
+// Collects values by channel. finish() converts them to samples, estimates update periods and reports gaps.
 class PowerLogBuilder {
  public:
   explicit PowerLogBuilder(std::string_view name) : name_(name) {}
 
-  // Returns the channel of that name; `make` describes a new one. Raw values are in units of channel.scale.
+  // Returns the index of the channel of that name; `make` describes it at the first call. add() takes values in the
+  // channel's unit and stores them as multiples of channel.scale.
   std::uint32_t channel(const std::string& name, const std::function<Channel()>& make);
   void add(std::uint32_t channel, std::int64_t time_ns, double value);
 
@@ -50,7 +52,7 @@ class PowerLogBuilder {
   Diagnostics& diagnostics() { return log_.diagnostics; }
   PowerLog& log() { return log_; }
 
-  // `allows_any_order`: rows may be in any order; otherwise rows that go back in time are dropped.
+  // `allows_any_order`: rows may be in any order and are sorted; otherwise values that go back in time are dropped.
   Result<PowerLog> finish(bool allows_any_order);
 
  private:
@@ -66,7 +68,7 @@ class PowerLogBuilder {
   std::map<std::string, std::uint32_t, std::less<>> channel_indices_;
   std::vector<std::vector<Value>> values_;  // by channel
   std::map<std::string, std::uint64_t, std::less<>> dropped_by_reason_;
-  std::uint64_t out_of_order_rows_ = 0;  // rows earlier than the previous one
+  std::uint64_t out_of_order_rows_ = 0;  // values earlier than the previous one of their channel
 };
 
 }  // namespace joulemap::ingest

@@ -18,7 +18,7 @@ constexpr std::string_view kFolderPrefix = "measurements_";
 constexpr std::string_view kPerf = "_perf";
 constexpr std::string_view kNvidiaSmi = "_nvidia_smi";
 constexpr std::size_t kLargestFile = std::size_t{64} << 20;
-constexpr double kPublishedSpacing_s = 1;  // run.sh: nvidia-smi --loop-ms=1000
+constexpr double kPublishedSpacing_s = 1;  // between samples, by the study's run.sh: nvidia-smi --loop-ms=1000
 
 // The last separator is the decimal one; earlier ones separate thousands.
 std::optional<double> parse_grouped(std::string_view text) {
@@ -62,7 +62,7 @@ std::optional<FileName> parse_name(std::string_view name) {
   return parsed;
 }
 
-// The two files of one execution.
+// Paths of the two files of one execution; empty if missing.
 struct Execution {
   std::string perf;
   std::string nvidia_smi;

@@ -3,11 +3,13 @@
 // Reads the published measurements of PrEnGDL (Georgiou et al., ICSE 2022) as an experiment. Subfolders
 // measurements_train and measurements_inference contain two files per repetition: MODEL_FRAMEWORK_perf_REP.txt, the
 // output of `perf stat -a -e power/energy-pkg/,power/energy-ram/`, and MODEL_FRAMEWORK_nvidia_smi_REP.txt, power.draw
-// once a second, without times. Names of other subfolders become phases too. One file is in memory at a time.
+// once a second, without times. Any subfolder measurements_NAME becomes the phase NAME. One file is in memory at a
+// time.
 //
 // - GPU energy is the mean of the power samples times the elapsed time of perf: the samples are documented as one
 //   second apart, but are not. Their plain sum, as published, is added as a check.
-// - Repetitions are blocks by number only; nothing paired them, so the design is not blocked.
+// - The number of a repetition is stored as its block, but the study did not run blocks, so the design counts as
+//   unblocked.
 // - A missing or invalid file leaves its row without that value and adds a diagnostic.
 //
 // Joules, seconds. Reads files; no other state.
@@ -28,7 +30,7 @@ struct PerfEnergies {
   std::optional<double> dram_j;
   std::optional<double> elapsed_s;
 };
-// Numbers of any locale: "188,753.25", "188.753,25".
+// Parses the output of perf stat, with numbers of any locale: "188,753.25", "188.753,25". Missing values stay empty.
 PerfEnergies parse_perf_energies(std::string_view text);
 
 struct PowerSamples {

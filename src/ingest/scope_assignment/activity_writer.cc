@@ -8,7 +8,7 @@
 namespace joulemap::ingest {
 namespace {
 
-// The writer flushes after about this many encoded time slices. It is also the limit of the encoding queue.
+// The part is flushed to its file after this many encoded time slices. Also the limit of slices that wait for encoding.
 constexpr std::size_t kSlicesPerFlush = 64;
 
 }  // namespace

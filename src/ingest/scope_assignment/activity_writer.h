@@ -2,14 +2,14 @@
 //
 // ActivityWriter encodes the Activity slices that scope assignment makes of a trace and writes them into a part of a
 // recording. Encoding takes as long as the assignment. On a machine with more than one core a second thread encodes in
-// parallel. The caller's thread helps when the queue is long and at the end. The result does not depend on the number
-// of threads.
+// parallel. The caller's thread also encodes when the queue is long and at the end. The result does not depend on the
+// number of threads.
 //
 //   ActivityWriter out(part, ActivityWriter::default_thread_count());
 //   assign_scopes(trace, modules, [&](Activity activity) { out.add(std::move(activity)); });
-// from here on the caller may use the part again
+//   Status written = out.finish();  // afterwards the caller may use the part again
 //
-// The importer owns it. One thread calls `add` and `finish`. Borrows the part.
+// Owned by the importer. One thread calls `add` and `finish`. Borrows the part.
 #pragma once
 
 #include <condition_variable>
@@ -58,7 +58,7 @@ class ActivityWriter {
   std::mutex mutex_;                    // guards everything below, and the part
   std::condition_variable has_work_;
   std::deque<Slice> slices_;              // not yet written, in time order; a slice stays here while it is encoded
-  std::size_t encode_started_count_ = 0;  // count of these that are encoded or being encoded
+  std::size_t encode_started_count_ = 0;  // count of slices, at the front, that are encoded or being encoded
   bool is_stopping_ = false;
   Status status_ = Done{};
   std::thread worker_;

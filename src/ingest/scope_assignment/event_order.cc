@@ -8,7 +8,8 @@
 namespace joulemap::ingest {
 namespace {
 
-// Nesting depth of each kind, for events with equal start and duration: the smaller one is the outer one.
+// Nesting depth of each EventKind, for events with equal start and duration: the one with the smaller depth is the
+// outer one.
 int depth_of(EventKind kind) {
   constexpr std::array<int, 9> kDepths = {3, 0, 1, 2, 4, 0, 0, 0, 0};
   return kDepths[static_cast<std::size_t>(kind)];
@@ -50,7 +51,8 @@ void EventOrder::find_blocks(Trace& trace) {
   }
 }
 
-// Consecutive events mostly belong to the same track.
+// Finds the number of events and the kinds of each track, and the extent of all. Updates a track once per sequence of
+// its events, because consecutive events mostly belong to the same track.
 void EventOrder::count_events(const Trace& trace) {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
@@ -79,7 +81,7 @@ void EventOrder::count_events(const Trace& trace) {
   if (!order_.empty()) extent_ = extent;
 }
 
-// Groups the events by track, in file order: the counts give each track its range in order_.
+// Groups the events by track, in file order: the counts of count_events() give each track its range in order_.
 void EventOrder::group_by_track(const Trace& trace) {
   std::size_t sum = 0;
   for (std::vector<TrackState>* const tracks : {&threads_, &queues_}) {
@@ -105,7 +107,8 @@ void EventOrder::group_by_track(const Trace& trace) {
   }
 }
 
-// Inserts a late event into the current run, behind events that precede or equal it. Returns false if it is too late.
+// Inserts a late event into the current run, behind events that precede or equal it. Returns false if it would move by
+// more than kMaxMoveBack positions.
 bool EventOrder::insert_late_event(TrackState& track, const TraceEvent& late, std::uint32_t number) {
   const std::size_t first = std::max(track.runs.back(), track.end - std::min(track.end, kMaxMoveBack));
   std::size_t at = track.end - 1;  // the last one comes after `late`
@@ -154,8 +157,8 @@ void EventOrder::find_runs(std::size_t begin, TrackState& track) const {
 }
 
 // Some profilers write a function when it ends, after the functions that it called, which creates one run for each
-// function. An event that comes before the last ones encloses them and is moved before them. The nesting is kept as
-// linked lists, which are written out at the end.
+// function. An event that sorts before the preceding ones in the file encloses them and is moved before them. Linked
+// lists hold the order, which is written out at the end.
 void EventOrder::sort_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& scratch) const {
   struct Enclosed {  // the range enclosed by `first`, itself included
     std::uint32_t first;

@@ -5,8 +5,8 @@
 // positions late. Uses 4 bytes per event, and 4 more while merging. Borrows the trace; single-threaded except where
 // noted.
 //
-// Of events with the same start, the longer one is the outer one. Of equally long ones, the one that the framework
-// numbered first is the outer one.
+// Of events with the same start, the longer one is the outer one. Of equally long ones, the outer one is decided by
+// kind (annotation, module, function, op, api), then by the smaller external id.
 #pragma once
 
 #include <array>
@@ -27,20 +27,20 @@ inline std::int64_t end_ns_of(const TraceEvent& event) {
   return event.start_ns > kMost - event.duration_ns ? kMost : event.start_ns + event.duration_ns;
 }
 
-// Over all events; zeros if there are none.
+// Times of all events; zeros if there are none.
 struct TimeExtent {
-  std::int64_t first_start_ns = 0;  // first start
-  std::int64_t last_start_ns = 0;   // last start
-  std::int64_t end_ns = 0;
+  std::int64_t first_start_ns = 0;
+  std::int64_t last_start_ns = 0;
+  std::int64_t end_ns = 0;  // latest end of an event
   std::int64_t shortest_duration_ns = 0;
   std::int64_t longest_duration_ns = 0;
 };
 
 class EventOrder {
  public:
-  // Finds the tracks. Each group of tracks is in time order after its sort_ call.
+  // Groups the events by thread and queue. Threads are in time order after sort_threads(), queues after sort_queues().
   explicit EventOrder(Trace& trace);
-  // The two may run on different threads concurrently.
+  // sort_threads() and sort_queues() may run concurrently.
   void sort_threads() { sort(0, threads_); }
   void sort_queues() { sort(threads_.empty() ? 0 : threads_.back().end, queues_); }
 
@@ -55,7 +55,7 @@ class EventOrder {
   std::size_t queue_count() const { return queues_.size(); }
   Track queue(std::size_t number) const { return track(threads_.empty() ? 0 : threads_.back().end, queues_, number); }
 
-  // Events are numbered in the order of the blocks.
+  // Events are numbered from 0, in the order of the blocks.
   TraceEvent& event(std::uint32_t number) const {
     const Block* block = &blocks_[block_of_[number >> kBlockIndexShift]];
     while (number >= block[1].first) ++block;
@@ -74,7 +74,7 @@ class EventOrder {
     std::uint32_t first;  // event number
   };
   struct TrackState {
-    std::size_t end = 0;               // index in order_
+    std::size_t end = 0;               // end of the track in order_
     std::uint32_t kinds = 0;           // bit set of the EventKinds on the track
     std::vector<std::size_t> runs;     // starts of the sorted runs in order_, kMaxRuns + 1 at most
     const TraceEvent* last = nullptr;  // last event of the current run, during construction
@@ -104,11 +104,12 @@ class EventOrder {
   TimeExtent extent_;
 };
 
-// Merges several tracks in time order. Of events with the same start, the one of the lower track comes first.
+// Merges several tracks in time order. Of events with the same start, the one of the track with the lower index is
+// first.
 class TrackMerger {
  public:
   TrackMerger(const EventOrder& order, std::vector<EventOrder::Track> tracks);
-  // Returns a batch of the events that come next; empty at the end.
+  // Returns the next events, up to kBatchSize; empty at the end. Valid until the next call.
   std::span<TraceEvent* const> next();
 
  private:

@@ -10,7 +10,8 @@
 namespace joulemap::ingest {
 namespace {
 
-// Events of three threads and two queues in time order, except for some that are up to `astray` positions late.
+// Events of three threads and two queues in no order (event i starts at i, i/2 or i/3 ns). A quarter of them is then
+// moved to a position up to `astray` later.
 Trace shuffled_trace(std::mt19937& random, std::size_t astray) {
   std::vector<TraceEvent> events(2000);
   for (std::size_t i = 0; i < events.size(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// KernelSums: count and total time of kernels for each kernel class, scope and queue, for one time slice of a trace
-// after another. Thousands of kernels give some hundred rows. Single-threaded; times are nanoseconds.
+// KernelSums: count and total time of kernels for each kernel class, scope and queue, in one time slice of a trace at a
+// time. Thousands of kernels give some hundred rows. Single-threaded; times are nanoseconds.
 #pragma once
 
 #include <algorithm>

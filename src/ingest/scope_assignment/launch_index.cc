@@ -13,7 +13,7 @@ constexpr auto kBefore = [](const auto& a, const auto& b) {
 
 }  // namespace
 
-// Bucket sort: counts, then moves each entry to its bucket. Hardly anything is left to sort within a bucket.
+// Bucket sort: counts the entries of each bucket, then copies each entry to its bucket. Few buckets need sorting.
 LaunchIndex::Index::Index(const std::vector<Entry>& entries) : entries_(entries.size()) {
   if (entries.empty()) return;
   const auto [smallest, largest] = std::ranges::minmax_element(entries, {}, &Entry::id);
@@ -78,7 +78,7 @@ LaunchIndex::LaunchIndex(const Trace& trace, const EventOrder& order) : order_(o
 std::optional<KernelLaunch> LaunchIndex::find_launch(const TraceEvent& kernel) const {
   const Entry* entry = calls_.find(kernel.correlation, kernel.start_ns);
   const auto scope_of = [this](const Entry& some) { return order_.event(some.event).detail; };
-  // For a call outside of every scope, the operation may still give the scope.
+  // If the call is outside of every scope, the operation with the kernel's external id may still have one.
   if (entry == nullptr || scope_of(*entry) == 0) {
     if (const Entry* const operation = operations_.find(kernel.external_id, kernel.start_ns)) entry = operation;
   }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LaunchIndex: finds the call that launched a kernel, and with it the scope and training step that the kernel
-// belongs to. The constructor may run while threads are still being placed; `find_launch` requires that they are placed
-// (TraceEvent::detail of thread events then is their scope). Uses 20 bytes per runtime call. Borrows the events.
+// belongs to. The constructor may run while another thread assigns scopes to thread events; `find_launch` requires that
+// this is finished (TraceEvent::detail of thread events is then their scope). Uses 20 bytes per runtime call. Borrows
+// the events.
 //
-// - The runtime call with the kernel's correlation id. Ids repeat, so the last one that began before the kernel; if
-//   clocks disagree and none did, the first.
-// - Else the last operation before the kernel that has its external id.
+// - The launch is the runtime call with the kernel's correlation id. Ids repeat, so it is the last such call that began
+//   before the kernel; if none did because clocks disagree, the first.
+// - If there is no such call, or it is outside of every scope, it is the last operation before the kernel with its
+//   external id.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +45,7 @@ class LaunchIndex {
 
    private:
     std::vector<Entry> entries_;
-    std::vector<std::uint32_t> begins_;  // index in entries_ where each bucket begins, and their end
+    std::vector<std::uint32_t> begins_;  // index in entries_ where each bucket begins; the last is entries_.size()
     std::uint32_t smallest_id_ = 0;
     unsigned shift_ = 0;  // (id - smallest_id_) >> shift_ is the bucket
   };

@@ -9,11 +9,11 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::string_view kModulePrefix = "nn.Module: ";
-// The same list as python/joulemap/_torch_modules.py.
+// Classes of modules that wrap a model. The same list as in python/joulemap/_torch_wrappers.py.
 constexpr std::array<std::string_view, 5> kWrappers = {"DistributedDataParallel", "DataParallel", "OptimizedModule",
                                                        "FullyShardedDataParallel", "CheckpointWrapper"};
 
-// Python's recursion limit stops module calls before this depth.
+// Limits the recursion of scope() and the length of paths. Deeper calls count with the enclosing module.
 constexpr std::uint32_t kMaxModuleDepth = 256;
 
 }  // namespace

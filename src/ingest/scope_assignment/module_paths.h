@@ -33,11 +33,11 @@ class ModulePaths {
   bool is_loss(std::uint32_t name);
   bool is_wrapper(std::uint32_t name);
 
-  // Returns the scope of a layer in a phase.
+  // Returns the scope of a layer inside the scope `phase`; `phase` itself outside of every layer.
   std::uint32_t scope(LayerId node, std::uint32_t phase);
   bool has_module_names() const { return !names_.empty(); }
   std::uint64_t calls_without_path() const { return calls_without_path_; }
-  // Calls nested too deeply: they are counted with the enclosing module.
+  // Number of calls nested too deeply, which are counted with the enclosing module.
   std::uint64_t calls_too_deep() const { return calls_too_deep_; }
 
  private:
@@ -47,7 +47,7 @@ class ModulePaths {
     std::uint32_t text = 0;
     std::string path;
     bool is_root = false;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> scopes;  // by phase
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> scopes;  // pairs of phase and scope
   };
   struct ModuleCallName {
     std::string_view class_name;
@@ -55,7 +55,7 @@ class ModulePaths {
     bool is_numbered = false;
     bool is_loss = false;
     bool is_wrapper = false;
-    LayerId layer = 0;  // layer of a numbered name once seen: it is one module, wherever it is called
+    LayerId layer = 0;  // of a numbered name, once seen: the number identifies one module, wherever it is called
   };
   ModuleCallName& cached_call_name(std::uint32_t name);
   ModuleCallName parse_call_name(std::uint32_t name) const;
@@ -67,7 +67,7 @@ class ModulePaths {
   std::vector<Layer> layers_{1};
   std::unordered_map<std::uint64_t, LayerId>
       unnumbered_layers_;                         // layers of names without a number, by parent and name
-  std::vector<ModuleCallName> call_names_;        // of the names seen so far
+  std::vector<ModuleCallName> call_names_;        // parsed names of modules seen so far
   std::vector<std::uint32_t> call_name_indices_;  // by name: index in call_names_ + 1
   std::uint64_t calls_without_path_ = 0;
   std::uint64_t calls_too_deep_ = 0;

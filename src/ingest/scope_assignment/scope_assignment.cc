@@ -23,11 +23,13 @@
 namespace joulemap::ingest {
 namespace {
 
-// As fine as the power samples are. The number of slices is bounded so that a damaged time cannot create millions.
+// A time slice is 10 ms, about as fine as power samples. In long traces slices are longer: there are at most
+// kMaxSlices, so that a damaged time cannot create millions.
 constexpr std::int64_t kSliceLength_ns = 10 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kMaxSlices = 20'000;
 
-// Times beyond these are damage: the year 2096, and eleven days for one event. Sums of valid times do not overflow.
+// Times beyond these are damage: a start after the year 2096, and an event longer than eleven days. start + duration of
+// valid events does not overflow.
 constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
 constexpr std::int64_t kLongest_ns = 1'000'000'000'000'000;
 // No trace covers months: an event farther than this from the median start is damage and would lengthen the trace.
@@ -41,7 +43,7 @@ bool has_plausible_times(const TraceEvent& event) {
   return is_there && event.duration_ns >= 0 && event.duration_ns <= kLongest_ns;
 }
 
-// Approximate median start of the events, ns.
+// Approximate median start of the events with plausible times, ns; 0 without events.
 std::int64_t median_start_ns(const Trace& trace) {
   std::size_t events = 0;
   for (const std::vector<TraceEvent>& block : trace.blocks) events += block.size();
@@ -71,7 +73,8 @@ void drop_implausible_times(Trace& trace, std::int64_t median_ns, Diagnostics& d
   diagnostics.add({"events_out_of_time", left_out, "events with impossible times were skipped", {}});
 }
 
-// Removes events with impossible times. These are rare, so everything is ordered first and reordered only if needed.
+// Groups the events by track, after removing those with impossible times from the trace. These are rare, so all events
+// are grouped first, and again only if some must be removed.
 EventOrder order_of(Trace& trace, Diagnostics& diagnostics) {
   EventOrder order(trace);
   const TimeExtent& extent = order.extent();
@@ -96,7 +99,7 @@ std::int64_t saturating_add(std::int64_t time_ns, std::int64_t by_ns) {
   return time_ns > kMost - by_ns ? kMost : time_ns + by_ns;
 }
 
-// Runs `work` on another thread until waited for, or immediately if there is no second thread.
+// Runs `work` on another thread, which wait() or the destructor joins; without `has_thread`, in the constructor.
 class BackgroundTask {
  public:
   BackgroundTask(bool has_thread, const std::function<void()>& work) {
@@ -118,7 +121,7 @@ class BackgroundTask {
   std::thread thread_;
 };
 
-// Sums the time of threads in scopes, one time slice after another.
+// Sums the time of threads in scopes by time slice, and passes each slice to the sink.
 class ThreadPass {
  public:
   ThreadPass(const TraceSurvey& survey, ThreadScopeTracker& scopes, ScopeSums& sums, ScopeInterner& tree,
@@ -172,7 +175,7 @@ class ThreadPass {
   std::int64_t begin_ns_;
 };
 
-// Sums the time of GPU work, one time slice after another.
+// Assigns kernels to scopes, sums their time by time slice, and passes each slice to the sink.
 class KernelPass {
  public:
   KernelPass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, ScopeInterner& tree, ScopedTrace& placed,
@@ -249,7 +252,7 @@ class KernelPass {
     running_.push_back({kernel, true});
   }
 
-  // A kernel that is still running gets the rest of its time in the next slice.
+  // Ends the slice and passes it to the sink. A kernel that is still running gets the rest of its time in later slices.
   void close(std::int64_t end_ns) {
     activity_.end_ns = std::max(end_ns, activity_.begin_ns);
     std::size_t going_on = 0;

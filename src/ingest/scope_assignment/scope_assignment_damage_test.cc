@@ -47,7 +47,7 @@ TEST(ScopeAssignment, ARepeatedCorrelationBelongsToTheNearestEarlierCall) {
   program.launch(105, 3);
   program.kernel("k", 20, 30, 3);
   program.kernel("k", 120, 50, 3);
-  program.kernel("k", 121, 60, 3);  // a stream may overlap itself
+  program.kernel("k", 121, 60, 3);  // kernels of one stream may overlap
   const Outcome outcome = scope(program);
   EXPECT_EQ(outcome.kernel_us.at("inference/forward/one"), 30);
   EXPECT_EQ(outcome.kernel_us.at("inference/forward/two"), 110);

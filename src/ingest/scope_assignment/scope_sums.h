@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScopeSums: wall time of threads in each scope, for one time slice of a trace after another. A trace contains the
-// wall time of a thread but not its CPU time; wall time is used instead (import_recording.h reports that).
-// Single-threaded.
+// ScopeSums: wall time of threads in each scope, in one time slice of a trace at a time. A trace contains the wall time
+// of a thread but not its CPU time; wall time is used instead (import_recording.h reports that). Single-threaded.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +19,7 @@ class ScopeSums {
     at(scope).time_ns += time_ns;
     total_time_ns_ += time_ns;
   }
-  // A trace contains the operations of every step: the traced count is the total count.
+  // Counts a call. A trace contains every call, so take() returns this count as the total and as the traced count.
   void count(std::uint32_t scope) { ++at(scope).count; }
   // Moves one call, with its time, from one scope to another. Sums that `take` has already returned do not change.
   void move_call_to_scope(std::uint32_t from, std::uint32_t to, std::int64_t time_ns) {

@@ -8,7 +8,7 @@
 namespace joulemap::ingest {
 namespace {
 
-// Old traces round times to microseconds: an event that overlaps the end of another by less is inside it.
+// Old traces round times to microseconds: an event that exceeds the end of another by at most this is inside it.
 constexpr std::int64_t kRounding_ns = kNanosecondsPerMicrosecond;
 
 }  // namespace
@@ -33,7 +33,7 @@ bool ThreadScopeTracker::has_open_scopes() const {
 
 std::uint32_t ThreadScopeTracker::phase_scope(std::uint32_t enclosing_region, bool is_training,
                                               std::uint32_t phase_text) {
-  // Cache of the last result. Not used once the tree has refused a scope, because each refusal is counted.
+  // Cache of the last result. Not updated once the tree has refused a scope, because each refusal is counted.
   if (last_phase_.scope != 0 && last_phase_.enclosing_region == enclosing_region &&
       last_phase_.is_training == is_training && last_phase_.text == phase_text) {
     return last_phase_.scope;
@@ -61,7 +61,7 @@ std::uint32_t ThreadScopeTracker::gap_or_function_scope(const Thread& thread) {
   return context.function == 0 ? between : tree_.child(between, ScopeKind::function, context.function - 1);
 }
 
-// The next two functions run for every event.
+// current_scope() and add_time_until() are inline, because they run for every event.
 inline std::uint32_t ThreadScopeTracker::current_scope(const Thread& thread) {
   const Context& context = thread.stack.back().context;
   const bool is_known = thread.gap == GapPhase::none || context.phase != 0 || context.in_op;
@@ -101,8 +101,9 @@ void ThreadScopeTracker::advance_to(std::int64_t until_ns) {
   });
 }
 
-// Makes the open frames enclose the event. Returns true if the event was cut. An annotation overlaps the functions
-// that begin and end it, which is not damage. Neither is overlapping the end of a frame that was cut.
+// Cuts the event or open frames so that the remaining frames enclose the event. Returns true if the event was cut, and
+// `end_ns` is its new end. Counts overlaps, except those of an annotation with the functions that begin and end it, and
+// those with a frame that was cut.
 bool ThreadScopeTracker::fit_into_frames(Thread& thread, const TraceEvent& event, std::int64_t& end_ns) {
   while (!thread.stack.empty() && end_ns > thread.stack.back().end_ns) {
     Frame& outer = thread.stack.back();
@@ -167,12 +168,14 @@ bool ThreadScopeTracker::enter(Thread& thread, const TraceEvent& event, Frame& f
 
 namespace {
 
-// Deeper than people annotate: every row of a report contains all enclosing regions.
+// Limit of nested regions, deeper than people annotate: each row of a report contains the names of all enclosing
+// regions.
 constexpr std::uint32_t kMaxRegionDepth = 64;
 
 }  // namespace
 
-// A name mostly recurs in the container where it was last seen. Refused scopes are not cached: refusals are counted.
+// Caches the last scope of each name: a name mostly recurs in the container where it was last seen. Scopes that the
+// tree refused are not cached, because refusals are counted.
 template <class Find>
 std::uint32_t ThreadScopeTracker::cached_scope(const TraceEvent& event, std::uint32_t container, const Find& find) {
   if (event.name >= last_scopes_.size()) return find();
@@ -286,7 +289,7 @@ void ThreadScopeTracker::enter_function(const TraceEvent& event, Frame& frame) {
 
 void ThreadScopeTracker::enter_communication(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
-  // The collective's own name is more specific than those around it.
+  // Inside communication only an annotation ("nccl:all_reduce") changes the scope: its name is the most specific one.
   if (context.in_communication && event.kind != EventKind::annotation) return;
   const std::uint32_t within = context.phase != 0 ? context.phase : context.enclosing_region;
   const std::uint32_t module = tree_.child(within, ScopeKind::module, texts_.comm);
@@ -302,7 +305,7 @@ void ThreadScopeTracker::enter_reported_scope(const TraceEvent& event, Frame& fr
   sums_.count(context.scope);
 }
 
-// Returns the scope for operations that no module encloses.
+// Returns the parent scope of an operation that is in no phase.
 std::uint32_t ThreadScopeTracker::phase_of_op(Thread& thread, const TraceEvent& event, const Context& context) {
   if (const std::uint32_t between = gap_scope(thread, context)) return between;
   if (survey_.has_modules()) return context.container;
@@ -324,7 +327,7 @@ void ThreadScopeTracker::enter_op(Thread& thread, const TraceEvent& event, Frame
   const bool is_nested_node = context.in_op && context.in_backward && name.role != NameRole::autograd_engine;
   if (runs_node && !is_nested_node) return enter_backward(thread, event, frame);
   if (event.detail > 0 && !event.is_backward && !(context.in_backward && context.in_op)) {
-    // Of operations with the same sequence number, the last one created the node.
+    // Of operations with the same sequence number, the last one created the autograd node.
     forward_calls_.insert_or_assign(event.detail, ForwardCall{context.layer, context.module_call});
   }
   if (name.role == NameRole::communication) return enter_communication(event, frame);
@@ -335,7 +338,8 @@ void ThreadScopeTracker::enter_op(Thread& thread, const TraceEvent& event, Frame
   sums_.count(context.scope);
 }
 
-// The engine's event lacks the inputs of its node; the nested event of the node has them. Both are one operation.
+// The autograd engine's event lacks the inputs of its node; the nested event of the node has them. Both are one
+// operation, so the call and time counted so far move to the scope with the inputs.
 void ThreadScopeTracker::add_tensors_to_engine_op(Thread& thread, const TraceEvent& event, Frame& frame) {
   const NameMeaning& name = names_[event.name];
   if (thread.stack.size() < 2 || name.tensors == 0 || frame.context.autograd_node_text != name.text + 1) return;
@@ -359,7 +363,7 @@ void ThreadScopeTracker::enter_backward(Thread& thread, const TraceEvent& event,
     if (survey_.has_modules()) sums_.count(phase_scope(context.enclosing_region, true, texts_.gradients));
   }
   const auto forward = event.detail > 0 ? forward_calls_.find(event.detail) : forward_calls_.end();
-  // Gradients are accumulated right after the node that produced them.
+  // A gradient is accumulated right after the node that produced it, so it belongs to that node's layer.
   const bool is_gradient = names_[event.name].role == NameRole::gradient_accumulation;
   if (forward == forward_calls_.end() && !is_gradient) ++backward_ops_without_forward_;
   ForwardCall at{thread.last_backward_layer, thread.last_backward_call};

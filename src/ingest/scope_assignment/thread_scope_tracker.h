@@ -6,9 +6,10 @@
 // - A module call is in the phase forward, loss (of a loss module) or recompute (inside a backward pass).
 // - A node of the autograd graph is in the layer of its forward operation, in the phase backward.
 // - Operations inside an operation are part of it.
-// - The time after a batch is loaded is input, after the model's call loss, after the backward pass gradients.
+// - Between other phases, the time after a batch is loaded is in the phase input. After the model's call it is in the
+//   phase loss and, once a backward pass has begun, in the phase gradients.
 // - In a trace without modules, operations in no other phase are forward.
-// - Of overlapping events that do not nest, one is cut: the end of the inner or the outer one, whichever loses less.
+// - Of two events that overlap without nesting, the end of one is cut: of the one that loses less time.
 //
 // Takes the events of all threads in time order. Stores the scope of each event in TraceEvent::detail. One thread.
 #pragma once
@@ -36,7 +37,7 @@ class ThreadScopeTracker {
   bool has_open_scopes() const;
 
   std::uint64_t truncated_events() const { return truncated_events_; }
-  // Annotations nested in too many regions: they are counted with the enclosing region.
+  // Number of annotations nested in too many regions, which are counted with the enclosing region.
   std::uint64_t regions_too_deep() const { return regions_too_deep_; }
   std::uint64_t backward_ops_without_forward() const { return backward_ops_without_forward_; }
 
@@ -62,7 +63,7 @@ class ThreadScopeTracker {
     std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;
     EventKind kind = EventKind::op;
-    GapPhase gap_after = GapPhase::none;  // state after the frame ends
+    GapPhase gap_after = GapPhase::none;  // Thread::gap after the frame ends
     bool ends_gap = false;
     bool is_truncated = false;
   };
@@ -70,10 +71,10 @@ class ThreadScopeTracker {
     std::vector<Frame> stack;
     std::int64_t last_ns = 0;
     GapPhase gap = GapPhase::none;
-    std::uint64_t backward_passes_before_gap = 0;  // backward passes before `between` began
-    std::uint64_t last_backward_pass = 0;          // pass of the last backward node on this thread
-    std::uint32_t outer_op_phase = 0;              // phase of operations outside of modules,
-    std::uint64_t outer_op_pass = 0;               // and the pass in which it began
+    std::uint64_t backward_passes_before_gap = 0;  // backward_pass_count_ when `gap` began
+    std::uint64_t last_backward_pass = 0;          // pass_count_ at the last backward node on this thread
+    std::uint32_t outer_op_phase = 0;              // phase last counted for operations in a trace without modules
+    std::uint64_t outer_op_pass = 0;               // pass_count_ when outer_op_phase was counted
     ModulePaths::LayerId last_backward_layer = 0;  // layer of the last backward node
     std::uint32_t last_backward_call = 0;
     bool is_in_active_list = false;  // in active_threads_
@@ -86,7 +87,8 @@ class ThreadScopeTracker {
   void add_time_until(Thread& thread, std::int64_t until_ns);
   void pop_frames_until(Thread& thread, std::int64_t time_ns);
   bool fit_into_frames(Thread& thread, const TraceEvent& event, std::int64_t& end_ns);
-  // `frame` belongs to the event and is the innermost one of the thread.
+  // The enter functions set the scope of `frame`, which belongs to the event and is the innermost one of its thread.
+  // enter() and enter_annotation() return false if the event does not change the scope.
   bool enter(Thread& thread, const TraceEvent& event, Frame& frame);
   bool enter_annotation(const TraceEvent& event, Frame& frame);
   void enter_module(const TraceEvent& event, Frame& frame);
@@ -103,7 +105,7 @@ class ThreadScopeTracker {
   std::uint32_t cached_scope(const TraceEvent& event, std::uint32_t container, const Find& find);
   std::uint32_t op_scope(std::uint32_t container, const TraceEvent& event);
   std::uint32_t phase_scope(std::uint32_t enclosing_region, bool is_training, std::uint32_t phase_text);
-  // Scope of the phase between phases, inside the context; 0 for none.
+  // Scope of the phase that Thread::gap gives (input, loss or gradients), inside the context; 0 if there is no gap.
   std::uint32_t gap_scope(const Thread& thread, const Context& context);
   std::uint32_t gap_or_function_scope(const Thread& thread);
   std::uint32_t current_scope(const Thread& thread);
@@ -128,7 +130,7 @@ class ThreadScopeTracker {
     std::uint32_t scope = 0;
     EventKind kind = EventKind::op;
   };
-  std::vector<CachedScope> last_scopes_;  // of functions and operations, by name
+  std::vector<CachedScope> last_scopes_;  // last scope of each function and operation, by index of its name
   struct CachedPhase {
     std::uint32_t enclosing_region = 0;
     std::uint32_t text = 0;

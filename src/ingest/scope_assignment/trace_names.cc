@@ -34,11 +34,13 @@ std::string_view without_prefix(std::string_view text, std::string_view prefix) 
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
-// "<built-in method conv2d of type object at 0x7f3fa3acea40>": the same function for any object.
+// Removes the address from "<built-in method conv2d of type object at 0x7f3fa3acea40>": it is one function for any
+// object.
 std::string without_address(std::string_view text) { return std::string(text.substr(0, text.rfind(" at 0x"))) + ">"; }
 
-// "torch/autograd/__init__.py(255): backward", which also creates the initial gradient. If its file is missing,
-// "torch/autograd/graph.py(824): _engine_run_backward" or "<built-in method run_backward of torch._C._Engine ...>".
+// Whether a Python function waits for the backward pass: "torch/autograd/__init__.py(255): backward", which also
+// creates the initial gradient. If that is not in the trace, "torch/autograd/graph.py(824): _engine_run_backward" or
+// "<built-in method run_backward of torch._C._Engine ...>".
 bool waits_for_backward(std::string_view text) {
   if (text.ends_with(": _engine_run_backward") || text.find(" run_backward of torch._C.") != std::string_view::npos) {
     return true;

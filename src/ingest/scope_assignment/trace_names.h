@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TraceNames: the meaning of each name in a trace, parsed once: PyTorch's own annotations and operations, modules by
-// class and number. Built before events are placed; then read-only.
+// class and number. Built before scopes are assigned; then read-only.
 //
 //   ProfilerStep#3                                      step 3
 //   Optimizer.step#SGD.step                             the phase optimizer, of SGD
@@ -28,7 +28,7 @@ enum class NameRole : std::uint8_t {
   zero_grad,
   dataloader,
   communication,
-  redundant,              // annotation of the framework itself that other events make redundant
+  redundant,              // annotation by the framework for work that other events already show
   autograd_engine,        // runs a node of the autograd graph
   gradient_accumulation,  // accumulates the gradient of a parameter
   backward,               // a function that waits for the backward pass
@@ -36,12 +36,12 @@ enum class NameRole : std::uint8_t {
 
 struct NameMeaning {
   NameRole role = NameRole::plain;
-  bool has_scope = false;     // see TraceName::place
+  bool has_scope = false;     // TraceName::scope has a phase or a module
   std::uint32_t text = 0;     // text number in ScopeInterner: name of the scope
   std::uint32_t phase = 0;    // text + 1 of the phase of a name with a scope, or 0
-  std::uint32_t module = 0;   // likewise
-  std::uint32_t tensors = 0;  // likewise, for any operation whose inputs are known
-  std::uint64_t number = 0;   // of a step
+  std::uint32_t module = 0;   // text + 1 of the module of a name with a scope, or 0
+  std::uint32_t tensors = 0;  // text + 1 of the input tensors of any operation, or 0 if unknown
+  std::uint64_t number = 0;   // number of a step: 3 of ProfilerStep#3
 };
 
 class TraceNames {
@@ -50,7 +50,8 @@ class TraceNames {
 
   std::size_t size() const { return meanings_.size(); }
   const NameMeaning& operator[](std::uint32_t name) const { return name < meanings_.size() ? meanings_[name] : none_; }
-  // Returns the scope that the name itself contains, in the root or a region; without a phase of its own, in `phase`.
+  // Returns the scope that the name itself contains, inside `enclosing_region` (0: the root). If the name has no phase,
+  // the scope is inside `phase`, unless that is 0.
   std::uint32_t scope(std::uint32_t name, std::uint32_t enclosing_region, std::uint32_t phase) const;
   // Returns the scope of the operation inside `container`, with its input tensors where they are known.
   std::uint32_t op_scope(std::uint32_t container, std::uint32_t name) const;
@@ -59,7 +60,7 @@ class TraceNames {
  private:
   const Trace& trace_;
   ScopeInterner& tree_;
-  std::uint32_t mode_text_ = 0;  // text number; if one name with a scope belongs to training, all do
+  std::uint32_t mode_text_ = 0;  // text number of "train" if a name's own phase belongs to training, else "inference"
   std::vector<NameMeaning> meanings_;
   NameMeaning none_;
 };

@@ -55,8 +55,8 @@ void TraceSurvey::take_annotated_steps(const Trace& trace, const TraceNames& nam
   }
 }
 
-// Same rule as a live capture: a training step ends with the parameter update. Updates without a backward pass
-// between them belong to one step with several optimizers.
+// For a trace without annotated steps. Same rule as a live capture: a training step ends with the parameter update.
+// Updates without a backward pass between them belong to one step with several optimizers.
 void TraceSurvey::infer_steps(const Trace& trace, const TraceNames& names) {
   std::vector<TraceStep> updates;
   for_each(trace, [&](const TraceEvent& event) {

@@ -36,8 +36,8 @@ class TraceSurvey {
 
   // Returns the step that contains `time_ns`, or null.
   const TraceStep* step_at(std::int64_t time_ns) const;
-  // Whether that moment is part of training: its step has a backward pass or an optimizer update. In a trace without
-  // steps, whether the whole trace has one.
+  // Whether that moment is part of training: its step has a backward pass or an optimizer update. Outside of steps,
+  // whether the whole trace has one.
   bool is_training_at(std::int64_t time_ns) const;
 
  private:
@@ -53,7 +53,7 @@ class TraceSurvey {
   bool has_modules_ = false;
   bool has_sequence_numbers_ = false;
   bool has_training_ = false;
-  TraceEvent* outermost_event_ = nullptr;  // on the current thread
+  TraceEvent* outermost_event_ = nullptr;  // current outermost module call of the thread that is inspected
   std::int64_t outermost_end_ns_ = 0;
 };
 

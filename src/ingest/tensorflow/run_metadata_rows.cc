@@ -7,7 +7,8 @@ namespace {
 
 using formats::ProtobufReader;
 
-// tensorflow/core/protobuf/config.proto, tensorflow/core/framework/step_stats.proto
+// Field numbers of tensorflow/core/protobuf/config.proto and tensorflow/core/framework/step_stats.proto. The end of a
+// node is relative to its start.
 constexpr std::uint32_t kMetadataStepStats = 1;
 constexpr std::uint32_t kStatsDevices = 1;
 constexpr std::uint32_t kDeviceName = 1, kDeviceNodes = 2;
@@ -15,7 +16,8 @@ constexpr std::uint32_t kNodeName = 1, kNodeStart_us = 2, kNodeEnd_us = 5, kNode
                         kNodeEnd_ns = 16;
 constexpr std::int64_t kMost_us = 4'000'000'000'000'000;  // the year 2096; larger values would overflow
 
-// Visits every message in a field, and the beginning of the last one in a truncated file. Returns false if truncated.
+// Visits every message in a field, and the beginning of the last one in a truncated file. Returns false if the bytes
+// are truncated or invalid.
 template <class Visit>
 bool for_each_message(std::string_view bytes, std::uint32_t field, Visit visit) {
   ProtobufReader fields(bytes);
@@ -48,7 +50,7 @@ struct Label {
   std::string_view kernel;
 };
 
-// Label on a device: "node = Op(input, input)".
+// Parses the label of a row on a device: "node = Op(input, input)".
 Label node_label(std::string_view name, std::string_view text) {
   Label label{.node = name};
   const std::size_t equals = text.find(" = ");
@@ -58,7 +60,7 @@ Label node_label(std::string_view name, std::string_view text) {
   return label;
 }
 
-// Label on a stream: "kernel (its sizes) @@node:Op#..."; or the node's name itself is "node:Op".
+// Parses the label of a row on a stream: "kernel (its sizes) @@node:Op#...", or the node's name itself is "node:Op".
 Label kernel_label(std::string_view name, std::string_view text) {
   Label label{.kernel = text.substr(0, text.find("@@"))};
   const std::size_t mark = text.find("@@");

@@ -17,7 +17,7 @@
 namespace joulemap::ingest {
 namespace {
 
-// Smaller times are not Unix times: the year 2001.
+// The year 2001. Smaller times are not Unix times.
 constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
 constexpr std::string_view kForward = "forward";
 constexpr std::string_view kAllStreams = "all";
@@ -27,11 +27,11 @@ enum class DeviceKind : std::uint8_t { host, stream, all_streams, copies, unknow
 struct Device {
   DeviceKind kind = DeviceKind::unknown;
   std::string gpu;            // ".../device:GPU:0"
-  std::uint32_t ordinal = 0;  // of a GPU
+  std::uint32_t ordinal = 0;  // number of the GPU
   std::uint32_t stream = 0;
 };
 
-// ".../device:GPU:0/stream:13", "/gpu:0/memcpy", ".../device:CPU:0"
+// Parses the name of a device: ".../device:GPU:0/stream:13", "/gpu:0/memcpy", ".../device:CPU:0".
 Device device_named(std::string_view name) {
   Device device;
   const std::size_t stream = name.find("/stream:");
@@ -90,7 +90,8 @@ class TraceConversion {
     }
     for (const StepRow& row : ordered) add(row);
     builder_.trace().gpu_events_identify_ops = true;
-    if (!ordered.empty() && ordered.front().start_ns < kEarliestUnix_ns) {
+    // The median: a damaged time must not decide.
+    if (!ordered.empty() && ordered[ordered.size() / 2].start_ns < kEarliestUnix_ns) {
       builder_.trace().clock = TraceClock::since_start;
     }
     report_dropped_rows();

@@ -21,7 +21,7 @@ std::optional<std::int64_t> nanoseconds(const JsonFields& event, std::string_vie
   return std::llround(*number * 1000);
 }
 
-// Processes represent devices; the id is a number, or a text in files of other writers.
+// In a timeline, a process is a device. Its id is a number, or a text in files of other writers.
 std::string process_id_of(const JsonFields& event) {
   const std::optional<std::int64_t> number = event.integer("pid");
   return number ? std::to_string(*number) : std::string(event.text("pid"));
@@ -29,7 +29,7 @@ std::string process_id_of(const JsonFields& event) {
 
 }  // namespace
 
-// A device's name may follow its rows: until then the row stores the process instead.
+// A device's name may follow its rows, so `device` of a row is the process id until all events are read.
 StepRows read_timeline(std::string_view json) {
   StepRows result;
   std::unordered_map<std::string, std::string> devices;

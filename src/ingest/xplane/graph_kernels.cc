@@ -7,7 +7,7 @@
 namespace joulemap::ingest {
 namespace {
 
-// Bounds the quadratic time of two lists that do not match anywhere.
+// Limit of comparisons: two lists that do not match anywhere would take quadratic time.
 constexpr std::size_t kMaxMatchAttempts = 2'000'000;
 
 class Match {
@@ -38,7 +38,7 @@ class Match {
         match.instructions.push_back(has_own ? schedule_[next++] : match.instructions.back());
         continue;
       }
-      // Instructions of libraries may have launched no kernel that is in the trace.
+      // Skips instructions that call a library but have no kernel in the trace.
       while (i > 0 && next < schedule_.size() && !is_named_[next]) ++next;
       if (next == schedule_.size() || stems_[next] != kernels_[i]) return std::nullopt;
       match.instructions.push_back(schedule_[next++]);
@@ -51,9 +51,9 @@ class Match {
 
  private:
   std::span<const std::string_view> schedule_;
-  std::vector<std::string> stems_;    // of the schedule
-  std::vector<bool> is_named_;        // some kernel is named after it
-  std::vector<std::string> kernels_;  // stems
+  std::vector<std::string> stems_;    // stems of the instructions in the schedule
+  std::vector<bool> is_named_;        // by instruction of the schedule: some kernel is named after it
+  std::vector<std::string> kernels_;  // stems of the kernels
   std::vector<bool> is_of_library_;
   std::size_t steps_ = 0;
 };

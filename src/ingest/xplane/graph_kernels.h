@@ -20,13 +20,13 @@ std::string kernel_stem(std::string_view name);
 
 struct KernelGraphMatch {
   std::vector<std::string_view> instructions;  // one per kernel
-  std::size_t name_match_count = 0;            // of these, kernels whose name matches their instruction
+  std::size_t name_match_count = 0;            // kernels whose name matches their instruction
   std::size_t schedule_end = 0;                // index in the schedule where the next graph may begin
 };
 
-// Library kernels (cuDNN) have arbitrary names: each belongs to an instruction that no kernel is named after, or to the
-// instruction before it. Returns nothing if no kernel is named after an instruction, or the kernels are not a
-// contiguous part of the schedule at or after `from`.
+// `kernels` and `schedule` are names. Library kernels (cuDNN) have arbitrary names: each belongs to an instruction that
+// no kernel is named after, or to the instruction before it. Returns nullopt if no kernel is named after an
+// instruction, or the kernels are not a contiguous part of the schedule at or after `from`.
 std::optional<KernelGraphMatch> match_graph(std::span<const std::string_view> kernels,
                                             std::span<const std::string_view> schedule, std::size_t from);
 

@@ -10,7 +10,7 @@
 namespace joulemap::ingest {
 namespace {
 
-// Orders the graphs of a program by number, as in its schedule.
+// Sort key by graph, launch and node. Graphs of a program are in the order of their numbers, as in its schedule.
 auto order_of(const GraphKernel& kernel) {
   const std::size_t digits = kernel.graph.name.find_last_not_of("0123456789") + 1;
   return std::tuple(kernel.graph.program, kernel.graph.module, parse_leading_number(kernel.graph.name.substr(digits)),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Assigns the kernels that ran in CUDA graphs to operations (method: graph_kernels.h). They are collected while a trace
-// is read, because a stream has them in time order and a graph in node order.
+// is read and assigned at the end: the trace has them in time order, but the method needs them in node order.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,14 @@ namespace joulemap::ingest {
 
 struct GraphKernel {
   XPlaneOperations::Graph graph;
-  std::int64_t node = 0;  // of the graph
+  std::int64_t node = 0;  // id of the kernel's node in the graph
   std::string_view name;
   TraceEvent event;
-  std::optional<std::uint32_t> operation;  // the result
+  std::optional<std::uint32_t> operation;  // number in XPlaneOperations; assign_graph_operations() sets it if known
 };
 
-// Sorts them by graph, launch and node, and sets their operations. Returns the number of kernels that match no program.
+// Sorts the kernels by graph, launch and node, and sets their operations. Returns the number of kernels that do not
+// match their program.
 std::uint64_t assign_graph_operations(std::vector<GraphKernel>& kernels, XPlaneOperations& operations);
 
 }  // namespace joulemap::ingest

@@ -22,7 +22,7 @@ constexpr std::uint32_t kInstructionName = 1, kInstructionOpcode = 2, kInstructi
 constexpr std::uint32_t kShapeType = 2, kShapeDimensions = 3;
 constexpr std::uint32_t kMetadataType = 1, kMetadataName = 2;
 
-// Opcodes that execute nothing.
+// Opcodes of instructions that execute nothing themselves.
 constexpr std::array<std::string_view, 10> kNotExecuted = {"parameter",         "constant",  "bitcast", "tuple",
                                                            "get-tuple-element", "while",     "call",    "conditional",
                                                            "after-all",         "async-done"};
@@ -124,7 +124,8 @@ std::string HloProgram::tensors_of(std::string_view instruction) const {
   return text.text();
 }
 
-// A fusion takes the origin that most of its instructions have.
+// An instruction without a path of its own, such as a fusion, takes the most frequent op_name in the computations that
+// it calls.
 void HloProgram::inherit_names_from_callees() {
   for (const Instruction& instruction : unnamed_instructions_) {
     HloOrigin origin = instruction.origin;

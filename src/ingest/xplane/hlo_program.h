@@ -2,7 +2,7 @@
 //
 // HloProgram: maps each instruction of a program that XLA compiled to its source operation. A trace contains only
 // instruction names ("fusion.3"); the program embedded in it (an HloProto) has the origin. Views point into the bytes
-// given. Field numbers: xla/service/hlo.proto, xla/xla_data.proto. Pure; damaged bytes cost only their instructions.
+// given. Field numbers: xla/service/hlo.proto, xla/xla_data.proto. Pure; damaged instructions are omitted.
 #pragma once
 
 #include <cstdint>
@@ -26,20 +26,20 @@ class HloProgram {
   const HloOrigin* origin_of(std::string_view instruction) const;
   // Input tensors of an instruction (tensor_text.h); empty if the program lacks them.
   std::string tensors_of(std::string_view instruction) const;
-  // The instructions that run on a device, in the order in which each computation runs them.
+  // For each computation, the instructions that run on a device, in order of execution.
   const std::vector<std::vector<std::string_view>>& schedules() const { return schedules_; }
-  // Whether some of its instructions compute gradients.
+  // Whether some instructions of the program compute gradients.
   bool computes_gradients() const { return computes_gradients_; }
 
  private:
   struct Instruction {
     std::string_view name;
     HloOrigin origin;
-    std::vector<std::uint64_t> called_computations;  // computations
-    std::vector<std::uint64_t> operands;             // ids
-    std::string_view shape;                          // of the result, a ShapeProto
+    std::vector<std::uint64_t> called_computations;  // ids of computations
+    std::vector<std::uint64_t> operands;             // ids of instructions
+    std::string_view shape;                          // ShapeProto of the result
     std::int64_t id = 0;
-    bool is_executed = true;  // false: only names or rearranges results of others
+    bool is_executed = true;  // false for opcodes that run nothing themselves: parameter, tuple, while
   };
 
   void add_computation(std::string_view bytes);
@@ -49,11 +49,11 @@ class HloProgram {
   void add_schedule(std::string_view sequence);
 
   std::unordered_map<std::string_view, HloOrigin> origins_;
-  std::unordered_map<std::string_view, std::vector<std::string_view>> inputs_;  // by instruction: shapes
+  std::unordered_map<std::string_view, std::vector<std::string_view>> inputs_;  // by instruction: shapes of operands
   std::vector<Instruction> unnamed_instructions_;
   std::unordered_map<std::uint64_t, std::unordered_map<std::string_view, std::size_t>>
-      op_name_counts_;                                                 // by computation
-  std::unordered_map<std::int64_t, std::string_view> executed_names_;  // names by id
+      op_name_counts_;                                                 // by computation: instructions with each op_name
+  std::unordered_map<std::int64_t, std::string_view> executed_names_;  // names of executed instructions, by id
   std::vector<std::vector<std::string_view>> schedules_;
   bool computes_gradients_ = false;
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// IdTable: maps the ids of a plane to entries, in order of first use. Ids are looked up for every event and are small
-// and dense except in unusual files: a vector holds the dense ones, a map the others. One reader, one thread.
+// IdTable: maps the ids of names in a plane to entries, numbered in order of first use. Ids are looked up for every
+// event. They are small and dense except in unusual files: a vector holds the small ones, a map the others. Not
+// thread-safe while entries are added.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@ class IdTable {
     }
     return entries_[number - 1];
   }
-  // Returns its number, counted from 1; 0: none.
+  // Returns the number of the id's entry, counted from 1; 0 if there is none.
   std::uint32_t number(std::int64_t id) const {
     if (id >= 0 && id < kDenseIdLimit)
       return static_cast<std::size_t>(id) < dense_.size() ? dense_[static_cast<std::size_t>(id)] : 0;

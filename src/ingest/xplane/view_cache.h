@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ViewCache: caches results by texts of a profile. A profile stores each text once and refers to it, so comparing
-// addresses is enough, which is faster than a map of contents. The bytes must outlive the cache. Single-threaded.
+// ViewCache: caches numbers by texts of a profile. A profile stores each text once and refers to it, so texts are
+// compared by address, which is faster than by content. The bytes must outlive the cache. Single-threaded.
 #pragma once
 
 #include <array>

@@ -18,7 +18,7 @@ void XPlaneAssembly::add(std::size_t number, std::size_t reader, XSegmentEvents 
   segments_[number] = {reader, sizes, std::move(events), std::move(damage)};
 }
 
-// Numbers the entries that its reader saw first in this segment.
+// Adds the entries that the segment's reader first saw in this segment to the trace, and maps their indices.
 void XPlaneAssembly::map_new_entries(const Segment& segment) {
   const Trace& known = readers_[segment.reader].builder().trace();
   IndexMaps& numbers = index_maps_[segment.reader];
@@ -69,7 +69,7 @@ Diagnostics XPlaneAssembly::finish(std::size_t threads) {
   for (std::thread& worker : workers) worker.join();
 
   Diagnostics damage;
-  XSegmentEvents rest;  // of all segments
+  XSegmentEvents rest;  // begun, operation_ends and graph_kernels of all segments
   for (Segment& segment : segments_) {
     const IndexMaps& numbers = index_maps_[segment.reader];
     damage.add_all(segment.damage);
@@ -92,7 +92,7 @@ Diagnostics XPlaneAssembly::finish(std::size_t threads) {
   return damage;
 }
 
-// Adds the rest of each operation on the thread that ended it.
+// For each operation that ended on another thread than it began, adds the rest of its time on the thread that ended it.
 void XPlaneAssembly::add_cross_thread_ends(const XSegmentEvents& events) {
   std::unordered_map<std::int64_t, OperationBegin> begun;
   for (const XSegmentEvents::OperationBegin& some : events.begun)

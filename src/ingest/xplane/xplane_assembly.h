@@ -2,7 +2,7 @@
 //
 // XPlaneAssembly: combines the segments of a profile that several threads read into one Trace. Segments arrive in any
 // order and are merged in file order; names get numbers in order of first use. So the trace does not depend on the
-// threads. Owned by the reader of the profile; one thread at a time calls `add`, `finish` follows after all.
+// threads. Owned by the reader of the profile. One thread at a time calls `add`; `finish` is called after all of them.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class XPlaneAssembly {
   Diagnostics finish(std::size_t threads);
 
  private:
-  // Sizes: how many entries a reader has. Numbers: their indices in the trace.
+  // TableSizes: counts of entries in the tables of a reader. IndexMaps: indices of these entries in the trace.
   struct TableSizes {
     std::size_t names = 0, classes = 0, queues = 0, bytes = 0;
   };

@@ -19,15 +19,15 @@ constexpr std::uint32_t kMetadata = 1, kOffset_ps = 2, kDuration_ps = 3, kStats 
 namespace stat_field {
 constexpr std::uint32_t kMetadata = 1, kUnsigned = 3, kSigned = 4, kText = 5, kBytes = 6, kReference = 7;
 }
-// Protobuf tags of varint and length-delimited fields.
+// The one-byte protobuf tags of a varint field and of a length-delimited field.
 constexpr unsigned char as_number(std::uint32_t field) { return static_cast<unsigned char>(field << 3); }
 constexpr unsigned char as_bytes(std::uint32_t field) { return static_cast<unsigned char>(field << 3 | 2); }
 
 constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
-// One week: no trace is longer, and sums of such times do not overflow.
+// One week. Longer events are invalid.
 constexpr std::int64_t kLongest_ps = 604'800 * std::int64_t{1'000'000'000'000};
 
-// Saturating sum: a time in the file that overflows is invalid.
+// The sum in nanoseconds; time_ns itself if the sum overflows, as only in invalid files.
 std::int64_t later_by(std::int64_t time_ns, std::int64_t offset_ps) {
   std::int64_t sum = 0;
   return __builtin_add_overflow(time_ns, offset_ps / kPicosecondsPerNanosecond, &sum) ? time_ns : sum;
@@ -106,7 +106,7 @@ XEventReader::ParseOutcome XEventReader::read_fast(std::string_view bytes, const
   return ParseOutcome::complete;
 }
 
-// Reads the id of the stat, then its value.
+// Reads a stat that consists of an id and a value, in this order. Returns false if it must be read field by field.
 bool XEventReader::read_fast_stat(std::string_view bytes, const char* readable, const XPlaneTables& tables) {
   const char* at = bytes.data();
   const char* const end = at + bytes.size();
@@ -196,7 +196,7 @@ XStat& XEventReader::append_stat() {
   return stats_[stats_used_++];
 }
 
-// The first value of a name counts.
+// Makes the stat appended last the value of `known`. Of several, the first one counts.
 void XEventReader::index_stat(XStatName known) {
   if (known == XStatName::other || event_.has_stat(known)) return;
   event_.known_stat_bits |= 1U << static_cast<unsigned>(known);

@@ -22,7 +22,7 @@ class XEventReader {
   void read(const XSegment& segment, Diagnostics& damage);
 
  private:
-  // Fields of an event except its values.
+  // Fields of an event except its stats.
   struct Fields {
     const XPlaneTables::EventName* event_name = nullptr;
     std::uint32_t name_number = 0;
@@ -43,7 +43,7 @@ class XEventReader {
 
   XEventVisitor& visitor_;
   XEvent event_;
-  std::vector<XStat> stats_;  // those of the current event first
+  std::vector<XStat> stats_;  // the first stats_used_ belong to the current event; the others are kept for reuse
   std::size_t stats_used_ = 0;
 };
 

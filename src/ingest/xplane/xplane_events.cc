@@ -9,7 +9,7 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
-constexpr std::string_view kStepName = "ProfilerStep#";  // common spelling of a step in all readers
+constexpr std::string_view kStepName = "ProfilerStep#";  // PyTorch's name of a step, which scope_assignment/ recognizes
 
 std::int64_t duration_ns(const XEvent& event) { return event.duration_ps / kPicosecondsPerNanosecond; }
 
@@ -50,14 +50,14 @@ std::uint32_t XPlaneEvents::name_of(std::uint32_t operation) {
   return names_[operation];
 }
 
-// Caches names by view: names repeat, and the file stores each one once per plane.
+// Caches the index of a text without copying it, because names repeat.
 std::uint32_t XPlaneEvents::name_of(std::string_view text) {
   const auto [slot, is_new] = texts_.try_emplace(text, 0);
   if (is_new) slot->second = builder_.name(text);
   return slot->second;
 }
 
-// Caches the meaning of events that have nothing but a name.
+// Adds an event that has no stats: its name alone gives its meaning, which is cached.
 void XPlaneEvents::add_by_name(const XEvent& event) {
   const std::size_t index = 2 * std::size_t{event.name_number} + (line_.is_input_pipeline ? 1 : 0);
   if (index >= meaning_by_name_.size()) meaning_by_name_.resize(index + 1);
@@ -135,7 +135,7 @@ std::uint32_t XPlaneEvents::class_of(std::string_view name, std::string_view det
   });
 }
 
-// A context is a number, or a text that ends with one: "$$1".
+// The queue of a GPU event in the current line. Its context is a number, or a text that ends with one: "$$1".
 std::uint32_t XPlaneEvents::queue_of(const XEvent& event) {
   const std::string_view text = event.text(XStatName::context_id);
   if (text.empty()) {

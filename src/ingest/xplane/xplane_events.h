@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // XPlaneEvents: converts the events of a profile's segments to TraceEvents. Its own TraceBuilder numbers names, classes
-// and queues; xplane_assembly.h maps them to the whole trace. One thread per object; the profile's bytes must outlive
-// it.
+// and queues; xplane_assembly.h converts these indices to those of the whole trace. One thread per object; the
+// profile's bytes must outlive it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace joulemap::ingest {
 // Results of a segment besides its counts, merged in file order.
 struct XSegmentEvents {
   struct OperationBegin {
-    std::int64_t id = 0;  // connects it to its end
+    std::int64_t id = 0;  // equals that of its OperationEnd
     std::int64_t end_ns = 0;
     std::uint32_t name = 0;
   };
@@ -34,8 +34,8 @@ struct XSegmentEvents {
     std::uint32_t track = 0;
   };
   std::vector<std::vector<TraceEvent>> blocks;
-  std::vector<OperationBegin> begun;         // operations
-  std::vector<OperationEnd> operation_ends;  // of operations that ended on another thread than they began
+  std::vector<OperationBegin> begun;         // operations that may end on another thread
+  std::vector<OperationEnd> operation_ends;  // ends of operations, on another thread than they began
   std::vector<GraphKernel> graph_kernels;
 };
 
@@ -43,7 +43,7 @@ class XPlaneEvents : public XEventVisitor {
  public:
   void add_program(std::string_view name, std::string_view hlo_proto) { operations_.add_program(name, hlo_proto); }
 
-  // Starts a segment of this line. `most`: approximate count of its events.
+  // Starts a segment of this line. `most`: approximate count of its events, to reserve memory; 0 if unknown.
   void begin_segment(const XLineContext& line, std::size_t most);
   void on_event(const XEvent& event) override;
   void on_skipped_event() override { builder_.count_skipped(); }
@@ -57,7 +57,7 @@ class XPlaneEvents : public XEventVisitor {
 
  private:
   struct Meaning {
-    bool is_included = false;  // false: not part of the program
+    bool is_included = false;  // false: an internal event of the runtime, which is skipped
     EventKind kind = EventKind::op;
     std::uint32_t name = 0;
   };
@@ -81,13 +81,13 @@ class XPlaneEvents : public XEventVisitor {
   XPlaneOperations operations_{{}};
   XLineContext line_;
   XSegmentEvents segment_;
-  std::vector<std::uint32_t> names_;                             // of operations_
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> queues_;  // of the current line, by context
+  std::vector<std::uint32_t> names_;                             // by number in operations_: index in the trace's names
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> queues_;  // pairs of context and queue in the current line
   std::unordered_map<std::string_view, std::uint32_t> texts_;
-  std::vector<std::optional<Meaning>> meaning_by_name_;  // of the current plane
+  std::vector<std::optional<Meaning>> meaning_by_name_;  // of the current plane, by name and is_input_pipeline
   std::unordered_map<std::pair<std::string_view, std::string_view>, std::uint32_t, ClassHash> classes_;
   ViewCache<2> recent_classes_;
-  std::string_view last_context_;  // of the current segment, if it is a string
+  std::string_view last_context_;  // context of the segment's previous event, if it is a string
   std::uint32_t last_queue_ = 0;
 };
 

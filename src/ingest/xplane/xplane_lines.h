@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // XPlaneLines: selects the lines of a profile that belong to the Trace, and holds the data that all events of a line
-// share. Adds facts of the whole run (process, versions, start time), threads and notes to the trace; xplane_events.h
-// converts the events. Called by one thread at a time, in file order.
+// share. Collects facts of the whole run (process, versions, start time) and adds threads and diagnostics to the trace;
+// xplane_events.h converts the events. Called by one thread at a time, in file order.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace joulemap::ingest {
 
-// Context of the last selected line.
+// What the events of a line have in common.
 struct XLineContext {
   std::size_t plane = 0;  // counted from 1; names are numbered within a plane
   bool is_device = false;
   bool is_input_pipeline = false;  // a thread of tf.data
-  std::uint32_t track = 0;         // thread: its index in the trace
-  std::uint32_t ordinal = 0;       // GPU ordinal of a device
-  std::uint32_t stream = 0;        // likewise
+  std::uint32_t track = 0;         // host: index of the thread in the trace
+  std::uint32_t ordinal = 0;       // device: its number
+  std::uint32_t stream = 0;        // device: number of the stream
 };
 
 class XPlaneLines : public XLineVisitor {
@@ -38,8 +38,8 @@ class XPlaneLines : public XLineVisitor {
   bool on_event_name(std::string_view name) override;
   void on_event_without_names() override;
 
-  const XLineContext& line() const { return line_; }
-  // Name and HloProto; complete from the start.
+  const XLineContext& line() const { return line_; }  // the last selected line
+  // Name and HloProto of each XLA program; complete when the constructor of XPlaneSegments returns.
   const std::vector<std::pair<std::string_view, std::string_view>>& programs() const { return programs_; }
   // Number of recognized planes; 0 if the file is not such a profile.
   std::size_t recognized_planes() const { return recognized_planes_; }

@@ -12,13 +12,13 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
-constexpr std::int64_t kLongest_ns = 3'600 * std::int64_t{1'000'000'000};  // limit of one operation
+constexpr std::int64_t kLongest_ns = 3'600 * std::int64_t{1'000'000'000};  // limit of time added on another thread
 
 struct Operation {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   std::uint32_t scope = 0;
-  std::int64_t producer = 0;  // id of the event that ends it; 0: none
+  std::int64_t producer = 0;  // id that the event which ends the operation has as its consumer; 0: none
 };
 
 class OpTimeVisitor : public XPlaneVisitor {
@@ -64,7 +64,7 @@ class OpTimeVisitor : public XPlaneVisitor {
     return overflows ? event.begin_ns : end_ns;
   }
 
-  // Operations in the same scope have one share.
+  // Returns the index in shares_ of an operation; operations in the same scope have one entry.
   std::uint32_t share_of(std::uint32_t operation) {
     while (numbers_.size() < known_.size()) {
       const auto next = static_cast<std::uint32_t>(shares_.size());

@@ -18,7 +18,7 @@ constexpr std::string_view kInputLayer = "tf.data";
 constexpr std::string_view kNodes = "node", kInputs = "input";
 // A callback of a stream looks like a node, "ThenExecuteCallback:Name", but only waits.
 constexpr std::string_view kCallback = "ThenExecuteCallback:";
-// XLA puts kernels into CUDA graphs; the name of such a graph is not an instruction.
+// Prefix of the names of CUDA graphs, which XLA writes instead of the instructions of their kernels.
 constexpr std::string_view kCommandBuffer = "command_buffer";
 
 // Stages that only pass on what another thread produces: their time is waiting.
@@ -82,7 +82,7 @@ std::optional<std::uint32_t> XPlaneOperations::operation_of_kernel(const XEvent&
   return parse_tensorflow_op(event.text(XStatName::tf_op));
 }
 
-// "model/dense/MatMul:MatMul"
+// Parses the name and type of a node: "model/dense/MatMul:MatMul"; nullopt without both a name and a colon.
 std::optional<std::uint32_t> XPlaneOperations::parse_tensorflow_op(std::string_view name_and_type) {
   const std::size_t colon = name_and_type.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return std::nullopt;
@@ -91,7 +91,7 @@ std::optional<std::uint32_t> XPlaneOperations::parse_tensorflow_op(std::string_v
 
 std::uint32_t XPlaneOperations::find_or_add_tensorflow_node(std::string_view name, std::string_view type) {
   return known({0, kNodes, name, type}, [&] {
-    // A device's trace also has JAX names there, without a type.
+    // "tf_op" of a GPU event may also be a name of JAX, without a type.
     const bool is_jax = type.empty() && name.find('(') != std::string_view::npos;
     return XOperation{std::string(name), is_jax ? scopes::scope_of_xla_op(name, scopes::is_gradient_op(name))
                                                 : scopes::scope_of_tensorflow_op(name, type, name_scopes_)};
@@ -143,7 +143,7 @@ std::optional<std::vector<std::uint32_t>> XPlaneOperations::operations_of_graph(
   const HloProgram& program = program_of(graph.program, graph.module);
   std::vector<std::size_t>& after = schedule_positions_[{graph.module, graph.program}];
   after.resize(program.schedules().size());
-  // Small computations match by chance: the one that explains most names is used.
+  // Small computations may match by chance, so the schedule with the most name matches is used.
   std::optional<KernelGraphMatch> best;
   std::size_t of = 0;
   for (std::size_t i = 0; i < after.size(); ++i) {

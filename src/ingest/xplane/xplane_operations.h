@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// XPlaneOperations: classifies which events of an XPlane trace are operations, and the scope of each: TensorFlow's
-// nodes, stages of tf.data, instructions of XLA programs, on the CPU and on a GPU. Waiting, scheduling and enclosing
-// events are not operations. Views given must outlive it (they point into the trace); one reader, one thread.
+// XPlaneOperations: finds which events of an XPlane trace are operations, and the scope of each: TensorFlow's nodes,
+// stages of tf.data, instructions of XLA programs, on the CPU and on a GPU. Waiting, scheduling and enclosing events
+// are not operations. The trace's bytes must outlive it. Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,10 @@ class XPlaneOperations {
   // Called from XPlaneVisitor::on_program.
   void add_program(std::string_view name, std::string_view hlo_proto) { protos_[name] = hlo_proto; }
 
-  // Returns the number of the operation that the event is, or nothing. `is_input_pipeline`: on a thread of tf.data.
+  // Returns the number of the operation that the event is; nullopt if it is none. `is_input_pipeline`: the event is on
+  // a thread of tf.data.
   std::optional<std::uint32_t> operation_of_host_event(const XEvent& event, bool is_input_pipeline);
-  // Returns the operation that an event on a device stream belongs to.
+  // Returns the number of the operation that an event on a device stream belongs to; nullopt if it is unknown.
   std::optional<std::uint32_t> operation_of_kernel(const XEvent& event);
 
   // A CUDA graph of a program.
@@ -49,10 +50,10 @@ class XPlaneOperations {
       return std::tie(a.program, a.module, a.name) < std::tie(b.program, b.module, b.name);
     }
   };
-  // Returns the graph that the event is part of, or nothing.
+  // Returns the graph that the event is part of; nullopt if it is in none.
   static std::optional<Graph> graph_of(const XEvent& event);
-  // Returns the operations of the kernels, which are in graph order. Call it for the graphs of a program in the order
-  // of their numbers. Returns nothing if the kernels do not match the program: then only their names are known.
+  // Returns the operation of each kernel. `kernels`: names, in graph order. Call it for the graphs of a program in the
+  // order of their numbers. Returns nullopt if the kernels do not match the program: then only their names are known.
   std::optional<std::vector<std::uint32_t>> operations_of_graph(const Graph& graph,
                                                                 std::span<const std::string_view> kernels);
 

@@ -9,8 +9,8 @@
 //   Diagnostics damage = read_xplane(bytes, mine);
 //
 // Times are nanoseconds and durations picoseconds, as in the file: Unix times or, in newer files, relative to
-// profile_start_time of the plane "Task Environment". Pure; damaged bytes cost the message that contains them and add a
-// diagnostic.
+// profile_start_time of the plane "Task Environment". Pure; damaged bytes end the reading of the message that contains
+// them and add a diagnostic.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ struct XLine {
   bool is_derived = false;
 };
 
-// Values that are looked up in every event have a fixed number.
+// Stats (named values of events) that are looked up in every event, and `other` for all others.
 enum class XStatName : std::uint8_t {
   other,
   hlo_op,
@@ -47,7 +47,7 @@ enum class XStatName : std::uint8_t {
   program_id,
   tf_op,
   producer,  // "_p": connects an event to one on another thread
-  consumer,  // "_c"
+  consumer,  // "_c": the same id, in the event on the other thread
   step_num,
   correlation_id,
   context_id,
@@ -70,10 +70,10 @@ struct XStat {
     const auto* const held = std::get_if<std::string_view>(&value);
     return held == nullptr ? std::string_view() : *held;
   }
-  std::optional<std::int64_t> integer() const;  // nothing if it is not an integer or does not fit
+  std::optional<std::int64_t> integer() const;  // nullopt if it is not an integer or does not fit
 };
 
-// The value of that name; empty or nothing if it is missing or of another type.
+// The value of that name; empty or nullopt if it is missing or of another type.
 std::string_view text_of(std::span<const XStat> stats, std::string_view name);
 std::optional<std::int64_t> integer_of(std::span<const XStat> stats, std::string_view name);
 
@@ -81,7 +81,7 @@ struct XPlane {
   std::int64_t id = 0;
   std::string_view name;
   XPlaneKind kind = XPlaneKind::metadata;
-  std::span<const XStat> stats;  // valid until its first line: "process_id", "gpu_device_name"
+  std::span<const XStat> stats;  // such as "process_id", "gpu_device_name"; valid during on_plane()
 };
 
 struct XEvent {
@@ -89,12 +89,12 @@ struct XEvent {
   std::string_view display_name;
   std::uint32_t name_number = 0;      // equal for events of the same name in a plane, counted from 1; 0: no name
   std::uint32_t known_stat_bits = 0;  // bit set of 1 << XStatName that the event has
-  std::array<std::uint32_t, kXStatNames> stat_index{};  // for each of these, index of the first one in `stats`
+  std::array<std::uint32_t, kXStatNames> stat_index{};  // index in `stats` of the first value of each XStatName
   std::int64_t begin_ns = 0;
   std::int64_t duration_ps = 0;
-  std::span<const XStat> stats;  // known ones: of the event, then those shared by all events of its name
+  std::span<const XStat> stats;  // with a known name: those of the event, then those shared by all events of its name
 
-  // Empty or nothing if it is missing or of another type.
+  // Empty or nullopt if the stat is missing or of another type.
   std::string_view text(XStatName stat) const { return has_stat(stat) ? value(stat).text() : std::string_view(); }
   std::optional<std::int64_t> integer(XStatName stat) const {
     return has_stat(stat) ? value(stat).integer() : std::nullopt;
@@ -114,7 +114,7 @@ class XLineVisitor {
   virtual bool on_line(const XLine& line) = 0;
   // Called once for each name of a plane; returns whether to read events of that name. Others are only counted.
   virtual bool on_event_name(std::string_view /*name*/) { return true; }
-  // Called for each event of a plane whose names are missing.
+  // Called instead of on_event for each event of a plane that is truncated before its table of names.
   virtual void on_event_without_names() {}
 };
 
@@ -132,7 +132,7 @@ class XPlaneVisitor : public XLineVisitor, public XEventVisitor {
   void on_event_without_names() override { on_damaged_event(); }
 };
 
-// Single-threaded; see xplane_segments.h for several threads.
+// Returns diagnostics of damage. Single-threaded; see xplane_segments.h for several threads.
 Diagnostics read_xplane(std::string_view bytes, XPlaneVisitor& visitor);
 
 }  // namespace joulemap::ingest

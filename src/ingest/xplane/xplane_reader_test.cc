@@ -77,7 +77,7 @@ TEST(XPlaneReader, ReadsNameTimeAndValuesOfEachEvent) {
   EXPECT_EQ(seen.durations_ps[0], 2'500'000);
   EXPECT_EQ(seen.ops[0], "dense/MatMul");
   EXPECT_EQ(seen.steps[0], -3);
-  EXPECT_EQ(seen.stats[0], 2u);  // one of its own and one of its name; a third is not requested
+  EXPECT_EQ(seen.stats[0], 2u);  // tf_op and step_num; flops, a stat of the event's name, is not in XStatName
   EXPECT_TRUE(diagnostics.contains("framework_profiler"));
 }
 
@@ -116,7 +116,7 @@ TEST(XPlaneReader, AFileCutAnywhereGivesADiagnosticAndItsContent) {
 TEST(XPlaneReader, DamageInANameTableDoesNotAffectOtherPlanes) {
   std::string bytes = space();
   const std::size_t name = bytes.find("matrix product");
-  bytes[name - 1] = static_cast<char>(0x7F);  // its length is now beyond the end
+  bytes[name - 1] = static_cast<char>(0x7F);  // the display name's length now exceeds its message
   Listing seen;
   const Diagnostics diagnostics = read_xplane(bytes, seen);
   EXPECT_TRUE(diagnostics.contains("damaged_trace"));

@@ -23,7 +23,7 @@ namespace line_field {
 constexpr std::uint32_t kId = 1, kName = 2, kTimestamp_ns = 3, kEvents = 4;
 }
 
-// Lines that the profiler derives from a GPU's streams, and that would count their time twice.
+// Lines that the profiler derives from a GPU's streams. Reading them, too, would count the time of the streams twice.
 constexpr std::array<std::string_view, 9> kDerivedLines = {
     "Steps",       "Framework Name Scope", "Framework Ops", "XLA Modules", "XLA Ops",
     "XLA TraceMe", "Source code",          "Launch Stats",  "Source Code"};
@@ -140,7 +140,7 @@ void XPlaneSegments::add_end_diagnostics() {
                "profile again, and stop the profiler before the program ends"});
 }
 
-// Cuts at the end of a field; after damage, takes the whole rest.
+// Takes the next segment from unread_line_. It ends with a field; after damage, it is the whole rest of the line.
 XSegment XPlaneSegments::cut_segment() {
   XSegment segment{planes_.back().get(), line_, unread_line_, 0, take_damage()};
   if (unread_line_.size() > segment_bytes_) {

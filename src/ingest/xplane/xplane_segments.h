@@ -25,16 +25,16 @@ struct XSegment {
   const XPlaneTables* tables = nullptr;  // lives as long as the XPlaneSegments
   XLine line;
   std::string_view bytes;  // fields of the line, nearly all of them events
-  std::size_t fields = 0;  // count of fields
-  Diagnostics damage;      // found before this segment
+  std::size_t fields = 0;  // count of fields in `bytes`; 0 if not counted, at the end of a line
+  Diagnostics damage;      // found in the file between the previous segment and this one
 };
 
 class XPlaneSegments {
  public:
-  // Calls the visitor, here and in `next`.
+  // Calls the visitor: here for programs, in `next` for planes and lines.
   XPlaneSegments(std::string_view bytes, XLineVisitor& visitor, std::size_t segment_bytes);
 
-  // Returns nothing at the end.
+  // Returns the next segment; nullopt at the end.
   std::optional<XSegment> next();
   // Damage found after the last segment.
   Diagnostics take_damage() { return std::exchange(damage_, {}); }
@@ -50,11 +50,11 @@ class XPlaneSegments {
   std::size_t segment_bytes_;
   formats::ProtobufReader space_;
   std::vector<std::unique_ptr<XPlaneTables>> planes_;
-  formats::ProtobufReader plane_{{}};  // the last one of these
+  formats::ProtobufReader plane_{{}};  // reads planes_.back()
   XLine line_;
-  std::string_view unread_line_;  // unread part of the line
+  std::string_view unread_line_;  // part of the current line that is in no segment yet
   Diagnostics damage_;
-  std::size_t profiler_diagnostics_ = 0;  // diagnostics that the profiler itself wrote
+  std::size_t profiler_diagnostics_ = 0;  // count of errors and warnings that the profiler itself wrote
   bool is_at_end_ = false;
 };
 

@@ -36,7 +36,7 @@ class XPlaneTables {
   const XPlane& plane() const { return plane_; }
   std::string_view bytes() const { return bytes_; }
   std::vector<EventName>& events() { return events_.entries(); }
-  // Null if there is none; `number` counts from 1.
+  // The name of this id; null if there is none. `number`: its number, counted from 1; 0 if there is none.
   const EventName* event(std::int64_t id, std::uint32_t& number) const {
     number = events_.number(id);
     return number == 0 ? nullptr : &events_.at(number - 1);
@@ -47,7 +47,7 @@ class XPlaneTables {
   }
 
   enum class StatFilter : std::uint8_t { all, known };
-  // Returns false if the value is not one of those requested.
+  // Reads a stat. StatFilter::known: returns false if its name is not in XStatName.
   bool read_stat(std::string_view bytes, StatFilter which, XStat& stat, Diagnostics& damage) const;
 
  private:

@@ -19,7 +19,7 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::size_t kMaxThreads = 4;
-// Smaller times are relative to the start of the profile: the year 2001 in Unix time.
+// The year 2001 in Unix time. Smaller times are relative to the start of the profile.
 constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
 
 // At most one thread per segment.
@@ -28,7 +28,7 @@ std::size_t threads_for(const XPlaneReadOptions& reading, std::size_t bytes) {
   return std::min(reading.threads > 0 ? reading.threads : cores, bytes / reading.segment_bytes + 1);
 }
 
-// Threads take turns at the segments and read theirs independently.
+// Each thread takes a segment, under a lock, and reads it without one.
 class SegmentReaders {
  public:
   SegmentReaders(std::string_view bytes, TraceBuilder& builder, const XPlaneReadOptions& reading)
@@ -83,8 +83,14 @@ class SegmentReaders {
 
 void set_clock(std::optional<std::int64_t> start_ns, TraceBuilder& builder) {
   const std::vector<std::vector<TraceEvent>>& blocks = builder.trace().blocks;
-  const bool is_relative = !blocks.empty() && blocks.front().front().start_ns < kEarliestUnix_ns;
-  if (!is_relative) return;
+  // The majority decides: a single time may be damaged.
+  std::int64_t relative = 0;
+  std::int64_t events = 0;
+  for (const std::vector<TraceEvent>& block : blocks) {
+    events += std::ssize(block);
+    relative += std::ranges::count_if(block, [](const TraceEvent& event) { return event.start_ns < kEarliestUnix_ns; });
+  }
+  if (2 * relative <= events) return;
   if (start_ns) {
     builder.shift_times(*start_ns);
   } else {

@@ -15,18 +15,20 @@ namespace {
 
 constexpr unsigned kSeed = 11;
 constexpr int kOperationFolds = 5;
-constexpr int kFurtherFits = 4;  // larger operations, operations only, larger networks, held-out networks
-// Busy fraction of the GPU below which the host limits the time at least partly.
+constexpr int kFurtherFits = 4;  // fits after the folds: larger operations, operations only, larger networks, held out
+// Fraction of the step time that the GPU is busy; below it, the host limits the time at least partly.
 constexpr double kBusy = 0.9;
-// Fraction of the largest operations of a kind, which the "larger sizes" split holds out.
+// Fraction of the largest operations of a kind (or networks of a pass) that the "larger sizes" splits hold out.
 constexpr double kLargest = 0.2;
-// Relative weights of the model's own error and the host's in a width, before scaling to the coverage.
+// The logarithmic half width of an interval is proportional to sqrt(kOwnShape^2 + (kHostShape x waiting)^2): the
+// model's error and that of the host, where the GPU waits for it. The factor is set to cover 90 % of held-out networks.
 constexpr double kOwnShape = 0.10;
 constexpr double kHostShape = 0.10;
 
 double shape_of(const NetworkCase& one) { return add_in_quadrature(kOwnShape, kHostShape * one.waiting); }
 
-// Quantile in which each family has the same weight: each case has weight 1 / cases of its family.
+// Quantile `share` of |log(measured / predicted)| / shape_of() over inference or training cases. Each family has the
+// same weight, whatever its number of cases. 3 without cases.
 double family_quantile(std::span<const NetworkCase> cases, bool training, double share) {
   std::map<std::string, double, std::less<>> sizes;
   for (const NetworkCase& one : cases) sizes[one.family] += one.training == training ? 1 : 0;
@@ -113,7 +115,7 @@ std::set<std::string, std::less<>> largest_keys(std::span<const MeasuredOperatio
   return keys;
 }
 
-// The settings with the most FLOPs, by pass.
+// The 20 % of settings with the most FLOPs, separately for inference and training.
 std::set<std::string, std::less<>> largest_settings(const NetworkTable& table) {
   std::map<bool, std::vector<std::pair<double, std::string>>> by_pass;
   for (const MeasuredNetwork& network : table.networks) {
@@ -150,7 +152,8 @@ std::vector<NamedScore> by_pass(std::span<const NetworkCase> cases) {
   return scores;
 }
 
-// The fit excludes these networks and operations as large as their largest ones.
+// Scores of the largest 20 % of networks, predicted by a fit without them and without the largest 20 % of operations of
+// each kind.
 Result<std::vector<NamedScore>> judge_larger_networks(const FitData& data) {
   FitExclusions exclusions;
   exclusions.settings = largest_settings(data.networks);
@@ -242,7 +245,7 @@ void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model) {
 }
 
 Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCallback& on_progress) {
-  // By the number of fits: each takes about as long.
+  // Progress counts fits, which take about equally long.
   const double fits = folds + kOperationFolds + kFurtherFits;
   const Result<FitData> data = read_fit_data(tables);
   if (!data) return data.error();
@@ -264,7 +267,7 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCa
     set_layer_interval_width(model, cases->layers);
     evaluation.layer_error_factor = std::exp(model.layer_interval_width);
   }
-  // Each half of the families gets its widths from the other half, so that no case sets its own width.
+  // Each half of the families gets its interval widths from the other half, so that no case sets its own width.
   NetworkModel even;
   NetworkModel odd;
   std::vector<NetworkCase> halves[2];

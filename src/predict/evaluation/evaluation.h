@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Evaluates predictions on data outside of the fit: held-out families of networks, sizes beyond the training range, and
-// networks predicted from operations only. Pure; takes minutes of one core in total.
+// networks whose operations were measured in isolation only. Pure; takes minutes on up to four threads
+// (parallel_for.h).
 #pragma once
 
 #include <optional>
@@ -28,22 +29,23 @@ struct NetworkCase {
   double waiting = 0;  // fraction of the predicted time in which the GPU waits for the host
   double low_j = 0;
   double high_j = 0;
-  double busy = 0;  // fraction of the measured time in which the GPU computed; 0 if not profiled
+  double busy = 0;  // fraction of the measured time that the GPU was busy; 0 if not profiled
 };
 
 Score score(std::span<const NetworkCase> cases);
 
 struct HeldOutCases {
   std::vector<NetworkCase> networks;
-  std::vector<OperationCase> layers;  // times of operations within them, s; their energy cannot be measured separately
+  std::vector<OperationCase> layers;  // times of operations inside these networks, s; their energy is not measurable
 };
 
 inline constexpr int kIntervalFolds = 6;
-// Cross-validation with families in `folds` groups, each predicted by a model of the others. The host factor is that of
-// the run, from its launch times.
+// Cross-validation: families of networks are divided into `folds` groups, and a model fitted to the other groups
+// predicts each. Predictions use the host slowdown that was measured in the same run (MachineCorrection::host_factor).
 Result<HeldOutCases> cross_validate_families(const FitData& data, int folds, const ProgressCallback& on_progress = {});
 
-// Sets widths that cover 90 % of the cases; for networks each family has the same weight.
+// Set the interval widths of the model so that they cover 90 % of the cases. For networks each family has the same
+// weight.
 void set_interval_widths(NetworkModel& model, std::span<const NetworkCase> cases);
 void set_layer_interval_width(NetworkModel& model, std::span<const OperationCase> cases);
 void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model);
@@ -51,17 +53,17 @@ void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model);
 struct Evaluation {
   NoiseFloor operation_noise;
   NoiseFloor network_noise;
-  std::vector<NamedScore> networks;          // all, by pass, GPU-bound or host-bound
-  std::vector<NamedScore> layers;            // times of operations within them, by kind
-  std::optional<double> layer_error_factor;  // factor of error that covers 90 % of those
+  std::vector<NamedScore> networks;          // of held-out families, by pass: all, GPU-bound, host-bound
+  std::vector<NamedScore> layers;            // times of operations inside held-out networks, by kind
+  std::optional<double> layer_error_factor;  // error factor that covers 90 % of those times; empty without layers.csv
   std::vector<NamedScore> operations;        // random folds of distinct rows, by kind
   std::vector<NamedScore> larger;            // operations beyond the sizes of the fit, by kind
-  std::vector<NamedScore> operations_only;   // whole networks, from a fit to operations only
-  std::vector<NamedScore> larger_networks;   // larger, with larger operations, than those of the fit
+  std::vector<NamedScore> operations_only;   // whole networks; their operations were measured in isolation only
+  std::vector<NamedScore> larger_networks;   // networks larger than those of the fit, with larger operations
   std::vector<NamedScore> held_out;          // networks that are never part of a fit
   std::size_t disturbed = 0;                 // excluded settings: the host was disturbed
   std::vector<std::string> unknown;          // excluded settings: they contain unknown operations
-  std::optional<StudyEvaluation> seed;       // if its layers were measured
+  std::optional<StudyEvaluation> seed;       // protocol of the study; empty if too few of its layers were measured
   std::vector<NetworkCase> network_cases;
   std::vector<OperationCase> operation_cases;
 };

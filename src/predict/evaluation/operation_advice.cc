@@ -11,7 +11,7 @@ namespace {
 
 using Rows = std::span<const OperationRow>;
 
-// A smaller ratio is no reason to change a network.
+// Energy ratios below this are no reason to change a network; no advice mentions them.
 constexpr double kMinRatioToMention = 1.05;
 
 std::string times(double factor) { return fmt::format("{:.{}f} times", factor, factor < 9.95 ? 1 : 0); }
@@ -23,7 +23,7 @@ const OperationRow* find(Rows rows, std::string_view size, Dtype dtype, Pass pas
   return at == rows.end() ? nullptr : &*at;
 }
 
-// Ratio of the energies of two rows.
+// Energy of `much` divided by that of `little`; empty if one is missing or `little` has no energy.
 std::optional<double> ratio(const OperationRow* much, const OperationRow* little) {
   if (much == nullptr || little == nullptr || little->energy_j <= 0) return std::nullopt;
   return much->energy_j / little->energy_j;
@@ -69,7 +69,7 @@ std::optional<std::string> about_odd_sizes(Rows rows) {
                      odd->size, even->size);
 }
 
-// Compares energy per FLOP for products, per byte for other kinds.
+// Compares a small call with the largest one, by energy per FLOP for matrix products and per byte for other kinds.
 std::optional<std::string> about_small_calls(Rows rows, const OperationRow& large) {
   const Operation& like = large.operation;
   const OperationRow* small = nullptr;

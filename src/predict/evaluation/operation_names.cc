@@ -11,7 +11,7 @@ namespace joulemap::predict {
 namespace {
 
 struct Known {
-  std::string_view name;  // last part, in its usual spelling
+  std::string_view name;  // last part: "Conv2d" of "torch.nn.Conv2d"
   Kind kind;
   std::string_view form = "";
   std::string_view variant = "";
@@ -19,7 +19,7 @@ struct Known {
 
 constexpr std::size_t kNear = 6;
 
-// Names of PyTorch, Keras and ONNX. Names that differ only in case and underscores occur once.
+// Names of PyTorch, Keras and ONNX. find_operation() ignores case and underscores.
 constexpr auto kKnown = std::to_array<Known>({
     {"Linear", Kind::dense},
     {"Dense", Kind::dense},

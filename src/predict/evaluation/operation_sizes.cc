@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes that the table of an operation shows, by kind: typical of networks, from launch-bound to sizes that fill the GPU.
+// Example sizes for the table of an operation, by kind: typical of networks, from launch-bound to sizes that fill the
+// GPU.
 #include <fmt/format.h>
 
 #include "predict/evaluation/operation_table.h"

@@ -12,7 +12,7 @@ std::vector<Dtype> dtypes_of(Kind kind) {
   return {Dtype::fp32, Dtype::fp16, Dtype::bf16};
 }
 
-// Kinds that pass their gradient on, or copy it, have no backward pass of their own.
+// Passes that the table shows. Kinds whose backward pass only forwards or copies the gradient have a forward pass only.
 std::vector<Pass> passes_of(const NamedOperation& subject) {
   switch (subject.kind) {
     case Kind::optimizer:

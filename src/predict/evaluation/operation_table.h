@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of an operation: predicted time and energy of a call by size, precision and pass, with advice for authors of
-// networks, as a framework's documentation could show it. Pure; computed from the model of a profile, with warm caches.
+// The table of an operation: predicted time and energy of a call by size, precision and pass, with advice for authors
+// of networks, as a framework's documentation could show it. Pure; computed from the model of a profile, with warm
+// caches.
 #pragma once
 
 #include <span>
@@ -16,7 +17,7 @@
 
 namespace joulemap::predict {
 
-// The meaning of a name of PyTorch, Keras, ONNX or operation.h.
+// An operation that a user names as PyTorch, Keras, ONNX or operation.h do.
 struct NamedOperation {
   std::string name;  // as requested
   Kind kind = Kind::unknown;
@@ -24,15 +25,16 @@ struct NamedOperation {
   std::string variant;  // "depthwise" and "1d" for convolutions
 };
 
-// "torch.nn.Conv2d", "F.relu", "keras.layers.Dense", "Gemm", "convolution". The Error suggests similar names.
+// Looks up a name such as "torch.nn.Conv2d", "F.relu", "keras.layers.Dense", "Gemm" or "convolution". The Error
+// suggests similar names.
 Result<NamedOperation> find_operation(std::string_view name);
 
 struct ExampleSize {
   std::string text;  // "4096 x 1024 -> 1024"
   Parameters parameters;
-  bool is_unaligned = false;  // the preceding size, changed to no multiples of 8
+  bool is_unaligned = false;  // the preceding size, with dimensions that are not multiples of 8
 };
-// From small to large, the odd one last; within the measured range.
+// From small to large, within the measured range. A size with is_unaligned comes last.
 std::vector<ExampleSize> example_sizes(const NamedOperation& subject);
 
 struct OperationRow {
@@ -58,7 +60,7 @@ struct OperationTable {
 
 OperationTable make_operation_table(const DeviceProfile& profile, const NamedOperation& subject);
 
-// Advice for the reader of a table, derived from its rows only.
+// Advice for authors of networks, as sentences, derived from the rows of a table only.
 std::vector<std::string> operation_advice(std::span<const OperationRow> rows);
 
 }  // namespace joulemap::predict

@@ -10,7 +10,8 @@
 
 namespace joulemap::predict {
 
-// An operation, or a sum over several: joules, or seconds if only the time was measured.
+// A measured and a predicted value of an operation, or their sums over several operations: joules, or seconds if only
+// the time was measured.
 struct OperationCase {
   std::string key;
   std::string kind;
@@ -18,7 +19,7 @@ struct OperationCase {
   double predicted = 0;
 };
 
-// Relative errors; widths are half of high - low, divided by the prediction.
+// Relative errors (predicted / measured - 1) as fractions, not percent. All 0 without cases.
 struct Score {
   std::size_t cases = 0;
   double rmspe = 0;
@@ -27,8 +28,8 @@ struct Score {
   double p90 = 0;
   double bias = 0;
   double tau = 0;       // Kendall's tau of measured and predicted
-  double coverage = 0;  // of the intervals; networks only
-  double width = 0;     // median
+  double coverage = 0;  // fraction of intervals that contain the measured value; networks only
+  double width = 0;     // median half width of the intervals, divided by the prediction; networks only
 };
 struct NamedScore {
   std::string name;
@@ -37,10 +38,10 @@ struct NamedScore {
 
 Score score(std::span<const double> measured, std::span<const double> predicted);
 Score score(std::span<const OperationCase> cases);
-// All cases, and each kind.
+// Scores of all cases, named "all", then of each kind.
 std::vector<NamedScore> scores_by_kind(std::span<const OperationCase> cases);
 
-// Linear interpolation between neighbouring values, which may be unsorted; 0 for an empty vector.
+// Quantile `share` (0 to 1) by linear interpolation. The values may be unsorted; 0 for an empty vector.
 double quantile(std::vector<double> values, double share);
 
 }  // namespace joulemap::predict

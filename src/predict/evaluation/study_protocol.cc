@@ -23,8 +23,9 @@ constexpr std::size_t kFolds = 5;
 constexpr std::array<std::string_view, 5> kOfOperations = {"id", "kind", "parameters", "dtype", "pass"};
 constexpr std::array<std::string_view, 4> kOfSettings = {"network", "batch", "size", "operations"};
 
-// Percent. The study's best of three methods for each kind; dense, convolution and pooling are NeuralPower's (table in
-// the study's section "Evaluation"), instances are its random forest's, and VGG's are from its text.
+// RMSPE in percent: for each kind the best of the study's three methods. Dense, convolution and pooling are the values
+// of NeuralPower (table in the study's section "Evaluation"); "instances" is the study's random forest, "vgg" is from
+// its text.
 constexpr std::array<std::pair<std::string_view, double>, 15> kPublished = {{{"dense", 7.08},
                                                                              {"convolution", 10.23},
                                                                              {"pooling", 7.37},
@@ -87,7 +88,7 @@ Keys unmeasured_kinds(const Measured& measured, const StudyTable& seed) {
   return listed;
 }
 
-// Predictions for `wanted` by a model fitted to the rows that `is_learned` selects.
+// Predicted energies of the operations `wanted`, in J, by a model fitted to the rows that `is_learned` selects.
 template <class IsLearned>
 Result<Energies> predicted(const Measured& measured, const Keys& wanted, const IsLearned& is_learned) {
   std::vector<MeasuredOperation> rows;
@@ -104,7 +105,7 @@ Result<Energies> predicted(const Measured& measured, const Keys& wanted, const I
   return energies;
 }
 
-// A fold index below kFolds for each case, in equal counts and deterministic.
+// Assigns a fold below kFolds to each case: equal counts, in a deterministic random order.
 std::vector<std::size_t> folds_of(std::size_t count) {
   std::vector<std::size_t> folds(count);
   for (std::size_t index = 0; index < count; ++index) folds[index] = index % kFolds;
@@ -221,7 +222,7 @@ class Judge {
   const StudyTable& seed_;
   std::vector<const StudyInstance*> instances_;
   bool with_others_;
-  Keys all_;  // layers of all instances
+  Keys all_;  // keys of the layers of all instances
   std::vector<OperationCase> sums_;
   std::vector<OperationCase> unseen_sums_;
   std::vector<OperationCase> layers_;

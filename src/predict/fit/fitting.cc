@@ -13,10 +13,10 @@
 namespace joulemap::predict {
 namespace {
 
-// Fractions of the datasheet's rates that the best kernels reach.
+// Fractions of the datasheet's FLOP/s and memory bandwidth that the best kernels reach.
 constexpr double kOfPeak = 0.75;
 constexpr double kOfMemory = 0.9;
-// Size that exceeds any cache, bytes.
+// Bytes of an operation that exceed any cache, so that its rate is that of the memory.
 constexpr double kSurelyInMemory = 300e6;
 
 double mean_idle_w(std::span<const MeasuredOperation> rows) {
@@ -34,7 +34,7 @@ double mean_idle_w(std::span<const MeasuredOperation> rows) {
 void normalize_idle_power(std::span<MeasuredOperation> rows, double idle_w) {
   for (MeasuredOperation& row : rows) {
     const double kriging_j = *row.energy_j - (row.idle_w - idle_w) * row.time_s;
-    // At the power limit, total power does not depend on idle power.
+    // At the power limit, total power does not depend on idle power, so throttled rows stay unchanged.
     if (row.idle_w > 0 && kriging_j > 0 && !row.is_throttled) row.energy_j = kriging_j;
   }
 }
@@ -48,7 +48,7 @@ void set_idle_offsets(NetworkTable& table, double idle_w) {
 }  // namespace
 
 Datasheet measured_datasheet(std::span<const MeasuredOperation> rows, const std::string& name) {
-  Datasheet sheet = known_datasheets().front();  // multiprocessors and cache size, which rows do not show
+  Datasheet sheet = known_datasheets().front();  // for multiprocessors and cache size, which rows do not show
   sheet.name = name;
   sheet.peak_flops = {1e12, 1e12, 1e12, 1e12};
   sheet.memory_bytes_per_s = 1e10;
@@ -72,7 +72,8 @@ Result<FitData> read_fit_data(const FitTables& tables) {
   Result<std::vector<MeasuredOperation>> operations = read_operations_table(tables.operations);
   if (!operations) return std::move(operations).error().with_context("operations");
   data.operations = std::move(*operations);
-  if (data.operations.empty()) return Error{ErrorCode::malformed, "no operation was measured", "run joulemap collect"};
+  if (data.operations.empty())
+    return Error{ErrorCode::malformed, "no operation was measured", "run python -m joulemap collect"};
   const std::optional<Datasheet> sheet = find_datasheet(tables.device);
   data.sheet = sheet ? *sheet : measured_datasheet(data.operations, tables.device);
   if (const double idle_w = mean_idle_w(data.operations); idle_w > 0 && idle_w < data.sheet.power_limit_w) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fits a Profile to tables of measurements. Pure: takes texts, returns a profile; takes a few seconds of one core.
+// Fits a DeviceProfile to tables of measurements. Pure: takes texts, returns a profile. Takes some seconds on up to
+// four threads (parallel_for.h).
 #pragma once
 
 #include <set>
@@ -15,7 +16,7 @@
 
 namespace joulemap::predict {
 
-// CSV texts (docs/prediction-data.md); those of networks may be empty.
+// CSV texts (docs/reference/prediction-data.md); all but `operations` may be empty.
 struct FitTables {
   std::string operations;
   std::string layers;
@@ -25,18 +26,18 @@ struct FitTables {
   std::string network_settings;
   std::string study_operations;  // networks of the study protocol (study_protocol.h), for evaluation
   std::string study_settings;
-  std::string held_out;  // networks outside of the fit, for evaluation; listed with the others
-  std::string device;    // GPU name; without a datasheet the measurements give its rates
+  std::string held_out;  // measured networks that no fit uses, for evaluation; listed in network_settings, too
+  std::string device;    // GPU name; if it has no datasheet, measured_datasheet() estimates one
 };
 
 struct FitData {
-  std::vector<MeasuredOperation> operations;  // isolated
-  std::vector<MeasuredOperation> layers;      // within networks: times only
+  std::vector<MeasuredOperation> operations;  // measured in isolation
+  std::vector<MeasuredOperation> layers;      // measured inside networks: times only
   NetworkTable networks;
   NetworkTable held_out;
   Datasheet sheet;
 };
-// Rates of a GPU without a datasheet, estimated from the fastest measured operations.
+// A datasheet for a GPU that has none: peak rates and power limit estimated from the fastest measured operations.
 Datasheet measured_datasheet(std::span<const MeasuredOperation> rows, const std::string& name);
 
 Result<FitData> read_fit_data(const FitTables& tables);
@@ -44,17 +45,17 @@ Result<FitData> read_fit_data(const FitTables& tables);
 // Data to exclude from the fit.
 struct FitExclusions {
   std::set<std::string, std::less<>> families;
-  std::set<std::string, std::less<>> keys;      // of isolated operations
-  std::set<std::string, std::less<>> settings;  // of networks
-  bool all_networks = false;                    // fit to operations only
+  std::set<std::string, std::less<>> keys;      // keys of operations, isolated or inside networks
+  std::set<std::string, std::less<>> settings;  // settings of networks
+  bool all_networks = false;                    // excludes FitData::layers; the network model still uses all networks
 };
 Result<DeviceProfile> fit_profile_excluding(const FitData& data, const FitExclusions& exclusions);
 
-// Sums over the operations of each network under a model. The rows point into the table.
+// For each network of the table the sums over its operations, estimated by the model. The results point into the table.
 std::vector<NetworkObservation> network_observations(const NetworkTable& table, const OperationModel& operation,
                                                      const NetworkModel& network);
 
-// Fits everything; the widths of intervals come from held-out families.
+// Fits a profile to all data. The widths of its intervals come from cross_validate_families().
 Result<DeviceProfile> fit_profile(const FitTables& tables, const ProgressCallback& on_progress = {});
 
 }  // namespace joulemap::predict

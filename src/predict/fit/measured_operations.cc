@@ -32,11 +32,11 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
   const CsvColumns& columns = table->columns;
   std::map<std::string, std::size_t> index_of;
   std::vector<MeasuredOperation> rows;
-  std::map<std::size_t, int> idle_counts;  // count of idle_w values by row
+  std::map<std::size_t, int> idle_counts;  // by row: number of summed idle_w values
   for (const formats::CsvRecord& record : table->records) {
     const double time_s = columns.number(record, "time_s");
     const double energy_j = columns.number(record, "energy_j");
-    if (!(time_s > 0) || !(energy_j > 0)) continue;  // a view launches nothing
+    if (!(time_s > 0) || !(energy_j > 0)) continue;  // views launch no kernel and have neither time nor energy
     const std::string key = key_of(columns, record);
     const auto [at, is_new] = index_of.try_emplace(key, rows.size());
     if (is_new) {
@@ -109,7 +109,7 @@ NoiseFloor noise_floor(const RepeatedMeasurements& repeats) {
     const auto [first_time_s, first_j] = measured[0];
     const auto [second_time_s, second_j] = measured[1];
     if (!(first_j > 0) || !(second_j > 0)) continue;
-    // The standard deviation of two measurements is their difference divided by sqrt(2).
+    // The standard deviation of two measurements is their difference divided by sqrt(2); here relative to their mean.
     const double energy = (first_j - second_j) / (first_j + second_j) * std::sqrt(2.0);
     const double time = (first_time_s - second_time_s) / (first_time_s + second_time_s) * std::sqrt(2.0);
     floor.energy += energy * energy;

@@ -34,11 +34,12 @@ Result<Operation> parse_operation(const CsvColumns& columns, const formats::CsvR
 
 Result<CsvTable> read_table(std::string_view csv, std::span<const std::string_view> needed) {
   std::vector<formats::CsvRecord> records = formats::read_csv(csv);
-  if (records.empty()) return Error{ErrorCode::malformed, "the table is empty", "run joulemap collect --tables"};
+  if (records.empty())
+    return Error{ErrorCode::malformed, "the table is empty", "run python -m joulemap collect --tables"};
   CsvTable table{CsvColumns(records.front()), {}};
   if (const auto first_missing = table.columns.first_missing(needed)) {
     return Error{ErrorCode::malformed, fmt::format("the table has no column {}", *first_missing),
-                 "run joulemap collect --tables"};
+                 "run python -m joulemap collect --tables"};
   }
   table.records.assign(std::make_move_iterator(records.begin() + 1), std::make_move_iterator(records.end()));
   return table;

@@ -48,10 +48,10 @@ struct CsvTable {
   std::vector<formats::CsvRecord> records;
 };
 
-// The Error names a required column that is missing.
+// Parses a CSV text with a header line. The Error names the first required column that is missing.
 Result<CsvTable> read_table(std::string_view csv, std::span<const std::string_view> needed);
 
-// Reads the columns kind, parameters, dtype and pass.
+// Parses an operation from the columns kind, parameters, dtype and pass.
 Result<Operation> parse_operation(const CsvColumns& columns, const formats::CsvRecord& record);
 
 }  // namespace joulemap::predict

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Adapter of XGBoost's C interface, which no other file includes.
+// Adapter of XGBoost's C interface, which no other file includes. The library is loaded at run time.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <xgboost/c_api.h>
@@ -32,7 +32,8 @@ struct Xgboost {
   decltype(&XGBGetLastError) last_error = nullptr;
 };
 
-// The library of the Python package xgboost beside ours, where pip installed this program; empty elsewhere.
+// Path of the library in the Python package xgboost, if this executable runs from the Python package joulemap, which
+// pip installs beside it; else empty.
 std::string library_of_python_package() {
   std::error_code failure;
   const fs::path package = fs::read_symlink("/proc/self/exe", failure).parent_path().parent_path();
@@ -70,7 +71,8 @@ std::string directions_text(const std::vector<int>& directions) {
   return text + ")";
 }
 
-// A tree as XGBoost dumps it in JSON, with nested children; the options bound the depth.
+// Appends a node and its descendants from XGBoost's JSON dump, in which children are nested; false if malformed.
+// TreeFitOptions::max_depth bounds the recursion.
 bool add_node(const formats::DocumentValue& json, RegressionTrees& trees, std::int32_t& index) {
   index = static_cast<std::int32_t>(trees.nodes.size());
   trees.nodes.emplace_back();

@@ -4,10 +4,11 @@
 // - Activations except softmax, add, multiply, rescaling, dropout, casts, copies, constant padding and norms with fixed
 //   statistics are element-wise. A run of them in one pass, each of the size of the one before, becomes one kernel. It
 //   may contain one other norm, which is fused with the operations before and after it.
-// - That kernel moves the bytes of its members, less what one of them writes and the next one reads. A sum before a
-//   norm is still written, because the residual branch reads it.
+// - That kernel moves the bytes of its members, without those that one of them writes and the next one reads. A sum
+//   before a norm is still written, because the residual branch reads it.
 // - The result is the member that moves most bytes (the norm, if there is one), with its sizes scaled to those bytes.
-// - Views vanish. Everything else stays; the optimizer is one kernel.
+// - Views vanish. Other operations stay; the optimizer becomes one kernel, and convolutions in TF32 or 16 bits read
+//   channels-last images.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -42,7 +43,8 @@ bool is_merged(const Operation& operation) {
   }
 }
 
-// Converts an operation of several kernels or table reads to one that reads and writes each element once.
+// Converts an operation that eager mode runs as several kernels, or with tables of statistics, to one that reads and
+// writes each element once.
 Operation as_one_kernel(Operation operation) {
   const Parameters p = operation.parameters;
   if (operation.kind == Kind::rescaling && operation.pass == Pass::forward) {
@@ -52,7 +54,7 @@ Operation as_one_kernel(Operation operation) {
   } else if (operation.kind == Kind::normalization && operation.form == "batch-inference") {
     double pixels = 1;
     for (const std::string_view side : {"height", "width", "depth"}) pixels *= static_cast<double>(p.get(side, 1));
-    // Larger values occur only if another size is 0.
+    // A product above the limit occurs only if another size is 0.
     const auto width = static_cast<std::int64_t>(std::min(pixels, static_cast<double>(kMaxElements)));
     operation.kind = Kind::activation;
     operation.parameters = {{"batch", p.get("batch", 1)}, {"rows", p.get("channels", 1)}, {"width", width}};
@@ -61,7 +63,7 @@ Operation as_one_kernel(Operation operation) {
 }
 
 struct Sizes {
-  double read = 0;     // elements of its main input tensor
+  double read = 0;     // elements of the main input tensor
   double written = 0;  // elements
   double read_bytes = 0;
   double written_bytes = 0;
@@ -82,7 +84,7 @@ Sizes sizes_of(const Operation& operation) {
   return sizes;
 }
 
-// Bytes that need not move when `next` reads the output of `before` in the same kernel.
+// Bytes that need not be written and read again when `next` reads the output of `before` in the same kernel.
 double saved_bytes(const Operation& before, const Operation& next) {
   const double written = sizes_of(before).written_bytes;
   const double read = sizes_of(next).read_bytes;
@@ -119,8 +121,8 @@ class Run {
 
   std::vector<Operation> members_;
   double flops_ = 0;
-  double all_bytes_ = 0;  // sum of the members' bytes if run separately
-  double bytes_ = 0;      // of the fused kernel
+  double all_bytes_ = 0;  // bytes of the members if run separately
+  double bytes_ = 0;      // bytes of the fused kernel
 };
 
 const Operation& Run::main_member() const {
@@ -133,7 +135,8 @@ const Operation& Run::main_member() const {
   return *std::max_element(members_.begin(), members_.end(), is_less);
 }
 
-// Sizes that can be scaled without changing the character of an operation; scaling the largest has the finest steps.
+// Names of sizes that can be scaled without changing the kind of work. scale_work() scales the largest of them, because
+// integer rounding matters least there.
 std::span<const std::string_view> scalable_sizes(const Operation& operation) {
   static constexpr std::array<std::string_view, 1> kRows = {"batch"};
   static constexpr std::array<std::string_view, 3> kImage = {"batch", "height", "width"};
@@ -144,7 +147,7 @@ std::span<const std::string_view> scalable_sizes(const Operation& operation) {
   return kImage;
 }
 
-// Scales the work by at most `factor`.
+// Scales the work by at most `factor`; unchanged if `factor` is not above 1.
 void scale_work(Operation& operation, double factor) {
   const auto names = scalable_sizes(operation);
   if (names.empty() || !(factor > 1)) return;

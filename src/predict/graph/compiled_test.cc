@@ -93,7 +93,7 @@ TEST(Compiled, FusesAResidualIntoTheNormAfterIt) {
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(made[0].kind, Kind::normalization);
   EXPECT_EQ(made[0].layer, "residual");
-  // Reads two tensors, writes the sum and the normalized one.
+  // The fused kernel reads two tensors and writes the sum and the normalized tensor.
   EXPECT_NEAR(work_of(made[0]).bytes / kTensorBytes, 4, 0.01);
 }
 
@@ -141,7 +141,7 @@ TEST(Compiled, DoesNotFuseAcrossPassesAndFusesTheOptimizer) {
   EXPECT_EQ(made[2].parameters.get("fused", 0), 1);
 }
 
-// Random lists with valid tensor sizes.
+// Generates random lists of operations with valid tensor sizes.
 class AnyList {
  public:
   explicit AnyList(std::uint64_t seed) : random_(seed) {}

@@ -14,11 +14,11 @@
 
 namespace joulemap::predict {
 
-// Upper limit of sizes: products of such sizes fit 64 bits with room, and no GPU holds a larger tensor.
+// Upper limit of a size and of the elements of a tensor: no GPU holds a larger tensor, and its bytes fit 64 bits.
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 46;
 
 struct InputShape {
-  std::string name;                 // empty: inputs in order
+  std::string name;                 // name of the input; empty: the next input in order
   std::vector<std::int64_t> sizes;  // including the batch
 };
 
@@ -32,7 +32,7 @@ struct UnknownOperation {
   std::string layer;
   std::string source;    // name in the graph
   std::string reason;    // a clause: "an unsupported operation of the domain com.acme"
-  bool bounded = false;  // its sizes are known, so that its energy has a bound
+  bool bounded = false;  // its sizes are known, so that its energy has a lower bound
 };
 
 struct Graph {
@@ -41,9 +41,9 @@ struct Graph {
   std::vector<Operation> operations;
   std::vector<UnknownOperation> unknown;
   std::vector<std::string> notes;   // for readers of the prediction: "batch 8 instead of the file's 1"
-  std::int64_t weight_tensors = 0;  // trainable, for the optimizer's step
+  std::int64_t weight_tensors = 0;  // number of trainable weights, for the optimizer's step
   std::int64_t weight_elements = 0;
-  std::int64_t python_calls = 0;  // calls of functions in a forward pass; 0 if the file has no count
+  std::int64_t python_calls = 0;  // calls of Python functions in a forward pass; 0 if the file has no count
 };
 
 }  // namespace joulemap::predict

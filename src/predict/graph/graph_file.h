@@ -11,7 +11,7 @@
 
 namespace joulemap::predict {
 
-// A traced list contains its sizes and types: options that request others are a usage error. For any other file the
+// A traced list has fixed sizes: a batch or inputs in the options are a usage error. If the file is unreadable, the
 // Error names the likely format and how to get a readable file.
 Result<Graph> read_graph(std::string_view bytes, const GraphOptions& options);
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Infers the data flow between operations of a list, which has no edges: its order is sufficient for types and
-// gradients. Pure.
+// Infers the data flow between operations of a list, which stores no edges. The order of the list is sufficient for
+// types and gradients. Pure.
 #pragma once
 
 #include "predict/graph/operation.h"
 
 namespace joulemap::predict {
 
-// Tracks the last product of a forward pass. Call it in list order, one instance for each list.
+// Tracks the last matrix product of a forward pass. update() must be called in list order, one instance for each list.
 class LastProductTracker {
  public:
-  // Whether this product reads the same input as the last one, as the query, key and value products or a gated unit do.
-  // Then both have the same rows and input width, and this one does not read the last result: the widths differ, or
-  // nothing was computed from it.
+  // Whether this dense product reads the same input as the last product, as those of query, key and value or of a gated
+  // unit do. Both then have the same rows and input width, and this one does not read the last result: the widths
+  // differ, or nothing was computed from it in between.
   bool has_same_input(const Operation& operation) const {
     const auto equal = [&](std::string_view name) {
       return last_.parameters.find(name) == operation.parameters.find(name);

@@ -9,7 +9,8 @@
 namespace joulemap::predict {
 namespace {
 
-// Levenshtein distance, one row at a time. The limit is needed because layer names can be long and number thousands.
+// Levenshtein distance, one row at a time, of at most kLettersCompared letters: there may be thousands of long layer
+// names.
 constexpr std::size_t kLettersCompared = 96;
 
 std::size_t distance(std::string_view a, std::string_view b) {

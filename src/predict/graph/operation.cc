@@ -73,7 +73,7 @@ Result<FormAndParameters> parse_parameters(std::string_view text) {
       parsed.form = value;
     } else if (name == "over") {
       parsed.parameters.set(name, value == "last" ? 0 : value == "rows" ? 1 : 2);
-    }  // other values, such as a fractional rate, are not sizes
+    }  // ignores other texts, such as a fractional rate, which are not sizes
   }
   return parsed;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One operation of a network. Graph readers, measurements (docs/prediction-data.md) and predictions share this
-// vocabulary. Plain data; sizes are in elements, never in bytes.
+// One operation of a network. Graph readers, measurements (docs/reference/prediction-data.md) and predictions share
+// this vocabulary. Plain data; sizes are in elements, never in bytes.
 //
 // Content of `parameters` by kind (those in brackets are optional):
 //   dense          rows in out bias                 a matrix product with weights: y[rows, out] = x[rows, in] w
@@ -14,25 +14,33 @@
 //   pooling        batch channels height width kernel stride padding; form adaptive: batch channels height width out;
 //                  both with [kernel_width stride_width padding_width out_height out_width]
 //   padding, resize            batch channels height width and padding | out, [out_height out_width]
-//   normalization  batch channels height width; forms layer and rms: `channels` numbers are normalized `batch` times
+//   normalization  batch channels height width [frozen: keeps its statistics in training];
+//                  forms layer and rms: `channels` numbers are normalized `batch` times
 //   activation, dropout, rescaling, cast, reshape, add, multiply, concatenate, reduce, view, unknown
 //                  batch rows width: any factors of the size of the larger of input and output tensor
-//                  (for concatenate: of one part, with `parts`); unknown: [in out], counts of elements
+//                  (for concatenate: of one part, with `parts`); rescaling: [from_bytes]; reduce: [over];
+//                  unknown: [in out], counts of elements
 //   embedding      vocabulary width tokens
 //   recurrent      batch steps in hidden layers directions bias [projection]     the whole stack of layers as one call;
 //                  `in` is the width of its input, `projection` that of an LSTM's output if it is not `hidden`
 //   loss           rows classes
-//   input          batch channels height width [pinned bytes]
-//   optimizer      tensors elements; form sgd momentum adam adamw rmsprop
+//   input          batch channels height width [pinned bytes]: a copy from the host, from pinned memory, of bytes
+//   optimizer      tensors elements [fused: one kernel] [foreach: 0 for a kernel per tensor];
+//                  form sgd momentum adam adamw rmsprop
 //
-// Forms: activation relu gelu silu sigmoid tanh softmax hardswish leaky_relu relu6 log_softmax, or any other name,
-// for one that reads and writes each element once; pooling max avg adaptive; normalization batch (with the
-// statistics of the batch), batch-inference, layer, group, rms; add and multiply same (two tensors of one shape), row
-// (second [batch, rows, 1]), last ([width]), scalar; reduce mean sum amax (with
-// [over]: 0 the last dimension, 1 rows, 2 all); padding constant reflect replicate; resize
-// nearest bilinear; cast: the type it casts to; reshape: a copy into another order (heads, channels-last, channels-first,
-// transpose, or gather, which reads by index); recurrent lstm gru rnn_tanh rnn_relu. An operation that moves no data
-// and launches no kernel is a view.
+// Content of `form` by kind; kinds that are not listed have none:
+//   activation     relu gelu silu sigmoid tanh softmax hardswish leaky_relu relu6 log_softmax, or any other name for a
+//                  function that reads and writes each element once
+//   pooling        max avg adaptive
+//   normalization  batch (with the statistics of the batch) batch-inference layer group rms
+//   add, multiply  by the second tensor: same (of one shape) row ([batch, rows, 1]) last ([width]) scalar
+//   reduce         mean sum amax; `over` is 0 for the width, 1 for rows, 2 for all elements
+//   padding        constant reflect replicate
+//   resize         nearest bilinear
+//   cast           the type that it casts to
+//   reshape        a copy into another order: heads channels-last channels-first transpose, or gather (reads by index)
+//   recurrent      lstm gru rnn_tanh rnn_relu
+// An operation that moves no data and launches no kernel is a view.
 #pragma once
 
 #include <cstdint>
@@ -70,7 +78,7 @@ enum class Kind : std::uint8_t {
   optimizer,
   view,
   unknown,
-  recurrent,  // last: trees of existing profiles split by these numbers
+  recurrent,  // added last: trees of existing profiles split by these numbers
 };
 inline constexpr std::size_t kKindCount = static_cast<std::size_t>(Kind::recurrent) + 1;
 // tf32: 32-bit numbers whose products are computed in 19 bits. Default precision and autocast are options of a run, not
@@ -88,7 +96,7 @@ std::optional<Kind> kind_of(std::string_view name);
 std::optional<Dtype> dtype_of(std::string_view name);
 std::optional<Pass> pass_of(std::string_view name);
 
-// A few named integers, in a vector: it keeps the order, and a search through five is fast.
+// A few named integers. A vector preserves their order, and a search through about a dozen is fast.
 class Parameters {
  public:
   Parameters() = default;
@@ -112,8 +120,8 @@ struct Operation {
   Parameters parameters;
   Dtype dtype = Dtype::fp32;
   Pass pass = Pass::forward;
-  NeededGradients gradient = NeededGradients::all;  // of forward operations: what training adds
-  std::int64_t count = 1;                           // identical operations
+  NeededGradients gradient = NeededGradients::all;  // of forward operations: gradients that training needs
+  std::int64_t count = 1;                           // number of identical operations
 };
 
 // How a convolution splits its channels: not at all, in groups, or depthwise (one input and one output channel per
@@ -121,7 +129,7 @@ struct Operation {
 enum class ConvolutionGrouping : std::uint8_t { none, groups, depthwise };
 ConvolutionGrouping convolution_grouping(const Operation& operation);
 
-// "rows=8;in=64;out=10;bias=1", and optionally the form: `form=relu;batch=1` contains both. The Error describes what is
+// Parses "rows=8;in=64;out=10;bias=1", optionally with the form: "form=relu;batch=1". The Error describes what is
 // malformed.
 struct FormAndParameters {
   std::string form;

@@ -38,7 +38,8 @@ bool needs_32_bits(const Operation& operation) {
   }
 }
 
-// Softmax and sums cast while they read; an embedding reads nothing that could be in 16 bits.
+// Whether autocast runs a cast kernel before an operation in 32 bits. Softmax and sums cast while they read; an
+// embedding reads nothing that could be in 16 bits.
 bool casts_before(Kind kind) { return kind == Kind::normalization || kind == Kind::resize; }
 
 class Autocast {
@@ -63,7 +64,7 @@ class Autocast {
   }
 
  private:
-  // Autocast runs cuDNN's recurrent layers in fp16, whatever its own type.
+  // The 16-bit type of a product: bf16, but fp16 for cuDNN's recurrent layers, even if autocast uses bf16.
   static Dtype low(const Operation& operation) {
     if (has_16_bits(operation.dtype)) return operation.dtype;
     return operation.kind == Kind::recurrent ? Dtype::fp16 : Dtype::bf16;
@@ -114,7 +115,8 @@ class Autocast {
     if (bias > 0) put_cast(operation, bias, Dtype::fp32, operation.dtype, gradient);
   }
 
-  // Elements of the inputs that were just computed: for a bmm the first operand, for attention all three.
+  // Number of elements of the computed inputs that a cast converts: for a bmm those of the first operand, for attention
+  // all three.
   static double read_by(const Operation& operation, const Work& work) {
     if (operation.kind == Kind::attention) return work.weights;
     if (operation.kind != Kind::bmm) return work.inputs;
@@ -167,7 +169,7 @@ Dtype plain_dtype(const Operation& operation, Precision precision) {
 }  // namespace
 
 Graph with_precision(Graph graph, Precision precision) {
-  // Lists from PyTorch were traced in the module's default types.
+  // Lists traced from PyTorch contain the types of PyTorch's default precision already.
   if (precision == Precision::framework_default && graph.format == "torch") return graph;
   if (precision != Precision::amp_bf16) {
     for (Operation& operation : graph.operations) operation.dtype = plain_dtype(operation, precision);

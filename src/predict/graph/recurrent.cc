@@ -8,16 +8,17 @@
 namespace joulemap::predict {
 namespace {
 
-// Latency of a step. Standard: a product and the gates, launched in sequence. Persistent: a grid synchronization within
-// one kernel.
+// Latency of a time step, in seconds. Standard algorithm: a product and the gates, launched in sequence. Persistent: a
+// grid synchronization within one kernel.
 constexpr double kStandardStep_s = 7e-6;
 constexpr double kPersistentStep_s = 2.5e-6;
-// The gradient of a step takes more kernels than the step.
+// Latency of a backward step relative to a forward one: it takes more kernels.
 constexpr double kBackwardStep = 1.4;
-// Layers of one direction overlap: a layer's step needs only the same step of the layer below.
+// Latency of each further layer relative to the first. Layers of one direction overlap: a layer's step needs only the
+// same step of the layer below.
 constexpr double kOverlappedLayer = 0.5;
 
-// Widths up to which PyTorch has cuDNN keep all weights of a small layer in registers.
+// Hidden widths up to which PyTorch requests cuDNN's persistent-small algorithm, which keeps all weights in registers.
 struct SmallWidths {
   double forward;
   double backward;
@@ -40,7 +41,7 @@ bool is_persistent(const Operation& operation, const RecurrentSizes& sizes) {
   return operation.form == "lstm" || sizes.batch < 96 || sizes.hidden < 896;
 }
 
-// Input width of a layer.
+// Input width of the first layer, or of any other.
 double width_into(const RecurrentSizes& sizes, bool is_first) {
   return is_first ? sizes.in : sizes.directions * sizes.output;
 }
@@ -49,7 +50,7 @@ double width_into(const RecurrentSizes& sizes, bool is_first) {
 
 RecurrentSizes recurrent_sizes(const Operation& operation) {
   const Parameters& p = operation.parameters;
-  // Operation lists come from files, where a parameter may be 0 or negative: sizes are at least 1.
+  // Sizes are at least 1: operation lists come from files, where a parameter may be 0 or negative.
   const auto size = [&p](std::string_view name) { return std::max(1.0, static_cast<double>(p.get(name, 1))); };
   RecurrentSizes sizes;
   sizes.batch = size("batch");

@@ -27,7 +27,7 @@ struct RecurrentSizes {
 };
 RecurrentSizes recurrent_sizes(const Operation& operation);
 
-// Elements of a forward pass; a multiply and an add are 2 FLOPs, a gate value is 1.
+// Amounts of a forward pass: FLOPs (a multiply and an add are 2, a gate value is 1), and numbers of elements.
 struct RecurrentWork {
   double flops = 0;
   double inputs = 0;
@@ -39,27 +39,27 @@ struct RecurrentWork {
 };
 RecurrentWork recurrent_work(const RecurrentSizes& sizes);
 
-// The products for all steps at once; for a backward pass the gradients of inputs and weights.
+// The products that run for all steps at once; in a backward pass those for the gradients of inputs and weights.
 std::vector<MatrixProduct> recurrent_products(const RecurrentSizes& sizes, Pass pass);
-// The product of one step of one layer.
+// The product with the state in one step of one layer, `count` times for the directions.
 MatrixProduct recurrent_step_product(const RecurrentSizes& sizes, Pass pass);
 // Number of elements of the weights that multiply the hidden state of a recurrent layer, of all its directions.
 double recurrent_state_weights(const RecurrentSizes& sizes);
 
-// The cuDNN algorithm that PyTorch requests (aten/src/ATen/native/cudnn/RNN.cpp, get_algo): one kernel per step, or one
-// for all steps, which keeps the weights in registers.
+// The cuDNN algorithm that PyTorch requests (aten/src/ATen/native/cudnn/RNN.cpp, get_algo). standard: separate kernels
+// for each step. persistent and persistent_small: one kernel for all steps, which keeps the weights in registers.
 enum class RecurrentAlgorithm : std::uint8_t { standard, persistent, persistent_small };
 std::string_view name_of(RecurrentAlgorithm algorithm);
 RecurrentAlgorithm recurrent_algorithm(const Operation& operation);
 
-// Count of kernels of one call.
+// Number of kernels that one call launches.
 double recurrent_kernels(const Operation& operation);
 // Latency of the time steps, s, from assumed constants.
 double recurrent_latency_s(const Operation& operation);
 
 // Whether `next`, which reads the output of `stack`, is its next layer: PyTorch then runs both in one call.
 bool is_next_layer(const Operation& stack, const Operation& next);
-// Merges `next` into `stack`.
+// Adds the layers of `next` to `stack`, and its name to the layer's name.
 void add_layer(Operation& stack, const Operation& next);
 
 }  // namespace joulemap::predict

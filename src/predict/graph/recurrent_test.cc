@@ -116,7 +116,7 @@ TEST(Recurrent, WithoutMeasurementsTheIntervalSpansAFactorOfThreeWithANote) {
   EXPECT_EQ(prediction.layers.front().trust, 0);
 }
 
-// An earlier version predicted 0.016 J: less than the idle energy of a GPU during 256 steps.
+// A regression: an earlier version predicted 0.016 J, less than the idle energy of a GPU during 256 steps.
 TEST(Recurrent, ALayerUsesAtLeastIdlePowerDuringItsSteps) {
   Graph graph;
   graph.format = "torch";

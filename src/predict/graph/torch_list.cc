@@ -20,12 +20,12 @@ using formats::DocumentValue;
 constexpr std::string_view kSchema = "joulemap.operations/1";
 constexpr std::string_view kRemedy = "create the list again with joulemap.list_operations of this version";
 
-// Twice as many as a three-dimensional convolution has.
+// Limit of parameters of an operation: twice as many as a three-dimensional convolution has.
 constexpr std::size_t kMostParameters = 48;
 
 Error malformed(std::string message) { return {ErrorCode::malformed, std::move(message), std::string(kRemedy)}; }
 
-// Required parameters of a kind (operation.h); a missing size would count as 1.
+// Required parameters of a kind (operation.h). Without this check a missing size would count as 1.
 std::span<const std::string_view> needed_parameters(const Operation& operation) {
   static constexpr std::array<std::string_view, 3> kDense = {"rows", "in", "out"};
   static constexpr std::array<std::string_view, 4> kBmm = {"batch", "m", "k", "n"};
@@ -105,7 +105,8 @@ Result<Parameters> read_parameters(const DocumentValue& value) {
   return parameters;
 }
 
-// Each size may be small enough while their product is not.
+// Checks that required sizes exist, and that no tensor exceeds kMaxElements: single sizes may be small enough while
+// their product is not.
 Status check_sizes(const Operation& operation) {
   for (const std::string_view name : needed_parameters(operation)) {
     if (!operation.parameters.find(name)) {
@@ -185,7 +186,7 @@ Result<std::vector<UnknownOperation>> read_unknown(const DocumentValue& document
   return unknown;
 }
 
-// Adds unknown operations that are missing from `unknown`, so that reports list them.
+// Adds to `graph.unknown` the operations of unknown kind that the file's list omits, so that reports list them.
 void name_unlisted(Graph& graph) {
   for (const Operation& operation : graph.operations) {
     if (operation.kind != Kind::unknown) continue;

@@ -19,7 +19,7 @@ std::string list_of(std::string_view operations, std::string_view unknown = "[]"
                      operations, unknown);
 }
 
-// `kDense` with another value of one of its members.
+// A list of the operation `kDense` with one member changed.
 std::string changed(std::string_view from, std::string_view to) {
   std::string text(kDense);
   text.replace(text.find(from), from.size(), to);

@@ -23,7 +23,7 @@ struct Scores {
   Dtype dtype = Dtype::fp32;
 };
 
-// Clamps a product of sizes, which can exceed 64 bits if one of the sizes is 0.
+// Converts a product of sizes to an integer from 1 to kMaxElements. It can exceed 64 bits if another size is 0.
 std::int64_t whole(double value) {
   return static_cast<std::int64_t>(std::clamp(value, 1.0, static_cast<double>(kMaxElements)));
 }
@@ -32,7 +32,7 @@ std::int64_t times(std::int64_t left, std::int64_t right) {
   return whole(static_cast<double>(left) * static_cast<double>(right));
 }
 
-// Output of a convolution, or of a pooling between the last convolution and the loss.
+// Output of a convolution, or of a pooling between the last convolution and the loss, as scores of each pixel.
 Scores image_scores(const Operation& operation, std::string_view channels) {
   const Parameters& p = operation.parameters;
   const SpatialExtent extent = output_extent(p);
@@ -40,7 +40,7 @@ Scores image_scores(const Operation& operation, std::string_view channels) {
   return {times(p.get("batch", 1), whole(pixels)), p.get(channels, 1), operation.dtype};
 }
 
-// Input of the loss: the output of the last product, after pooling.
+// Input of the loss: the output of the last product, after pooling. Empty if there is no product.
 std::optional<Scores> last_scores(const std::vector<Operation>& operations) {
   std::optional<Scores> scores;
   bool is_image = false;
@@ -76,7 +76,7 @@ Operation made(std::string_view layer, Kind kind, std::string form, Parameters p
   return operation;
 }
 
-// PyTorch counts the batches of a norm in a one-element tensor: one more kernel.
+// The kernel with which PyTorch's batch norm counts its batches in a one-element tensor.
 Operation counted_batch(const Operation& norm) {
   Operation count = made(norm.layer, Kind::add, "scalar", {{"batch", 1}, {"rows", 1}, {"width", 1}}, Dtype::fp32);
   count.source = norm.source;
@@ -88,7 +88,8 @@ Operation counted_batch(const Operation& norm) {
 std::vector<Operation> forward_of(const Graph& graph) {
   std::vector<Operation> forward;
   for (const Operation& operation : graph.operations) {
-    if (operation.kind == Kind::normalization && operation.form == "batch-inference") {
+    const bool is_frozen = operation.parameters.find("frozen").value_or(0) != 0;
+    if (operation.kind == Kind::normalization && operation.form == "batch-inference" && !is_frozen) {
       forward.push_back(counted_batch(operation));
       forward.push_back(operation);
       forward.back().form = "batch";
@@ -99,7 +100,8 @@ std::vector<Operation> forward_of(const Graph& graph) {
   return forward;
 }
 
-// Cross entropy runs in 32 bits, whatever the network's type. Some graphs contain a loss already.
+// Appends a cross entropy loss, which runs in 32 bits whatever the network's type. Does nothing if the graph already
+// has a loss.
 void append_loss(std::vector<Operation>& forward) {
   const auto is_loss = [](const Operation& operation) { return operation.kind == Kind::loss; };
   if (std::any_of(forward.begin(), forward.end(), is_loss)) return;
@@ -116,8 +118,8 @@ void append_loss(std::vector<Operation>& forward) {
 enum class BackwardRule {
   nothing,      // computes no gradient, or passes its gradient on unchanged
   same_kernel,  // the same kernel runs again
-  back,         // cast back
-  parted,       // views of the gradient
+  back,         // a cast back to the type of the input
+  parted,       // a view of the gradient for each part
   backward,
 };
 
@@ -138,8 +140,8 @@ BackwardRule backward_rule_of(const Operation& operation) {
     case Kind::rescaling:
       return operation.parameters.get("from_bytes", 0) != 0 ? BackwardRule::nothing : BackwardRule::backward;
     case Kind::add:
-      // Both operands of one shape receive the gradient unchanged. But one of them has a second reader (as in a
-      // residual connection), whose gradient is added there.
+      // Both operands receive the gradient unchanged. But in a residual connection one of them has a second reader,
+      // whose gradient is added there: the same kernel.
       if (operation.form == "same") return BackwardRule::same_kernel;
       return operation.form == "scalar" ? BackwardRule::nothing : BackwardRule::backward;
     case Kind::multiply:
@@ -154,7 +156,8 @@ bool has_weights(Kind kind) {
          kind == Kind::recurrent;
 }
 
-// Only products can skip the input gradient; a norm or an embedding computes all gradients in one kernel.
+// Pass of the backward operation. Only products can skip the input gradient; a norm or an embedding computes all
+// gradients in one kernel.
 Pass pass_of_gradient(const Operation& operation) {
   const bool is_product = operation.kind == Kind::dense || operation.kind == Kind::convolution;
   return is_product && operation.gradient == NeededGradients::weights ? Pass::backward_weights : Pass::backward;
@@ -174,8 +177,8 @@ Operation backward_of(const Operation& forward, BackwardRule way) {
   return backward;
 }
 
-// Count of gradient additions for inputs with more than one reader: a tensor multiplied by rows that were computed from
-// it (squeeze and excitation, norms written as primitives), and the branches of a concatenation.
+// Number of gradient additions for inputs with more than one reader: a tensor multiplied by rows that were computed
+// from it (squeeze and excitation, norms written as primitives), and the branches of a concatenation.
 std::int64_t added_gradients(const Operation& forward) {
   if (forward.kind == Kind::concatenate) return std::max<std::int64_t>(0, forward.parameters.get("parts", 1) - 1);
   return forward.kind == Kind::multiply && forward.form == "row" ? 1 : 0;
@@ -195,7 +198,8 @@ void append_backward(const Operation& forward, std::vector<Operation>& reversed)
     reversed.push_back(backward_of(forward, way));
 }
 
-// A sum of 16 and 32 bits is in 32 bits; the gradient of the 16-bit operand needs a cast.
+// A sum or product of 16-bit and 32-bit operands is in 32 bits; the gradient of the 16-bit operand needs a cast. Empty
+// if there is none.
 std::optional<Operation> cast_of_gradient(const Operation& before, const Operation& operation) {
   if (operation.gradient != NeededGradients::all || operation.dtype != Dtype::fp32 || !has_16_bits(before.dtype))
     return {};
@@ -207,7 +211,7 @@ std::optional<Operation> cast_of_gradient(const Operation& before, const Operati
   return cast;
 }
 
-// The gradient of an input that several products read is a sum, in 32 bits if each of them casts its input.
+// The gradient of an input that several products read is a sum: in 32 bits if each of them casts its input.
 Operation sum_of_gradients(const Operation& before, const Operation& product) {
   const Parameters& p = product.parameters;
   Parameters shape{{"batch", 1}, {"rows", p.get("rows", 1)}, {"width", p.get("in", 1)}};
@@ -219,7 +223,7 @@ Operation sum_of_gradients(const Operation& before, const Operation& product) {
   return sum;
 }
 
-// In forward order; the caller reverses it to get the backward pass.
+// The operations of the backward pass in forward order; the caller reverses them.
 std::vector<Operation> reversed_backward(const std::vector<Operation>& forward) {
   std::vector<Operation> reversed;
   LastProductTracker last;
@@ -237,7 +241,8 @@ std::vector<Operation> reversed_backward(const std::vector<Operation>& forward) 
   return reversed;
 }
 
-// Weights are stored in the type of their use, unless each use casts them.
+// Type in which weights are stored, by the first operation with weights: that of the operation, unless casts convert
+// them before each use.
 Dtype weights_dtype(const std::vector<Operation>& operations) {
   bool is_cast = false;
   for (const Operation& operation : operations) {

@@ -103,6 +103,14 @@ TEST(TrainingStep, NormsUseTheStatisticsOfTheBatchAndCountIt) {
   EXPECT_EQ(step[11].form, "batch");
 }
 
+TEST(TrainingStep, AFrozenNormKeepsItsStatistics) {
+  Graph graph = small_network();
+  graph.operations[1].parameters.set("frozen", 1);
+  const std::vector<Operation> step = training_step(graph, "sgd");
+  EXPECT_EQ(summary(step[1]), "norm normalization forward");  // no batch is counted
+  EXPECT_EQ(step[1].form, "batch-inference");
+}
+
 TEST(TrainingStep, TheLossHasTheSizeOfTheOutputAfterPooling) {
   EXPECT_EQ(training_step(small_network(), "sgd")[6].parameters, (Parameters{{"rows", 8}, {"classes", 10}}));
   Graph pixels;
@@ -136,7 +144,7 @@ TEST(TrainingStep, AddsNoSecondLoss) {
 TEST(TrainingStep, OperationsBeforeTheFirstTrainableOneHaveNoBackward) {
   Graph graph = before_head({tensor("scale", Kind::multiply, "scalar"), tensor("act", Kind::activation, "relu")});
   graph.operations[0].gradient = NeededGradients::none;
-  graph.operations[1].gradient = NeededGradients::weights;  // it has no weights
+  graph.operations[1].gradient = NeededGradients::weights;  // but an activation has no weights
   EXPECT_EQ(summary(after_loss(graph)), (std::vector<std::string>{"loss loss backward", "head dense backward"}));
 }
 

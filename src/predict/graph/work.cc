@@ -9,13 +9,13 @@
 namespace joulemap::predict {
 namespace {
 
-// Amounts of a forward pass, in elements of the computing type.
+// Amounts of a forward pass: FLOPs, and elements of the computing type.
 struct Amounts {
   double flops = 0;
   double inputs = 0;
   double outputs = 0;
   double weights = 0;
-  double saved = 0;        // saved tensors that the backward pass reads besides the gradient and the weights
+  double saved = 0;        // saved tensors that the backward pass reads besides gradient and weights
   double between = 0;      // intermediate results that the forward pass writes and reads again
   double gradients = 0;    // written by the backward pass besides gradients of inputs and weights
   double other_bytes = 0;  // indices, masks, images of bytes: independent of the type
@@ -52,7 +52,7 @@ Amounts dense(const Parameters& p) {
           .saved = rows * in};
 }
 
-// The backward pass has two products, as with weights: both operands count as weights.
+// Both operands count as weights, because the backward pass has two products, as with weights.
 Amounts bmm(const Parameters& p) {
   const double batch = of(p, "batch");
   const double both = batch * (of(p, "m") * of(p, "k") + of(p, "k") * of(p, "n"));
@@ -117,7 +117,7 @@ Amounts pair(const Operation& operation) {
   return amounts;
 }
 
-// Two kernels in eager mode, three from bytes: the intermediate results are written and read, too.
+// Eager mode runs two kernels, or three from bytes, which write and read intermediate results.
 Amounts rescaling(const Parameters& p) {
   const double size = tensor(p);
   if (of(p, "from_bytes", 0) != 0) {
@@ -287,7 +287,7 @@ SpatialExtent output_extent(const Parameters& p) {
   const auto side = [&p](std::string_view size, const std::string& suffix, std::string_view written) {
     if (const auto out_size = p.find(written)) return static_cast<double>(*out_size);
     if (const auto out_size = p.find("out"); out_size && !p.find("kernel"))
-      return static_cast<double>(*out_size);  // adaptive, resize
+      return static_cast<double>(*out_size);  // adaptive pooling and resize
     const auto one = [&](const std::string& name, double otherwise) {
       return of(p, name + suffix, of(p, name, otherwise));
     };

@@ -2,11 +2,12 @@
 //
 // FLOPs and bytes of an operation, computed from its sizes alone. Pure.
 //
-// The convention for every kind (docs/prediction-data.md): a multiply and an add are 2 FLOPs; attention is two matrix
-// products, causal or not; a recurrent layer has the products of all of its steps; an element-wise operation is 1 FLOP
-// for each element that it writes. Bytes are the least traffic: each input tensor is read once, each output written
-// once. A backward pass reads the gradient of the output, the saved tensors and the weights, and writes the gradients
-// of inputs and weights. Its FLOPs are twice the forward ones if there are weights, else the same.
+// The convention for every kind (docs/reference/prediction-data.md): a multiply and an add are 2 FLOPs; attention is
+// two matrix products, causal or not; a recurrent layer has the products of all of its steps; an element-wise operation
+// is 1 FLOP for each element that it writes. Bytes are the least traffic: each input tensor is read once, each output
+// written once. A backward pass reads the gradient of the output, the saved tensors and the weights, and writes the
+// gradients of inputs and weights. Its FLOPs are twice the forward ones for matrix products (once for
+// Pass::backward_weights), else the same.
 #pragma once
 
 #include <vector>
@@ -32,7 +33,7 @@ struct Work {
   std::vector<MatrixProduct> products;
 };
 
-// For one operation, regardless of its count.
+// Work of one operation, regardless of its count.
 Work work_of(const Operation& operation);
 
 double bytes_of(Dtype dtype);
@@ -40,7 +41,7 @@ double bytes_of(Dtype dtype);
 // Kinds that are matrix products, which run on tensor cores if the type allows it.
 bool is_product(Kind kind);
 
-// Output size of a convolution or a pooling.
+// Output size of a convolution, pooling, padding or resize.
 struct SpatialExtent {
   double height = 0;
   double width = 0;

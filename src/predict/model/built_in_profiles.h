@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Profiles that are built into the program: data/devices/*.json as text, converted to C++ by the build.
+// GPU profiles that are compiled into joulemap: data/devices/*.json as text, converted to C++ by the build.
 #pragma once
 
 #include <string_view>

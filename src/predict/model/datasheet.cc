@@ -10,7 +10,7 @@ namespace {
 constexpr double kTera = 1e12;
 constexpr double kMega = 1e6;
 
-// fp32, tf32, fp16, bf16. GPUs without TF32 or bf16 compute those in fp32.
+// peak_flops: fp32, tf32, fp16, bf16. GPUs without TF32 or bf16 have the rate of fp32 there.
 const std::vector<Datasheet>& table() {
   static const std::vector<Datasheet> kTable = {
       {"NVIDIA H200", 132, {67e12, 495e12, 989e12, 989e12}, 4.8 * kTera, 50 * kMega, 8.5 * kTera, 700, 120},
@@ -60,7 +60,7 @@ std::optional<Datasheet> find_datasheet(std::string_view name) {
   for (const Datasheet& sheet : table()) {
     if (normalized_name(sheet.name).find(wanted) != std::string::npos) return sheet;
   }
-  // The driver's names are longer: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
+  // The driver's names may be longer than those of the table: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
   for (const Datasheet& sheet : table()) {
     const std::string known = normalized_name(sheet.name);
     if (wanted.find(known) != std::string::npos) return sheet;

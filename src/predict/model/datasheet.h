@@ -24,10 +24,11 @@ struct Datasheet {
   double idle_w = 0;  // W with clocks up and a context; datasheets omit it: about a sixth of the limit
 };
 
-// GPUs that predictions support without a measurement. The first one has a fitted profile.
+// GPUs that predictions support without a measurement. The first one, the H200, has a fitted profile.
 std::span<const Datasheet> known_datasheets();
 
-// Matches a part of the name, ignoring case, blanks and dashes: "h200", "H100 PCIe", "NVIDIA A100-SXM4-80GB".
+// Matches a part of the name, ignoring case, blanks and dashes: "h200", "H100 PCIe", "NVIDIA A100-SXM4-80GB". The first
+// match of the table; empty if there is none.
 std::optional<Datasheet> find_datasheet(std::string_view name);
 
 }  // namespace joulemap::predict

@@ -15,12 +15,12 @@
 namespace joulemap::predict {
 namespace {
 
-// 2: host costs by name and kind, copies from the host by the bus. 3: similar operations in digits of radix 64. 4: a
-// coefficient for each term; profiles of version 3 are still read.
+// Changes by schema version. 2: host costs by name and kind; copies from the host are limited by the bus. 3: samples
+// for kriging in digits of radix 64. 4: one coefficient for each term. Profiles of version 3 are still read.
 constexpr std::string_view kSchema = "joulemap.profile/4";
 constexpr std::string_view kFormerSchema = "joulemap.profile/3";
 
-// Coefficients are accurate to a few percent; five digits keep files small.
+// Rounds to five significant digits, which keep files small: coefficients are accurate to a few percent only.
 double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double scale = std::pow(10.0, 4 - std::floor(std::log10(std::fabs(value))));
@@ -79,12 +79,13 @@ void write_network(formats::JsonWriter& json, const NetworkModel& model) {
   json.end_object().end_object();
 }
 
-// Predictions multiply these numbers and exponentiate the sums of trees: larger ones would overflow.
+// Limits of the numbers in a profile. Predictions multiply them and exponentiate sums of trees: larger ones would
+// overflow.
 constexpr double kMostNumber = 1e18;  // above any GPU's FLOP/s
-constexpr double kMostOfTrees = 100;  // natural logarithms of ratios
-constexpr double kMostWidth = 100;    // likewise
+constexpr double kMostOfTrees = 100;  // sum over all trees, a natural logarithm
+constexpr double kMostWidth = 100;    // half width of an interval, a natural logarithm
 
-// Reads numbers and remembers the first one that is missing or out of range.
+// Reads numbers and records the name of the first one that is missing or out of range.
 class Numbers {
  public:
   double of(const formats::DocumentValue* table, std::string_view name, double most = kMostNumber) {
@@ -111,8 +112,9 @@ class Numbers {
   std::string missing_;
 };
 
-// Profiles of schema 3 have six terms. The fifth was that of elements or of what a kind has instead, the second that
-// of tiles or of an optimizer's tensors. Each group uses only the terms of its kind, so all of them get the value.
+// Converts the coefficients of schema 3, which has six. The fifth belonged to `elements` or, for some kinds, to `bus`,
+// `serial_groups` or `step_latency`; the second to `tiles` or, for optimizers, to `tensor_launches`. Each kind uses
+// only one term of such a set, so that all of them can get the same value.
 constexpr std::size_t kFormerTerms = 6;
 
 template <std::size_t N>
@@ -162,7 +164,7 @@ Datasheet read_sheet(const formats::DocumentValue* object, Numbers& numbers) {
   return sheet;
 }
 
-// Costs of 0 are not written; a host without any cost is malformed.
+// Costs of 0 are not in the file. A table without any cost is malformed.
 HostCostVector read_host(const formats::DocumentValue* object, std::string_view name, Numbers& numbers) {
   HostCostVector costs{};
   const formats::DocumentValue* host = object == nullptr ? nullptr : object->find(name);
@@ -214,7 +216,7 @@ bool is_sensible(const Datasheet& sheet) {
   return sensible;
 }
 
-// An upper bound of the absolute value of any sum of the trees.
+// An upper bound of the absolute value of RegressionTrees::predict(): the sum over trees of the largest leaf.
 double most_of(const RegressionTrees& trees) {
   double sum = 0;
   for (std::size_t root = 0; root < trees.roots.size(); ++root) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Profile: everything that predictions for one GPU need, in one JSON file below 1 MB (docs/prediction.md): the
-// datasheet, fitted coefficients, trees and widths of intervals. Values; reading and writing are pure.
+// DeviceProfile: everything that predictions for one GPU need, in one JSON file below 1 MB
+// (docs/explanation/prediction.md): the datasheet, fitted coefficients, kriging samples, trees and interval widths.
+// Values; reading and writing are pure.
 #pragma once
 
 #include <string>
@@ -14,8 +15,8 @@
 namespace joulemap::predict {
 
 enum class ProfileBasis {
-  fitted,     // to measurements of this GPU model
-  datasheet,  // scaled from a measured GPU by the datasheets: wide intervals
+  fitted,     // fitted to measurements of this GPU model
+  datasheet,  // scaled from a measured GPU by the ratios of the datasheets: wide intervals
 };
 
 struct DeviceProfile {
@@ -31,10 +32,10 @@ struct DeviceProfile {
 std::string profile_json(const DeviceProfile& profile);
 Result<DeviceProfile> read_profile(std::string_view json, std::string_view name);
 
-// The profile that is built into the program (data/devices/h200.json); each call parses it again.
+// The profile of the H200 that is compiled into joulemap (data/devices/h200.json). Each call parses it again.
 DeviceProfile h200_profile();
 
-// Looks up a name ("h200", "A100", or the driver's name): a fitted profile if there is one, else one from the
+// Looks up a GPU by name ("h200", "A100", or the driver's name): the fitted profile if there is one, else one from the
 // datasheet. The Error lists the known GPUs.
 Result<DeviceProfile> find_device_profile(std::string_view device);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Explains the prediction for one operation: the time at the datasheet's rates, the fitted physics, the correction by
-// the trees, and the trust in them. `predict --explain` prints it. Pure; seconds and joules.
+// Explains the prediction for one operation: the time at the datasheet's rates, the fitted physics, and the correction
+// by kriging and trees with its trust. `predict --explain` prints it. Pure; seconds and joules.
 #pragma once
 
 #include <cstdint>
@@ -23,18 +23,18 @@ struct OperationExplanation {
   Operation operation;
   Work work;
   TimeTerms datasheet_terms = {};  // s at the datasheet's rates
-  TimeTerms physical_terms = {};   // s of physical time: granted times fitted coefficients
+  TimeTerms physical_terms = {};   // s of physical time: datasheet_terms times fitted coefficients
   Bound bound = Bound::launch;
   OperationEstimate estimate;  // of one call, regardless of the operation's count
   double physical_j = 0;
-  double tree_factor = 1;  // predicted energy over physical energy
+  double tree_factor = 1;  // predicted energy / physical_j: the correction by kriging and trees
   std::vector<float> features;
 };
 
 OperationExplanation explain_operation(const OperationModel& model, const Operation& operation,
                                        const CallConditions& conditions);
 
-// Explains every operation of a layer, as predict() sees them. Empty if the graph has no such layer.
+// Explains every operation of a layer among those that predict() uses. Empty if the graph has no such layer.
 std::vector<OperationExplanation> explain_layer(const DeviceProfile& profile, const Graph& graph,
                                                 const PredictOptions& options, std::string_view layer);
 

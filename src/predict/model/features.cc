@@ -18,12 +18,12 @@ constexpr std::array<std::string_view, 40> kNames = {
     "grouped",    "depthwise",      "channels_last",   "causal",       "dilation",  "transposed",
     "way",        "width_multiple", "height",          "width",        "alignment", "tiled",
     "tile_waste", "memory_time",    "kernels_in_pass", "physical_time"};
-// Known directions of measured over physical time: it rises from cache to memory, and falls with better filled tiles
-// and waves and with larger powers of two in the sizes.
+// Monotonicity of measured / physical time: it may only rise from cache to memory (cold), and only fall with better
+// filled tiles and waves, with larger powers of two in the sizes, and with alignment_class().
 constexpr std::array<int, 40> kDirections = {0,  0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0,  0, 0, -1, -1, -1,
                                              -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, -1, 0, 0, 0,  0,  0};
 
-// Forms that run different code; the order must not change.
+// Forms that run different code. A form is encoded by its index, so the order must not change.
 constexpr std::array<std::string_view, 34> kForms = {"",
                                                      "relu",
                                                      "relu6",
@@ -105,7 +105,7 @@ double way_of(const Parameters& p) {
                              4 * (p.get("pinned", 0) + 2 * (p.get("bytes", 0) + p.get("from_bytes", 0))));
 }
 
-// Recurrent layers use the kernel-size columns for their steps: gates, layers, directions and the algorithm.
+// Values of recurrent layers for columns that other kinds use differently: kernel, stride, dilation, way and height.
 struct RecurrentColumns {
   double gates = 0;
   double layers = 0;

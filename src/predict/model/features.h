@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Features of an operation for the regression trees: logarithms of sizes, their fit to the GPU (tiles, waves, cache),
-// and the kind of operation. Pure. Columns have the order of feature_names(), which is part of a profile's format.
+// Features of an operation for the regression trees: logarithms of sizes, how well sizes fit the GPU (tiles, waves,
+// cache), and the kind of operation. Pure. Columns have the order of feature_names(), which is part of a profile's
+// format.
 #pragma once
 
 #include <span>
@@ -18,14 +19,15 @@ namespace joulemap::predict {
 
 std::span<const std::string_view> feature_names();
 
-// Monotonicity constraint of each column: the residual may only rise with it (+1), only fall (-1), or either (0).
+// Monotonicity constraint of each column: the residual of time may only rise with it (+1), only fall (-1), or either
+// (0).
 std::span<const int> feature_monotonicity();
 
 struct CallConditions {
   bool cold = false;        // its inputs are not in the cache
-  bool in_network = false;  // measured inside a network, not alone in a loop
+  bool in_network = false;  // runs inside a network, not alone in a loop
 };
-// `physical_time_s`: the time that the fitted physics gives.
+// `physical_time_s`: the time that the fitted physics predicts (physics.h).
 std::vector<float> features_of(const Operation& operation, const Work& work, const TimeTerms& terms,
                                const Datasheet& sheet, const CallConditions& conditions, double physical_time_s);
 

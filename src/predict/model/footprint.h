@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts joules to kg of CO2 (grid intensity) and to money (price per kWh). Both include the overhead of the building
-// (PUE). Plain data, pure.
+// Converts joules to kg of CO2 (grid intensity) and to money (price per kWh). Both include the overhead of the data
+// center (PUE). Plain data, pure.
 #pragma once
 
 #include <optional>
 
 namespace joulemap::predict {
 
-// About the world mean of electricity, g/kWh: IEA, Electricity 2025, gives 445 for 2024 and 400 for 2027.
+// About the world mean of electricity in g of CO2 per kWh: IEA, Electricity 2025, gives 445 for 2024 and 400 for 2027.
 inline constexpr double kMeanGridIntensity = 400;
 
 struct Tariff {
-  std::optional<double> grid_gco2_kwh;  // g/kWh; without it the world mean, which reports mention
+  std::optional<double> grid_gco2_kwh;  // g/kWh; empty: the world mean, and reports say so
   std::optional<double> price_kwh;      // per kWh in any currency; empty: unknown
-  double pue = 1;                       // energy of the building over energy of its computers
+  double pue = 1;                       // energy of the data center / energy of its computers
 
   double intensity() const { return grid_gco2_kwh.value_or(kMeanGridIntensity); }
 };

@@ -20,10 +20,10 @@ constexpr std::array<double, kHostCostTermCount> kTraining = {9e-6, 5e-6, 8e-6, 
 constexpr double kMoreOfAKind = 1e-6;
 constexpr double kMoreOfAConvolution = 5e-6;
 constexpr double kObservationsOfPrior = 10;
-// Prior precision: measurements have an error of 10 %, costs may be five times the prior. A cost that hardly
-// contributes stays near its prior.
+// Precision of the prior if a cost contributes nothing: measurements have an error of 10 %, and costs may be five times
+// the prior.
 constexpr double kOddsOfPrior = (0.1 / 5) * (0.1 / 5);
-// Relative residual above which Huber weights apply, and the rounds of reweighting.
+// Relative residual above which Huber weights fall below 1, and the rounds of reweighting.
 constexpr double kFarOff = 0.1;
 constexpr int kRounds = 5;
 
@@ -50,7 +50,7 @@ HostCostVector prior_host_costs(bool training) {
   costs.fill((training ? 2 : 1) * kMoreOfAKind);
   std::ranges::copy(training ? kTraining : kInference, costs.begin());
   costs[kHostCostTermCount + static_cast<std::size_t>(Kind::convolution)] = kMoreOfAConvolution;
-  // Views have a cost of their own among the parts.
+  // Views have a cost of their own (HostCostTerm::view), so their kind adds nothing.
   costs[kHostCostTermCount + static_cast<std::size_t>(Kind::view)] = 0;
   return costs;
 }

@@ -17,22 +17,23 @@ namespace joulemap::predict {
 enum class HostCostTerm : std::size_t { operation, view, kernel, fixed, python };
 inline constexpr std::size_t kHostCostTermCount = 5;
 inline constexpr std::size_t kHostCostCount = kHostCostTermCount + kKindCount;
-// Indexed by part, then by kind; holds seconds or counts.
+// One entry for each HostCostTerm, then one for each Kind: seconds, or counts of operations.
 using HostCostVector = std::array<double, kHostCostCount>;
 
-// "operation", "view", ..., "more_for_convolution", ...
+// Name in a profile: "operation", "view", ..., "more_for_convolution", ...
 std::string host_cost_name(std::size_t index);
 
-// Prior costs, s: typical of hosts of 2026, used until networks are measured.
+// Prior costs in seconds, typical of hosts of 2026, for the fit and for profiles without measured networks.
 HostCostVector prior_host_costs(bool training);
 
-// One network: its counts of work and the measured host time.
+// One step of a network: its counts of work and the measured host time.
 struct HostObservation {
   HostCostVector work{};
   double host_s = 0;
   double weight = 1;
 };
-// Regularized towards the prior costs; outliers, such as rows of a disturbed host, get less weight.
+// Fits the costs, regularized towards the prior costs. Outliers, such as rows of a disturbed host, get less weight.
+// Without rows the result equals the prior.
 HostCostVector fit_host_costs(std::span<const HostObservation> rows, const HostCostVector& prior);
 
 }  // namespace joulemap::predict

@@ -63,7 +63,7 @@ TEST(HostCosts, RareOperationsStayNearThePrior) {
   for (std::size_t index = 0; index < rows.size(); ++index) rows[index].host_s *= index % 2 == 0 ? 1.08 : 0.93;
   for (const std::size_t index : {10U, 110U, 210U}) {
     rows[index].work[kResizes] = 3;
-    rows[index].host_s *= 1.1;  // within the deviation of other rows
+    rows[index].host_s *= 1.1;  // about as much as other rows deviate
   }
   const HostCostVector prior = prior_host_costs(false);
   const HostCostVector costs = fit_host_costs(rows, prior);

@@ -10,7 +10,7 @@
 namespace joulemap::predict {
 namespace {
 
-// Uncertainty of an unmeasured GPU's datasheet values: a factor of one half to two.
+// Half width, as a natural logarithm, of intervals for a GPU that was not measured: a factor of one half to two.
 constexpr double kWidthOfDatasheet = 0.7;
 
 std::string known_names() {

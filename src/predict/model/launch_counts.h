@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Count of kernels that an operation launches, which dominates host time. Fitted to profiles of networks as geometric
-// means, because a few convolutions launch hundreds, one for each group. Uses the narrowest group of physics.h that was
-// profiled. Values; queries are pure.
+// Number of kernels that an operation launches, which dominates host time. Fitted to profiled networks as geometric
+// means, because a few grouped convolutions launch hundreds of kernels. launch_count() uses the narrowest group of
+// physics.h that was profiled. Values; queries are pure.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace joulemap::predict {
 
-// Kernels per call, by group of operations.
+// Kernels per call, by group of operations (coefficient_groups()).
 using LaunchCounts = std::map<std::string, double, std::less<>>;
 
 // Skips rows without a launch count.

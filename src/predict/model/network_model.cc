@@ -14,21 +14,23 @@
 namespace joulemap::predict {
 namespace {
 
-// Exponent of the smooth maximum of host and GPU time; values between 4 and 10 give the same result.
+// Exponent of the smooth maximum of host and GPU time (a p-norm); values between 4 and 10 give nearly the same
+// accuracy.
 constexpr double kSharpness = 6;
 // If the GPU is busy for less than this fraction of the step, the step is host-bound and its time is the host's time.
 constexpr double kHostBound = 0.75;
-// Rows in which the GPU is busy for more than this fraction, or that were not profiled, get the weight kOfOthers: only
-// the time to issue a step shows their host's speed.
+// Networks whose GPU is busy for more than this fraction, or that were not profiled, get the weight kOfOthers in the
+// fit of host costs: only their issue time shows the speed of their host.
 constexpr double kBusy = 0.9;
 constexpr double kOfOthers = 0.3;
-// Trees predict medians of skewed errors; for operations outside of the training data, sums come out 2 % too low.
+// Trees predict medians of skewed errors. For operations outside of the training data, sums of medians are 2 % too low.
 constexpr double kMeanOverMedian = 1.02;
-// A host that launches continuously takes 6 % longer per call than the fastest of a few calls.
+// Host time of a step in a loop over the measured issue time, which is the fastest of a few steps.
 constexpr double kSteadyOverIssue = 1.06;
 constexpr double kObservationsOfPrior = 3;
 
-// A network's energy above idle, as fractions of its energy.
+// A network's energy above idle as fractions of its measured energy: by_group is the prediction from its operations,
+// measured the measurement.
 struct EnergyShares {
   std::vector<double> by_group;
   double measured = 0;
@@ -45,7 +47,7 @@ std::vector<double> fit_energy_scales(std::span<const EnergyShares> rows) {
   return statistics::nonnegative_least_squares(sums, priors).x;
 }
 
-// Count of each cost item in the network.
+// Counts of work in a network: how often each host cost occurs.
 HostCostVector host_work(const NetworkModel& model, const NetworkSums& sums) {
   HostCostVector work{};
   const double python = sums.python > 0 ? sums.python : model.python_calls_per_operation * sums.calls;
@@ -61,7 +63,8 @@ double host_seconds(const NetworkModel& model, const NetworkSums& sums) {
   return std::inner_product(work.begin(), work.end(), costs.begin(), sums.multi_kernel_host_s);
 }
 
-// Host time of a step, s; empty if the measurement does not show it.
+// Host time of a step in seconds on the fastest host, without multi-kernel calls; empty if the measurement does not
+// show it.
 std::optional<double> observed_host_s(const NetworkObservation& row) {
   const MeasuredNetwork& network = *row.network;
   const bool waited = network.busy_s > 0 && network.busy_s < kHostBound * network.time_s;

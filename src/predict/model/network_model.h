@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From operations to the whole network: the GPU computes while the host launches, and the slower of the two sets the
-// time. Energy is the sum of the operations' energy above idle plus idle power over the whole time. Values; queries are
-// pure.
+// From operations to the whole network: the GPU computes while the host launches, and the slower of the two determines
+// the time. Energy is the sum of the operations' energy above idle plus idle power over the whole time. Values; queries
+// are pure.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@
 
 namespace joulemap::predict {
 
-// Groups of operations whose energy in networks differs from that in isolation by a common factor: data differ (after a
-// ReLU half of the numbers are zero), and so do neighbouring operations.
+// Groups of operations whose energy inside networks differs from that in isolation by a common factor: the data differ
+// (after a ReLU half of the numbers are zero), and so do the operations around them.
 inline constexpr std::array<std::string_view, 11> kEnergyGroups = {
     "convolution-fp32", "convolution-tf32", "convolution-half", "product-fp32", "product-tf32", "product-half",
     "attention",        "normalization",    "elementwise",      "movement",     "optimizer"};
@@ -31,14 +31,14 @@ std::size_t energy_group_of(const Operation& operation);
 
 // Sums over the operations of a network.
 struct NetworkSums {
-  double gpu_s = 0;               // s, sum over all operations
-  PerEnergyGroup above_idle_j{};  // J above idle
+  double gpu_s = 0;               // GPU time, s, sum over all operations
+  PerEnergyGroup above_idle_j{};  // energy above idle, J
   double calls = 0;               // operations that launch a kernel
   std::array<double, kKindCount> calls_by_kind{};
   double views = 0;                // operations that launch nothing and cost the host a little
-  double launches = 0;             // kernels
+  double launches = 0;             // number of kernels
   double multi_kernel_host_s = 0;  // host s of calls that launch many kernels: optimizer steps, recurrent layers
-  double python = 0;               // calls of Python functions; 0 if the graph does not contain them
+  double python = 0;               // number of calls of Python functions; 0 if the graph has no count
   bool training = false;
 };
 
@@ -51,7 +51,7 @@ struct MachineCorrection {
 struct NetworkEstimate {
   double time_s = 0;
   double gpu_s = 0;   // GPU busy time, s
-  double host_s = 0;  // s of the host to launch everything
+  double host_s = 0;  // host time to launch everything, s
   double energy_j = 0;
 };
 
@@ -60,20 +60,20 @@ struct NetworkModel {
   // (Datasheet::idle_w). Fitting does not change it, so that fit and prediction split an energy in the same way.
   double idle_w = 0;
   double power_limit_w = 0;                                          // 0: unknown
-  PerEnergyGroup energy_scales = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // energy above idle: networks / isolated
+  PerEnergyGroup energy_scales = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // energy above idle: in networks / isolated
   double gpu_time_scale = 1;
   HostCostVector inference = prior_host_costs(false);  // s
   HostCostVector training = prior_host_costs(true);
-  double python_calls_per_operation = 4;  // Python functions for each operation, if a graph has no count
+  double python_calls_per_operation = 4;  // Python calls per operation, if the graph has no count
   LaunchCounts launches;
-  // Intervals: 90 % of networks of held-out families lie within exp(+-width) (interval_width).
+  // Widths of intervals, natural logarithms: 90 % of networks of held-out families lie within exp(+-interval_width()).
   double inference_interval_width = 0.35;
   double training_interval_width = 0.35;
-  double host_bound_width_factor = 2.5;  // factor of those widths where the GPU only waits for the host
+  double host_bound_width_factor = 2.5;  // f in width x sqrt(1 + (f x fraction of time waiting)^2)
   double layer_interval_width = 0.7;
 };
 
-// Half width of an interval, natural logarithm; `waiting` is the fraction of time in which the GPU waits for the host.
+// Half width of an interval as a natural logarithm. `waiting` is the fraction of time that the GPU waits for the host.
 double interval_width(const NetworkModel& model, bool training, double waiting);
 
 NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& sums, const MachineCorrection& machine);
@@ -88,8 +88,8 @@ struct MeasuredNetwork {
   bool training = false;
   double time_s = 0;
   double energy_j = 0;
-  double busy_s = 0;   // GPU busy s, 0 if not profiled
-  double issue_s = 0;  // host s to issue a step without waiting, 0 if unknown
+  double busy_s = 0;   // GPU busy time, s; 0 if not profiled
+  double issue_s = 0;  // host time to issue a step without waiting, s; 0 if unknown
   MachineCorrection machine;
   double idle_w = 0;                                       // idle power of its GPU, W, 0 if unknown
   double python = 0;                                       // calls of Python functions, 0 if unknown
@@ -98,11 +98,11 @@ struct MeasuredNetwork {
 struct NetworkTable {
   std::vector<Operation> operations;
   std::vector<MeasuredNetwork> networks;
-  // Excluded settings: other work on the host disturbed them or may have.
+  // Settings that were excluded because other work on the host disturbed them or may have.
   std::vector<std::string> disturbed;
-  // Excluded settings with operations of unknown kind.
+  // Settings that were excluded because they contain operations of unknown kind.
   std::vector<std::string> unknown;
-  double fastest_launch_s = 0;  // s, fastest launch of all hosts, the reference of host factors; 0 if unknown
+  double fastest_launch_s = 0;  // launch time of the fastest host, s, the reference of host factors; 0 if unknown
 };
 struct NetworkCsvTexts {
   std::string_view networks;    // networks.csv
@@ -110,10 +110,11 @@ struct NetworkCsvTexts {
   std::string_view operations;  // of data/networks
   std::string_view settings;    // of data/networks
 };
-// `fastest_launch_s`: reference of the networks that the model was fitted to, if `texts` contain other networks.
+// `fastest_launch_s`: that of the networks that the model was fitted to, if `texts` contain other networks; 0: the
+// fastest of `texts`.
 Result<NetworkTable> parse_network_tables(const NetworkCsvTexts& texts, double fastest_launch_s = 0);
 
-// Difference between repeated measurements of the same setting on an undisturbed host.
+// Relative standard deviation of repeated measurements of the same setting on an undisturbed host.
 Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_view busy);
 
 struct NetworkObservation {

@@ -71,8 +71,8 @@ TEST(NetworkModel, ASlowerHostTakesLongerWhileTheGpuIdles) {
   EXPECT_NEAR(slow.energy_j - fast.energy_j, model.idle_w * fast.time_s, 0.02 * fast.energy_j);
 }
 
-// Operations of 60 J above idle in networks with 5 % more measured energy than operations and idle add up to: the
-// operations' scale explains the difference, and idle power keeps the value that split the energies.
+// The measured energy of networks is 5 % more than the sum of operations (60 J above idle) and idle energy. The fit
+// must explain this by the scale of operations and leave idle power unchanged.
 TEST(NetworkModel, FittingPreservesIdlePowerAndSplitsEnergiesLikePredictions) {
   std::vector<MeasuredNetwork> measured(20);
   std::vector<NetworkObservation> rows;
@@ -185,7 +185,7 @@ TEST(NetworkTables, TheNoiseFloorUsesOnlyValidRows) {
   SyntheticTables made;
   made.list("waits", 0.002);
   made.add("waits", 0.005, "run", "6e-6");
-  made.add("waits", 0.009, "run", "6e-6", 0.5);  // unexplained by the model
+  made.add("waits", 0.009, "run", "6e-6", 0.5);  // 1.8 x the other measurement and 2 x its issue time: disturbed
   EXPECT_EQ(network_noise_floor(made.networks, made.busy)->operations, 0U);
   made.add("waits", 0.0051, "run", "6e-6");
   const Result<NoiseFloor> floor = network_noise_floor(made.networks, made.busy);

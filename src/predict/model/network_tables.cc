@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 5> kOfOperations = {"id", "kind", "parame
 constexpr std::array<std::string_view, 8> kOfSettings = {"network", "family", "package", "batch",
                                                          "size",    "dtype",  "pass",    "operations"};
 
-// "name=resnet50;package=torchvision;batch=8;size=224"
+// Value of `name` in "name=resnet50;package=torchvision;batch=8;size=224"; empty if absent.
 std::string part_of(std::string_view parameters, std::string_view name) {
   const std::string wanted = fmt::format("{}=", name);
   while (!parameters.empty()) {
@@ -31,23 +31,23 @@ std::string part_of(std::string_view parameters, std::string_view name) {
   return "";
 }
 
-// A launch that takes this factor longer than the fastest of its run shows a disturbed host.
+// If a launch takes this factor longer than the fastest launch of its run, the host was disturbed.
 constexpr double kUndisturbed = 1.25;
-// A step that takes this factor longer than both issue time and GPU time was disturbed.
+// If a step takes this factor longer than both its issue time and its GPU time, it was disturbed.
 constexpr double kExplained = 1.3;
 // A step in which the GPU is busy for more than this fraction does not show the host's speed.
 constexpr double kBusy = 0.9;
-// A host that issues a step in less than this fraction of its time does not limit it: no disturbance exceeded a factor
-// of 2.
+// If the host issues a step in less than this fraction of the step's time, it does not limit the step even if
+// disturbed: no measured disturbance exceeded a factor of 2.
 constexpr double kAhead = 0.5;
 // A step whose issue time exceeds this fraction of its time is host-bound.
 constexpr double kWaits = 0.8;
-// Least rows of a run that share settings with other runs, to estimate the run's factor; and rounds of the median
-// polish.
+// kLeastCommon: least number of rows of a run that share settings with other runs, to estimate the run's factor.
+// kPolishes: rounds of the median polish.
 constexpr std::size_t kLeastCommon = 5;
 constexpr int kPolishes = 8;
 
-// What a row shows about its host; for each setting only the rows with the highest value count.
+// What a row of networks.csv shows about its host. Of the rows of a setting only those with the highest value count.
 enum class HostEvidence { nothing, speed, undisturbed };
 
 struct Sums {
@@ -63,7 +63,7 @@ struct Sums {
 
 using Seconds = std::map<std::string, double, std::less<>>;
 using Factors = std::map<std::string, double, std::less<>>;
-// Keyed by run.
+// Speed of hosts, by run (column slice).
 struct Hosts {
   Seconds quickest_s;    // fastest launch of each run, s
   Factors step_factors;  // slowdown of a run's steps beyond that of its launches
@@ -139,11 +139,11 @@ Result<Seconds> read_busy(std::string_view csv) {
   return busy_s;
 }
 
-// Host-bound steps, in multiples of a launch, by setting and run.
+// An undisturbed host-bound step of a setting in a run; its time in multiples of a launch.
 struct Waited {
   std::string key;
   std::string slice;
-  double launches = 0;  // natural logarithm of the multiple
+  double launches = 0;  // natural logarithm of step time / launch time
 };
 
 std::vector<Waited> all_waited(const CsvTable& table, const Seconds& quickest_s, const Seconds& busy_s) {
@@ -161,8 +161,8 @@ std::vector<Waited> all_waited(const CsvTable& table, const Seconds& quickest_s,
   return rows;
 }
 
-// A launch shows the state of a host, not all of its speed. Settings that several runs measured show the rest: medians
-// of rows and columns in turn (Tukey's median polish).
+// Launch times alone do not give the speed of a host. Settings that several runs measured give the rest: a median
+// polish (Tukey) separates the effects of settings and runs.
 Factors step_factors(const std::vector<Waited>& rows) {
   std::map<std::string, double> of_setting;
   std::map<std::string, double> of_slice;
@@ -251,7 +251,7 @@ Result<NetworkTable> parse_network_tables(const NetworkCsvTexts& texts, double f
     const std::string setting =
         fmt::format("{}|{}|{}|{}|{}", text("network"), text("batch"), text("size"), text("dtype"), text("pass"));
     const double gpu_s = busy_of(*busy_s, key);
-    // A disturbed host that is still far ahead of the GPU does not limit the step.
+    // A disturbed host that issues far ahead of the GPU does not limit the step.
     const bool was_ahead = gpu_s == 0 && sums.issue_s > 0 && sums.issue_s < kAhead * sums.time_s;
     const bool undisturbed = sums.evidence >= HostEvidence::undisturbed;
     if (!undisturbed && !was_ahead && gpu_s < kBusy * sums.time_s / repeats) {

@@ -12,31 +12,32 @@
 namespace joulemap::predict {
 namespace {
 
-// Residuals beyond a factor of e^2 are failures of the physics, which other rows should not learn from.
+// Limit of residuals, natural logarithms. Larger ones are failures of the physics model that the trees should not
+// learn.
 constexpr double kMostResidual = 2.0;
-// Network rows are many and similar; together they should not outweigh the designed operations.
+// Weight of rows measured inside networks. They are many and similar, and should not outweigh isolated operations.
 constexpr double kWeightInNetwork = 0.5;
 
 // Twice the kriging variance (residual_kriging.h) at an operation that was itself measured.
 constexpr double kSurely = 0.04;
 constexpr double kWeightOfShort = 0.15;
 constexpr double kLong_s = 30e-6;
-// An optimizer step: its fixed time, and its power as a fraction of the limit, because it is memory-bound.
+// An optimizer step inside a network: fixed GPU time, and power as a fraction of the limit, because it is memory-bound.
 constexpr double kLeastStep_s = 5e-6;
 constexpr double kStepPower = 0.8;
 
-// s of the host for one launch inside a cuDNN call, without PyTorch's overhead.
+// Host time for one launch inside a cuDNN call, s, without PyTorch's overhead.
 constexpr double kLaunchInLibrary_s = 2.2e-6;
 
-// Passes of an optimizer step over its bytes at full memory bandwidth: by default PyTorch runs one kernel for each of
-// the sums and products (seen in 199 profiles of networks).
+// GPU time of an optimizer step in units of bytes / memory bandwidth. By default PyTorch runs one kernel for each sum
+// and product, and each reads and writes its tensors (seen in 199 profiles of networks).
 double passes_of_step(const Operation& operation) {
   if (operation.parameters.get("fused", 0) != 0) return 1.2;
   if (operation.form == "sgd") return 2.0;
   return operation.form == "momentum" ? 2.5 : 3.6;
 }
 
-// Weights long operations more, because networks spend their energy on them.
+// Weight of a row in the fit of trees. Long operations count more, because networks spend their energy on them.
 double weight_of(double time_s) { return kWeightOfShort + (1 - kWeightOfShort) * std::min(1.0, time_s / kLong_s); }
 
 struct Described {
@@ -101,7 +102,7 @@ Residuals residuals_of(const OperationModel& model, const MeasuredOperation& row
 
 bool is_alone(const MeasuredOperation& row) { return row.energy_j && !row.in_network; }
 
-// Leave-one-out interpolation of each row; from it the trees learn how far to trust the interpolation.
+// Kriging residual of each row without its own sample. With it as an input, trees learn how far to trust the kriging.
 std::vector<InterpolatedResidual> leave_one_out_residuals(const ResidualKriging& kriging,
                                                           std::span<const MeasuredOperation> rows,
                                                           std::span<const Residuals> residuals) {
@@ -114,8 +115,8 @@ std::vector<InterpolatedResidual> leave_one_out_residuals(const ResidualKriging&
   return interpolated;
 }
 
-// Measured optimizer steps include the host, which launches while the GPU computes. The GPU time therefore follows from
-// the bytes, and the measured time counts as host time.
+// An optimizer step inside a network. Measured steps include the time that the host needs for launches. Therefore GPU
+// time is computed from bytes, and the time of the isolated step counts as host time.
 OperationEstimate optimizer_estimate(const OperationModel& model, const Operation& operation) {
   const OperationEstimate alone = estimate(model, operation, {});
   const Work work = work_of(operation);
@@ -137,7 +138,7 @@ OperationEstimate estimate(const OperationModel& model, const Operation& operati
   const bool has_trees = !model.training_range.min_features.empty() && is_measured(model.times, operation.kind);
   guess.trust = has_trees ? model.training_range.trust(description.features) : 0;
   const InterpolatedResidual kriging = model.kriging.interpolate(operation, conditions.cold);
-  // A measured operation needs no trees, except within a network, where its time may differ.
+  // An operation that was itself measured needs no trees, except inside a network, where its time may differ.
   const double unknown =
       conditions.in_network ? 1 : std::clamp((kriging.kriging_variance - kSurely) / kSurely, 0.0, 1.0);
   const double of_trees = guess.trust * unknown;
@@ -197,11 +198,11 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
   TreeFitOptions directed = options;
   directed.monotone_constraints.assign(feature_monotonicity().begin(), feature_monotonicity().end());
   directed.monotone_constraints.resize(feature_monotonicity().size() + kKrigingColumns);
-  // Power varies less than time, and only isolated operations measure it.
+  // Fewer and shallower trees for power: it varies less than time, and only isolated operations measure it.
   TreeFitOptions fewer = options;
   fewer.boosting_rounds = options.boosting_rounds * 2 / 3;
   fewer.max_depth = options.max_depth - 1;
-  // The two fits are independent and take most of the time, so they run in parallel.
+  // The two fits are independent and take most of the time, so they run on two threads.
   std::future<Result<RegressionTrees>> power_fit =
       std::async(std::launch::async, [&] { return fit_trees(powers, fewer); });
   Result<RegressionTrees> time_trees = fit_trees(times, directed);

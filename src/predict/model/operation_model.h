@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Time and energy of one operation on one GPU: fitted physics (physics.h) times the exponential of two residuals. One
-// is interpolated from similar operations (residual_kriging.h), one comes from regression trees (regression_trees.h) and
-// fades outside of the measured range. Values; queries are pure.
+// is interpolated from similar operations (residual_kriging.h). The other comes from regression trees
+// (regression_trees.h) and fades outside of the measured range. Values; queries are pure.
 #pragma once
 
 #include <span>
@@ -19,9 +19,11 @@
 
 namespace joulemap::predict {
 
-// Extra columns for the trees, derived from similar operations.
+// Extra columns for the trees, from residual_kriging.h: interpolated residuals, kriging variance, a size and the
+// alignment.
 inline constexpr std::size_t kKrigingColumns = 5;
-// Extra columns for the power trees: physical time and physical power.
+// Extra columns for the power trees: logarithms of the time (measured in a fit, else predicted) and of the physical
+// power.
 inline constexpr std::size_t kPowerColumns = 2;
 
 struct OperationModel {
@@ -29,21 +31,21 @@ struct OperationModel {
   TimeCoefficients times;
   EnergyCoefficients energies;
   RegressionTrees time_trees;   // inputs: features and kKrigingColumns columns
-  RegressionTrees power_trees;  // inputs: features, physical time and power, and kKrigingColumns columns
+  RegressionTrees power_trees;  // inputs: features, kPowerColumns and kKrigingColumns columns
   ResidualKriging kriging;
   TrainingRange training_range;  // range of the measured features; empty without measurements: physics alone
 };
 
 struct OperationEstimate {
-  double time_s = 0;  // on the GPU; 0 if it launches nothing
+  double time_s = 0;  // GPU time of one call; 0 if it launches nothing
   double energy_j = 0;
-  double host_s = 0;  // host s beyond the call: optimizer steps and recurrent layers launch many kernels
+  double host_s = 0;  // extra host time, s: optimizer steps and recurrent layers launch many kernels
   double physical_time_s = 0;
   double physical_power_w = 0;
   double trust = 0;  // in the trees: 1 within the measured range, 0 far beyond
 };
 
-// Returns zero for kinds that launch nothing.
+// Estimate for one call. All zero for views, which launch nothing.
 OperationEstimate estimate(const OperationModel& model, const Operation& operation, const CallConditions& conditions);
 
 Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> rows, const Datasheet& sheet,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// parallel_for: a parallel for over row indices. Several threads call the work at once, each with indices of its own; the
-// work must not write to shared state. All work is done when parallel_for returns.
+// parallel_for: a parallel loop over indices. Up to kMaxThreads threads, including the caller's, call the work at once
+// with different indices; the work may write only to elements of its own index. All work is done when parallel_for
+// returns.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 namespace joulemap::predict {
 
-// Fitting is short: more threads would cost more to start than they save.
+// More threads would cost more to start than they save, because fits are short.
 inline constexpr std::size_t kMaxThreads = 4;
 
 // Calls `work(index)` for each index below `count`.

@@ -16,15 +16,15 @@ namespace {
 
 constexpr double kMicrosecond = 1e-6;
 constexpr double kElementsPerSecond = 1e12;
-// Least duration of a kernel.
+// Shortest duration of a kernel.
 constexpr double kLeastTime_s = 1e-6;
-// Roofline limits: fractions of the datasheet's memory and arithmetic time. Arithmetic can be much faster, because fast
-// convolutions and causal attention compute less than is counted.
+// No prediction is below these fractions of the memory and arithmetic time at the datasheet's rates. Arithmetic can be
+// much faster than the datasheet, because fast convolutions and causal attention compute less than is counted.
 constexpr double kOfMemoryRoof = 0.8;
 constexpr double kOfComputeRoof = 0.4;
-// A short burst may exceed the power limit, which applies over a second.
+// A short burst may exceed the power limit by this factor; the limit applies to the mean over a second.
 constexpr double kBurst = 1.2;
-// PCIe 4 with 16 lanes; the fitted coefficient corrects it for the measured machine.
+// Assumed rate of copies from the host: PCIe 4 with 16 lanes. The fitted coefficient of Term::bus corrects it.
 constexpr double kBusBytesPerSecond = 25e9;
 
 struct Tile {
@@ -32,7 +32,7 @@ struct Tile {
   double n;
   double efficiency;
 };
-// Small tiles reuse less of their inputs.
+// Tile sizes of matrix products, and the fraction of the peak that they reach: small tiles reuse less of their inputs.
 constexpr std::array<Tile, 11> kTiles = {{{256, 128, 1.0},
                                           {128, 256, 1.0},
                                           {128, 128, 0.9},
@@ -42,12 +42,12 @@ constexpr std::array<Tile, 11> kTiles = {{{256, 128, 1.0},
                                           {64, 32, 0.35},
                                           {32, 32, 0.25},
                                           {16, 64, 0.2},
-                                          {8, 128, 0.3},  // few rows, and one row: matrix-vector products
+                                          {8, 128, 0.3},  // this and the next: products of a few rows and of one row
                                           {1, 256, 0.3}}};
 constexpr double kFillOfPipeline = 64;
 constexpr double kLeastSplit = 128;
 
-// Values of alignment_class(): grouped and depthwise convolutions.
+// Values of alignment_class() for grouped and depthwise convolutions.
 constexpr int kInGroups = 4;
 constexpr int kDepthwise = 5;
 
@@ -71,7 +71,8 @@ std::vector<std::int64_t> rows_in_memory(const Operation& operation) {
   }
 }
 
-// Prior of recurrent layers until one is measured: a call costs 20 us, and steps take the latency in their terms.
+// Coefficients of recurrent layers until one is measured, in the order of Term: a call takes 20 us, and
+// Term::step_latency counts as it is.
 constexpr TermValues<kTermCount> kPriorTimesOfRecurrent = {{20, 1, 1.5, 1.2, 0, 0, 0, 0, 1, 0}};
 constexpr TermValues<kTermCount + 1> kPriorEnergiesOfRecurrent = {{0, 0.5, 0.3, 0.5, 0, 0.3, 0, 0, 0.1, 0, 0.2}};
 
@@ -94,8 +95,8 @@ const TermValues<N>* find_group(const Coefficients<N>& fitted, const std::array<
   return all == fitted.end() ? nullptr : &all->second;
 }
 
-// Weight of the wider group's coefficients, in equivalent rows, from the narrowest level to all kinds. It is small
-// between kinds, which have little in common.
+// Weight of the wider group's coefficients as a prior, in equivalent rows, from the narrowest level to all kinds. It is
+// small between kinds, which have little in common.
 constexpr std::array<double, kGroupLevels + 1> kObservationsOfPrior = {12, 12, 4, 0.5, 1};
 constexpr double kLeastPull = 1e-9;
 constexpr double kSquareOfPrior = 0.05;
@@ -103,11 +104,12 @@ constexpr double kSquareOfPrior = 0.05;
 template <std::size_t N>
 struct Fitted {
   TermValues<N> coefficients = {};
-  TermValues<N> squares = {};  // mean squares of the terms relative to the measured value
+  TermValues<N> squares = {};  // mean squares of terms / measured value
 };
 
-// The precision of the prior follows the term's size in the wider group. A term that hardly occurs in a group could
-// otherwise take any coefficient, fit slightly better, and be far off where the term does occur.
+// Nonnegative least squares with the wider group's coefficients as the prior. The precision of the prior grows with the
+// term's size in the wider group. Otherwise a term that hardly occurs in a group could take any coefficient and be far
+// off where the term does occur.
 template <std::size_t N>
 TermValues<N> fit_group(const statistics::NormalEquations& sums, const Fitted<N>& wider, double observations_of_prior) {
   std::vector<statistics::Prior> priors(N);
@@ -122,8 +124,9 @@ TermValues<N> fit_group(const statistics::NormalEquations& sums, const Fitted<N>
   return coefficients;
 }
 
-// Iteratively reweighted least squares on logarithmic errors. Squares of predicted / measured - 1 would tolerate values
-// that are too small and penalize large ones, and end too low. Outliers beyond kFarOff get less weight.
+// Rounds of iteratively reweighted least squares, which minimize logarithmic errors: least squares of predicted /
+// measured - 1 penalize overestimates more and bias predictions low. Errors beyond kFarOff (natural logarithm) get less
+// weight.
 constexpr int kRounds = 4;
 constexpr double kFarOff = 0.5;
 
@@ -158,7 +161,7 @@ Fitted<N> fit_rows(std::span<const TermValues<N>> rows, const Fitted<N>& wider, 
   return fitted;
 }
 
-// Fits from the widest group, which contains all rows and has the prior `first`, to the narrowest.
+// Fits the coefficients of all groups, from the widest (all rows, with the prior `first`) to the narrowest.
 template <std::size_t N, class Row, class Target>
 Coefficients<N> fit_groups(std::span<const PhysicsObservation> rows, const Row& row_of, const Target& target_of,
                            const TermValues<N>& first) {
@@ -194,8 +197,8 @@ TermValues<kTermCount + 1> energy_terms(const PhysicsObservation& row, double li
   return terms;
 }
 
-// Each step waits for the one before: a latency, products of a few rows, and weights that are read again unless they
-// stay in registers.
+// Adds the terms of the time steps. Each step waits for the one before: a latency, products of a few rows, and weights
+// that are read again unless they stay in registers.
 void add_recurrent_steps(const Operation& operation, const Datasheet& sheet, double peak, TimeTerms& terms) {
   const RecurrentSizes sizes = recurrent_sizes(operation);
   const double steps = sizes.steps * sizes.layers;
@@ -261,7 +264,7 @@ TimeTerms time_terms(const Operation& operation, const Work& work, const Datashe
   terms[Term::memory] = work.bytes * (1 - cached) / sheet.memory_bytes_per_s;
   terms[Term::elements] = std::max(work.inputs, work.outputs) / kElementsPerSecond;
   terms[Term::arithmetic] = work.flops / peak;
-  if (operation.kind == Kind::input) {  // copies from the host wait for the bus alone
+  if (operation.kind == Kind::input) {  // only the bus limits copies from the host
     terms[Term::cache] = terms[Term::memory] = terms[Term::elements] = 0;
     terms[Term::bus] = work.bytes / kBusBytesPerSecond;
   }

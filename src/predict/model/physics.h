@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Physical time and energy of an operation: a non-negative sum of terms. Each term is a time at the datasheet's rates
-// (enum Term). Each term has one coefficient, fitted by non-negative least squares on relative errors. Pure.
+// Physical time and energy of an operation: a non-negative sum of terms (enum Term), each a time at the datasheet's
+// rates with a fitted coefficient. Non-negative least squares fits them to relative errors. Pure.
 //
-// Coefficients are fitted in groups from narrow to wide, each with the wider group as its prior: a group with few
-// measurements resembles its kind, and an unmeasured operation gets the coefficients of its kind.
+// Coefficients are fitted for nested groups of operations, from all kinds down to kind, form, type and alignment. Each
+// group has the wider group's coefficients as its prior: a group with few measurements resembles its kind, and an
+// unmeasured operation gets the coefficients of its kind.
 #pragma once
 
 #include <array>
@@ -22,23 +23,23 @@
 
 namespace joulemap::predict {
 
-// In the order of the coefficients in a profile's file.
+// In the order in which a profile's file stores the coefficients.
 enum class Term : std::uint8_t {
-  launch,           // one kernel
-  tiles,            // a matrix product in tiles, in whole waves of multiprocessors
+  launch,           // launch of one kernel
+  tiles,            // matrix products, padded to whole tiles and waves (padded_flops())
   cache,            // bytes from the cache
   memory,           // bytes from memory
-  elements,         // elements at one rate, whatever their size
+  elements,         // elements at one rate, whatever their size in bytes
   arithmetic,       // FLOPs at the peak rate
   bus,              // bytes from the host
   serial_groups,    // the groups of a convolution, one after another
-  step_latency,     // steps of a recurrent layer, which wait for one another
-  tensor_launches,  // an optimizer's kernels for its tensors
+  step_latency,     // steps of a recurrent layer, each waiting for the one before
+  tensor_launches,  // kernels that an optimizer launches for its tensors
 };
 inline constexpr std::size_t kTermCount = 10;
 std::string_view name_of(Term term);
 
-// A number for each term, and for energies one for the time itself (index kTermCount).
+// A number for each term. Energies have one more, for the duration itself (index kTermCount).
 template <std::size_t N>
 struct TermValues : std::array<double, N> {
   using std::array<double, N>::operator[];
@@ -47,22 +48,25 @@ struct TermValues : std::array<double, N> {
 };
 using TimeTerms = TermValues<kTermCount>;  // s
 
-// `cold`: its inputs are not in the cache, as if another operation had run between two calls.
+// Terms at the datasheet's rates. `cold`: the inputs are not in the cache, as if another operation had run between two
+// calls.
 TimeTerms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold);
 
-// Fraction of its bytes that an operation finds in the cache right after it ran.
+// Fraction of `bytes` that the last-level cache still contains when the same operation runs again immediately.
 double cache_hit_fraction(double bytes, const Datasheet& sheet);
 
-// FLOPs of a product padded to whole tiles and to a whole last wave of the GPU, for the cheapest usual tile size.
+// FLOPs of a product padded to whole tiles and to a whole last wave of multiprocessors, for the tile size that gives
+// the least.
 double padded_flops(const MatrixProduct& product, const Datasheet& sheet);
 
-// Row alignment: 0: 16 bytes, as tensor cores require; 1, 2, 3: 8, 4, 2 bytes; 4: grouped convolution; 5: depthwise.
+// Alignment of rows in memory. 0: 16 bytes, as tensor cores require (also fp32 and kinds without products); 1, 2, 3: 8,
+// 4, 2 bytes; 4: grouped convolution; 5: depthwise convolution.
 int alignment_class(const Operation& operation);
 
 inline constexpr std::size_t kGroupLevels = 4;
 std::array<std::string, kGroupLevels> coefficient_groups(const Operation& operation);
 
-// Group name to coefficients; energies have one more term, the time itself.
+// Group name to coefficients. The name "" is the group of all kinds.
 template <std::size_t N>
 using Coefficients = std::map<std::string, TermValues<N>, std::less<>>;
 using TimeCoefficients = Coefficients<kTermCount>;
@@ -77,11 +81,11 @@ struct PhysicsObservation {
 TimeCoefficients fit_time_coefficients(std::span<const PhysicsObservation> rows);
 EnergyCoefficients fit_energy_coefficients(std::span<const PhysicsObservation> rows, double limit_w);
 
-// Roofline limit: the least time that any fit or tree residual may predict, s.
+// Roofline limit: the least time, in seconds, that predictions may have whatever the coefficients and residuals.
 double roofline_time_s(const TimeTerms& terms);
 
-// Coefficients of the narrowest fitted group. For an unmeasured kind, its prior or those of all kinds. Null if nothing
-// was fitted.
+// Coefficients of the narrowest fitted group. For an unmeasured kind its prior (recurrent layers) or those of all
+// kinds. Null if nothing was fitted.
 const TermValues<kTermCount>* time_coefficients(const TimeCoefficients& fitted,
                                                 const std::array<std::string, kGroupLevels>& groups);
 
@@ -89,7 +93,7 @@ const TermValues<kTermCount>* time_coefficients(const TimeCoefficients& fitted,
 bool is_measured(const TimeCoefficients& fitted, Kind kind);
 
 double physical_time_s(const TimeCoefficients& fitted, const PhysicsObservation& row);
-// Clamped between idle power and the burst limit; row.time_s is the operation's duration.
+// Mean power in W, clamped between idle power and the burst limit. row.time_s is the operation's duration.
 double physical_power_w(const EnergyCoefficients& fitted, const PhysicsObservation& row, const Datasheet& sheet);
 
 }  // namespace joulemap::predict

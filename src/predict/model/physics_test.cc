@@ -56,7 +56,7 @@ TEST(Physics, FindsTheCoefficientsThatMadeTheTimes) {
 TEST(Physics, AnUnobservedTermOfAGroupStaysBounded) {
   const Datasheet sheet = *find_datasheet("h200");
   std::vector<PhysicsObservation> rows;
-  for (std::int64_t width = 1000; width < 2'000'000; width = width * 5 / 4) {  // all of it fits the cache
+  for (std::int64_t width = 1000; width < 2'000'000; width = width * 5 / 4) {  // fits the cache
     PhysicsObservation row = row_of(relu(width), sheet);
     row.time_s = 2 * row.terms[Term::launch] + 1.1 * row.terms[Term::cache];
     row.time_s *= width % 2 == 0 ? 1.1 : 0.9;

@@ -21,7 +21,8 @@ bool is_traced_training(const Graph& graph) {
                      [](const Operation& operation) { return operation.pass != Pass::forward; });
 }
 
-// Keeps the operations before the loss of a traced training step: copies of the backward pass are forward kind, too.
+// Keeps the operations before the loss of a traced training step. Pass::forward alone does not identify them: copies
+// and casts of the backward pass have it, too.
 Graph forward_only(Graph graph) {
   std::vector<Operation>& all = graph.operations;
   all.erase(std::find_if(all.begin(), all.end(),
@@ -32,7 +33,8 @@ Graph forward_only(Graph graph) {
   return graph;
 }
 
-// Layers of images contain the batch; those of texts do not, in a way that can be identified.
+// Batch of the first operation on images. Empty for other networks, such as those for text, whose operations do not
+// store the batch separately.
 std::optional<std::int64_t> batch_of(const Graph& graph) {
   constexpr std::array<Kind, 5> kKindsWithBatch = {Kind::input, Kind::convolution, Kind::pooling, Kind::padding,
                                                    Kind::resize};
@@ -130,7 +132,7 @@ Diagnostics prediction_diagnostics(const Prediction& prediction) {
          fmt::format("operations of these kinds were not measured on {}: {}; a physical model alone predicts "
                      "them, and intervals span a factor of three",
                      prediction.device, kinds),
-         "make a profile for --profile: joulemap collect, then joulemap model fit"});
+         "make a profile for --profile: python -m joulemap collect, then joulemap model fit"});
   }
   if (!prediction.fitted) {
     diagnostics.add(
@@ -138,7 +140,7 @@ Diagnostics prediction_diagnostics(const Prediction& prediction) {
          fmt::format("nothing was measured on {}: times and energies are scaled from another GPU by datasheet "
                      "values, and intervals are wide",
                      prediction.device),
-         "make a profile for --profile: joulemap collect on such a GPU, then joulemap model fit"});
+         "make a profile for --profile: python -m joulemap collect on such a GPU, then joulemap model fit"});
   }
   return diagnostics;
 }

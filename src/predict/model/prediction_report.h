@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The result of `joulemap predict`: the prediction, the request, the energy of a lifetime of training and inference,
-// and diagnostics. Plain data; its functions are pure.
+// The result of `joulemap predict`: the prediction, the request, the energy of all requested training steps and
+// inferences, and diagnostics. Plain data; its functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -29,25 +29,26 @@ struct PredictionRequest {
   Precision precision = Precision::framework_default;
   double host_factor = 1;
   std::optional<double> idle_w;       // idle power of the GPU, W; empty: mean of the measured GPUs
-  std::optional<std::int64_t> batch;  // requested batch; empty: the graph's, if it has one
-  std::int64_t steps = 0;             // training steps in a lifetime
-  std::int64_t inferences = 0;        // forward passes of the same batch in a lifetime
+  std::optional<std::int64_t> batch;  // batch to report; empty: that of the graph, if it has one
+  std::int64_t steps = 0;             // number of training steps for LifetimeEnergy
+  std::int64_t inferences = 0;        // number of forward passes of the same batch for LifetimeEnergy
   Tariff tariff;
-  std::optional<std::string> explained_layer;  // a layer's name; empty text: the layer with the most energy
+  std::optional<std::string> explained_layer;  // layer to explain; empty text: the layer with the most energy
 };
 
-// Energy of training steps and inference passes. Their errors are assumed to be fully correlated.
+// Energy of a number of training steps and inferences. The interval assumes that errors of all steps are fully
+// correlated.
 struct LifetimeEnergy {
   std::int64_t steps = 0;
   std::int64_t inferences = 0;
-  std::optional<double> step_j = {};  // J; empty if no steps were requested
+  std::optional<double> step_j = {};  // J of one step; empty if no steps were requested
   std::optional<double> inference_j = {};
   double energy_j = 0;
   double low_j = 0;
   std::optional<double> high_j = 0;  // empty if an operation is unknown
 };
 
-// A one-line warning that names the unknown operations and calls the total a lower bound. Empty if all operations are
+// A one-line warning that the total is a lower bound, with the names of unknown operations. Empty if all operations are
 // known.
 std::string lower_bound_warning(const Prediction& prediction);
 
@@ -66,8 +67,9 @@ struct PredictionReport {
   Diagnostics diagnostics;
 };
 
-// Fails if nothing can be predicted: the graph has no operations, the layer does not exist, or a precision is requested
-// for a list that contains its own. A total that is too low does not fail: prediction.is_total_sound is false.
+// Fails if the graph has no operations, the layer to explain does not exist, the idle power is above the power limit,
+// or a precision is requested for a traced list, which has fixed types. A total that is too low does not fail:
+// prediction.is_total_sound is false.
 Result<PredictionReport> report_prediction(const DeviceProfile& profile, Graph graph, const PredictionRequest& request);
 
 }  // namespace joulemap::predict

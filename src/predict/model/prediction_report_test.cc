@@ -8,7 +8,7 @@
 namespace joulemap::predict {
 namespace {
 
-// Two layers, traced from PyTorch.
+// A network of two layers, as traced from PyTorch.
 Graph two_layers() {
   Graph graph;
   graph.name = "Sequential";

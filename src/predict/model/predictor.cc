@@ -14,7 +14,7 @@
 namespace joulemap::predict {
 namespace {
 
-// Factor of error of physics alone, for a kind without measurements.
+// Error factor of the physics model for a kind of operation without measurements.
 constexpr double kOfPhysicsAlone = 3;
 
 struct Parts {
@@ -22,8 +22,9 @@ struct Parts {
   std::map<std::string, std::size_t, std::less<>> index_of;
   NetworkSums sums;
   std::set<std::string, std::less<>> unknown_layers;
-  std::set<std::string, std::less<>> unmeasured_kinds;  // kinds
+  std::set<std::string, std::less<>> unmeasured_kinds;  // kinds of operations without measurements
   double unmeasured_j = 0;
+  std::map<std::string, double, std::less<>> costliest_operation_j;  // by layer: the most energy of one operation
 };
 
 LayerPrediction& layer_of(Parts& parts, const Operation& operation) {
@@ -51,8 +52,11 @@ void add(Parts& parts, const DeviceProfile& profile, const Operation& operation)
   const Work work = work_of(operation);
   const double energy_j = count * in_network_j(profile.network_model, operation, guess);
   LayerPrediction& layer = layer_of(parts, operation);
-  // The operation with the most energy gives the layer its op.
-  if (operation.kind != Kind::view && energy_j > layer.energy_j) layer.op = operation.source;
+  double& most_j = parts.costliest_operation_j[layer.name];
+  if (operation.kind != Kind::view && energy_j > most_j) {
+    layer.op = operation.source;
+    most_j = energy_j;
+  }
   layer.energy_j += energy_j;
   layer.time_s += count * guess.time_s * profile.network_model.gpu_time_scale;
   layer.flops += count * work.flops;
@@ -75,7 +79,7 @@ void set_intervals(Prediction& prediction, const DeviceProfile& profile, const P
   prediction.high_j = prediction.energy_j * std::exp(width) + parts.unmeasured_j * (kOfPhysicsAlone - 1);
   if (is_lower_bound(prediction)) prediction.high_j.reset();
   for (LayerPrediction& layer : prediction.layers) {
-    // Beyond the measured range only physics applies, so the interval widens.
+    // Trust below 1: the layer is beyond the measured range, and the interval widens.
     const double measured = profile.network_model.layer_interval_width * (2 - layer.trust);
     const double own = layer.trust > 0 ? measured : std::max(measured, std::log(kOfPhysicsAlone));
     layer.low_j = layer.energy_j * std::exp(-own);

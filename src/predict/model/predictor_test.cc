@@ -58,6 +58,18 @@ TEST(Predictor, AConvolutionOfKnownCostIsPredictedWithinItsInterval) {
   EXPECT_LT(prediction.power_w, 800);
 }
 
+TEST(Predictor, ALayerIsNamedByItsCostliestOperation) {
+  Graph graph;
+  for (const auto& [source, batch] :
+       std::vector<std::pair<std::string, std::int64_t>>{{"a", 48}, {"b", 32}, {"c", 64}}) {
+    graph.operations.push_back(convolution("layer", batch));
+    graph.operations.back().source = source;
+  }
+  const Prediction prediction = predict(h200_profile(), graph, {});
+  ASSERT_EQ(prediction.layers.size(), 1u);
+  EXPECT_EQ(prediction.layers.front().op, "c");
+}
+
 TEST(Predictor, ASlowHostMakesASmallNetworkCostMore) {
   const DeviceProfile profile = h200_profile();
   Graph small = network(1);
@@ -94,7 +106,7 @@ TEST(DeviceProfile, FittingAndPredictionUseTheSameIdlePower) {
   const DeviceProfile profile = h200_profile();
   EXPECT_EQ(profile.network_model.idle_w, profile.operation_model.sheet.idle_w);
   DeviceProfile other = profile;
-  other.network_model.idle_w += 1.5;  // as earlier profiles had it
+  other.network_model.idle_w += 1.5;  // profiles of earlier versions had a different value here
   EXPECT_EQ(read_profile(profile_json(other), "test")->network_model.idle_w, profile.operation_model.sheet.idle_w);
 }
 

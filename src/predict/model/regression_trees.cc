@@ -7,7 +7,7 @@
 namespace joulemap::predict {
 namespace {
 
-// A size e times beyond the training range halves the residual.
+// If a size is e times beyond the training range, the residual of the trees is halved.
 constexpr double kReach = 1.0;
 
 }  // namespace

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Trees: a sum of regression trees. XGBoost fits them; this class evaluates them, because a profile stores trees as
-// plain numbers, and a prediction should not load a library of five megabytes. Values; predict() is pure and safe from any
-// thread.
+// RegressionTrees: a sum of regression trees. XGBoost fits them; this class evaluates them, because a profile stores
+// trees as plain numbers, and a prediction should not load a library of five megabytes. Values; predict() is pure and
+// safe from any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace joulemap::predict {
 
 struct TreeNode {
   std::int32_t feature = -1;  // -1 for a leaf
-  float value = 0;            // left child if below; for a leaf the value it adds
-  std::int32_t left = 0;      // indices into Trees::nodes
+  float value = 0;            // threshold: the left child if the feature is below it; for a leaf the value that it adds
+  std::int32_t left = 0;      // indices into RegressionTrees::nodes
   std::int32_t right = 0;
 };
 
@@ -43,22 +43,23 @@ struct TreeFitOptions {
   double learning_rate = 0.11;
   double row_subsample = 0.8;
   double column_subsample = 0.6;
-  double min_leaf_weight = 2;             // total weight of the rows of a leaf
+  double min_leaf_weight = 2;             // least total weight of the rows in a leaf
   double l2_regularization = 2;           // L2 regularization of leaf values
-  std::vector<int> monotone_constraints;  // by column: +1 may only rise, -1 only fall; empty: unconstrained
+  std::vector<int> monotone_constraints;  // by column: +1 the result may only rise, -1 only fall; empty: no limits
 };
 
-// Loads libxgboost.so.0 on first use; the Error contains what to install if it is missing. Uses one thread: a second
+// Loads libxgboost.so.0 at run time; if it is missing, the Error contains what to install. Uses one thread: a second
 // one that waits for a busy core makes the fit several times slower. The same rows give the same trees.
 Result<RegressionTrees> fit_trees(const TreeTrainingData& rows, const TreeFitOptions& options);
 
-// The range of the training rows by column. Residuals fade with the distance of a row from it.
+// The range of the training rows by column. Residuals of trees fade with the distance of a row from it.
 struct TrainingRange {
   std::vector<float> min_features;
   std::vector<float> max_features;
 
   void extend(std::span<const float> row);
-  // 1 inside, falling to 0 where a size is several times beyond the range; columns are logarithms.
+  // 1 inside the range. Outside, halves for each unit by which the worst column is beyond it; most columns are natural
+  // logarithms of sizes.
   double trust(std::span<const float> row) const;
 };
 

@@ -11,17 +11,17 @@
 namespace joulemap::predict {
 namespace {
 
-// Noise variance of repeated measurements, relative to the variance of residuals.
+// Variance of repeated measurements, relative to the variance of residuals (the nugget of the kriging).
 constexpr double kNoise = 0.02;
 constexpr std::size_t kNearest = 12;
-constexpr double kHundredth = 1e-2;           // unit of sizes
-constexpr double kThousandth = 1e-3;          // unit of residuals
-constexpr std::int32_t kMostSize = 4095;      // most that two digits of radix 64 hold
-constexpr std::int32_t kMostResidual = 2047;  // with a sign
+constexpr double kHundredth = 1e-2;           // unit of stored logarithms of sizes
+constexpr double kThousandth = 1e-3;          // unit of stored residuals
+constexpr std::int32_t kMostSize = 4095;      // largest value in two digits of radix 64
+constexpr std::int32_t kMostResidual = 2047;  // largest absolute value in two digits with a sign
 constexpr std::int32_t kMostAlignment = 2;
 
-// Correlation lengths of the kriging, natural logarithms of sizes. Long for the amount of work, which physics models
-// well; short for widths, and for the batch of convolutions, because libraries choose their kernels by them.
+// Correlation lengths of the kriging, in natural logarithms of sizes. They are long for the amount of work, which
+// physics models well, and short for widths and the batch of convolutions, by which libraries choose their kernels.
 struct Lengths {
   std::array<double, kKrigingDimensions> sizes = {};
   double alignment = 0;
@@ -81,7 +81,7 @@ std::uint64_t group_of(const Operation& operation, bool cold) {
   hash.add(cold ? 1 : 0);
   const Parameters& p = operation.parameters;
   for (const auto& [name, value] : p.entries()) {
-    if (is_size(name) || (value == 0 && name != "foreach")) continue;  // some lists omit parameters of 0
+    if (is_size(name) || (value == 0 && name != "foreach")) continue;  // lists may omit zeros
     hash.add(name);
     hash.add(value);
   }
@@ -89,7 +89,7 @@ std::uint64_t group_of(const Operation& operation, bool cold) {
   return hash.value();
 }
 
-// Rounds to units and clamps to what the text can store.
+// Rounds to units and clamps to the range that the text can store.
 std::int32_t in_units(double value, double unit, std::int32_t least, std::int32_t most) {
   return static_cast<std::int32_t>(std::lround(std::clamp<double>(value / unit, least, most)));
 }
@@ -100,12 +100,12 @@ std::int32_t residual_in_units(double residual) {
   return in_units(residual, kThousandth, -kMostResidual, kMostResidual);
 }
 
-// 0, 1 or 2: the exponent of 2 in the size, at most 2. Rows that are multiples of 4 allow vector loads of four.
+// Exponent of 2 in the size, at most 2. Rows whose length is a multiple of 4 allow vector loads of four elements.
 std::int32_t alignment_of(double size) {
   return std::fmod(size, 4) == 0 ? kMostAlignment : std::fmod(size, 2) == 0 ? 1 : 0;
 }
 
-// The amount of work comes first, then its dimensions.
+// Coordinates of an operation for kriging: the amount of work, then its dimensions, and the alignment of one size.
 ResidualSample sizes_of(const Operation& operation) {
   const Parameters& p = operation.parameters;
   const auto of = [&p](std::string_view name) { return static_cast<double>(p.get(name, 1)); };
@@ -148,7 +148,7 @@ ResidualSample sizes_of(const Operation& operation) {
   }
 }
 
-// Of the matrix of covariances between samples, which may be nearly equal.
+// Least pivot of the covariance matrix of samples, which is nearly singular if samples are nearly equal.
 constexpr double kLeastPivot = 1e-12;
 
 double distance(const ResidualSample& one, const ResidualSample& other, const Lengths& lengths) {
@@ -211,7 +211,7 @@ namespace {
 
 constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr int kBitsOfDigit = 6;
-constexpr std::int32_t kNoResidual = kMostResidual + 1;  // offset in the text, which has no signs
+constexpr std::int32_t kNoResidual = kMostResidual + 1;  // code of a residual of 0 in the text, which has no signs
 constexpr int kHashDigits = 11;
 constexpr int kCountDigits = 4;
 constexpr std::size_t kSampleDigits = 2 * kKrigingDimensions + 1 + 2 + 2;
@@ -230,7 +230,7 @@ void put(std::string& text, const ResidualSample& sample) {
   for (const std::int32_t residual : {sample.time, sample.power}) put_number(residual + kNoResidual, 2);
 }
 
-// Reads numbers from the front of a text and remembers whether all of them were valid.
+// Reads numbers from the front of a text. is_sound() is false after the first invalid one.
 class Digits {
  public:
   explicit Digits(std::string_view text) : text_(text) {}
@@ -288,7 +288,7 @@ Result<ResidualKriging> read_kriging(std::string_view text) {
   while (digits.left() > 0) {
     const std::uint64_t group = digits.take(kHashDigits);
     const std::uint64_t count = digits.take(kCountDigits);
-    // Checked before allocating: the count in a malformed text may exceed memory.
+    // Checked before samples are added: the count in a malformed text may exceed memory.
     if (!digits.is_sound() || count > digits.left() / kSampleDigits) return wrong;
     std::vector<ResidualSample>& samples = kriging.groups[group];
     for (std::uint64_t index = 0; index < count; ++index) samples.push_back(digits.take_sample());

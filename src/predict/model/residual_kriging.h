@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ResidualKriging: measured residuals of operations that differ only in their sizes, interpolated to other sizes. Two
-// convolutions with the same kernel and stride mostly run the same code at other batches, images and widths. The
-// physics model (physics.h) therefore misses both by a similar factor. The correlation of two residuals falls with the
-// distance of the logarithms of their sizes; far from every measurement the interpolated residual is 0. A value type;
-// queries are pure.
+// ResidualKriging: interpolates measured residuals between operations that differ only in their sizes. Two convolutions
+// with the same kernel and stride mostly run the same code at other batches, images and widths. The physics model
+// (physics.h) therefore misses both by a similar factor. The correlation of two residuals falls with the distance of
+// the logarithms of their sizes; far from every measurement the interpolated residual is 0. A value type; queries are
+// pure.
 #pragma once
 
 #include <array>
@@ -26,8 +26,8 @@ inline constexpr std::size_t kKrigingDimensions = 4;
 // trip.
 struct ResidualSample {
   std::array<std::int32_t, kKrigingDimensions> sizes = {};  // natural logarithms in units of 0.01: 0 to 4095
-  std::int32_t alignment = 0;                               // alignment of the last dimension: 0 to 2
-  // Natural logarithms of measured / physical, in units of 0.001: -2047 to 2047.
+  std::int32_t alignment = 0;                               // exponent of 2 in one size, by kind; at most 2
+  // Residuals: natural logarithms of measured / physical, in units of 0.001: -2047 to 2047.
   std::int32_t time = 0;
   std::int32_t power = 0;
 
@@ -36,16 +36,16 @@ struct ResidualSample {
 ResidualSample make_residual_sample(const Operation& operation, double time, double power);
 
 struct InterpolatedResidual {
-  double time = 0;              // residuals, natural logarithms
+  double time = 0;              // residual of the time, a natural logarithm
   double power = 0;             //
-  double kriging_variance = 1;  // kriging variance: 1 without similar measurements, near 0 at a measured operation
+  double kriging_variance = 1;  // of residuals: 1 without similar measurements, near 0 at a measured operation
 };
 
 struct ResidualKriging {
-  std::map<std::uint64_t, std::vector<ResidualSample>> groups;  // by a hash of everything that is not a size
+  std::map<std::uint64_t, std::vector<ResidualSample>> groups;  // by a hash of all properties that are not sizes
 
   void add(const Operation& operation, bool cold, const ResidualSample& sample);
-  // With `excluded_sample`, ignores that sample: a leave-one-out interpolation.
+  // Residuals at the sizes of an operation. Ignores samples equal to `excluded_sample`: a leave-one-out interpolation.
   InterpolatedResidual interpolate(const Operation& operation, bool cold,
                                    const ResidualSample* excluded_sample = nullptr) const;
 };

@@ -14,8 +14,8 @@ namespace joulemap::predict {
 
 std::string trees_text(const RegressionTrees& trees);
 
-// All child indices of the result are valid, and all features are below `features`: RegressionTrees::predict is safe
-// for any input text.
+// Reads such a text. All child indices of the result are valid, and all features are below `features`, so that
+// RegressionTrees::predict is safe for any input text.
 Result<RegressionTrees> read_trees(std::string_view text, std::size_t features);
 
 }  // namespace joulemap::predict

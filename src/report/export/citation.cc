@@ -22,7 +22,7 @@ std::string fact(const ReportResult& result, std::string_view name) {
   return {};
 }
 
-// "2 x NVIDIA H200, Intel Xeon". Recordings of early versions do not name their GPUs; the text then states that.
+// "2 x NVIDIA H200, Intel Xeon". Old recordings contain no GPU model: then "unidentified GPU".
 std::string hardware_of(const ReportResult& result) {
   std::map<std::string, int> models;
   for (const DomainEnergy& domain : result.domains) {
@@ -38,7 +38,7 @@ std::string hardware_of(const ReportResult& result) {
   return out;
 }
 
-// Lists the domains that were measured and those that are missing, without which a total is hard to interpret.
+// Lists the domains in the total with their sensors, and the domains that the total does not include.
 std::string coverage_of(const ReportResult& result, const RunRates& rates) {
   std::string read;
   std::string missing;

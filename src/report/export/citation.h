@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run for a paper and a model card: one sentence with energy, uncertainty, hardware, sensors and version, and the
-// emissions block of Hugging Face model cards. Nothing is guessed: carbon intensity and location come from the caller,
-// hardware and provenance from the recording. Pure.
+// Citation of a run in a paper, as one sentence with energy, uncertainty, hardware, sensors and version, and in a
+// Hugging Face model card, as the block co2_eq_emissions. Carbon intensity and location come from the caller; they are
+// never assumed. Pure.
 #pragma once
 
 #include <optional>
@@ -13,17 +13,17 @@
 
 namespace joulemap::report {
 
-// `hardware` is used if the recording does not name the hardware; may be empty.
+// `hardware` replaces the hardware that the recording names; empty: that of the recording. `version`: of joulemap.
 std::string citation_text(const ReportResult& result, std::string_view hardware, std::string_view version);
 
 struct ModelCardOptions {
-  std::optional<double> gco2_per_kwh;  // of the grid; without it emissions are left out
+  std::optional<double> gco2_per_kwh;  // carbon intensity of the grid; without it, emissions are left out
   std::string location;
   std::string training_type;  // "pre-training", "fine-tuning"
-  std::string hardware;       // used if the recording does not name the hardware
+  std::string hardware;       // replaces the hardware that the recording names, unless empty
 };
 
-// YAML for the header of a model card. Fails if the recording has no energy.
+// YAML for the header of a model card. Fails if the energy is unknown.
 Result<std::string> model_card(const ReportResult& result, const ModelCardOptions& query, std::string_view version);
 
 }  // namespace joulemap::report

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One table as CSV (RFC 4180): rows of a level, domains, steps, epochs, layers by step, or power over time. Numbers
-// have full precision; unknown values are empty.
+// export --to csv: one table as CSV (RFC 4180): rows of a level, domains, steps, epochs, layers by step, or power over
+// time. Numbers have full precision; unknown values are empty.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -49,8 +49,8 @@ std::string stages_csv(const std::vector<StepOrEpochView>& stages) {
   return out;
 }
 
-// One line per layer and point: on GPUs the energy of a step, on CPUs the mean per call over an interval, without a
-// step.
+// One line per layer and sample. On GPUs a sample is the energy of the layer in a step. On CPUs it is the mean energy
+// per call over an interval, and the column `step` is empty.
 std::string layer_steps_csv(const std::vector<LayerDistribution>& layers) {
   std::string out = "device,path,per,step,time_s,energy_j\r\n";
   for (const LayerDistribution& layer : layers) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The call graph for Graphviz: one node per name, as dark as its share of the energy; one edge per caller and callee
-// with the energy of the stacks that contain it. Colours show causes (model/cause_class.h). Nodes below 0.1 % of the
-// energy are left out; the caption shows their sum.
+// export --to dot: the call graph for Graphviz. A node is a name; the larger its share of the energy, the more opaque
+// its colour, which shows the cause (model/cause_class.h). An edge connects caller and callee, with the energy of the
+// stacks that contain it. Nodes below 0.1 % of the energy are left out; the caption contains their sum.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,12 +23,12 @@ constexpr double kLeastShare = 1e-3;
 constexpr double kLeastTime_s = 1e-12;
 
 struct Node {
-  double within_j = 0;  // including callees
+  double within_j = 0;  // energy of stacks that contain the name, including callees
   double own_j = 0;
   double own_s = 0;
   std::uint64_t calls = 0;
   AmountByCause own_causes_j = {};
-  bool is_named = false;  // part of the cause is derived from a name
+  bool is_named = false;  // a cause was inferred only from a name
 
   bool has_cause() const { return own_causes_j.sum() > 0; }
 };
@@ -46,7 +46,7 @@ CallGraph graph_of(const EnergyStacks& stacks) {
     const double energy_j = stack.energy_j.value_or(0);
     if (stack.frames.empty() || energy_j <= 0) continue;
     graph.total_j += energy_j;
-    std::set<std::string> seen;  // recursion is counted once
+    std::set<std::string> seen;  // a name that repeats in a stack counts once
     for (const std::string& frame : stack.frames) {
       if (seen.insert(frame).second) graph.nodes[frame].within_j += energy_j;
     }
@@ -119,7 +119,7 @@ Result<std::string> graphviz_dot_text(const RunView& view, const ExportOptions& 
       left_out_j += node.own_j;
       continue;
     }
-    // The alpha of the colour is the share; a share of 1 % is still visible.
+    // Opacity of the node, from 40 / 255 for a small share to 220 / 255 for all of the energy.
     const int alpha = static_cast<int>(40 + 180 * std::min(1.0, node.within_j / graph.total_j));
     nodes +=
         fmt::format("  {} [label={}, fillcolor=\"{}{:02x}\"];\n", quoted_dot(name), label_of(name, node, graph.total_j),

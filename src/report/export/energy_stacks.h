@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of a level as stacks for external flame graph viewers: device, phase, nested modules, operation. A module
-// frame contains its whole path, because viewers merge frames of equal name. Pure; joules and seconds.
+// The rows of a level as stacks, for flame graph viewers: device, phase, nested modules, operation. The frame of a
+// module is its full dotted name, because viewers merge frames of equal name. Pure; joules and seconds.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +26,11 @@ struct EnergyStack {
 
 struct EnergyStacks {
   std::string by;
-  std::vector<EnergyStack> stacks;       // including idle and unattributed energy
-  std::size_t missing_energy_count = 0;  // number of stacks without energy
+  std::vector<EnergyStack> stacks;       // one per row, and stacks for idle and unattributed energy
+  std::size_t missing_energy_count = 0;  // number of rows whose energy is unknown
 };
 
-// `by` empty: layers, else the first level that has rows. Fails if there is nothing to stack.
+// Stacks of the level `by`. If `by` is empty: of layers, or without layers of the first level. Fails without such rows.
 Result<EnergyStacks> energy_stacks(const RunView& view, std::string_view by);
 
 }  // namespace joulemap::report

@@ -44,7 +44,7 @@ std::string joined(const std::vector<std::string>& codes) {
   return text;
 }
 
-// New columns are appended, so that readers of older tables find theirs at the same index.
+// The columns about provenance. They are the last ones, so that the index of older columns has not changed.
 void add_by_provenance(const ExperimentRow& row, const EnergyTotals& totals,
                        const std::optional<EnergyWithProvenance>& shown, std::vector<std::string>& cells) {
   cells.insert(cells.end(),

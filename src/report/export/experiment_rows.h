@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The single rows of an experiment as a table for programs: all planned rows in plan order, with all known values and
-// flag codes (docs/analysis.md). All digits; unknown values are empty. Pure.
+// `experiment analyze --csv-rows`: all planned rows of an experiment in plan order, with their values and flag codes
+// (docs/reference/diagnostics.md), as a table for programs. Numbers have all digits; unknown values are empty. Pure.
 #pragma once
 
 #include "model/analysis_result.h"

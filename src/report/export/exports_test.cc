@@ -65,7 +65,7 @@ TEST(Exports, TheCallGraphHasCausesFromTheLedgerAndMarksThoseFromNames) {
   ASSERT_TRUE(dot);
   EXPECT_NE(dot->find("\\nlaunch\""), std::string::npos) << *dot;
   EXPECT_NE(dot->find("\\nmemory (by name)\""), std::string::npos);
-  // Of 2.25 J in total, 0.375 J (a quarter of 1.5 J) was spent waiting; idle energy has no cause.
+  // The total is 2.25 J. Of the first row's 1.5 J, a quarter (0.375 J, 16.7 %) is synchronization.
   EXPECT_NE(dot->find("memory 11.1 %; launch 50.0 %; synchronisation 16.7 %"), std::string::npos);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Folded stacks, one per line: "gpu0;train;forward;layer1;layer1.0 123456", in microjoules, because readers expect
-// integers.
+// export --to folded: one stack per line, "gpu0;train;forward;layer1;layer1.0 123456". The number is in microjoules,
+// because viewers expect integers.
 #include <fmt/format.h>
 
 #include <algorithm>

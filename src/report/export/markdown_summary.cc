@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostRows = 30;
 
-// Names can contain characters that are special in Markdown and HTML.
+// Escapes the special characters of Markdown and HTML.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : printable(text)) {

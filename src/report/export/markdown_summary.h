@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Summary of a run and its energy as Markdown, for external viewers that show text. Pure.
+// Summary of a run as Markdown, for the text panel of TensorBoard: energy, rates, domains, layers, notes. Pure.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A trace for Perfetto: power of domains and other tracks as counters; epochs, steps, phases, regions, probing and
-// dithering as slices, each on its own track. Times are the machine's CLOCK_MONOTONIC.
+// export --to perfetto: power of domains and other gauges as counter tracks; epochs, steps, phases, regions, probing
+// and dithering as slices, each on its own track. Times are CLOCK_MONOTONIC of the measured machine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace {
 
 using formats::ProtobufWriter;
 
-// Fields of Perfetto's trace.proto, trace_packet.proto, track_descriptor.proto, counter_descriptor.proto,
-// track_event.proto, debug_annotation.proto.
+// Field numbers and enum values of Perfetto's trace.proto, trace_packet.proto, track_descriptor.proto,
+// counter_descriptor.proto, track_event.proto and debug_annotation.proto.
 constexpr std::uint32_t kPacket = 1;
 constexpr std::uint32_t kTimestamp = 8;
 constexpr std::uint32_t kSequence = 10;
@@ -57,7 +57,8 @@ class Trace {
     trace_.add(kPacket, packet);
   }
 
-  // `values` are means over equal slices of time. Unknown values keep the previous one: Perfetto counters have no gaps.
+  // `values`: means over consecutive intervals of slice_s. An unknown value adds no event, so that Perfetto shows the
+  // previous value: its counters have no gaps.
   void add_counter(const std::string& name, std::string_view unit, double slice_s,
                    const std::vector<std::optional<double>>& values) {
     const std::uint64_t track = begin_track(name, unit);
@@ -69,7 +70,7 @@ class Trace {
     }
   }
 
-  // Slices that overlap without nesting need separate tracks.
+  // Distributes overlapping slices over several tracks of the same name.
   void add_slices(const std::string& name, std::vector<Slice> slices) {
     std::ranges::sort(slices, {}, [](const Slice& one) { return std::tuple(one.begin_s, -one.end_s); });
     while (!slices.empty()) {
@@ -93,7 +94,7 @@ class Trace {
   const std::string& bytes() const { return trace_.bytes(); }
 
  private:
-  static constexpr std::uint64_t kRoot = 0x6a6f756c65000000;  // arbitrary unique number
+  static constexpr std::uint64_t kRoot = 0x6a6f756c65000000;  // id of the parent track; an arbitrary unique number
 
   // `unit`: unit of a counter; none for slices.
   std::uint64_t begin_track(const std::string& name, std::optional<std::string_view> unit) {

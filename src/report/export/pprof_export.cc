@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A profile for pprof: a gzipped protocol buffer with three sample types: energy, time and calls.
+// export --to pprof: a gzipped protocol buffer with three values per stack: energy, time and calls.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using formats::ProtobufWriter;
 
-// Fields of pprof's profile.proto.
+// Field numbers of pprof's profile.proto.
 constexpr std::uint32_t kSampleType = 1;
 constexpr std::uint32_t kSample = 2;
 constexpr std::uint32_t kLocation = 4;
@@ -30,7 +30,7 @@ constexpr std::uint32_t kDefaultSampleType = 14;
 
 class Profile {
  public:
-  Profile() { number_of_text(""); }  // the first string must be empty
+  Profile() { number_of_text(""); }  // the format requires that string 0 is empty
 
   std::uint64_t number_of_text(const std::string& text) {
     const auto [slot, is_new] = texts_.try_emplace(text, texts_.size());
@@ -42,7 +42,7 @@ class Profile {
     message_.add(kSampleType, ProtobufWriter().add(1, number_of_text(type)).add(2, number_of_text(unit)));
   }
 
-  // The innermost frame comes first.
+  // pprof expects the innermost frame first.
   void add_stack(const EnergyStack& stack) {
     std::vector<std::uint64_t> locations;
     for (auto frame = stack.frames.rbegin(); frame != stack.frames.rend(); ++frame) {
@@ -64,7 +64,7 @@ class Profile {
   }
 
  private:
-  // One function and one location per name.
+  // Id of the frame, which has one function and one location. Adds them for a new name.
   std::uint64_t location_of(const std::string& frame) {
     const auto [slot, is_new] = locations_.try_emplace(frame, locations_.size() + 1);
     const std::uint64_t id = slot->second;

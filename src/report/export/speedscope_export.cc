@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// speedscope's JSON format: one profile of joules and one of seconds over the same stacks.
+// export --to speedscope: JSON with one profile in joules and one in seconds, over the same stacks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ Result<std::string> speedscope_json(const RunView& view, const ExportOptions& qu
     if (stack.time_s > 0) times.push_back({&stack, stack.time_s});
   }
   if (joules.empty()) return missing_energy_error(found->by);
-  // Sort the stacks of one branch next to each other: speedscope first shows stacks in file order.
+  // Sorted so that stacks of one branch are neighbours: speedscope's first view shows stacks in file order.
   const auto frames_of = [](const Weighted& one) -> const std::vector<std::string>& { return one.stack->frames; };
   std::ranges::stable_sort(joules, {}, frames_of);
   std::ranges::stable_sort(times, {}, frames_of);

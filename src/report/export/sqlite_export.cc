@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A database with all data of the page: the run, its domains, rows of all levels, steps, epochs, power over time,
-// metrics, events and diagnostics. Unknown values are NULL.
+// export --to sqlite: a database of the run, its domains, rows of all levels, idle energy, steps, epochs, power over
+// time, metrics, spans and diagnostics. Unknown values are NULL.
 #include <fmt/format.h>
 
 #include "formats/sqlite_writer.h"
@@ -50,7 +50,7 @@ void add_levels(SqliteWriter& database, const std::vector<LevelView>& levels) {
                         cause_basis, row.waiting_s, row.waiting_j, row.waiting_low_j, row.waiting_high_j});
     }
   }
-  // What idle devices waited for. Entries in rows are waiting_j of the row with the same path.
+  // What idle devices waited for. Entries with in_rows are also part of waiting_j of the row with the same path.
   database.begin_table("idle", {"level TEXT", "cause TEXT", "device TEXT", "path TEXT", "time_s REAL", "energy_j REAL",
                                 "low_j REAL", "high_j REAL", "in_rows INTEGER"});
   for (const LevelView& level : levels) {

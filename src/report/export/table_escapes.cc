@@ -43,7 +43,7 @@ std::string escape_latex(std::string_view text) {
 }
 
 std::string escape_csv_field(std::string_view text) {
-  // Spreadsheets evaluate cells with these first characters. Programs that read a name back must strip the apostrophe.
+  // Spreadsheets evaluate text that begins with one of these. Programs that read such a name must strip the apostrophe.
   constexpr std::string_view kBeginsFormula = "=+-@";
   std::string shown = printable(text);
   if (!shown.empty() && kBeginsFormula.find(shown[0]) != kBeginsFormula.npos && !parse_double(shown))

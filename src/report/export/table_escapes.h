@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Escapes text for table cells in Markdown, LaTeX or CSV, and removes terminal control characters. Pure.
+// Escapes text for table cells in Markdown, LaTeX or CSV. Control characters are replaced. Pure.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace joulemap::report {
 
 std::string escape_markdown(std::string_view text);
 std::string escape_latex(std::string_view text);
-// Quoted if necessary (RFC 4180); prefixed with an apostrophe if a spreadsheet would read it as a formula.
+// Quotes the text if necessary (RFC 4180). Prefixes an apostrophe if a spreadsheet would evaluate it as a formula.
 std::string escape_csv_field(std::string_view text);
 
 }  // namespace joulemap::report

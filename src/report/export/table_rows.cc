@@ -41,7 +41,7 @@ TableRow rest_of(const std::vector<TableRow>& rows, std::size_t from) {
   return rest;
 }
 
-// Rows for all domains: a report by domain omits sub-domains and estimates.
+// One row per domain, from ReportResult::domains: its `rows` lack parts of domains, and estimates.
 std::vector<TableRow> domain_rows(const ReportResult& result) {
   std::vector<TableRow> rows;
   for (const DomainEnergy& domain : result.domains) {

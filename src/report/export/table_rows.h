@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TableRow: a table row for any format, with unformatted numbers. Plain data; joules, watts, seconds. Unknown values
-// are empty.
+// TableRow: a row of `report --format`, with unformatted numbers, for all formats. Plain data; joules, watts, seconds.
+// Unknown values are none.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace joulemap::report {
 struct TableRow {
   std::string name;
   ReportRow row;
-  bool is_remainder = false;  // sum of omitted rows, or idle or unattributed energy
+  bool is_remainder = false;  // not a row of the report: sum of omitted rows, idle or unattributed energy
 };
 
 struct TableContent {
@@ -23,9 +23,10 @@ struct TableContent {
   bool has_device_column = false;  // rows belong to several devices
 };
 
+// At most `most` rows of the report, then their remainder. A report by domain is neither sorted nor limited.
 TableContent table_content(const ReportResult& result, const TreeQuery& query, std::size_t most);
 
-// Half the width of the interval.
+// Half the width of the interval of energy_j, in J; none if the interval is unknown.
 std::optional<double> interval_half_width(const ReportRow& row);
 
 }  // namespace joulemap::report

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kUsualRows = 20;
 
-// Column heads; the formats differ only in their syntax.
+// Headers of the columns after the name, in Markdown and LaTeX.
 constexpr std::array<std::string_view, 8> kHeads = {"J", "±", "share", "W", "s", "calls", "basis", "device"};
 
 std::vector<std::string> cells_of(const TableRow& line, const TableContent& content) {
@@ -56,7 +56,7 @@ std::string markdown(const ReportResult& result, const TableContent& content) {
   return out + "\n" + escape_markdown(provenance_sentence(result)) + "\n";
 }
 
-// Uses booktabs, as journals require.
+// A LaTeX table; needs the package booktabs.
 std::string latex(const ReportResult& result, const TableContent& content) {
   const std::size_t columns = content.has_device_column ? 8 : 7;
   std::string out = "% \\usepackage{booktabs}\n\\begin{table}\n  \\centering\n";
@@ -76,7 +76,8 @@ std::string latex(const ReportResult& result, const TableContent& content) {
                            escape_latex(result.by), escape_latex(provenance_sentence(result)));
 }
 
-// For programs: all digits, low and high; unknown values are empty. RFC 4180, but with Unix line ends.
+// A table for programs: numbers have all digits, intervals are low and high, unknown values are empty. As RFC 4180, but
+// lines end with \n.
 std::string csv(const ReportResult& result, const TableContent& content) {
   std::string out =
       fmt::format("{},device,energy_j,low_j,high_j,dynamic_j,power_w,time_s,count,basis,waiting_j\n", result.by);

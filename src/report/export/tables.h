@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of a report as a table for documents: Markdown, LaTeX, CSV. The numbers match the terminal output. Idle and
-// unattributed energy are rows, and the provenance is included. Pure.
+// `report --format`: the rows of a report as a table in Markdown, LaTeX or CSV. Idle and unattributed energy are rows,
+// too. Below the table, Markdown and LaTeX have a sentence on the provenance. Pure.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ enum class TableFormat { markdown, latex, csv };
 
 struct TableOptions {
   TreeQuery rows;
-  std::optional<std::size_t> top;  // number of rows, the others summed; none: 20, for CSV all; 0: all
+  std::optional<std::size_t> top;  // maximum number of rows, the rest is summed; 0: all; none: 20, or all for CSV
 };
 
 std::string formatted_table(const ReportResult& result, TableFormat format, const TableOptions& query);
 
-// One sentence on the origin of the energies: what was measured with which sensor, what was estimated, and the
-// uncertainty.
+// Sentences on the origin of the energies: domains measured by which sensor, domains estimated, the meaning of ±, and
+// the first diagnostic.
 std::string provenance_sentence(const ReportResult& result);
 
 }  // namespace joulemap::report

@@ -65,6 +65,15 @@ constexpr int kBoolType = 2;
 constexpr int kNumberType = 3;
 }  // namespace hparams
 
+namespace layout {
+constexpr std::uint32_t kCategory = 2;
+constexpr std::uint32_t kCategoryTitle = 1;
+constexpr std::uint32_t kChart = 2;
+constexpr std::uint32_t kChartTitle = 1;
+constexpr std::uint32_t kMultiline = 2;
+constexpr std::uint32_t kCurveTag = 1;
+}  // namespace layout
+
 ProtobufWriter shape_of(std::initializer_list<std::size_t> sizes) {
   ProtobufWriter shape;
   for (const std::size_t size : sizes) {
@@ -73,12 +82,12 @@ ProtobufWriter shape_of(std::initializer_list<std::size_t> sizes) {
   return shape;
 }
 
-// Empty tensor: TensorBoard requires one but does not read it.
+// An empty tensor, which TensorBoard's HParams plugin requires but does not read.
 ProtobufWriter no_tensor() {
   return ProtobufWriter().add(tensor::kType, tensor::kFloat).add(tensor::kShape, shape_of({0}));
 }
 
-// A google.protobuf.Value.
+// The value as a google.protobuf.Value.
 ProtobufWriter json_value(const HyperParameter& parameter) {
   ProtobufWriter value;
   if (const auto* const number = std::get_if<double>(&parameter.value)) value.add(2, *number);
@@ -175,6 +184,20 @@ void TensorboardEvents::add_text(std::string_view tag, std::int64_t step, double
                           .add(tensor::kShape, shape_of({1}))
                           .add(tensor::kStrings, to_valid_utf8(markdown));
   add_plugin_value(tag, step, time_s, "text", {}, tensor);
+}
+
+// The layout is a tensorboard.plugins.custom_scalar Layout.
+void TensorboardEvents::add_chart_layout(double time_s, std::string_view category, std::span<const Chart> charts) {
+  ProtobufWriter list;
+  list.add(layout::kCategoryTitle, to_valid_utf8(category));
+  for (const Chart& chart : charts) {
+    const auto curves = ProtobufWriter().add(layout::kCurveTag, to_valid_utf8(chart.tag_pattern));
+    list.add(layout::kChart,
+             ProtobufWriter().add(layout::kChartTitle, to_valid_utf8(chart.title)).add(layout::kMultiline, curves));
+  }
+  const auto whole = ProtobufWriter().add(layout::kCategory, list);
+  const auto tensor = ProtobufWriter().add(tensor::kType, tensor::kString).add(tensor::kStrings, whole.bytes());
+  add_plugin_value("custom_scalars__config__", 0, time_s, "custom_scalars", {}, tensor);
 }
 
 void TensorboardEvents::add_hparams_columns(double time_s, std::span<const HyperParameter> parameters,

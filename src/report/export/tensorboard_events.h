@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TensorboardEvents: builds the bytes of a TensorBoard event file without TensorFlow. In memory, one thread appends.
-// Times are seconds since 1970; a step is any increasing number. Texts may contain any bytes.
+// TensorboardEvents: builds the bytes of a TensorBoard event file in memory, without TensorFlow. Times are Unix times
+// in seconds; a step is any increasing number. Texts may contain any bytes. Not thread-safe.
 //
 //   TensorboardEvents events(begin_s);
 //   events.add_scalars(12, begin_s + 3.5, {{{"energy/step_j", 4.2}}});
@@ -31,7 +31,7 @@ struct HistogramBucket {
   double count = 0;
 };
 
-// Equal-width buckets from minimum to maximum; one bucket if all values are equal.
+// `max_buckets` buckets of equal width from minimum to maximum; one if all values are equal, none without values.
 std::vector<HistogramBucket> histogram_buckets(std::span<const double> values, std::size_t max_buckets = 30);
 
 struct HyperParameter {
@@ -57,7 +57,14 @@ class TensorboardEvents {
   void add_histogram(std::string_view tag, std::int64_t step, double time_s, std::span<const HistogramBucket> buckets);
   void add_text(std::string_view tag, std::int64_t step, double time_s, std::string_view markdown);
 
-  // Columns of the HParams table, valid for all runs below TensorBoard's log folder.
+  // Charts of the Custom Scalars tab: several curves in one chart. A layout applies to the whole log folder.
+  struct Chart {
+    std::string title;
+    std::string tag_pattern;  // regular expression of the tags of its curves
+  };
+  void add_chart_layout(double time_s, std::string_view category, std::span<const Chart> charts);
+
+  // Defines the columns of the HParams table. They apply to all runs in TensorBoard's log folder.
   void add_hparams_columns(double time_s, std::span<const HyperParameter> parameters,
                            std::span<const std::string> metric_tags);
   void add_hparams_session(const HparamsSession& session);
@@ -70,7 +77,8 @@ class TensorboardEvents {
                         const formats::ProtobufWriter& content, const formats::ProtobufWriter& tensor);
 
   std::string file_;
-  formats::ProtobufWriter event_;  // these three are reused to avoid allocations
+  // Buffers that are reused to avoid allocations.
+  formats::ProtobufWriter event_;
   formats::ProtobufWriter summary_;
   formats::ProtobufWriter value_;
 };

@@ -2,9 +2,11 @@
 #include "report/export/tensorboard_export.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/text.h"
 #include "report/export/markdown_summary.h"
@@ -13,24 +15,39 @@
 namespace joulemap::report {
 namespace {
 
-// A histogram needs at least 10 values; more than 20 histograms over time are indistinguishable.
+// A histogram contains at least 10 values. More than 20 histograms over time could not be distinguished.
 constexpr std::size_t kLeastInHistogram = 10;
 constexpr std::size_t kMostHistograms = 20;
 
-// TensorBoard groups tags by the text before the first slash.
+// A tag of TensorBoard, which groups tags by the text before the first slash: "joulemap_step/energy_j".
 std::string tag_of(std::string group, std::string_view name) {
   std::ranges::replace(group, '/', '_');
   std::ranges::replace(group, ' ', '_');
   return to_valid_utf8("joulemap_" + group + "/" + std::string(name));
 }
 
-std::string tag_of_layer(const LayerDistribution& spread) {
-  std::string group = spread.device;
-  for (std::size_t i = 0; i + 1 < spread.path.size(); ++i) group += "_" + spread.path[i];
-  return tag_of(group, spread.path.empty() ? "all" : std::string_view(spread.path.back()));
+// "gpu0 train forward", for the layer [train, forward, conv1].
+std::string pass_of_layer(const LayerDistribution& spread) {
+  std::string pass = spread.device;
+  for (std::size_t i = 0; i + 1 < spread.path.size(); ++i) pass += " " + spread.path[i];
+  return pass;
 }
 
-// Hyperparameters from the command line: "--lr 0.1 --name=x --amp".
+std::string tag_of_layer(const LayerDistribution& spread) {
+  return tag_of(pass_of_layer(spread), spread.path.empty() ? "all" : std::string_view(spread.path.back()));
+}
+
+// A regular expression that matches the text and nothing else.
+std::string escaped_pattern(std::string_view text) {
+  std::string pattern;
+  for (const char letter : text) {
+    if (std::string_view(R"(.^$*+?()[]{}|\)").find(letter) != std::string_view::npos) pattern += '\\';
+    pattern += letter;
+  }
+  return pattern;
+}
+
+// The options of the command line as hyperparameters: "--lr 0.1 --name=x --amp" gives a number, a text and true.
 std::vector<HyperParameter> parameters_of(const std::vector<std::string>& command) {
   std::vector<HyperParameter> parameters;
   for (std::size_t i = 0; i < command.size(); ++i) {
@@ -63,6 +80,9 @@ class TensorboardExport {
   void add_power();
   void add_metrics();
   void add_layers();
+  void add_passes(std::span<const LayerDistribution> passes);
+  // Charts with all layers of a pass, and with all passes.
+  void add_charts();
   void add_figures();
   void add_summary() { events_.add_text("joulemap_summary/run", 0, begin_s_, markdown_summary(view_)); }
   void add_hparams(TensorboardFolder folder);
@@ -75,12 +95,13 @@ class TensorboardExport {
   void add_histograms(const std::string& tag, const std::vector<LayerEnergyPoint>& points);
 
   const RunView& view_;
-  double begin_s_;  // s since 1970
+  double begin_s_;  // start of the run in Unix seconds; 0 if unknown
   TensorboardEvents events_;
   std::vector<std::string> figure_tags_;
+  std::map<std::string, std::string> groups_of_layers_;  // title by group of tags
 };
 
-// The training step at that time; in a run without steps, milliseconds.
+// Number of the training step at time_s; in a run without steps, time_s in milliseconds.
 std::int64_t TensorboardExport::step_at(double time_s) const {
   if (view_.steps.empty()) return std::llround(time_s * 1e3);
   const auto after = std::ranges::upper_bound(view_.steps, time_s, {}, &StepOrEpochView::begin_s);
@@ -91,7 +112,7 @@ std::int64_t TensorboardExport::step_at(double time_s) const {
   return static_cast<std::int64_t>(step.number + std::min(within, step.count - 1));
 }
 
-// Adds means if a stage covers several steps or epochs.
+// Adds the scalars of each step or epoch. Of several that were merged into one entry, adds energy and time per step.
 void TensorboardExport::add_stages(const std::vector<StepOrEpochView>& stages, const std::string& group) {
   const std::string energy = tag_of(group, "energy_j");
   const std::string spent = tag_of(group, "energy_so_far_j");
@@ -141,7 +162,8 @@ void TensorboardExport::add_metrics() {
   }
 }
 
-// One histogram per interval of time, as TensorBoard shows them in a row. A tag has either scalars or histograms.
+// Adds histograms of the energies, each over a part of the run. They have a tag of their own, TAG/spread, because a tag
+// of TensorBoard has either scalars or histograms.
 void TensorboardExport::add_histograms(const std::string& tag, const std::vector<LayerEnergyPoint>& points) {
   const std::size_t pieces = std::min(points.size() / kLeastInHistogram, kMostHistograms);
   for (std::size_t piece = 0; piece < pieces; ++piece) {
@@ -156,11 +178,28 @@ void TensorboardExport::add_histograms(const std::string& tag, const std::vector
 void TensorboardExport::add_layers() {
   for (const LayerDistribution& spread : view_.layer_distributions) {
     const std::string tag = tag_of_layer(spread);
+    groups_of_layers_.emplace(tag.substr(0, tag.find('/')), pass_of_layer(spread));
     for (const LayerEnergyPoint& point : spread.points) {
       events_.add_scalar(tag, step_of(point), begin_s_ + point.time_s, point.energy_j);
     }
     add_histograms(tag, spread.points);
   }
+}
+
+void TensorboardExport::add_passes(std::span<const LayerDistribution> passes) {
+  for (const LayerDistribution& pass : passes) {
+    const std::string tag = tag_of("pass", fmt::format("{} {}", pass.device, fmt::join(pass.path, " ")));
+    for (const LayerEnergyPoint& point : pass.points)
+      events_.add_scalar(tag, step_of(point), begin_s_ + point.time_s, point.energy_j);
+  }
+}
+
+void TensorboardExport::add_charts() {
+  std::vector<TensorboardEvents::Chart> charts = {{"energy of each pass in a step, J", "joulemap_pass/.*"}};
+  for (const auto& [group, pass] : groups_of_layers_) {
+    charts.push_back({fmt::format("energy of each layer in a step, J: {}", pass), escaped_pattern(group) + "/.*"});
+  }
+  events_.add_chart_layout(begin_s_, "joulemap", charts);
 }
 
 void TensorboardExport::add_figures() {
@@ -191,7 +230,7 @@ void TensorboardExport::add_hparams(TensorboardFolder folder) {
 
 }  // namespace
 
-std::string tensorboard_file(const RunView& view, TensorboardFolder folder) {
+std::string tensorboard_file(const RunView& view, std::span<const LayerDistribution> passes, TensorboardFolder folder) {
   TensorboardExport out(view);
   out.add_summary();
   out.add_stages(view.steps, "step");
@@ -199,6 +238,8 @@ std::string tensorboard_file(const RunView& view, TensorboardFolder folder) {
   out.add_power();
   out.add_metrics();
   out.add_layers();
+  out.add_passes(passes);
+  if (folder == TensorboardFolder::exclusive) out.add_charts();
   out.add_figures();
   out.add_hparams(folder);
   return out.bytes();

@@ -50,7 +50,7 @@ void write_spread(JsonWriter& json, std::string_view name, const std::optional<M
   json.end_array().end_object();
 }
 
-// Energy and time are always present, null if they were not requested.
+// Writes the measures of a cell. "energy_j" and "time_s" are always present; null if unknown or not analyzed.
 void write_spreads(JsonWriter& json, const AnalysisResult& result, const AnalysisCell& cell) {
   std::optional<MeasureSummary> energy;
   std::optional<MeasureSummary> time;
@@ -103,7 +103,7 @@ void write_cell(JsonWriter& json, const AnalysisResult& result, const AnalysisCe
   json.end_object();
 }
 
-// Null if the measure is not an energy.
+// Writes provenance and domains of an energy; null for any other measure.
 void write_basis(JsonWriter& json, const Measure& measure) {
   json.text_or_null("provenance", measure.provenance ? to_string(*measure.provenance) : "");
   for (const auto& [name, list] : {std::pair{"domains", &measure.domains}, {"left_out", &measure.excluded_domains}}) {
@@ -161,6 +161,71 @@ void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comp
   json.member("different", one.is_different).member("verdict", one.verdict).end_object();
 }
 
+void write_main_effects(JsonWriter& json, const AnalysisResult& result) {
+  json.key("main_effects").begin_array();
+  for (const MainEffect& one : result.main_effects) {
+    const ExperimentFactor& factor = result.factors[one.factor];
+    json.begin_object().member("factor", factor.name);
+    json.text_or_null("a", one.a ? factor.levels[*one.a] : "").text_or_null("b", one.b ? factor.levels[*one.b] : "");
+    json.member("metric", result.measures[one.measure].name)
+        .member("unit", result.measures[one.measure].unit)
+        .member("test", one.test)
+        .member("pairing", one.pairing == Pairing::paired ? "paired" : "unpaired")
+        .member("exact", one.is_exact)
+        .member("n", count(one.n))
+        .member("combinations", count(one.combinations))
+        .member("higher", count(one.higher))
+        .member("lower", count(one.lower))
+        .member("statistic", one.statistic)
+        .member("p", one.p)
+        .member("p_adjusted", one.p_adjusted)
+        .member("family", count(one.family_size))
+        .member("percent", one.percent)
+        .member("percent_low", one.percent_low)
+        .member("percent_high", one.percent_high)
+        .member("difference", one.difference)
+        .member("low", one.low)
+        .member("high", one.high)
+        .member("confidence", one.confidence)
+        .member("least_percent", one.least_percent)
+        .member("most_percent", one.most_percent)
+        .member("rank_p", one.rank_p)
+        .member("combinations_p", one.combinations_p)
+        .member("direction_p", one.direction_p)
+        .member("direction_p_adjusted", one.direction_p_adjusted)
+        .member("model_percent", one.model_percent)
+        .member("model_percent_low", one.model_percent_low)
+        .member("model_percent_high", one.model_percent_high);
+    write_basis(json, result.measures[one.measure]);
+    json.member("result", name_of(one.generality)).member("verdict", one.verdict).end_object();
+  }
+  json.end_array();
+}
+
+void write_interactions(JsonWriter& json, const AnalysisResult& result) {
+  json.key("interactions").begin_array();
+  for (const Interaction& one : result.interactions) {
+    const ExperimentFactor& other = result.factors[one.other];
+    json.begin_object()
+        .member("factor", result.factors[one.factor].name)
+        .member("other", other.name)
+        .member("metric", result.measures[one.measure].name)
+        .member("test", one.test)
+        .member("f", one.f)
+        .member("numerator_df", one.numerator_df)
+        .member("denominator_df", one.denominator_df)
+        .member("p", one.p)
+        .member("p_adjusted", one.p_adjusted)
+        .member("family", count(one.family_size))
+        .member("rank_p", one.rank_p);
+    json.key("levels").begin_array();
+    for (const LevelEffect& level : one.levels)
+      json.begin_object().member("level", other.levels[level.level]).member("percent", level.percent).end_object();
+    json.end_array().member("different", one.is_different).member("verdict", one.verdict).end_object();
+  }
+  json.end_array();
+}
+
 void write_associations(JsonWriter& json, const AnalysisResult& result) {
   json.key("associations").begin_array();
   for (const Association& one : result.associations) {
@@ -178,6 +243,22 @@ void write_associations(JsonWriter& json, const AnalysisResult& result) {
         .member("spearman_p", one.spearman_p)
         .member("kendall", one.kendall)
         .member("kendall_p", one.kendall_p)
+        .end_object();
+  }
+  json.end_array();
+}
+
+void write_correlations(JsonWriter& json, const AnalysisResult& result) {
+  json.key("correlations").begin_array();
+  for (const LevelCorrelation& one : result.correlations) {
+    json.begin_object()
+        .text_or_null("factor", one.factor ? result.factors[*one.factor].name : "")
+        .text_or_null("level", one.factor ? result.factors[*one.factor].levels[*one.level] : "")
+        .member("x", result.measures[one.x].name)
+        .member("y", one.y)
+        .member("n", count(one.n))
+        .member("spearman", one.spearman)
+        .member("p", one.p)
         .end_object();
   }
   json.end_array();
@@ -220,7 +301,10 @@ std::string analysis_json(const AnalysisResult& result) {
   json.end_array().key("comparisons").begin_array();
   for (const Comparison& one : result.comparisons) write_comparison(json, result, one);
   json.end_array();
+  write_main_effects(json, result);
+  write_interactions(json, result);
   write_associations(json, result);
+  write_correlations(json, result);
   write_pareto(json, result);
   write_flags(json, result.flags);
   json.member("methods", result.methods);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `experiment analyze --json`: one line, schema joulemap.analysis/1. Pure.
+// `experiment analyze --json`: schema joulemap.analysis/1, one line. Pure.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ namespace joulemap::report {
 
 std::string calibrate_json(const CalibrateResult& result);
 
-// Writes the member "calibration", an array; reports of recordings contain it, too.
+// Writes the member "calibration", an array with one object per channel. `report --json` contains it, too.
 void write_calibrations(formats::JsonWriter& json, std::span<const ChannelCalibration> calibrations);
 
 }  // namespace joulemap::report

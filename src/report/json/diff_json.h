@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap diff --json`: schema joulemap.diff/1, one line. Energies are per unit; `per` names the unit. Pure.
+// `joulemap diff --json`: schema joulemap.diff/1, one line. Energies are joules per unit; "per" is the unit. Pure.
 #pragma once
 
 #include <string>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap doctor --json`: schema joulemap.doctor/1, one line. Programs rely on it: keys may be added, never
-// removed.
+// `joulemap doctor --json`: schema joulemap.doctor/1, one line. Programs read it: keys may be added, never removed.
 #pragma once
 
 #include <string>

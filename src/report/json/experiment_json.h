@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap experiment plan --json` and `status --json`: schema joulemap.experiment/1, one line. Pure.
+// `joulemap experiment plan|run|resume|run-row|status|submit --json`: schema joulemap.experiment/1, one line. Pure.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap import --json`: one object, schema joulemap.import/1.
+// `joulemap import --json` of a recording: schema joulemap.import/1, one line.
 #pragma once
 
 #include <string>

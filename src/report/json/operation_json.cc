@@ -20,7 +20,7 @@ void write_row(JsonWriter& json, const predict::OperationRow& row) {
       .member("time_s", row.time_s)
       .member("flops", row.flops)
       .member("bytes", row.bytes)
-      .member("pj_per_flop", row.flops > 0 ? kPicojoules * row.energy_j / row.flops : NAN)  // null
+      .member("pj_per_flop", row.flops > 0 ? kPicojoules * row.energy_j / row.flops : NAN)  // NAN: written as null
       .member("bound", name_of(row.bound))
       .member("trust", row.trust)
       .end_object();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap record --json`: schema joulemap.record/1, one line. `record --announce`: schema joulemap.recording/1, one
-// line, printed when the recording begins. Keys may be added, never removed.
+// `joulemap record --json`: schema joulemap.record/1, one line at the end. `record --announce`: schema
+// joulemap.recording/1, one line when the recording begins. Programs read them: keys may be added, never removed.
 #pragma once
 
 #include <span>

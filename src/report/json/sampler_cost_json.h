@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Read cost and timing of each sensor, part of every JSON report.
+// Cost and timeliness of reading each sensor, for the JSON of stat, record and calibrate.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace joulemap::report {
 
-// Writes the member "sensors": [{"sensor", "reads", "cpu_s", "missed_ticks", "lost_samples", "late_us": {"p50", "p90",
-// "p99", "max"}}].
+// Writes the member "sensors": [{"sensor", "reads", "cpu_s", "missed_ticks", "lost_samples", "late_us"}]. "late_us":
+// {"p50", "p90", "p99", "max"} is the time from the deadline of a read to its start, in microseconds.
 void write_sampler_costs(formats::JsonWriter& json, std::span<const SamplerCost> costs);
 
 }  // namespace joulemap::report

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap stat --json`: schema joulemap.stat/1, one line. Programs rely on it: keys may be added, never removed.
+// `joulemap stat --json`: schema joulemap.stat/1, one line. Programs read it: keys may be added, never removed.
 // Unknown values are null, and a diagnostic gives the reason.
 #pragma once
 

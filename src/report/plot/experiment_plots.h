@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plots of an experiment as SVG: the same analysis gives the same bytes. Bars and violins by cell, energy against time
-// with a third measure as bubble size, power by epoch. Empty if the experiment lacks the data. Pure; widths are those
-// of the page.
+// Plots of an experiment as SVG, for the page of `experiment analyze --html`. Each function returns an empty text if
+// the experiment lacks the data. The same analysis gives the same bytes. Pure.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +12,22 @@
 
 namespace joulemap::report {
 
-// Means with intervals: one bar group per level of one factor, colours for the levels of the compared factor, one facet
-// per combination of the other factors.
+// Means of the cells as bars with intervals. factor_roles() chooses one factor for colours and one for groups of bars;
+// each combination of levels of the other factors has a facet (a small plot of its own).
 std::string cell_bars_svg(const AnalysisResult& result, std::size_t measure);
 
-// One line per cell: each row as a dot, and the density around them. Values are deviations from the cell's median in
-// percent, so that cells of different size are comparable.
+// One violin per cell: each row of the experiment as a dot, and their density. Values are deviations from the median of
+// the cell in percent, so that cells with different means are comparable.
 std::string cell_violins_svg(const AnalysisResult& result, std::size_t measure);
 
-// Energy against time by cell; the first metric that is compared sets the bubble size. Pareto-optimal cells have an
-// outline.
+// Mean energy against mean time of each cell, on logarithmic axes. The bubble size shows the metric "accuracy", or else
+// the first compared metric. Cells on the Pareto front have an outline.
 std::string bubbles_svg(const AnalysisResult& result);
 
-// Mean power of the first epoch beside that of the later epochs, by cell.
+// Mean power of the first epoch next to that of the later epochs, for each cell.
 std::string epoch_power_svg(const AnalysisResult& result);
 
-// Mean power of each epoch over run time, for one row of each cell, with lines at the ends of epochs; at most `most`
-// cells.
+// Mean power of each epoch against time, for the first row with epochs of each cell. At most `most` cells.
 std::string epoch_series_svg(const ExperimentData& data, const AnalysisResult& result, std::size_t most);
 
 }  // namespace joulemap::report

@@ -25,6 +25,9 @@ std::optional<Plot> plot_named(std::string_view name) {
 Status validate_plot_query(const PlotQuery& query) {
   const bool is_spread = query.plot == Plot::violin || query.plot == Plot::box || query.plot == Plot::lines;
   const bool is_of_the_run = query.plot == Plot::timeline || query.plot == Plot::loss;
+  if (query.sort && query.plot != Plot::bars)
+    return Error{ErrorCode::usage, "this plot does not take --sort", "use --plot bars"};
+  if (query.sort == SortBy::order) return Error{ErrorCode::usage, "bars have no order of steps", "use --sort energy"};
   if (query.by.empty() || !(is_spread || is_of_the_run)) return Done{};
   if (is_of_the_run)
     return Error{ErrorCode::usage, "this plot shows the whole run and does not take --by", "use --plot bars"};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plots of a run as SVG, one source file each (svg_<plot>.cc): the same run gives the same bytes. Light theme, axes
-// with units, intervals as whiskers. If the run lacks the data, the error explains how to record it. Pure.
+// `report --plot`: plots of a run as SVG, each in svg_<plot>.cc. If the run lacks the data, the error explains what to
+// do. The same run gives the same bytes. Pure.
 #pragma once
 
 #include <optional>
@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "model/run_view.h"
+#include "report/text/energy_tree.h"
 
 namespace joulemap::report {
 
@@ -18,38 +19,42 @@ std::optional<Plot> plot_named(std::string_view name);
 
 struct PlotQuery {
   Plot plot = Plot::timeline;
-  std::string by;                          // level of bars, flames and spreads; empty: layers
-  std::string filter;                      // only rows that contain it
-  std::optional<std::size_t> top;          // number of rows, layers or bars
-  std::optional<std::size_t> smooth = {};  // points per moving mean of a line; default: a fraction of the run
+  std::string by;                          // level of bars, flame graph, violins, boxes and lines; empty: layer
+  std::string filter;                      // only rows that match it (scopes/path_tree.h)
+  std::optional<std::size_t> top;          // maximum number of bars, violins, boxes, lines or layers
+  std::optional<std::size_t> smooth = {};  // width of the moving average of lines, in points; none: 1/50 of the points
+  std::optional<SortBy> sort = {};         // bars: quantity that they show and are sorted by; none: energy
 };
 
 // Fails with a usage error if the plot does not support the level.
 Status validate_plot_query(const PlotQuery& query);
-// Level of violins, boxes and lines: "layer" or "phase".
+// Level of violins, boxes and lines: "phase" if the query requests it, else "layer".
 std::string_view distribution_level(const PlotQuery& query);
 
 Result<std::string> plot_svg(const RunView& view, const PlotQuery& query);
 
-// Power of every domain over the run; phases, epochs and tracks (temperature, clocks and others) below.
+// Power of every domain against time, with phases, epochs and up to four gauges (temperature, clocks ...) below.
 Result<std::string> timeline_svg(const RunView& view);
-// Energy of layers or phases over the steps, as densities or as boxes with whiskers at 5 and 95 %.
+// Distribution of the energy of layers or phases per step, as violins, or as boxes with whiskers at P5 and P95.
 Result<std::string> distributions_svg(const RunView& view, const PlotQuery& query);
-// The same energies over the run, one line each; requires a view with layer points.
+// Energy of layers or phases per step against the step or time, one line each. Needs ViewLimits::layer_points > 0.
 Result<std::string> lines_svg(const RunView& view, const PlotQuery& query);
-// The largest rows with intervals, and idle and unattributed energy.
+// The largest rows as bars with intervals. Bars of energy include idle and unattributed energy; `query.sort` selects
+// power, time or count instead.
 Result<std::string> bars_svg(const RunView& view, const PlotQuery& query);
-// The loss over the energy used so far, and for each epoch the energy per unit by which the loss fell.
+// The loss against the energy used so far, and for each epoch the energy per unit by which the loss fell.
 Result<std::string> loss_svg(const RunView& view);
-// Flame graph: devices, phases, nested modules, with widths proportional to energy.
+// Flame graph of devices, phases and nested modules, with widths proportional to energy.
 Result<std::string> flame_svg(const RunView& view, const PlotQuery& query);
-// Energy of layers by phase.
+// Energy of layers by phase, as a heat map.
 Result<std::string> heatmap_svg(const RunView& view, const PlotQuery& query);
 
-// The level that a plot shows: the requested one, else layers, else the first level with rows.
+// The level `by`; null if the view lacks it. If `by` is empty: layers, or else the first level.
 const LevelView* find_level(const RunView& view, std::string_view by);
-// The report that `report --by` would give for the level.
+// The rows, groups and sums of the level as a ReportResult, for functions that need one. Its `idle` is not that of the
+// level.
 ReportResult report_for_level(const RunView& view, const LevelView& level);
+// The error "nothing to plot: the recording contains <what>".
 Error nothing_to_plot_error(std::string_view what, std::string_view remedy);
 
 }  // namespace joulemap::report

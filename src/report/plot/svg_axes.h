@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Axes of a plot: scales, ticks at round numbers, grid lines and labels. Pure functions; coordinates in pixels.
+// Axes of a plot: scales, ticks at round numbers, grid lines and labels. Coordinates in pixels.
 #pragma once
 
 #include <string>
@@ -23,20 +23,22 @@ struct Scale {
   }
 };
 
-// Ticks 1, 2 or 5 times a power of ten apart, all within the range; about `wanted`, at least one for a non-empty range.
+// Ticks within the range, at multiples of 1, 2 or 5 times a power of ten; about `wanted` of them. Few or none if the
+// range lies between two such multiples.
 std::vector<double> nice_ticks(double low, double high, int wanted);
-// The range extended to the next ticks on both sides.
+// A range of values.
 struct Range {
   double low = 0;
   double high = 1;
 };
+// The range from `low` to `high`, extended to the next multiple of the tick spacing on both sides.
 Range nice_range(double low, double high, int wanted);
 
-// "0", "0.5", "1500", "20k": as short as the tick spacing `step` allows.
+// Label of a tick: "0", "0.5", "1500", "20k". Has as many decimals as the tick spacing `step` needs.
 std::string tick_label(double value, double step);
 
-// Plot area and scales: the y axis draws horizontal grid lines with labels on the left, the x axis marks with labels
-// below.
+// Plot area and scales. The y axis has horizontal grid lines and labels on the left; the x axis has tick marks, or
+// vertical grid lines if `has_lines`, and labels below.
 struct Axes {
   Rect plot_area;
   Scale x;

@@ -22,11 +22,54 @@ constexpr double kRow = 24;
 constexpr double kNames = 300;
 constexpr std::size_t kUsualBars = 20;
 
+// What bars show.
+struct Quantity {
+  std::string_view title;
+  std::string_view unit;
+  std::string_view axis;
+};
+
+Quantity quantity_of(std::optional<SortBy> sort) {
+  switch (sort.value_or(SortBy::energy)) {
+    case SortBy::power:
+      return {"Mean power", "W", "watts while the row ran; whiskers: 90 % interval"};
+    case SortBy::time:
+      return {"Time", "s", "seconds"};
+    case SortBy::count:
+      return {"Calls", "", "calls or kernels"};
+    default:
+      return {"Energy", "J", "joules; whiskers: 90 % interval; cut bars extend beyond the axis"};
+  }
+}
+
+struct Value {
+  double value = 0;
+  std::optional<double> low = {};
+  std::optional<double> high = {};
+};
+
 struct Bar {
   std::string name;
-  ReportRow row;
+  Value value;
+  std::string basis;
   std::string_view colour;
 };
+
+// None if the row does not have the quantity.
+std::optional<Value> value_of(const ReportRow& row, std::optional<SortBy> sort) {
+  switch (sort.value_or(SortBy::energy)) {
+    case SortBy::power:
+      if (!row.energy_j || row.time_s <= 0) return std::nullopt;
+      return Value{*row.energy_j / row.time_s, row.low_j ? std::optional(*row.low_j / row.time_s) : std::nullopt,
+                   row.high_j ? std::optional(*row.high_j / row.time_s) : std::nullopt};
+    case SortBy::time:
+      return Value{row.time_s};
+    case SortBy::count:
+      return row.count ? std::optional(Value{static_cast<double>(*row.count)}) : std::nullopt;
+    default:
+      return row.energy_j ? std::optional(Value{*row.energy_j, row.low_j, row.high_j}) : std::nullopt;
+  }
+}
 
 std::string name_of(const ReportRow& row, std::string_view by, bool with_device) {
   const std::string device = with_device && !row.device.empty() ? row.device + " " : "";
@@ -36,62 +79,75 @@ std::string name_of(const ReportRow& row, std::string_view by, bool with_device)
   return name;
 }
 
-std::vector<Bar> bars_of(const RunView& view, const LevelView& level, const PlotQuery& query) {
-  std::vector<const ReportRow*> rows;
+bool shows_energy(const PlotQuery& query) {
+  return !query.sort || query.sort == SortBy::energy || query.sort == SortBy::name;
+}
+
+// All rows that have the quantity, in the order of the query.
+std::vector<Bar> bars_of_rows(const LevelView& level, const PlotQuery& query) {
   std::set<std::string> devices;
+  std::vector<const ReportRow*> rows;
   for (const ReportRow& row : level.rows) {
-    if (!row.energy_j || (!row.path.empty() && row.path.front() == kProbeMode))
-      continue;  // the footer shows the cost
-                 // of probing
-    if (!scopes::path_matches(row.path, row.device, query.filter)) continue;
+    if (!row.path.empty() && row.path.front() == kProbeMode) continue;  // the footer shows probing
+    if (!scopes::path_matches(row.path, row.device, query.filter) || !value_of(row, query.sort)) continue;
     rows.push_back(&row);
     devices.insert(row.device);
   }
-  const std::size_t shown = std::min(query.top.value_or(kUsualBars), rows.size());
   std::vector<Bar> bars;
-  for (std::size_t i = 0; i < shown; ++i) {
-    bars.push_back({name_of(*rows[i], level.by, devices.size() > 1), *rows[i], colour_of_basis(rows[i]->basis)});
-  }
-  if (shown < rows.size()) {
-    Bar rest{fmt::format("{} more", rows.size() - shown), {}, kUnattributedColour};
-    rest.row.energy_j = 0;
-    for (std::size_t i = shown; i < rows.size(); ++i) *rest.row.energy_j += *rows[i]->energy_j;
-    bars.push_back(rest);
-  }
-  if (!query.filter.empty()) return bars;
-  for (const EnergyNode& node : unattributed_nodes_without_probing(report_for_level(view, level))) {
-    if (node.sum.energy_j.value_or(0) > 0) bars.push_back({node.name, node.sum, kUnattributedColour});
+  for (const ReportRow* row : rows)
+    bars.push_back({name_of(*row, level.by, devices.size() > 1), *value_of(*row, query.sort), row->basis,
+                    colour_of_basis(row->basis)});
+  if (query.sort == SortBy::name) {
+    std::ranges::stable_sort(bars, {}, &Bar::name);
+  } else if (!shows_energy(query)) {
+    std::ranges::stable_sort(bars, std::greater(), [](const Bar& bar) { return bar.value.value; });
   }
   return bars;
 }
 
-// Marks a bar that extends beyond the axis.
+std::vector<Bar> bars_of(const RunView& view, const LevelView& level, const PlotQuery& query) {
+  std::vector<Bar> bars = bars_of_rows(level, query);
+  const std::size_t shown = std::min(query.top.value_or(kUsualBars), bars.size());
+  Bar rest{fmt::format("{} more", bars.size() - shown), {}, {}, kUnattributedColour};
+  for (std::size_t i = shown; i < bars.size(); ++i) rest.value.value += bars[i].value.value;
+  const bool has_rest = shown < bars.size() && query.sort != SortBy::power;  // powers do not add up
+  bars.resize(shown);
+  if (has_rest) bars.push_back(rest);
+  if (!query.filter.empty() || !shows_energy(query)) return bars;
+  for (const EnergyNode& node : unattributed_nodes_without_probing(report_for_level(view, level))) {
+    if (node.sum.energy_j.value_or(0) > 0)
+      bars.push_back({node.name, *value_of(node.sum, {}), node.sum.basis, kUnattributedColour});
+  }
+  return bars;
+}
+
+// Draws two white lines across a bar, to show that it extends beyond the axis.
 void draw_cut(const Rect& rect, SvgCanvas& canvas) {
   for (const double shift : {0.0, 7.0}) {
     canvas.line({rect.x + shift, rect.bottom() + 2}, {rect.x + shift + rect.width, rect.y - 2}, {"#ffffff", 3});
   }
 }
 
-void draw_bar(SvgCanvas& canvas, const Axes& axes, double y, const Bar& bar) {
+void draw_bar(SvgCanvas& canvas, const Axes& axes, double y, const Bar& bar, std::string_view unit) {
   const double centre_y = y + kRow / 2;
-  const bool is_cut = *bar.row.energy_j > axes.x.high;
-  const double end = is_cut ? axes.plot_area.right() : axes.x.at(*bar.row.energy_j);
+  const bool is_cut = bar.value.value > axes.x.high;
+  const double end = is_cut ? axes.plot_area.right() : axes.x.at(bar.value.value);
+  const std::string suffix = unit.empty() ? "" : fmt::format(" {}", unit);
   canvas.text({axes.plot_area.x - 10, centre_y + 4}, fitted_text(bar.name, 12, kNames - 16),
               {12, kTextColour, TextAnchor::end});
-  const std::string title = fmt::format("{}: {} J{}", bar.name, format_number(*bar.row.energy_j),
-                                        bar.row.basis.empty() ? "" : fmt::format(" ({})", bar.row.basis));
+  const std::string title = fmt::format("{}: {}{}{}", bar.name, format_number(bar.value.value), suffix,
+                                        bar.basis.empty() ? "" : fmt::format(" ({})", bar.basis));
   canvas.rect({axes.plot_area.x, y + 4, std::max(end - axes.plot_area.x, 0.5), kRow - 8}, {bar.colour, 1, 2, title});
   if (is_cut) draw_cut({end - 26, y + 4, 6, kRow - 8}, canvas);
   double label_x = end;
-  if (bar.row.low_j && bar.row.high_j) {
-    const double low = axes.x.at(*bar.row.low_j);
-    const double high = axes.x.at(*bar.row.high_j);
+  if (bar.value.low && bar.value.high) {
+    const double low = axes.x.at(*bar.value.low);
+    const double high = axes.x.at(*bar.value.high);
     canvas.line({low, centre_y}, {high, centre_y}, {kTextColour, 1.2});
     for (const double x : {low, high}) canvas.line({x, centre_y - 3.5}, {x, centre_y + 3.5}, {kTextColour, 1.2});
     label_x = std::max(label_x, high);
   }
-  canvas.text({label_x + 7, centre_y + 4}, fmt::format("{} J", format_number(*bar.row.energy_j, 3)),
-              {11, kMutedTextColour});
+  canvas.text({label_x + 7, centre_y + 4}, format_number(bar.value.value, 3) + suffix, {11, kMutedTextColour});
 }
 
 }  // namespace
@@ -102,13 +158,14 @@ Result<std::string> bars_svg(const RunView& view, const PlotQuery& query) {
   const std::vector<Bar> bars = bars_of(view, *level, query);
   if (bars.empty()) return nothing_to_plot_error("no energy of rows", "run joulemap report --by layer for the reason");
   const double height = kRow * static_cast<double>(bars.size()) + 84;
-  PlotFrame frame = make_plot_frame(view, level, fmt::format("Energy by {}", level->by), height);
+  const Quantity quantity = quantity_of(query.sort);
+  PlotFrame frame = make_plot_frame(view, level, fmt::format("{} by {}", quantity.title, level->by), height);
   std::vector<LegendEntry> legend;
   std::set<std::string> bases;
   double highest = 0;
   for (const Bar& bar : bars) {
-    if (bar.colour != kUnattributedColour) highest = std::max({highest, *bar.row.energy_j, bar.row.high_j.value_or(0)});
-    if (!bar.row.basis.empty() && bases.insert(bar.row.basis).second) legend.push_back({bar.row.basis, bar.colour});
+    if (bar.colour != kUnattributedColour) highest = std::max({highest, bar.value.value, bar.value.high.value_or(0)});
+    if (!bar.basis.empty() && bases.insert(bar.basis).second) legend.push_back({bar.basis, bar.colour});
   }
   draw_legend(frame.canvas, {frame.plot_area.x + kNames, frame.plot_area.y + 6}, frame.plot_area.width - kNames,
               legend);
@@ -117,10 +174,10 @@ Result<std::string> bars_svg(const RunView& view, const PlotQuery& query) {
   if (!(highest > 0)) highest = 1;
   const Range range = nice_range(0, highest, 6);
   const Axes axes{plot_area, {0, range.high, plot_area.x, plot_area.right()}, {}};
-  draw_x_axis(frame.canvas, axes, "joules; whiskers: 90 % interval; cut bars extend beyond the axis", 6, true);
+  draw_x_axis(frame.canvas, axes, quantity.axis, 6, true);
   double y = plot_area.y;
   for (const Bar& bar : bars) {
-    draw_bar(frame.canvas, axes, y, bar);
+    draw_bar(frame.canvas, axes, y, bar, quantity.unit);
     y += kRow;
   }
   return std::move(frame.canvas).finish();

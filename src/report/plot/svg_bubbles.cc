@@ -36,7 +36,7 @@ std::set<std::size_t> front_of(const AnalysisResult& result) {
   return front;
 }
 
-// Logarithmic axes, because cells can differ by orders of magnitude.
+// Draws grid lines and labels at powers of ten. The scales map log10 of a value.
 void draw_log_axes(SvgCanvas& canvas, const Rect& plot_area, const Scale& x, const Scale& y) {
   for (const Scale* scale : {&x, &y}) {
     for (double power = std::ceil(scale->low - 1e-9); power <= scale->high + 1e-9; ++power) {

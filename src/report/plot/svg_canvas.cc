@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kFont =
     "Inter, 'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
-// At most two decimals, no "-0".
+// A number with at most two decimals; never "-0", and "0" if it is not finite.
 std::string decimal(double value) {
   if (!std::isfinite(value)) return "0";
   std::string text = fmt::format("{:.2f}", value);
@@ -146,7 +146,7 @@ double text_width(std::string_view text, double size) {
 
 std::string fitted_text(std::string_view text, double size, double width) {
   if (text_width(text, size) <= width) return std::string(text);
-  // Upper bound from the narrowest character, so that the loop is short for any text length.
+  // Cuts a long text to the most characters that could fit, so that the loop is short.
   const auto most = static_cast<std::size_t>(std::max(width, 0.0) / (kNarrowest * size)) + 1;
   const std::string ends = keep_both_ends(text, most);
   for (std::size_t columns = std::min(display_columns(ends), most); columns > 2; --columns) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SvgCanvas: builds an SVG picture from back to front. The same calls give the same bytes everywhere: at most two
-// decimals, no dependence on locale, clock or addresses. Untrusted texts are escaped. Owned by one plot; pure. Lengths
-// and font sizes are CSS pixels; y grows downwards.
+// SvgCanvas: builds an SVG picture. Later elements cover earlier ones. The same calls give the same bytes, independent
+// of locale and platform. Escapes texts. Owned by one plot. Lengths and font sizes are CSS pixels; y grows downwards.
 #pragma once
 
 #include <span>
@@ -29,13 +28,13 @@ struct Rect {
 struct Stroke {
   std::string_view colour = "#1d2733";
   double width = 1;
-  std::string_view dash = {};  // "4 3"
+  std::string_view dash = {};  // lengths of dashes and gaps: "4 3"; empty: a solid line
 };
 
 struct Fill {
   std::string_view colour = "#1d2733";
   double opacity = 1;
-  double radius = 0;            // corner radius of a box
+  double radius = 0;            // corner radius of a rectangle
   std::string_view title = {};  // tooltip
 };
 
@@ -59,7 +58,7 @@ class SvgCanvas {
   void polyline(std::span<const Point> points, const Stroke& stroke);
   void polygon(std::span<const Point> points, const Fill& fill);
   void circle(Point centre, double radius, const Fill& fill, const Stroke& edge = {"none", 0});
-  // The baseline of the text begins, is centred, or ends at the point.
+  // The point is the start, centre or end of the baseline, as style.anchor selects.
   void text(Point at, std::string_view text, const SvgTextStyle& style = {});
 
   double width() const { return width_; }
@@ -72,9 +71,9 @@ class SvgCanvas {
   std::string out_;
 };
 
-// Estimated width of a text in a sans-serif font; rather too large than too small.
+// Estimated width of a text in a sans-serif font of this size; an overestimate rather than an underestimate.
 double text_width(std::string_view text, double size);
-// The text shortened at its centre to fit `width`.
+// The text, shortened at its centre to fit `width`. Empty if even three characters do not fit.
 std::string fitted_text(std::string_view text, double size, double width);
 
 }  // namespace joulemap::report

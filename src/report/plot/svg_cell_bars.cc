@@ -14,7 +14,7 @@ namespace joulemap::report {
 namespace {
 
 constexpr double kFacetHeight = 210;
-constexpr double kFacetRoom = 62;  // group names below, facet name above
+constexpr double kFacetRoom = 62;  // height for the facet name above and the group names below
 constexpr double kLeft = 66;
 
 struct Bar {
@@ -66,7 +66,7 @@ void draw_bars(SvgCanvas& canvas, const Rect& plot_area, const std::vector<BarGr
   }
 }
 
-// Small facets share a line: up to three columns.
+// Positions of the facets: small ones side by side, in up to three columns.
 struct FacetGrid {
   std::size_t columns = 1;
   double width = 0;

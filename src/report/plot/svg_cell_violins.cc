@@ -15,12 +15,12 @@ namespace {
 constexpr double kRow = 26;
 constexpr double kNames = 250;
 constexpr int kPoints = 60;
-constexpr double kWidest_percent = 60;  // values beyond are drawn at the edge
+constexpr double kWidest_percent = 60;  // limit of the axis; values beyond it are drawn at its end
 
 struct Line {
   std::string name;
   std::string_view colour;
-  std::vector<double> percents;  // deviation from the median in %
+  std::vector<double> percents;  // deviations of the rows from the median of the cell, in percent
 };
 
 double standard_deviation(const std::vector<double>& values) {
@@ -34,7 +34,8 @@ double standard_deviation(const std::vector<double>& values) {
   return n > 1 ? std::sqrt(std::max(squares - sum * sum / n, 0.0) / (n - 1)) : 0;
 }
 
-// Gaussian kernel density with Scott's bandwidth, at least a pixel or two.
+// Gaussian kernel density estimate with the normal-reference bandwidth, which is at least about 2 px. None for fewer
+// than three rows.
 void draw_density(SvgCanvas& canvas, const Axes& axes, double centre_y, const Line& line) {
   if (line.percents.size() < 3) return;
   const double least = (axes.x.high - axes.x.low) / 300;

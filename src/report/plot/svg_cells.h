@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by the plots of an experiment: assignment of factors to colours, groups and facets; a titled canvas; axis
-// units. Pure.
+// Functions shared by the plots of an experiment: assignment of factors to colours, groups and facets, a canvas with a
+// title, and axis units. Pure.
 #pragma once
 
 #include <optional>
@@ -14,35 +14,39 @@
 
 namespace joulemap::report {
 
-// Roles of factors: at most one each for colours and groups; the others form facets.
+// Indices of the factor that colours show and of the factor that forms groups; none without such a factor. Combinations
+// of the other factors form facets.
 struct FactorRoles {
   std::optional<std::size_t> hue;
   std::optional<std::size_t> group;
 };
+// Colours: the first compared factor with several levels. Groups: the factor with the most levels among the others.
 FactorRoles factor_roles(const AnalysisResult& result);
 
+// The cells of one small plot: those with the same levels of the factors without a role.
 struct Facet {
   std::string name;
   std::vector<std::size_t> cells;
 };
 std::vector<Facet> facets_of(const AnalysisResult& result, const FactorRoles& roles);
 
-// Canvas with a title on top; plots start below kPlotTop.
+// A canvas with a title on top. The plot begins at y = kPlotTop.
 inline constexpr double kPlotTop = 56;
 SvgCanvas titled_canvas(double height, std::string_view title, std::string_view description);
 
-// Readable unit: kJ for thousands of joules. Values are divided by `factor`.
+// Unit of an axis, such as kJ for thousands of joules. Values are divided by `factor`.
 struct AxisUnit {
   double factor = 1;
   std::string text;
 };
 AxisUnit axis_unit(const Measure& measure, double most);
 
+// Index of the first compared measure of this kind; none if there is none.
 std::optional<std::size_t> measure_of_kind(const AnalysisResult& result, MeasureKind kind);
 std::string_view cell_colour(const FactorRoles& roles, const AnalysisCell& cell);
-// Colours of the levels, below the title.
+// Draws the legend of colours below the title; nothing if no factor is shown by colours.
 void draw_hue_legend(SvgCanvas& canvas, const AnalysisResult& result, const FactorRoles& roles);
-// All levels except the one shown by colour.
+// The levels of a cell, without the level that the colour shows and without factors that have one level.
 std::string cell_label_without_hue(const AnalysisResult& result, const FactorRoles& roles, const AnalysisCell& cell);
 
 }  // namespace joulemap::report

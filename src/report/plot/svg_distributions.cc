@@ -36,7 +36,8 @@ double quantile(const LayerDistribution& spread, double share) {
          (position - static_cast<double>(below)) * (spread.quantiles_j[below + 1] - spread.quantiles_j[below]);
 }
 
-// Gaussian kernel density over the quantiles, which have equal weights; Silverman's bandwidth.
+// Gaussian kernel density estimate from the quantiles, with Silverman's bandwidth from the interquartile range. Scaled
+// to a maximum of 1.
 std::vector<Point> density(const LayerDistribution& spread, double low, double high) {
   const double n = static_cast<double>(spread.quantiles_j.size());
   const double interquartile_range = quantile(spread, 0.75) - quantile(spread, 0.25);
@@ -57,13 +58,12 @@ std::vector<Point> density(const LayerDistribution& spread, double low, double h
 }
 
 void draw_violin(SvgCanvas& canvas, const Axes& axes, double centre_y, const LayerDistribution& spread) {
-  // Outliers would stretch the tails to a thin line.
+  // From P1 to P99: outliers would stretch the violin to a thin line.
   const double low = quantile(spread, 0.01);
   const double high = quantile(spread, 0.99);
   const double room = std::max((high - low) * 0.08, (axes.x.high - axes.x.low) / 400);
   std::vector<Point> outline;
-  const std::vector<Point> curve = density(spread, std::max(low - room, 0.0), high + room);  // energies are not
-                                                                                             // negative
+  const std::vector<Point> curve = density(spread, std::max(low - room, 0.0), high + room);  // energies are >= 0
   const double half = kRow / 2 - 4;
   for (const Point& point : curve) outline.push_back({axes.x.at(point.x), centre_y - half * point.y});
   for (auto point = curve.rbegin(); point != curve.rend(); ++point)
@@ -97,7 +97,7 @@ Result<std::string> distributions_svg(const RunView& view, const PlotQuery& quer
   }
   if (shown.empty()) {
     return nothing_to_plot_error(fmt::format("no energy of {}s per step", distribution_level(query)),
-                                 "mark steps with jm.step(); see docs/capture.md");
+                                 "mark steps with jm.step()");
   }
   const bool is_violin = query.plot == Plot::violin;
   const double height = kRow * static_cast<double>(shown.size()) + 60;

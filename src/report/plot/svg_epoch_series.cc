@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kStrip = 110;
 
-// The first row of a cell that has energies of epochs.
+// The first completed row of a cell whose first epoch has an energy; null if there is none.
 const ExperimentRow* row_with_epochs(const ExperimentData& data, const AnalysisCell& cell) {
   for (const ExperimentRow& row : data.rows) {
     if (row.levels == cell.levels && row.state == RowState::done && !row.epochs.empty() && row.epochs[0].energy_j) {

@@ -27,7 +27,7 @@ std::size_t depth_of(const EnergyNode& node, double least_j) {
   return deepest;
 }
 
-// The phase of a branch: "train backward" is backward.
+// The phase that the name of a branch contains ("train backward" is backward), or else that of the enclosing branch.
 std::string phase_in(const std::string& name, const std::string& outer) {
   for (const char* phase :
        {"forward", "backward", "optimizer", "dataloader", "loss", "gradients", "recompute", "probe"}) {
@@ -89,7 +89,7 @@ class Flame {
   bool are_kernels_;
 };
 
-// Removes probing, which is not part of the program's work; the footer shows its cost. Returns whether there was any.
+// Removes probing, which is not part of the run; the footer shows its cost. Returns whether there was any.
 bool without_probing(EnergyNode& root) {
   const auto is_probe = [](const EnergyNode& node) { return node.name == kProbeMode; };
   bool is_any = false;
@@ -99,7 +99,7 @@ bool without_probing(EnergyNode& root) {
     if (std::erase_if(device.children, is_probe) == 0) continue;
     is_any = true;
     if (device.sum.energy_j) *device.sum.energy_j -= probed_j;
-    device.sum.low_j = device.sum.high_j = std::nullopt;  // they included probing
+    device.sum.low_j = device.sum.high_j = std::nullopt;  // unknown: the interval included probing
   }
   return is_any;
 }
@@ -110,7 +110,8 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
   const LevelView* const level = find_level(view, query.by);
   if (level == nullptr || !level->attributed_j)
     return nothing_to_plot_error("no energy of layers", "run joulemap report --by layer for the reason");
-  const ReportResult result = report_for_level(view, *level);
+  ReportResult result = report_for_level(view, *level);
+  if (!query.filter.empty()) result.groups.clear();  // sums of all rows, also of those that do not match
   EnergyNode root = energy_tree(result, {{}, query.filter});
   const bool is_whole = query.filter.empty();
   const bool is_probed = is_whole && without_probing(root);

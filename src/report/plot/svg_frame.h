@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Header and footer of every plot. Header: title, command and provenance of the energy. Footer: unattributed energy,
-// recording overhead and number of notes. Pure.
+// Header and footer of every plot of a run. Header: title, command, energy and its provenance. Footer: attributed, idle
+// and unattributed energy, cost of probing and recording, and the first note. Pure.
 #pragma once
 
 #include <string>
@@ -20,13 +20,13 @@ struct LegendEntry {
 
 struct PlotFrame {
   SvgCanvas canvas;
-  Rect plot_area;  // plot area
+  Rect plot_area;  // area between header and footer
 };
 
-// `level`: the level whose idle and unattributed energies the footer shows; null: none.
+// `level`: the level whose energies the footer shows; null: none.
 PlotFrame make_plot_frame(const RunView& view, const LevelView* level, std::string_view title, double height_of_plot);
 
-// Draws the entries in rows from the left; returns the height used.
+// Draws the entries from left to right, in as many lines as `width` requires; returns the height used.
 double draw_legend(SvgCanvas& canvas, Point at, double width, const std::vector<LegendEntry>& entries);
 
 }  // namespace joulemap::report

@@ -26,7 +26,7 @@ struct Layer {
   std::map<std::string, double> by_phase;  // joules
 };
 
-// The last path element is the layer, the element before it the phase.
+// Sums the rows by layer, the last element of the path, and by phase, the element before it.
 std::map<std::string, Layer> layers_of(const LevelView& level, const std::string& filter) {
   std::map<std::string, Layer> layers;
   for (const ReportRow& row : level.rows) {
@@ -40,7 +40,7 @@ std::map<std::string, Layer> layers_of(const LevelView& level, const std::string
   return layers;
 }
 
-// Natural order: "layer2" before "layer10".
+// Compares names with numbers by value: "layer2" before "layer10".
 bool comes_before(const std::string& a, const std::string& b) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   std::size_t i = 0;
@@ -63,7 +63,7 @@ bool comes_before(const std::string& a, const std::string& b) {
   return a.size() < b.size();
 }
 
-// Colour from near white to deep blue with even steps of lightness.
+// Colour of a share from 0 (nearly white) to 1 (dark blue).
 std::string shade(double share) {
   constexpr std::array<std::array<double, 3>, 4> kStops = {
       {{247, 250, 253}, {158, 202, 225}, {49, 130, 189}, {8, 48, 107}}};

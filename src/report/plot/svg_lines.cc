@@ -15,16 +15,16 @@ namespace {
 
 constexpr double kHeight = 340;
 constexpr double kLeft = 62;
-constexpr std::size_t kUsualLines = 7;     // number of distinguishable hues
+constexpr std::size_t kUsualLines = 7;     // number of colours in the palette
 constexpr std::size_t kUsualWindows = 50;  // default smoothing window: 1/50 of the points
-constexpr double kShareOfPoints = 0.995;   // quantile that limits the axis: a few high points would flatten all lines
+constexpr double kShareOfPoints = 0.995;   // quantile at which the axis ends, if outliers would flatten all lines
 
 struct Line {
   const LayerDistribution* layer;
   std::vector<Point> points;
 };
 
-// Whether every point has a step number; otherwise the x axis shows seconds.
+// Whether every point has a step number. Then the x axis shows steps, otherwise seconds.
 bool has_steps(const std::vector<const LayerDistribution*>& layers) {
   return std::all_of(layers.begin(), layers.end(), [](const LayerDistribution* layer) {
     return std::all_of(layer->points.begin(), layer->points.end(),
@@ -71,7 +71,7 @@ Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
   }
   if (shown.empty()) {
     return nothing_to_plot_error(fmt::format("no energy of such {}s per step", distribution_level(query)),
-                                 "mark steps with jm.step(); see docs/capture.md");
+                                 "mark steps with jm.step()");
   }
   const bool by_steps = has_steps(shown);
   std::vector<Line> lines = lines_of(shown, by_steps, query.smooth);

@@ -19,7 +19,7 @@ constexpr double kLossHeight = 320;
 constexpr double kEpochHeight = 190;
 constexpr double kLeft = 62;
 constexpr std::size_t kMostEpochBars = 60;
-constexpr std::size_t kWindows = 20;  // smoothing window: 1/20 of the run
+constexpr std::size_t kWindows = 20;  // width of the moving average: 1/20 of the points
 
 const MetricSeries* loss_of(const RunView& view) {
   const MetricSeries* found = nullptr;
@@ -31,7 +31,7 @@ const MetricSeries* loss_of(const RunView& view) {
   return found;
 }
 
-// Cumulative energy of the machine over time: sum of the counted domains.
+// Energy used since the start of the run, as a function of time: sum of the counted domains.
 class SpentEnergy {
  public:
   explicit SpentEnergy(const RunView& view) : slice_s_(view.run.slice_s) {

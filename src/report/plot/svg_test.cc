@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests of plots: round ticks, escaped texts, reproducible bytes, and an error if there is nothing to show.
+// Tests of the plots of a run and of the axes, curves and canvas that they use.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -131,7 +131,7 @@ TEST(Plots, AViolinBeginsAtZeroWhereLayersUseNearlyNothing) {
   for (std::size_t i = 0; i < kDistributionQuantileCount; ++i)
     view.layer_distributions[0].quantiles_j[i] = 0.0001 * static_cast<double>(i * i);
   const std::string svg = *plot_svg(view, {Plot::violin, "", "", {}});
-  double zero_x = 1e9;  // x of the leftmost vertical line
+  double zero_x = 1e9;  // x of the leftmost vertical line, which is the grid line at 0
   for (std::size_t at = svg.find("<line x1="); at != std::string::npos; at = svg.find("<line x1=", at + 1)) {
     double x1 = 0;
     double x2 = 0;

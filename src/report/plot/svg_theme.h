@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Colours and sizes of all plots. The hues are those of Okabe and Ito (jfly.uni-koeln.de/color), which colour-blind
-// people can distinguish. Ink and greys meet the WCAG contrast for text on white.
+// Colours and sizes of all plots. The palette is that of Okabe and Ito (jfly.uni-koeln.de/color), with purple instead
+// of yellow; colour-blind people can distinguish it. The text colours have the contrast that WCAG requires on white.
 #pragma once
 
 #include <array>
@@ -14,13 +14,13 @@ inline constexpr std::string_view kTextColour = "#1d2733";
 inline constexpr std::string_view kMutedTextColour = "#5b6675";
 inline constexpr std::string_view kAxisColour = "#9aa4b1";
 inline constexpr std::string_view kGridColour = "#e8ebef";
-inline constexpr std::string_view kUnattributedColour = "#b6bec9";  // idle, unattributed, omitted
+inline constexpr std::string_view kUnattributedColour = "#b6bec9";  // for idle, unattributed and omitted energy
 
 inline constexpr std::array<std::string_view, 7> kPalette = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                              "#e69f00", "#56b4e9", "#7a5195"};
 constexpr std::string_view hue(std::size_t index) { return kPalette[index % kPalette.size()]; }
 
-// The same phase has the same colour in every plot.
+// Colour of a phase, the same in every plot.
 constexpr std::string_view colour_of_phase(std::string_view phase) {
   if (phase == "forward") return kPalette[0];
   if (phase == "backward") return kPalette[1];
@@ -32,14 +32,14 @@ constexpr std::string_view colour_of_phase(std::string_view phase) {
   return kPalette[5];
 }
 
-// Colour of the basis of an energy.
+// Colour of the basis of a row (docs/reference/glossary.md).
 constexpr std::string_view colour_of_basis(std::string_view basis) {
   if (basis == "measured" || basis == "regressed") return kPalette[0];
   if (basis == "probed") return kPalette[2];
   if (basis == "library") return kPalette[6];
   if (basis == "cpu-time") return kPalette[4];
   if (basis == "estimated") return kPalette[3];
-  return kPalette[5];  // time-proportional
+  return kPalette[5];  // "time-share"
 }
 
 inline constexpr double kPlotWidth = 960;

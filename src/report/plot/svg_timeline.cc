@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kPower = 300;
 constexpr double kStrip = 36;
-constexpr double kColumn = 2;  // px, width of a column in the strip of phases
+constexpr double kColumn = 2;  // width of a column in the strip of phases, in px
 constexpr double kTrack = 74;
 constexpr double kLeft = 58;
 constexpr std::size_t kMostTracks = 4;
@@ -24,7 +24,8 @@ constexpr std::size_t kMostEpochLabels = 24;
 
 using Values = std::vector<std::optional<double>>;
 
-// Slices are at least one counter update period long: shorter ones would show when the counter was read, not the power.
+// Least length of a slice, in update periods of the slowest counter: shorter slices would show when the counter was
+// updated, not the power.
 constexpr double kPeriods = 1;
 
 double longest_period_s(const RunView& view) {
@@ -52,7 +53,7 @@ Values means_of(const Values& values, std::size_t together) {
   return means;
 }
 
-// Draws one line per interval without gaps.
+// Draws the values as lines, with gaps where values are unknown.
 void draw_curve(SvgCanvas& canvas, const Axes& axes, const Values& values, double slice_s, const Stroke& stroke) {
   std::vector<Point> points;
   const auto flush = [&] {
@@ -70,7 +71,7 @@ void draw_curve(SvgCanvas& canvas, const Axes& axes, const Values& values, doubl
   flush();
 }
 
-// Gaps of a rarely read sensor carry no information: its points are joined.
+// Draws the values as one line across unknown values, for gauges that are read rarely.
 void draw_sparse_curve(SvgCanvas& canvas, const Axes& axes, const Values& values, double slice_s,
                        const Stroke& stroke) {
   std::vector<Point> points;
@@ -93,7 +94,8 @@ bool is_estimated(const RunView& view, const std::string& name) {
   return false;
 }
 
-// Steps are shorter than a pixel: in each column the height of a phase is its share of the time.
+// Draws the strip of phases. A phase may be shorter than a pixel, so in each column the height of a phase is its share
+// of the column's time.
 void draw_phases(SvgCanvas& canvas, const Axes& axes, double y, const std::vector<NamedTimeSpan>& bands,
                  const std::vector<LegendEntry>& order) {
   const auto columns = static_cast<std::size_t>(axes.plot_area.width / kColumn);
@@ -145,7 +147,7 @@ void draw_epochs(SvgCanvas& canvas, const Axes& axes, const RunView& view, doubl
   }
 }
 
-// The first tracks with values, such as temperature, clocks, utilization and memory; without power and limits.
+// The first kMostTracks gauges with values, such as temperature, clock and utilization; no powers, no limits.
 std::vector<const ReportTrack*> tracks_of(const RunView& view) {
   std::vector<const ReportTrack*> tracks;
   for (const ReportTrack& track : view.run.tracks) {

@@ -20,10 +20,14 @@ namespace {
 
 constexpr std::size_t kMostFlags = 4;
 constexpr std::size_t kMostPairs = 12;
+constexpr std::size_t kMostPairsBesideEffects = 6;
 constexpr std::size_t kMostVerdicts = 5;
+constexpr std::size_t kMostVerdictsBesideEffects = 3;
+constexpr std::size_t kMostEffects = 4;
+constexpr std::size_t kMostInteractions = 2;
 
-// Tests of two levels for energy and time. Without blocks there are two tests of the same difference: the unpaired one
-// is the one that the design permits.
+// The tests between two levels for energy and time. An experiment without blocks has a paired and an unpaired test for
+// each difference: only the unpaired ones, which fit its design.
 std::vector<const Comparison*> shown_comparisons(const AnalysisResult& result) {
   std::vector<const Comparison*> shown;
   for (const Comparison& one : result.comparisons) {
@@ -35,8 +39,9 @@ std::vector<const Comparison*> shown_comparisons(const AnalysisResult& result) {
   return shown;
 }
 
+// Results of the comparisons between two levels, over all levels of the other factors.
 struct PairCounts {
-  std::size_t more = 0;  // cells in which a needs more
+  std::size_t more = 0;  // number of comparisons in which level a is significantly higher than level b
   std::size_t less = 0;
   std::size_t not_shown = 0;
   std::vector<double> percents;
@@ -60,7 +65,7 @@ TextTable pairs_table(const AnalysisResult& result, const std::vector<const Comp
                   {false, false, false, true, true, true, true},
                   {}};
   for (const auto& [key, counts] : pairs) {
-    if (table.rows.size() == kMostPairs) break;
+    if (table.rows.size() == (result.main_effects.empty() ? kMostPairs : kMostPairsBesideEffects)) break;
     const auto& [factor, a, b, measure] = key;
     const std::vector<std::string>& levels = result.factors[factor].levels;
     table.rows.push_back({levels[a], levels[b], result.measures[measure].name, std::to_string(counts.more),
@@ -74,7 +79,8 @@ std::string largest_differences(const AnalysisResult& result, std::vector<const 
                                 const TextStyle& style) {
   std::erase_if(comparisons, [](const Comparison* one) { return !one->is_different || !one->percent; });
   std::ranges::stable_sort(comparisons, std::greater(), [](const Comparison* one) { return std::fabs(*one->percent); });
-  if (comparisons.size() > kMostVerdicts) comparisons.resize(kMostVerdicts);
+  const std::size_t most = result.main_effects.empty() ? kMostVerdicts : kMostVerdictsBesideEffects;
+  if (comparisons.size() > most) comparisons.resize(most);
   std::string out = comparisons.empty() ? "" : "\n" + style.bold("Largest differences") + "\n";
   for (const Comparison* const one : comparisons) {
     const std::string where = short_levels_text(result, one->fixed_levels);
@@ -99,6 +105,7 @@ std::string flags_summary(const AnalysisResult& result, const TextStyle& style) 
 
 std::string analysis_summary(const AnalysisResult& result, const TextStyle& style) {
   std::string out = wrap_text("", printable(result.name + ": " + analysis_headline(result)), style.columns);
+  out += effects_text(result, style, {kMostEffects, kMostInteractions, true});
   out += flags_summary(result, style);
   const std::vector<const Comparison*> comparisons = shown_comparisons(result);
   const TextTable pairs = pairs_table(result, comparisons);

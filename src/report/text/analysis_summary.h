@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an analysis found, on one screen: in how many cells each pair of levels differs, and the largest differences.
-// Pure.
+// Summary of an analysis for one screen: effects over all combinations, flags, how often each two levels differ, and the
+// largest differences. Pure.
 #pragma once
 
 #include <string>

@@ -111,6 +111,40 @@ TextTable cells_table(const AnalysisResult& result) {
   return table;
 }
 
+TextTable main_effects_table(const AnalysisResult& result) {
+  TextTable table{
+      fmt::format("Effects over all combinations; p adjusted by {}", result.adjustment),
+      {"factor", "metric", "levels", "%", "interval", "higher", "test", "p", "adjusted", "result", "verdict"},
+      {false, false, false, true, true, true, false, true, true, false, false},
+      {}};
+  for (const MainEffect& one : result.main_effects) {
+    const ExperimentFactor& factor = result.factors[one.factor];
+    const std::string levels = one.a ? fmt::format("{} - {}", factor.levels[*one.a], factor.levels[*one.b])
+                                     : fmt::format("{} levels", factor.levels.size());
+    const std::string interval =
+        one.percent_low ? fmt::format("{:+.1f} to {:+.1f} %", *one.percent_low, *one.percent_high) : "-";
+    table.rows.push_back({factor.name, result.measures[one.measure].name, levels,
+                          one.percent ? fmt::format("{:+.1f} %", *one.percent) : "-", interval,
+                          one.a ? fmt::format("{} of {}", one.higher, one.combinations) : "-", one.test, p_text(one.p),
+                          p_text(one.p_adjusted), std::string(name_of(one.generality)), one.verdict});
+  }
+  return table;
+}
+
+TextTable interactions_table(const AnalysisResult& result) {
+  TextTable table{"Interactions: does the effect of a factor depend on another",
+                  {"factor", "other", "metric", "F", "df", "p", "adjusted", "p of ranks", "verdict"},
+                  {false, false, false, true, true, true, true, true, false},
+                  {}};
+  for (const Interaction& one : result.interactions) {
+    table.rows.push_back({result.factors[one.factor].name, result.factors[one.other].name,
+                          result.measures[one.measure].name, fmt::format("{:.3g}", one.f),
+                          fmt::format("{}, {}", one.numerator_df, one.denominator_df), p_text(one.p),
+                          p_text(one.p_adjusted), p_or_nothing(one.rank_p), one.verdict});
+  }
+  return table;
+}
+
 TextTable comparisons_table(const AnalysisResult& result) {
   TextTable table{fmt::format("Comparisons; p adjusted by {}", result.adjustment),
                   {"within", "metric", "levels", "difference", "%", "A12", "test", "p", "adjusted", "result"},
@@ -185,6 +219,19 @@ TextTable associations_table(const AnalysisResult& result) {
   return table;
 }
 
+TextTable correlations_table(const AnalysisResult& result) {
+  TextTable table{"Correlation of energies with time, power and metrics, over the medians of cells",
+                  {"level", "energy", "with", "n", "Spearman", "p"},
+                  {false, false, false, true, true, true},
+                  {}};
+  for (const LevelCorrelation& one : result.correlations) {
+    table.rows.push_back({one.factor ? result.factors[*one.factor].levels[*one.level] : "all cells",
+                          result.measures[one.x].name, one.y, fmt::format("{}", one.n),
+                          fmt::format("{:+.2f}", one.spearman), p_text(one.p)});
+  }
+  return table;
+}
+
 TextTable flags_table(const AnalysisResult& result) {
   TextTable table{"Flags", {"where", "flag", "message", "remedy"}, {false, false, false, false}, {}};
   for (const AnalysisFlag& flag : result.flags) {
@@ -243,6 +290,81 @@ TextTable full_precision_comparisons_table(const AnalysisResult& result) {
                 exact(one.high), exact(one.percent), exact(one.percent_low), exact(one.percent_high),
                 one.is_different ? "yes" : "no", one.verdict});
     table.rows.push_back(std::move(row));
+  }
+  table.is_number.assign(table.column_headers.size(), false);
+  return table;
+}
+
+TextTable full_precision_effects_table(const AnalysisResult& result) {
+  TextTable table;
+  for (const char* head :
+       {"kind", "factor",       "other",          "a",           "b",           "metric",       "test",
+        "n",    "combinations", "higher",         "lower",       "statistic",   "numerator_df", "denominator_df",
+        "p",    "p_adjusted",   "family",         "percent",     "percent_low", "percent_high", "difference",
+        "low",  "high",         "combinations_p", "direction_p", "rank_p",      "result",       "verdict"}) {
+    table.column_headers.emplace_back(head);
+  }
+  const auto whole = [](std::size_t number) { return fmt::format("{}", number); };
+  for (const MainEffect& one : result.main_effects) {
+    const ExperimentFactor& factor = result.factors[one.factor];
+    table.rows.push_back({"main effect",
+                          factor.name,
+                          "",
+                          one.a ? factor.levels[*one.a] : "",
+                          one.b ? factor.levels[*one.b] : "",
+                          result.measures[one.measure].name,
+                          one.test,
+                          whole(one.n),
+                          whole(one.combinations),
+                          one.a ? whole(one.higher) : "",
+                          one.a ? whole(one.lower) : "",
+                          exact(one.statistic),
+                          "",
+                          "",
+                          exact(one.p),
+                          exact(one.p_adjusted),
+                          whole(one.family_size),
+                          exact(one.percent),
+                          exact(one.percent_low),
+                          exact(one.percent_high),
+                          exact(one.difference),
+                          exact(one.low),
+                          exact(one.high),
+                          exact(one.combinations_p),
+                          exact(one.direction_p),
+                          exact(one.rank_p),
+                          std::string(name_of(one.generality)),
+                          one.verdict});
+  }
+  for (const Interaction& one : result.interactions) {
+    table.rows.push_back({"interaction",
+                          result.factors[one.factor].name,
+                          result.factors[one.other].name,
+                          "",
+                          "",
+                          result.measures[one.measure].name,
+                          one.test,
+                          "",
+                          "",
+                          "",
+                          "",
+                          exact(one.f),
+                          exact(one.numerator_df),
+                          exact(one.denominator_df),
+                          exact(one.p),
+                          exact(one.p_adjusted),
+                          whole(one.family_size),
+                          "",
+                          "",
+                          "",
+                          "",
+                          "",
+                          "",
+                          "",
+                          "",
+                          exact(one.rank_p),
+                          one.is_different ? "different" : "not shown",
+                          one.verdict});
   }
   table.is_number.assign(table.column_headers.size(), false);
   return table;

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
+#include <vector>
 
 #include "report/export/table_escapes.h"
 #include "report/text/analysis_tables.h"
@@ -30,7 +32,7 @@ std::string flags_text(const AnalysisResult& result, const TextStyle& style) {
   return out;
 }
 
-// Shows the first flag of each code in a cell: energy comes before its domains and usually has the same flags. The
+// Prints the first flag of each code in a cell, which is that of energy: its domains usually have the same flags. The
 // other formats contain all flags.
 std::string cell_flags_text(const AnalysisResult& result, const TextStyle& style) {
   std::string out;
@@ -61,7 +63,8 @@ std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) 
   for (const Comparison& one : result.comparisons) {
     const MeasureKind kind = result.measures[one.measure].kind;
     if (kind != MeasureKind::energy && kind != MeasureKind::time) continue;
-    // Without blocks there are two tests of the same difference: print the unpaired one, which the design permits.
+    // An experiment without blocks has a paired and an unpaired test of each difference: print the unpaired one, which
+    // fits its design.
     if (!result.is_blocked && one.pairing == Pairing::paired) continue;
     const std::string where = short_levels_text(result, one.fixed_levels);
     out += wrap_text("  ", printable(where.empty() ? one.verdict : where + ": " + one.verdict), style.columns);
@@ -69,7 +72,7 @@ std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) 
   return out.empty() ? out : "\n" + style.bold("Verdicts") + "\n" + out;
 }
 
-// Replaces flag names by their count: the terminal is too narrow, and the names follow below.
+// Replaces the flag codes in the last column by their number, because a terminal is narrow. The codes follow below.
 TextTable counted_flags(TextTable cells, const AnalysisResult& result) {
   cells.is_number.back() = true;
   for (std::size_t i = 0; i < cells.rows.size(); ++i) {
@@ -83,8 +86,9 @@ template <class Table>
 std::string document(const AnalysisResult& result, const Table& add) {
   std::string out;
   for (const TextTable& table :
-       {flags_table(result), cells_table(result), comparisons_table(result), verdicts_table(result),
-        epochs_table(result), functions_table(result), pareto_table(result), associations_table(result)}) {
+       {flags_table(result), main_effects_table(result), interactions_table(result), cells_table(result),
+        comparisons_table(result), verdicts_table(result), epochs_table(result), functions_table(result),
+        pareto_table(result), associations_table(result), correlations_table(result)}) {
     if (!table.rows.empty()) out += add(table);
   }
   return out;
@@ -92,14 +96,50 @@ std::string document(const AnalysisResult& result, const Table& add) {
 
 }  // namespace
 
+std::string effects_text(const AnalysisResult& result, const TextStyle& style, const EffectLimits& limits) {
+  std::vector<const MainEffect*> effects;
+  for (const MainEffect& one : result.main_effects) {
+    const MeasureKind kind = result.measures[one.measure].kind;
+    const bool is_total = kind == MeasureKind::energy || kind == MeasureKind::time;
+    if (is_total || !limits.has_only_totals) effects.push_back(&one);
+  }
+  // Whole factors come first: the test over all levels, or of the only two.
+  std::stable_partition(effects.begin(), effects.end(), [&](const MainEffect* one) {
+    return !one->a || result.factors[one->factor].levels.size() == 2;
+  });
+  const std::size_t shown_effects = std::min(effects.size(), limits.effects);
+  std::string out;
+  for (std::size_t i = 0; i < shown_effects; ++i) out += wrap_text("  ", printable(effects[i]->verdict), style.columns);
+  std::vector<const Interaction*> interactions;
+  for (const Interaction& one : result.interactions) {
+    const bool is_of_energy = result.measures[one.measure].kind == MeasureKind::energy;
+    if (one.is_different && (is_of_energy || !limits.has_only_totals)) interactions.push_back(&one);
+  }
+  std::ranges::stable_sort(interactions, {}, &Interaction::p);
+  const std::size_t shown_interactions = std::min(interactions.size(), limits.interactions);
+  for (std::size_t i = 0; i < shown_interactions; ++i)
+    out += wrap_text("  ", printable(interactions[i]->verdict), style.columns);
+  const std::size_t hidden = effects.size() - shown_effects + interactions.size() - shown_interactions;
+  if (hidden > 0) out += fmt::format("  {} more effects and interactions\n", hidden);
+  return out.empty() ? out : "\n" + style.bold("Effects over all combinations") + "\n" + out;
+}
+
 std::string analysis_headline(const AnalysisResult& result) {
   std::size_t rows = 0;
   for (const AnalysisCell& cell : result.cells) rows += cell.n;
   std::size_t shown = 0;
   for (const Comparison& one : result.comparisons) shown += one.is_different ? 1 : 0;
-  std::string text = fmt::format("{} cells, {} rows, {}; {} of {} comparisons show a difference (alpha {}, {})",
-                                 result.cells.size(), rows, result.is_blocked ? "blocked" : "not blocked", shown,
-                                 result.comparisons.size(), result.alpha, result.adjustment);
+  std::size_t general = 0;
+  std::size_t tested = 0;  // pairs of levels: a test over all levels claims nothing general
+  for (const MainEffect& one : result.main_effects) {
+    tested += one.a ? 1 : 0;
+    general += one.generality == Generality::general ? 1 : 0;
+  }
+  const std::string effects =
+      tested == 0 ? "" : fmt::format("{} of {} effects over all combinations are general, ", general, tested);
+  std::string text = fmt::format("{} cells, {} rows, {}; {}{} of {} comparisons show a difference (alpha {}, {})",
+                                 result.cells.size(), rows, result.is_blocked ? "blocked" : "not blocked", effects,
+                                 shown, result.comparisons.size(), result.alpha, result.adjustment);
   for (const Measure& measure : result.measures) {
     if (measure.kind != MeasureKind::energy || measure.domains.empty()) continue;
     text += fmt::format("; energy is {}:", to_string(*measure.provenance));
@@ -110,6 +150,7 @@ std::string analysis_headline(const AnalysisResult& result) {
 
 std::string analysis_text(const AnalysisResult& result, const TextStyle& style) {
   std::string out = wrap_text("", printable(result.name + ": " + analysis_headline(result)), style.columns);
+  out += effects_text(result, style, {});
   out += flags_text(result, style);
   add_section(out, style, "Cells", counted_flags(cells_table(result), result));
   out += cell_flags_text(result, style);
@@ -119,6 +160,7 @@ std::string analysis_text(const AnalysisResult& result, const TextStyle& style) 
   out += verdicts_text(result, style);
   add_section(out, style, "Pareto front", pareto_table(result));
   add_section(out, style, "Energy and time", associations_table(result));
+  add_section(out, style, "Correlation of energies with time, power and metrics", correlations_table(result));
   out += "\n" + style.bold("Methods") + "\n" + wrap_text("  ", printable(result.methods), style.columns);
   return out + diagnostics_text(result.diagnostics);
 }

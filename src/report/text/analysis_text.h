@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An analysis as text for the terminal, as Markdown, or as LaTeX. Validity flags come first. Pure.
+// An analysis as text for the terminal, as Markdown, or as LaTeX. Effects over all combinations and
+// flags of the experiment come first. Pure.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <string>
 
 #include "model/analysis_result.h"
@@ -10,11 +13,21 @@
 
 namespace joulemap::report {
 
-// One sentence without the experiment's name: numbers of rows and cells, and how many comparisons show a difference.
+// One line without the experiment's name: number of cells and rows, how many comparisons show a difference, and the
+// domains in the energy.
 std::string analysis_headline(const AnalysisResult& result);
 
-// Prints verdicts in words for energy and time, and only the table for other measures; the other formats contain all
-// verdicts.
+// What effects_text() prints at most.
+struct EffectLimits {
+  std::size_t effects = std::numeric_limits<std::size_t>::max();
+  std::size_t interactions = std::numeric_limits<std::size_t>::max();
+  bool has_only_totals = false;  // only effects on energy and time, and only interactions in energy
+};
+// Sentences about effects over all combinations of factors, then about interactions that are shown. Empty without
+// effects.
+std::string effects_text(const AnalysisResult& result, const TextStyle& style, const EffectLimits& limits);
+
+// Contains verdicts in words only for energy and time; analysis_markdown() and analysis_latex() contain all verdicts.
 std::string analysis_text(const AnalysisResult& result, const TextStyle& style);
 std::string analysis_markdown(const AnalysisResult& result);
 std::string analysis_latex(const AnalysisResult& result);

@@ -16,7 +16,7 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kMaxGpus = 2;  // with sentences of their own
+constexpr std::size_t kMaxGpus = 2;  // maximum number of GPUs with sentences of their own
 
 std::string total_sentence(const RunView& view) {
   const std::optional<EnergyWithProvenance> total = preferred_energy(view.run.totals);
@@ -41,10 +41,10 @@ std::string probing_sentence(const RunView& view) {
       energy_text(*view.run.probe->energy_j), 100 * *view.run.probe->energy_j / total->joules);
 }
 
-// An optimizer is a phase, not a layer, also where its rows have its name.
+// False for rows of the optimizer, which is a phase: at the level of layers, its rows have the name of the optimizer.
 bool is_layer_row(const ReportRow& row) { return row.path.size() < 2 || row.path[1] != "optimizer"; }
 
-// Rows of the program itself.
+// Whether the row has energy and belongs to the measured program: neither other processes nor probing.
 bool is_program_row(const ReportRow& row) {
   return !row.path.empty() && row.path[0] != "background" && row.path[0] != "probe" && row.energy_j.value_or(0) > 0;
 }
@@ -60,7 +60,7 @@ const ReportRow* costliest(const LevelView* level, const std::set<std::vector<st
   return most;
 }
 
-// "3.83 kJ (22.3 % of all energy)"
+// Energy of a row: "3.83 kJ (22.3 % of all energy)".
 std::string amount_of(const ReportRow& row, const LevelView& level) {
   const double all_j = level.attributed_j.value_or(0) + level.idle_j.value_or(0) + level.unattributed_j.value_or(0);
   std::string text = energy_text(*row.energy_j);
@@ -85,7 +85,7 @@ std::string costliest_sentence(const RunView& view) {
   return line.empty() ? line : line + ".";
 }
 
-// Every level has the same idle energy by cause.
+// The first level with idle energy by cause, which is the same in every level; null if there is none.
 const LevelView* level_with_idle(const RunView& view) {
   for (const LevelView& level : view.levels) {
     if (!level.idle.empty()) return &level;
@@ -93,7 +93,7 @@ const LevelView* level_with_idle(const RunView& view) {
   return nullptr;
 }
 
-// Of many GPUs, those that waited most.
+// Adds sentences on what GPUs used their energy for. Of more than kMaxGpus, describes those with the most idle energy.
 void add_gpu_sentences(const RunView& view, std::vector<std::string>& sentences) {
   const LevelView* const level = level_with_idle(view);
   if (level == nullptr) return;

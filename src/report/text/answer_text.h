@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The result of a run in words, as the page opens with: its energy, what GPUs used it for, what cost most. Pure.
+// The summary of a run in words, at the top of its page: total energy, active and idle energy of GPUs, and the phase
+// and layer with the most energy. Pure.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@
 
 namespace joulemap::report {
 
-// Sentences in reading order; only those that the run has data for.
+// Returns the sentences in reading order, without those that the run has no data for.
 std::vector<std::string> answer_sentences(const RunView& view);
 
 }  // namespace joulemap::report

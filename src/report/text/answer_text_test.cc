@@ -18,7 +18,7 @@ ReportRow row_of(std::vector<std::string> path, double energy_j) {
   return row;
 }
 
-// 1000 J in 10 s; the GPU used 300 J while it was idle.
+// A run of 10 s in which a GPU used 1000 J, of which 300 J while it was idle.
 RunView training() {
   RunView view;
   view.run.elapsed_s = 10;
@@ -56,7 +56,7 @@ TEST(AnswerText, UsesTheSentenceOfTheTextReport) {
   const RunView view = training();
   ReportResult result = view.run;
   result.idle = view.levels[0].idle;
-  // The text report wraps it.
+  // Removes the line breaks of the text report.
   std::istringstream words(waiting_headline(result));
   std::string headline;
   for (std::string word; words >> word;) headline += (headline.empty() ? "" : " ") + word;

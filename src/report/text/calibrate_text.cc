@@ -30,7 +30,7 @@ std::string averaging(const ChannelCalibration& found) {
   return found.lag_s ? "unfiltered" : "-";
 }
 
-// Time for which the power falls after a load, if any.
+// How long the power of the GPU takes to fall after the load and after the context; empty if unknown.
 std::string way_down(const ChannelCalibration& found) {
   std::string out;
   const auto add_line = [&](const char* after, const std::optional<double>& time_s,
@@ -44,7 +44,7 @@ std::string way_down(const ChannelCalibration& found) {
   return out;
 }
 
-// The channel with the shortest update period among those that show the fall of the power.
+// The channel with the shortest update period among those that measured how the power falls; null if there is none.
 const ChannelCalibration* quickest_of(const CalibrateResult& result) {
   const ChannelCalibration* quickest = nullptr;
   for (const ChannelCalibration& found : result.findings) {

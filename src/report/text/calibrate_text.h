@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap calibrate` for people: one line per channel.
+// `joulemap calibrate` for people: one line per channel, and a second table for GPUs that were loaded.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Diagnostics and remedies, in the form of all text reports.
+// Diagnostics and remedies as text, for all text reports.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace joulemap::report {
 
-// One paragraph each, indented by one space; empty if there are none.
+// One wrapped paragraph per diagnostic; empty if there are none.
 std::string diagnostics_text(const Diagnostics& diagnostics);
 
-// The steps of a remedy, each after "-> ". A command to paste gets its own unwrapped line, because a line break would
-// break it.
+// The lines of a remedy, each after "-> ". A line that begins with "sudo " is a command to copy and is not wrapped;
+// other lines are.
 std::string remedy_text(std::string_view indent, std::string_view remedy);
 
 }  // namespace joulemap::report

@@ -63,7 +63,7 @@ TEST(DiffReport, PrintsChangesAsText) {
   expect_golden("diff_wide.txt", diff_text(difference(), 0, {Characters::unicode, 110}));
 }
 
-// Three recordings of each side, whole runs.
+// A comparison of whole runs, with three recordings per side.
 RunDifference repeated() {
   RunDifference out = difference();
   out.is_steady = false;

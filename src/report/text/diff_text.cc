@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <functional>
+#include <vector>
 
 #include "base/text.h"
 #include "report/text/diagnostics_text.h"
@@ -65,7 +68,9 @@ class Table {
   }
   std::string line(const DifferenceEntry& entry) const {
     const auto energy = [](const std::optional<ComparedEnergy>& one) {
-      return one ? format_number(one->energy_j) : "-";
+      if (!one) return std::string("-");
+      std::string text = format_number(one->energy_j);
+      return text.size() <= kNumber ? text : fmt::format("{:.1e}", one->energy_j);
     };
     const std::string change = right_aligned(percent_of(entry), kPercent);
     const std::string shown = entry.verdict == Verdict::grew     ? style_.red(change)
@@ -82,7 +87,7 @@ class Table {
   bool with_device_;
 };
 
-// "331 of 343 steps" if some steps are excluded.
+// Number of compared units: "343 steps", or "331 of 343 steps" if some steps are excluded.
 std::string compared_units(const ComparedRun& run, std::string_view per) {
   double steps = 0;
   for (const ComparedRecording& recording : run.recordings) steps += recording.steps;
@@ -122,6 +127,24 @@ std::string section(const RunDifference& difference, Verdict verdict, std::strin
   return "\n " + style.bold(fmt::format("{} ({})", heading, count)) + "\n" + out;
 }
 
+// The largest changes, if none exceeds the noise; otherwise empty, because other sections list the changes.
+std::string noise_rows_text(const RunDifference& difference, const Table& table, const TextStyle& style) {
+  constexpr std::size_t kMostRows = 5;
+  constexpr double kMinShown = 0.001;  // of the total
+  const double least_j = kMinShown * (difference.total.a ? difference.total.a->energy_j : 0);
+  std::vector<const DifferenceEntry*> rows;
+  for (const DifferenceEntry& entry : difference.entries) {
+    if (entry.verdict != Verdict::within_noise && entry.verdict != Verdict::unknown) return {};
+    if (entry.difference_j && std::abs(*entry.difference_j) >= least_j) rows.push_back(&entry);
+  }
+  std::ranges::stable_sort(rows, std::ranges::greater(),
+                           [](const DifferenceEntry* entry) { return std::abs(*entry->difference_j); });
+  if (rows.size() > kMostRows) rows.resize(kMostRows);
+  std::string out;
+  for (const DifferenceEntry* entry : rows) out += table.line(*entry);
+  return out.empty() ? out : "\n " + style.bold("Largest changes, none beyond the noise") + "\n" + out;
+}
+
 std::string rest_text(const RunDifference& difference) {
   std::size_t noise = 0;
   std::size_t unknown = 0;
@@ -138,14 +161,14 @@ std::string rest_text(const RunDifference& difference) {
   return out;
 }
 
-// Idle energy by cause. Small amounts are left out.
+// Idle energy of GPUs by cause; amounts below 0.5 % of the total are left out.
 std::string idle_text(const RunDifference& difference, const TextStyle& style) {
   constexpr double kMinMentioned = 0.005;
   const auto total_j = [](const std::optional<ComparedEnergy>& side) { return side ? side->energy_j : 0; };
   const double least_j = kMinMentioned * std::max(total_j(difference.total.a), total_j(difference.total.b));
   std::string out;
   for (const IdleDifference& one : difference.idle) {
-    if (one.device == "cpu" || std::max(one.a_j, one.b_j) < least_j) continue;
+    if (is_cpu_device(one.device) || std::max(one.a_j, one.b_j) < least_j) continue;
     out += fmt::format(" {:>{}} {:>{}}  {}, {}\n", format_number(one.a_j), kNumber, format_number(one.b_j), kNumber,
                        one.device, idle_cause_words(one.cause));
   }
@@ -167,9 +190,13 @@ std::string total_sentence(const RunDifference& difference) {
   }
 }
 
-std::string short_percent(double share) { return fmt::format("{:.2g} %", 100 * share); }
+constexpr double kUnusableChange = 1;  // a doubling; if no smaller change is detectable, the energies are unusable
 
-// "the smallest ... is 8.7 %; 3 recordings of each could establish 3.9 %, 5 2.8 %."
+std::string short_percent(double share) {
+  return share < 0.1 ? fmt::format("{:.2g} %", 100 * share) : fmt::format("{:.0f} %", 100 * share);
+}
+
+// "... The smallest detectable change is 8.7 %; with 3 recordings each 3.9 %, with 5 recordings each 2.8 %."
 std::string noise_sentence(const RunDifference& difference) {
   if (!difference.smallest_detectable_change) return {};
   const RunVariation& variation = difference.variation;
@@ -182,6 +209,11 @@ std::string noise_sentence(const RunDifference& difference) {
   } else {
     out = fmt::format("The run-to-run standard deviation is {} (from {} and {} recordings and a prior of {}).",
                       short_percent(variation.sd), of_a, of_b, short_percent(variation.prior_sd));
+  }
+  if (*difference.smallest_detectable_change >= kUnusableChange) {
+    out += fmt::format(" The energies are too uncertain to compare{}: not even a doubling could be detected.",
+                       difference.a.is_estimated || difference.b.is_estimated ? ", because they are estimated" : "");
+    return out;
   }
   out += fmt::format(" The smallest detectable change is {}", short_percent(*difference.smallest_detectable_change));
   std::string more;
@@ -208,7 +240,7 @@ std::string left_out_sentence(std::string_view letter, const ComparedRun& run) {
   if (run.recordings.empty()) return {};
   std::string what = "start-up";
   if (warm_up > 0) what += fmt::format(", {} warm-up {}", warm_up, warm_up == 1 ? "step" : "steps");
-  if (rare > 0) what += fmt::format(", {} much longer {}", rare, rare == 1 ? "step" : "steps");
+  if (rare > 0) what += fmt::format(", {} {} of unusual energy", rare, rare == 1 ? "step" : "steps");
   what += run.recordings.size() > 1 ? " and the last step of each" : " and the last step";
   return fmt::format("Excluded from {}: {} ({}, {} J).", letter, what, duration_text(time_s),
                      format_number(energy_j, 3));
@@ -245,7 +277,7 @@ std::string diff_text(const RunDifference& difference, std::size_t most, const T
                                                                               {Verdict::appeared, "New in B"},
                                                                               {Verdict::gone, "Only in A"}}};
   for (const auto& [verdict, heading] : kSections) out += section(difference, verdict, heading, most, table, style);
-  out += rest_text(difference) + idle_text(difference, style);
+  out += noise_rows_text(difference, table, style) + rest_text(difference) + idle_text(difference, style);
   const std::string notes = diagnostics_text(difference.diagnostics);
   if (!notes.empty()) out += "\n" + notes;
   return out + "\n";

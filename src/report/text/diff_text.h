@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap diff` for people: the total, the increases and decreases, new and removed items, and the part within noise.
-// Pure.
+// `joulemap diff` for people: the total, entries that grew, shrank, are new or gone, and the sum of those within the
+// noise. Pure.
 #pragma once
 
 #include <cstddef>

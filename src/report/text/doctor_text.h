@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap doctor` for people: a verdict, then every sensor with its state, the reason, and the exact remedy.
+// `joulemap doctor` for people: whether energy can be measured, then state, reason and remedy of each sensor.
 #pragma once
 
 #include <string>

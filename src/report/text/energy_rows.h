@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Formats numbers and the rows of energy tables, for all text reports. 80 columns.
+// Formats numbers and rows of energy tables, for all text reports. Rows fit 80 columns.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace joulemap::report {
 
-// `digits` significant digits, without an exponent between a microjoule and a gigajoule.
+// At least `digits` significant digits; without an exponent from 1e-6 to 1e9.
 std::string format_number(double value, int digits = 4);
 // "-" if there is no value.
 std::string format_optional_number(const std::optional<double>& value);
@@ -23,10 +23,10 @@ struct EnergyRow {
   std::string origin;
 };
 
-// "      12.34 J +- 0.5         123.4 W  package-0     measured, powercap"
+// A line of the table: "      12.34 J +- 0.5         123.4 W  package-0     measured, powercap".
 std::string energy_row_text(const EnergyRow& row);
 
-// Origin of a row: "measured, powercap", "in package-0", "no value: frozen".
+// Origin of the energy of a domain: "measured, powercap", "in package-0", "no value: frozen".
 std::string origin_text(const DomainEnergy& domain);
 
 EnergyRow energy_row_of(const DomainEnergy& domain);

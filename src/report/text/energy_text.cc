@@ -18,9 +18,9 @@ struct Prefix {
 };
 constexpr std::array<Prefix, 8> kPrefixes = {
     {{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}, {1e-3, "m"}, {1e-6, "u"}}};
-constexpr double kRoundsUp = 0.9995;
+constexpr double kRoundsUp = 0.9995;  // 999.5 J has three digits as 1.00 kJ
 
-// The largest prefix with a nonzero integer part; the smallest is micro.
+// The largest prefix for which the rounded number is at least 1; micro for smaller amounts, no prefix for 0.
 Prefix prefix_of(double amount) {
   for (const Prefix& prefix : kPrefixes) {
     if (std::abs(amount) >= kRoundsUp * prefix.unit) return prefix;

@@ -16,7 +16,7 @@ namespace {
 using Path = std::vector<std::string>;
 using Key = std::pair<std::string, Path>;  // (device, path of the branch)
 
-// Sums parts without a group: adds the bounds, as for fully correlated errors.
+// Adds a row to a sum. Adds the bounds of intervals, as for fully correlated errors.
 void add_up(ReportRow& sum, const ReportRow& part) {
   const auto add = [](std::optional<double>& to, const std::optional<double>& value) {
     if (value) to = to.value_or(0) + *value;
@@ -31,14 +31,14 @@ void add_up(ReportRow& sum, const ReportRow& part) {
   sum.power_w = sum.energy_j && sum.time_s > 0 ? std::optional(*sum.energy_j / sum.time_s) : std::nullopt;
 }
 
-// Columns of a kernel name in a stack, where it follows the name of its layer.
+// Maximum columns of a kernel name at the level "stack".
 constexpr std::size_t kKernelColumns = 40;
 
 // A branch under construction, with children by name.
 struct Branch {
   ReportRow sum;
-  bool is_group_sum = false;  // the sum comes from a group
-  std::optional<ReportRow> own;
+  bool is_group_sum = false;     // `sum` comes from ReportResult::groups
+  std::optional<ReportRow> own;  // row of the branch itself, without its children
   std::map<std::string, Branch> children;
 };
 
@@ -84,7 +84,7 @@ EnergyNode finished(std::string name, Branch branch, SortBy sort) {
   }
   if (branch.own && !node.children.empty()) node.children.push_back({"(self)", *branch.own, {}});
   node.sum = node.children.empty() && branch.own ? *branch.own : std::move(branch.sum);
-  // A branch with a single child is the same thing under two names: join them.
+  // A branch without energy of its own and with a single child becomes one node with it.
   if (node.children.size() == 1 && !branch.own) {
     EnergyNode only = std::move(node.children.front());
     only.name = scopes::join_branch_names(node.name, only.name);
@@ -110,7 +110,7 @@ EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
     Branch& branch = branch_at(devices[row.device], path);
     if (!branch.own) branch.own.emplace();
     if (result.by == "kernel") branch.own->display_name = row.display_name;
-    // The last element of a stack is a kernel, unless it is a module that was split at its dots.
+    // The last element of a path at level "stack" is a kernel, unless tree_path() has split it as a module name.
     if (result.by == "stack" && path.back() == row.path.back())
       branch.own->display_name = brief_kernel_name(row.display_name, kKernelColumns);
     add_up(*branch.own, row);
@@ -141,8 +141,8 @@ std::vector<EnergyNode> idle_and_unattributed_nodes(const ReportResult& result) 
        {std::pair("idle", result.idle_j), std::pair("not attributed", result.unattributed_j)}) {
     if (!energy_j) continue;
     out.push_back({name, {}, {}});
-    // Smaller amounts are rounding errors of the sums.
-    out.back().sum.energy_j = std::abs(*energy_j) > 1e-9 * result.attributed_j.value_or(0) ? *energy_j : 0;
+    // Smaller amounts are rounding errors of the sums and become 0.
+    out.back().sum.energy_j = std::abs(*energy_j) > 1e-7 * result.attributed_j.value_or(0) ? *energy_j : 0;
   }
   return out;
 }

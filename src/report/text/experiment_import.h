@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Output of `joulemap import` for an experiment: numbers of rows and cells, and damaged rows. Pure.
+// Output of `joulemap import` when it writes an experiment: number of rows, cells and epochs, and diagnostics. Pure.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct ExperimentImportSummary {
 };
 
 std::string experiment_import_text(const ExperimentData& data, const ExperimentImportSummary& imported);
-// Schema joulemap.import/1, as for recordings, without the members that only recordings have.
+// Schema joulemap.import/1, one line; with members of an experiment instead of those of a recording (import_json.h).
 std::string experiment_import_json(const ExperimentData& data, const ExperimentImportSummary& imported);
 
 }  // namespace joulemap::report

@@ -35,7 +35,7 @@ std::string physics_table(const OperationExplanation& explanation, const TextSty
   return terminal_table(table, "   ", style.columns);
 }
 
-// Three features per line; logarithmic features are shown as logarithms, as in the input of the trees.
+// Three features per line, with the values that the regression trees get: some are logarithms.
 std::string features_table(const OperationExplanation& explanation, const TextStyle& style) {
   TextTable table{"", {"feature", "", "feature", "", "feature", ""}, {false, true, false, true, false, true}, {}};
   const std::size_t beside = table.column_headers.size() / 2;

@@ -12,7 +12,7 @@
 namespace joulemap::report {
 namespace {
 
-// Limits per device in each cell.
+// Maximum number of functions per device and cell: in documents and pages, and in the terminal.
 constexpr std::size_t kMostShown = 8;
 constexpr std::size_t kMostInTerminals = 5;
 constexpr std::size_t kNameColumns = 48;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Output of `joulemap import` for people: a few lines.
+// Output of `joulemap import` for people, when it writes a recording.
 #pragma once
 
 #include <string>

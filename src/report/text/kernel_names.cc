@@ -6,7 +6,7 @@
 namespace joulemap::report {
 namespace {
 
-// Cuts at the "(" that opens the parameters: not at "(anonymous namespace)", not within template arguments.
+// The name up to the "(" of its parameters. Skips "(anonymous namespace)" and parentheses in template arguments.
 std::string_view without_parameters(std::string_view name) {
   constexpr std::string_view kAnonymous = "(anonymous";
   int depth = 0;

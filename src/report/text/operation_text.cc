@@ -48,7 +48,8 @@ std::string table_text(const OperationTable& operation, std::size_t columns) {
   for (std::size_t index = 0; index < operation.rows.size(); ++index) {
     const OperationRow& row = operation.rows[index];
     if (row.operation.pass == Pass::backward) continue;
-    const bool followed = index + 1 < operation.rows.size() && operation.rows[index + 1].operation.pass == Pass::backward;
+    const bool followed =
+        index + 1 < operation.rows.size() && operation.rows[index + 1].operation.pass == Pass::backward;
     table.rows.push_back(cells_of(row, followed ? &operation.rows[index + 1] : nullptr));
     sizes.push_back(row.size);
   }

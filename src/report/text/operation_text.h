@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The cost table of an operation, as text for people and as JSON (schema joulemap.card/1). Pure.
+// `joulemap operation`: predicted cost of one call of an operation by size and precision, as text for people and as
+// JSON (schema joulemap.card/1, one line). Pure.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares the output of predict and card with the texts in tests/golden.
+// Compares the output of predict and operation with the texts in tests/golden.
 #include <gtest/gtest.h>
 
 #include "report/json/prediction_json.h"
@@ -40,7 +40,7 @@ predict::PredictionReport prediction() {
   prediction.idle_j = 0.18;
   prediction.energy_j = 2.1;
   prediction.low_j = 1.8;
-  prediction.high_j = std::nullopt;  // unknown because of an unknown operation
+  prediction.high_j = std::nullopt;  // none, because an operation is unknown
   prediction.gpu_s = 0.0048;
   prediction.host_s = 0.0063;
   prediction.time_s = 0.0063;

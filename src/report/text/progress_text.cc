@@ -9,7 +9,7 @@
 namespace joulemap::report {
 namespace {
 
-// An estimate from less than this is off by a large factor.
+// Least share of the task from which the remaining time is extrapolated.
 constexpr double kLeastShare = 0.02;
 
 std::string rough_duration_text(double time_s) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The line that long work shows on a terminal. Pure.
+// Text of the progress line (cli/progress_line.h). Pure.
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace joulemap::report {
 
-// "reading trace.json: 45 %, about 12 s left". The time left follows from the time taken so far; none at the very beginning.
+// "reading trace.json: 45 %, about 12 s left". `share`: part that is done, 0 to 1. The time left is extrapolated from
+// elapsed_s; it is omitted below 2 % and at 100 %.
 std::string progress_text(std::string_view what, double share, double elapsed_s);
 
 }  // namespace joulemap::report

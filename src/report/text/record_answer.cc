@@ -20,41 +20,24 @@ namespace joulemap::report {
 namespace {
 
 constexpr std::size_t kShownLayers = 5;
-// A cause with less of a run's energy is not worth a change.
-constexpr double kLeastShareToTry = 0.05;
+constexpr double kMinShownShare = 0.05;  // of the run's energy
 constexpr std::string_view kProbeMode = "probe";
 constexpr std::string_view kOptimizerPhase = "optimizer";
 constexpr std::string_view kBackground = "background";
 
 struct LayerCost {
   std::string name;
-  double amount = 0;        // J, or s where no energy is known
-  double half_width_j = 0;  // errors of rows may share one cause: half widths add
+  double amount = 0;        // in J, or in s if no energy is known
+  double half_width_j = 0;  // sum of the half widths of the rows, whose errors may be correlated
   std::set<std::string> modules;
-};
-
-// What to change first where a GPU waits, in the order of IdleCause. Start-up and shutdown end by themselves.
-constexpr std::array<std::string_view, kIdleCauseNames.size()> kToTry = {
-    "",
-    "give the DataLoader more workers (num_workers, pin_memory, persistent_workers) or do less for each item",
-    "launch fewer and larger kernels: torch.compile, CUDA graphs or a larger batch",
-    "synchronize less often: no .item(), .cpu() or print of a tensor in every step",
-    "keep compiled code between runs, or avoid inputs of ever new shapes",
-    "evaluate less often or with larger batches",
-    "save checkpoints less often, or in the background",
-    "balance the ranks, or overlap communication with the backward pass",
-    "see which code runs meanwhile: joulemap report --by function",
-    "see what runs between steps: joulemap report --by function",
-    "",
-    "record every kernel to see what it waited for: joulemap record --trace full",
 };
 
 bool is_number(std::string_view part) {
   return !part.empty() && std::ranges::all_of(part, [](char letter) { return letter >= '0' && letter <= '9'; });
 }
 
-// The place of a module in a network of equal blocks: "blocks.2.mlp.0" is part of "blocks.*.mlp". The parts of a
-// Sequential count as one, so that it compares with its neighbours. A name of numbers alone stays.
+// Name under which corresponding modules of repeated blocks are summed: "blocks.2.mlp.0" becomes "blocks.*.mlp".
+// Trailing numbers, which are the elements of a Sequential, are dropped. A name of numbers alone does not change.
 std::string place_of_module(std::string_view name) {
   std::vector<std::string_view> parts = split(name, '.');
   while (parts.size() > 1 && is_number(parts.back())) parts.pop_back();
@@ -79,10 +62,20 @@ std::string_view without_trailing_numbers(std::string_view name) {
   }
 }
 
-std::vector<LayerCost> costliest_layers(const ReportResult& result, bool by_energy) {
+std::set<std::string> module_names(const ReportResult& by_layer) {
+  std::set<std::string> modules;
+  for (const ReportRow& row : by_layer.rows) {
+    if (is_module_row(row)) modules.insert(row.path.back());
+  }
+  return modules;
+}
+
+// Rows by module contain all passes of a layer; rows by layer show which of them are modules.
+std::vector<LayerCost> costliest_layers(const RecordAnswer& answer, bool by_energy) {
+  const std::set<std::string> modules = module_names(answer.by_layer);
   std::map<std::string, LayerCost> sums;
-  for (const ReportRow& row : result.rows) {
-    if (!is_module_row(row) || (by_energy && !row.energy_j)) continue;
+  for (const ReportRow& row : answer.by_module.rows) {
+    if (row.path.size() != 1 || !modules.contains(row.path.front()) || (by_energy && !row.energy_j)) continue;
     const std::string place = place_of_module(row.path.back());
     LayerCost& sum = sums[place];
     sum.name = place;
@@ -96,34 +89,38 @@ std::vector<LayerCost> costliest_layers(const ReportResult& result, bool by_ener
   return layers;
 }
 
-// What is no layer but costs as much: the optimizer, other processes.
-std::string other_rows_text(const ReportResult& result, double total_j) {
-  double optimizer_j = 0;
-  double background_j = 0;
+// Energy of other processes and of the rest of the machine.
+double background_j(const ReportResult& result) {
+  double joules = 0;
   for (const ReportRow& row : result.rows) {
-    if (row.path.size() > 1 && row.path.front() != kProbeMode && row.path[1] == kOptimizerPhase)
-      optimizer_j += row.energy_j.value_or(0);
-    if (row.path.size() == 1 && row.path.front() == kBackground) background_j += row.energy_j.value_or(0);
+    if (row.path.size() == 1 && row.path.front() == kBackground) joules += row.energy_j.value_or(0);
   }
-  std::string out;
-  const auto add = [&](double joules, std::string_view what) {
-    if (total_j > 0 && joules >= kLeastShareToTry * total_j)
-      out += fmt::format("   {:>5} {:>9}           {}\n", percent_text(joules / total_j), energy_text(joules), what);
-  };
-  add(optimizer_j, "the optimizer");
-  add(background_j, "processes outside of the command, and the rest of the machine");
-  return out;
+  return joules;
 }
 
-std::string layers_text(const ReportResult& result, const TextStyle& style) {
+// A line for the optimizer, if it uses at least kMinShownShare. Updates of a layer (Keras) count with their layer.
+std::string optimizer_text(const ReportResult& result, double command_j) {
+  const std::set<std::string> modules = module_names(result);
+  double joules = 0;
+  for (const ReportRow& row : result.rows) {
+    const bool is_optimizer = row.path.size() > 1 && row.path.front() != kProbeMode && row.path[1] == kOptimizerPhase;
+    if (is_optimizer && !(row.path.size() > 2 && modules.contains(row.path.back()))) joules += row.energy_j.value_or(0);
+  }
+  if (command_j <= 0 || joules < kMinShownShare * command_j) return {};
+  return fmt::format("   {:>5} {:>9}           the optimizer\n", percent_text(joules / command_j), energy_text(joules));
+}
+
+std::string layers_text(const RecordAnswer& answer, const TextStyle& style) {
+  const ReportResult& result = answer.by_layer;
   const bool by_energy = std::ranges::any_of(result.rows, [](const ReportRow& row) { return row.energy_j > 0; });
-  const std::vector<LayerCost> layers = costliest_layers(result, by_energy);
+  const std::vector<LayerCost> layers = costliest_layers(answer, by_energy);
   if (layers.empty() || layers.front().amount <= 0) return {};
-  const double sum = by_energy ? run_rates(result).energy_j.value_or(0) : result.elapsed_s;
-  std::string out = by_energy ? " costliest layers, forward and backward together\n"
-                              : " slowest layers, forward and backward together (their energy is unknown)\n";
+  const double sum = by_energy ? run_rates(result).energy_j.value_or(0) - background_j(result) : result.elapsed_s;
+  std::string out = by_energy ? " costliest layers, all passes together\n"
+                              : " slowest layers, all passes together (their energy is unknown)\n";
   for (std::size_t i = 0; i < std::min(kShownLayers, layers.size()); ++i) {
     const LayerCost& layer = layers[i];
+    if (layer.amount <= 0) break;
     const std::string amount = by_energy ? energy_text(layer.amount) : duration_text(layer.amount);
     const std::string width =
         by_energy ? fmt::format("{} {:.0f} %", style.plus_minus(), 100 * layer.half_width_j / layer.amount) : "";
@@ -132,7 +129,20 @@ std::string layers_text(const ReportResult& result, const TextStyle& style) {
                        std::string(8 - std::min<std::size_t>(8, display_columns(width)), ' '), width,
                        shortened(printable(layer.name), style.columns - 30 - count.size()) + count);
   }
-  return by_energy ? out + other_rows_text(result, sum) : out;
+  return by_energy ? out + optimizer_text(result, sum) : out;
+}
+
+// What the command itself used, if others used a noticeable part: shares of layers refer to it.
+std::string command_text(const ReportResult& result, const TextStyle& style) {
+  const RunRates rates = run_rates(result);
+  const double others_j = background_j(result);
+  if (!rates.energy_j || others_j <= 0 || others_j < kMinShownShare * *rates.energy_j) return {};
+  const double command_j = std::max(*rates.energy_j - others_j, 0.0);
+  std::string text = fmt::format("{} of it by the command", energy_text(command_j));
+  if (rates.steps && *rates.steps > 0) text += fmt::format(" ({} per step)", energy_text(command_j / *rates.steps));
+  return wrap_text(" ",
+                   text + fmt::format(", {} by other processes and the rest of the machine", energy_text(others_j)),
+                   style.columns);
 }
 
 std::string total_text(const ReportResult& result, const TextStyle& style) {
@@ -147,30 +157,21 @@ std::string total_text(const ReportResult& result, const TextStyle& style) {
   return out + "\n";
 }
 
-// The cause with the most idle energy that a change can avoid.
-std::string to_try_text(const ReportResult& result, const TextStyle& style) {
-  const std::optional<double> measured_j = joules_of(result.totals.measured);
-  std::map<IdleCause, double> causes;
-  for (const IdleEntry& entry : result.idle) {
-    if (entry.device != "cpu") causes[entry.cause] += entry.energy_j.value_or(0);
-  }
-  const auto largest = std::ranges::max_element(causes, {}, [](const auto& entry) {
-    return kToTry.at(static_cast<std::size_t>(entry.first)).empty() ? 0 : entry.second;
-  });
-  if (largest == causes.end() || !measured_j || largest->second < kLeastShareToTry * *measured_j) return {};
-  const std::string_view what = kToTry.at(static_cast<std::size_t>(largest->first));
-  if (what.empty()) return {};
-  return wrap_text(" to try: ", fmt::format("{} (at most {})", what, energy_text(largest->second)), style.columns);
+std::string to_try_text(const std::optional<Finding>& finding, const TextStyle& style) {
+  if (!finding) return {};
+  return wrap_text(" to try: ", fmt::format("{} (at most {})", finding->change, energy_text(finding->energy_j)),
+                   style.columns);
 }
 
 }  // namespace
 
-std::string record_answer_text(const ReportResult& result, const std::string& file, const TextStyle& style) {
-  std::string out = "\n" + total_text(result, style);
-  if (const std::string waiting = waiting_headline(result); !waiting.empty()) out += waiting;
-  out += layers_text(result, style) + to_try_text(result, style);
-  const std::string shown = printable(file);
-  return out + fmt::format(" next: joulemap report {0}\n       joulemap open {0}\n", shown);
+std::string record_answer_text(const RecordAnswer& answer, const TextStyle& style) {
+  std::string out = "\n" + total_text(answer.by_layer, style) + command_text(answer.by_layer, style);
+  if (const std::string waiting = waiting_headline(answer.by_layer); !waiting.empty()) out += waiting;
+  out += layers_text(answer, style) + to_try_text(answer.top_finding, style);
+  const std::string shown = printable(answer.file);
+  return out + fmt::format(" next: joulemap report --by module {0}\n       joulemap {1} {0}\n", shown,
+                           answer.top_finding ? "advise" : "open");
 }
 
 std::string live_text(const LiveStatus& status) {

@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The answer at the end of `joulemap record`: total energy with its interval, what the GPUs waited for, the costliest
-// layers, what to try first, and the next commands. Pure; 80 columns.
+// Summary at the end of `joulemap record`: total energy with its interval, what the GPUs waited for, the layers with
+// the most energy, advice, and the next commands. Also the live line. Pure; fits 80 columns.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "model/advice.h"
 #include "model/record_result.h"
 #include "model/report_result.h"
 #include "report/text/text_style.h"
 
 namespace joulemap::report {
 
-// `result` is by layer.
-std::string record_answer_text(const ReportResult& result, const std::string& file, const TextStyle& style);
+struct RecordAnswer {
+  const ReportResult& by_layer;
+  const ReportResult& by_module;              // of the same recording
+  const std::optional<Finding>& top_finding;  // the advice with the largest saving, if any
+  const std::string& file;                    // path of the recording
+};
+std::string record_answer_text(const RecordAnswer& answer, const TextStyle& style);
 
-// The line shown while a command runs: "12.3 s   351 W   4.32 kJ   step 412   10.5 J/step".
+// The line that `record` shows while the command runs: "joulemap: 12.3 s   351 W   4.32 kJ   step 412   10.5 J/step".
 std::string live_text(const LiveStatus& status);
 
 }  // namespace joulemap::report

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Output of `joulemap record` after the command has ended, where no report of the run is possible or more details are
-// wanted: energy, samples, file. record_answer.h has the answer itself.
+// Output of `joulemap record` after the command has ended, in addition to record_answer.h with -v, or instead of it if
+// the recording cannot be analyzed: energy, number of samples, file.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace joulemap::report {
 
 std::string record_text(const RecordResult& result);
-// Diagnostics of the recording.
+// Diagnostics of the recording and of its energies, as text.
 std::string record_notes(const RecordResult& result);
 
 }  // namespace joulemap::report

@@ -16,7 +16,7 @@
 namespace joulemap::report {
 namespace {
 
-// Columns for the name and the range beside a curve.
+// Columns for the name to the left of a power curve and the range to its right.
 constexpr std::size_t kBesideCurve = 32;
 constexpr std::size_t kMostCurve = 120;
 

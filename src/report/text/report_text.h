@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `joulemap report` for people: energy by domain, energy tree, power over time, energy per step, recording overhead,
-// diagnostics. Fits the terminal; needs no colour. Pure.
+// `joulemap report` for people: energy by domain, energy tree, idle energy by cause, power over time, energy per step,
+// overhead of recording, diagnostics. Fits the width of `style`; colour adds no information. Pure.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Output of `joulemap share`: the path of the copy, what was removed, and what a reader can still see. Pure.
+// Output of `joulemap share`: path of the anonymized copy, what was replaced, and what the copy still contains. Pure.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct SharedRecording {
   std::string file;
   std::uint64_t bytes = 0;
   std::uint64_t chunks = 0;
-  std::uint64_t dropped_chunks = 0;  // chunk types unknown to this version
-  std::uint64_t dropped_bytes = 0;   // bytes outside any complete chunk
+  std::uint64_t dropped_chunks = 0;  // chunks of a type that this version does not know
+  std::uint64_t dropped_bytes = 0;   // bytes that belong to no complete chunk
 };
 
 std::string shared_recording_text(const SharedRecording& shared);

@@ -9,7 +9,7 @@
 
 namespace joulemap::report {
 
-// Averages the values down to `columns`; a blank where the value is unknown. The scale runs from 0 to `top`.
+// Averages the values to at most `columns` characters. Unknown values are blanks. The scale is 0 to `top`.
 std::string sparkline(std::span<const std::optional<double>> values, std::size_t columns, double top, bool unicode);
 
 }  // namespace joulemap::report

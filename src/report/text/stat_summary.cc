@@ -20,7 +20,7 @@ std::vector<std::string> domain_names(std::span<const StatRun> runs) {
   return names;
 }
 
-// Measured if any run measured the domain: estimates of other runs are then left out, never averaged with it.
+// Provenance to use for the domain: measured if any run measured it, else estimated.
 Provenance best_provenance(const std::string& name, std::span<const StatRun> runs) {
   for (const StatRun& run : runs) {
     for (const DomainEnergy& domain : run.domains) {

@@ -2,9 +2,9 @@
 //
 // Summary of the runs of `joulemap stat -r N`: mean and interval for each domain. Pure.
 //
-// If any run measured a domain, only the measured runs count; estimates are never averaged with measurements. Several
-// runs: Student's t interval, whose spread already includes reading errors. The error of an estimate is the same in
-// every run and absent from the spread, so it is added. A single run: the uncertainty of the reading.
+// One summary per domain. If any run measured a domain, runs that only estimated it are left out. Several runs:
+// Student's t interval of the mean, which includes reading errors, because they vary between runs. The error of an
+// estimate is the same in every run, so it is added in quadrature. A single run: the uncertainty of its energy.
 #pragma once
 
 #include <span>

@@ -35,7 +35,7 @@ TEST(StatSummary, TheIntervalOfSeveralRunsComesFromTheirSpread) {
 TEST(StatSummary, RepetitionDoesNotReduceTheErrorOfAnEstimate) {
   const std::vector<StatRun> runs(5, run_of(100, Provenance::estimated));
   const auto summary = summarize_runs(runs, 0.95);
-  EXPECT_DOUBLE_EQ(summary[0].high_j.value(), 102);  // no spread, but the model error is 2 J
+  EXPECT_DOUBLE_EQ(summary[0].high_j.value(), 102);  // the runs are equal, but the error of the model is 2 J
 }
 
 TEST(StatSummary, NeverAveragesEstimatesWithMeasurements) {

@@ -39,7 +39,7 @@ double mean_elapsed_s(const StatResult& result) {
   return sum_s / static_cast<double>(result.runs.size());
 }
 
-// The entry that describes a domain best: measured over estimated over missing, from the last such run.
+// The entry of a domain whose origin is printed: from the last run that measured it, else estimated it, else has it.
 const DomainEnergy* describe(const StatResult& result, const std::string& name) {
   const auto rank = [](const DomainEnergy& domain) {
     return !domain.joules ? 0 : domain.provenance == Provenance::estimated ? 1 : 2;
@@ -53,7 +53,7 @@ const DomainEnergy* describe(const StatResult& result, const std::string& name) 
   return best;
 }
 
-// Mean power over the runs in which the domain has a value of that provenance.
+// Mean power over the runs in which the domain has the provenance of `described`; none if there is no such run.
 std::optional<double> mean_watts(const StatResult& result, const DomainEnergy& described) {
   double sum_w = 0;
   double runs = 0;
@@ -85,7 +85,7 @@ std::string domain_rows(const StatResult& result) {
   return out;
 }
 
-// Mean total over the runs that have all of its domains: a run without one of them would seem too low.
+// Mean total over the runs that have values of all domains; the total of other runs would be too low.
 std::string total_row(const StatResult& result, Provenance provenance) {
   std::set<std::string> domains;
   std::vector<std::pair<EnergyWithProvenance, double>> totals;  // (total, elapsed s)

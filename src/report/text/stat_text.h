@@ -9,10 +9,10 @@
 
 namespace joulemap::report {
 
-// The table over all runs.
+// The table: energies are means over all runs.
 std::string stat_text(const StatResult& result);
 
-// The lines of one interval of -I, one per domain; `first` prints the header above.
+// The lines of one interval of -I, one per domain. With `first`, preceded by a header.
 std::string stat_interval_text(const StatInterval& interval, bool first);
 
 }  // namespace joulemap::report

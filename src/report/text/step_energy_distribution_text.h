@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Distribution of energy over steps or epochs: a line of quantiles and a curve over the run. Pure; joules.
+// Distribution of the energy of steps or epochs, for `report --by step|epoch`: median and range, and a sparkline over
+// the run. Pure; joules.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@
 
 namespace joulemap::report {
 
-// Empty for other reports and for fewer than three rows.
+// Empty for other reports, and for fewer than three rows with energy.
 std::string step_energy_distribution_text(const ReportResult& result, const TextStyle& style);
 
 }  // namespace joulemap::report

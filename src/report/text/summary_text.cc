@@ -12,7 +12,7 @@ namespace {
 std::string unit_line(std::string_view name, const std::optional<double>& units, const RunRates& rates,
                       const TextStyle& style) {
   if (!units || *units <= 0) return {};
-  if (*units == 1) name.remove_suffix(1);  // "1 step"
+  if (*units == 1) name.remove_suffix(1);  // "1 step" instead of "1 steps"
   std::string out = fmt::format("  {:>11.0f} {}", *units, name);
   if (const std::optional<double> each_j = rates.energy_per_unit(units)) {
     out += fmt::format(", {} J each", format_number(*each_j));
@@ -30,6 +30,8 @@ std::string units_text(const ReportResult& result, const TextStyle& style) {
   const RunRates rates = run_rates(result);
   std::string out = unit_line("epochs", rates.epochs, rates, style) + unit_line("steps", rates.steps, rates, style) +
                     unit_line("samples", rates.samples, rates, style);
+  if (!out.empty() && !result.is_clipped)
+    out += fmt::format("              (whole run: start-up included{})\n", result.probe ? ", probing not" : "");
   const std::optional<double> product_js = rates.energy_delay_js();
   if (!product_js) return out;
   const bool is_estimated = rates.provenance == Provenance::estimated;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lines of a report that describe the run: duration, steps, energy per step, metrics that the program reported, and
-// the overhead of probing, dithering and recording. Pure.
+// The lines of a report about the whole run: duration, energy per epoch, step and sample, metrics that the measured
+// program reported, the cost of probing, dithering and recording, and a failed exit. Pure.
 #pragma once
 
 #include <string>

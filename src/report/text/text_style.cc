@@ -14,7 +14,7 @@ namespace {
 
 bool continues_a_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// Byte offset of the character at that index.
+// Byte offset of the UTF-8 character at index `column`.
 std::size_t byte_of_column(std::string_view text, std::size_t column) {
   std::size_t at = 0;
   while (at < text.size() && column > 0) {

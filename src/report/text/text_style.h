@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Capabilities of the reader's terminal, and functions that fit text into it. Colour and weight never carry information
-// of their own. Pure; columns are characters, not bytes.
+// Style of text output (width, character set, colour), and functions that fit text into columns. No information depends
+// on colour or weight alone. Pure; a column is one Unicode character.
 #pragma once
 
 #include <cstddef>
@@ -34,15 +34,15 @@ struct TextStyle {
   }
 };
 
-// Number of characters of a UTF-8 text.
+// Number of Unicode characters of a UTF-8 text.
 std::size_t display_columns(std::string_view text);
-// Pads with blanks; never truncates.
+// padded() appends blanks, right_aligned() prepends them. Neither truncates.
 std::string padded(std::string_view text, std::size_t columns);
 std::string right_aligned(std::string_view text, std::size_t columns);
-// At most `columns` columns: two dots replace the centre, because both ends of a name are informative.
+// Shortens a text to at most `columns`: ".." replaces its centre, because both ends of a name are informative.
 std::string shortened(std::string_view text, std::size_t columns);
-// The first and the last `columns` characters: shortened() to fewer columns gives the same result as for the whole
-// text.
+// The first and the last `columns` characters of a long text. shortened() to at most `columns` gives the same result
+// for this as for the whole text.
 std::string keep_both_ends(std::string_view text, std::size_t columns);
 
 // A fraction from 0 to 1 as a bar of `columns` columns, with a resolution of 1/8 column in Unicode.
@@ -50,7 +50,7 @@ std::string bar_text(double share, std::size_t columns, Characters characters);
 
 // "61.4%", "0.3%", "<0.1%"; at most five columns.
 std::string percent_text(double share);
-// "16.0 s", "418 ms", "12.3 us", "1.2 h": at most six columns.
+// "16.0 s", "418 ms", "12.3 us", "16.7 min", "12.0 h": at most eight columns.
 std::string duration_text(double time_s);
 // "343", "41.7k", "2.7M": at most five columns.
 std::string count_text(unsigned long long count);

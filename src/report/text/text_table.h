@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TextTable: a table of text cells, for every output format. The producer rounds the numbers; CSV uses separate tables
-// with all digits. Cells can contain untrusted text: each format escapes them. Plain data and pure functions.
+// TextTable: a table of text cells, which can be printed in any format. Numbers are already formatted. Cells may
+// contain untrusted text: each format escapes it. Plain data and pure functions.
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ namespace joulemap::report {
 struct TextTable {
   std::string caption;
   std::vector<std::string> column_headers;
-  std::vector<bool> is_number;  // by column: right-aligned
+  std::vector<bool> is_number;  // one per column; columns of numbers are right-aligned
   std::vector<std::vector<std::string>> rows;
 };
 
-// Columns have their natural width, two blanks apart; each line starts with `indent`. If lines exceed `columns`, text
-// columns are shortened; numbers never are.
+// Columns are as wide as their widest cell, two blanks apart; each line begins with `indent`. If lines would exceed
+// `columns`, columns of text are shortened, columns of numbers never.
 std::string terminal_table(const TextTable& table, std::string_view indent, std::size_t columns);
 std::string markdown_table(const TextTable& table);
 // Uses booktabs, and longtable because tables can exceed a page.
 std::string latex_table(const TextTable& table);
-// RFC 4180, header first, no caption.
+// CSV as in RFC 4180, but lines end with \n. Header first, no caption.
 std::string csv_table(const TextTable& table);
 
 }  // namespace joulemap::report

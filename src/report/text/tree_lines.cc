@@ -9,7 +9,7 @@
 namespace joulemap::report {
 namespace {
 
-// Shares of energy, or of time if no energy is known.
+// Share of a node in the whole tree: by energy, or by time if no energy is known.
 class Weights {
  public:
   explicit Weights(const EnergyNode& root) : by_energy_(root.sum.energy_j.value_or(0) > 0) {
@@ -31,7 +31,7 @@ class Weights {
 
 struct Candidate {
   double share = 0;
-  std::size_t order = 0;  // tie-break: the earlier first
+  std::size_t order = 0;  // of two equal shares, the smaller order comes first
   const EnergyNode* node = nullptr;
   std::size_t depth = 0;
 
@@ -42,7 +42,7 @@ struct Candidate {
 
 constexpr std::size_t kMostDevices = 16;
 
-// Number of children with a line, for each expanded node. Children are in display order, so these are the first ones.
+// For each expanded node, the number of children that get a line. These are its first children.
 using Unfolded = std::map<const EnergyNode*, std::size_t>;
 
 std::size_t worth_showing(const EnergyNode& node, const Weights& weights, double min_share) {

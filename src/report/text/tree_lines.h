@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Selects the lines of an energy tree to show. Starting at the root, it expands the branch with the most energy next
-// until no lines are left. Shared by text and tables. Pure.
+// Selects the nodes of an energy tree that get a line. Starting at the root, expands the branch with the most energy
+// next, until no lines are left. Pure.
 #pragma once
 
 #include <optional>
@@ -13,16 +13,16 @@
 namespace joulemap::report {
 
 struct TreeLine {
-  const EnergyNode* node = nullptr;  // node of the given tree; null: summary line for omitted children
-  std::vector<bool> is_last;         // per level down to this node: no sibling follows
-  std::size_t hidden_rows = 0;       // number of rows below it without a line
-  EnergyNode omitted_sum;            // if node is null: sum of the omitted children
+  const EnergyNode* node = nullptr;  // node of the tree; null: a line for the sum of omitted children
+  std::vector<bool> is_last;         // per level down to this node: whether no sibling follows
+  std::size_t hidden_rows = 0;       // number of leaves below a node that is not expanded, else 0
+  EnergyNode omitted_sum;            // sum of the omitted children, if node is null
 };
 
 struct TreeLimits {
   std::optional<std::size_t> depth;
   std::size_t lines = 30;
-  double min_share = 0.005;  // fraction of the root; smaller nodes are omitted
+  double min_share = 0.005;  // nodes below this fraction of the root are omitted
 };
 
 std::vector<TreeLine> tree_lines(const EnergyNode& root, const TreeLimits& limits);

@@ -2,12 +2,13 @@
 #include "report/text/tree_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
-#include <map>
+#include <set>
 
 #include "report/text/energy_rows.h"
 #include "report/text/kernel_names.h"
@@ -18,7 +19,7 @@
 namespace joulemap::report {
 namespace {
 
-// Widths of the columns beside the name; a blank precedes each.
+// Widths of the columns after the name; a blank precedes each.
 constexpr std::size_t kJoules = 7;
 constexpr std::size_t kSure = 5;
 constexpr std::size_t kShare = 5;
@@ -35,13 +36,15 @@ constexpr std::size_t kBasisWord = 10;
 struct Layout {
   std::size_t name = 0;
   std::size_t bar = 0;
-  bool has_words = false;  // the basis as a word, not as a letter
+  std::size_t time = kTime;
+  bool has_words = false;  // shows the basis as a word instead of its first letter
 };
 
-// The name gets its full width before the bar grows.
-Layout layout_for(std::size_t longest_name, std::size_t columns) {
-  const std::size_t numbers = 1 + kJoules + 1 + kSure + 1 + kShare + 1 + kWatts + 1 + kTime + 1 + kCalls + 1;
+// Widths for a terminal. The name gets its full width first; the bar gets the rest.
+Layout layout_for(std::size_t longest_name, std::size_t longest_time, std::size_t columns) {
   Layout layout;
+  layout.time = std::max(kTime, longest_time);
+  const std::size_t numbers = 1 + kJoules + 1 + kSure + 1 + kShare + 1 + kWatts + 1 + layout.time + 1 + kCalls + 1;
   layout.has_words = columns >= 100;
   const std::size_t fixed = 1 + numbers + 1 + (layout.has_words ? kBasisWord : 1);
   const std::size_t least_bar = columns >= kNarrow ? kLeastBar : 0;
@@ -77,11 +80,14 @@ class Table {
       : layout_(layout), style_(style), total_j_(ledger_total_j(result)), are_kernels_(result.by == "kernel") {}
 
   std::string header(std::string_view title) const {
-    std::string out = " " + style_.bold(padded(shortened(title, layout_.name), layout_.name));
+    // A title that is longer than the column of names gets a line of its own.
+    const bool fits = display_columns(title) <= layout_.name;
+    std::string out = fits ? "" : " " + style_.bold(std::string(title)) + "\n";
+    out += " " + style_.bold(padded(fits ? title : "", layout_.name));
     const std::string numbers =
         fmt::format(" {:>{}} {} {:>{}} {:<{}} {:>{}} {:>{}} {:>{}} {}", "J", kJoules,
                     right_aligned(style_.plus_minus(), kSure), "share", kShare, "", layout_.bar, "W", kWatts, "time",
-                    kTime, "calls", kCalls, layout_.has_words ? "basis" : "b");
+                    layout_.time, "calls", kCalls, layout_.has_words ? "basis" : "b");
     return out + style_.dimmed(numbers) + "\n";
   }
 
@@ -102,7 +108,7 @@ class Table {
     out += " " + right_aligned(has_share ? percent_text(share) : "", kShare);
     out += " " + style_.cyan(bar) + std::string(layout_.bar - display_columns(bar), ' ');
     out += " " + right_aligned(row.power_w ? format_number(*row.power_w, 3) : "", kWatts);
-    out += " " + right_aligned(row.time_s > 0 ? duration_text(row.time_s) : "", kTime);
+    out += " " + right_aligned(row.time_s > 0 ? duration_text(row.time_s) : "", layout_.time);
     out += " " + right_aligned(row.count.value_or(0) > 0 ? count_text(*row.count) : "", kCalls);
     if (!row.basis.empty() && row.energy_j)
       out += " " + style_.dimmed(layout_.has_words ? row.basis : row.basis.substr(0, 1));
@@ -124,18 +130,24 @@ TreeLimits limits_of(const TreeTextOptions& view, const ReportResult& result) {
   return limits;
 }
 
-std::string legend(const std::vector<TreeLine>& lines, double interval, const TextStyle& style) {
-  std::map<std::string, bool> bases;
+std::string legend(const std::vector<TreeLine>& lines, const Layout& layout, double interval, const TextStyle& style) {
+  std::set<std::string> bases;
   bool is_folded = false;
+  bool has_background = false;
   for (const TreeLine& line : lines) {
-    is_folded = is_folded || line.hidden_rows > 1;
-    if (line.node != nullptr && !line.node->sum.basis.empty() && line.node->sum.energy_j)
-      bases[line.node->sum.basis] = true;
+    is_folded = is_folded || line.hidden_rows > 1 || line.node == nullptr;
+    if (line.node == nullptr) continue;
+    has_background = has_background || line.node->name == "background";
+    if (!line.node->sum.basis.empty() && line.node->sum.energy_j) bases.insert(line.node->sum.basis);
   }
-  std::string text = fmt::format("{}: half of the {:.0f} % interval;", style.plus_minus(), 100 * interval);
-  if (is_folded) text += " +N: N rows folded;";
-  for (const auto& [basis, used] : bases) text += fmt::format(" {}: {},", basis[0], basis);
-  text.back() = '.';
+  std::string text = fmt::format("{}: half of the {:.0f} % interval.", style.plus_minus(), 100 * interval);
+  if (is_folded) text += " +N: N rows folded; --top 0 shows all.";
+  if (has_background) text += " background: other processes.";
+  if (!bases.empty() && !layout.has_words) {
+    std::vector<std::string> letters;
+    for (const std::string& basis : bases) letters.push_back(fmt::format("{} {}", basis[0], basis));
+    text += fmt::format(" b, where the split of energy comes from: {}.", fmt::join(letters, ", "));
+  }
   std::string out = wrap_text(" ", text, style.columns);
   out.pop_back();
   return style.dimmed(out) + "\n";
@@ -153,19 +165,22 @@ std::string tree_text(const ReportResult& result, const TreeTextOptions& view, c
   const EnergyNode root = energy_tree(result, view.query);
   const std::vector<TreeLine> lines = tree_lines(root, limits_of(view, result));
   std::size_t longest = 0;
+  std::size_t longest_time = 0;
   for (const TreeLine& line : lines) {
+    longest_time = std::max(longest_time, duration_text(line.node != nullptr ? line.node->sum.time_s : 0).size());
     const std::string& name = line.node != nullptr ? line.node->name : line.omitted_sum.name;
     longest = std::max(longest,
                        display_columns(branches(line, style)) + display_columns(name) + (line.hidden_rows > 1 ? 5 : 0));
   }
-  const Table table(layout_for(longest, style.columns), style, result);
+  const Layout layout = layout_for(longest, longest_time, style.columns);
+  const Table table(layout, style, result);
   std::string out = "\n" + table.header(title_of(result, view));
   for (const TreeLine& line : lines) {
     out += table.line(branches(line, style), line.node != nullptr ? *line.node : line.omitted_sum, line.hidden_rows);
   }
   if (lines.empty()) out += "  no row matches the filter\n";
   for (const EnergyNode& node : idle_and_unattributed_nodes(result)) out += table.line("", node, 0);
-  return out + legend(lines, result.interval, style) + step_energy_distribution_text(result, style);
+  return out + legend(lines, layout, result.interval, style) + step_energy_distribution_text(result, style);
 }
 
 }  // namespace joulemap::report

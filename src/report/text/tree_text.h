@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rows of a report as a tree for people: energy, uncertainty, share as a bar, power, time, count, basis. The
-// largest branches are expanded first while lines remain; omitted rows are counted. Fits terminals of 60 columns or
-// more. Pure.
+// The rows of a report as a tree for people, with columns for energy, uncertainty, share, power, time, calls and basis.
+// The largest branches are expanded first (tree_lines.h). For terminals of 60 columns or more. Pure.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +16,8 @@ namespace joulemap::report {
 
 struct TreeTextOptions {
   TreeQuery query;
-  std::optional<std::size_t> depth;  // maximum number of expanded levels
-  // Maximum number of lines; 0: all. None: about 30, without nodes below 0.5 % of the energy.
+  std::optional<std::size_t> depth;  // maximum depth of the tree; none: no limit
+  // Maximum number of lines; 0: all. None: 30, without nodes below 0.5 % of the energy.
   std::optional<std::size_t> top;
 };
 

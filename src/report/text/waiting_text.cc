@@ -14,7 +14,7 @@
 namespace joulemap::report {
 namespace {
 
-// Idle energy below this fraction of the device's energy is not worth a line.
+// Idle energy below this fraction of the energy of its device is not mentioned in sentences.
 constexpr double kMinMentioned = 0.05;
 constexpr std::size_t kMaxScopes = 5;
 
@@ -33,7 +33,7 @@ constexpr std::array<std::string_view, kIdleCauseNames.size()> kWords = {
     "unknown",
 };
 
-// In a sentence.
+// The cause as part of a sentence.
 std::string phrase_of(IdleCause cause) {
   if (cause == IdleCause::startup) return "before its first work";
   if (cause == IdleCause::shutdown) return "after its last work";
@@ -43,11 +43,11 @@ std::string phrase_of(IdleCause cause) {
 
 using JoulesByCause = std::map<IdleCause, double>;
 
-// By device, without CPUs: nothing is known of what they waited for.
+// Idle energy by device and cause, without CPUs, for which causes are unknown.
 std::map<std::string, JoulesByCause> idle_by_cause(const std::vector<IdleEntry>& idle) {
   std::map<std::string, JoulesByCause> devices;
   for (const IdleEntry& entry : idle) {
-    if (entry.device != "cpu") devices[entry.device][entry.cause] += entry.energy_j.value_or(0);
+    if (!is_cpu_device(entry.device)) devices[entry.device][entry.cause] += entry.energy_j.value_or(0);
   }
   return devices;
 }
@@ -83,6 +83,8 @@ std::string largest_waits(const ReportResult& result, const TextStyle& style) {
 }
 
 }  // namespace
+
+bool is_cpu_device(std::string_view device) { return device == "cpu" || device.ends_with("/cpu"); }
 
 std::string_view idle_cause_words(IdleCause cause) { return kWords[static_cast<std::size_t>(cause)]; }
 

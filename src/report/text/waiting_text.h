@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What idle GPUs waited for, in words and as a table. Pure; 80 columns.
+// What idle GPUs waited for, in sentences and as a table. Pure; fits 80 columns.
 #pragma once
 
 #include <string>
@@ -13,24 +13,28 @@
 
 namespace joulemap::report {
 
-// What a device with this cause waited for: "the DataLoader".
+// Devices of several machines have the host's name in front: "node1/cpu".
+bool is_cpu_device(std::string_view device);
+
+// The cause in words, as the object of "waited for": "the DataLoader".
 std::string_view idle_cause_words(IdleCause cause);
 
-// Energy of an idle GPU as fractions of all its energy, the largest cause first.
+// Idle energy of a GPU as a fraction of all its energy, in total and by cause in descending order.
 struct DeviceIdleShare {
   std::string device;
   double idle = 0;
   std::vector<std::pair<IdleCause, double>> causes;
 };
+// One entry per GPU with known energy in `domains`.
 std::vector<DeviceIdleShare> device_idle_shares(const std::vector<IdleEntry>& idle,
                                                 const std::vector<DomainEnergy>& domains);
-// "14 % of the energy of gpu0 was used while it was idle: 9 % waiting for the DataLoader." Empty for a small share.
+// "14 % of the energy of gpu0 was used while it was idle: 9 % waiting for the DataLoader." Empty below 5 % idle energy.
 std::string waiting_sentence(const DeviceIdleShare& share);
 
-// One line for each GPU: "61 % of the energy of gpu0 was used while it waited for the DataLoader". Empty where no GPU
-// was idle for long.
+// waiting_sentence() of each GPU, wrapped. Empty if no GPU has at least 5 % idle energy.
 std::string waiting_headline(const ReportResult& result);
-// Idle energy by cause, the largest first, and the scopes that GPUs waited for most.
+// Table of the idle energy of each GPU by cause, and of the scopes that GPUs waited for most. Empty without idle
+// energy.
 std::string waiting_table(const ReportResult& result, const TextStyle& style);
 
 }  // namespace joulemap::report

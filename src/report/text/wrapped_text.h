@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Wraps paragraphs for a terminal at blanks. A word longer than a line (a path, a rule to copy) is never broken.
+// Wraps a paragraph at blanks. A word that is longer than a line, such as a path, is not broken.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace joulemap::report {
 
 inline constexpr std::size_t kLineWidth = 80;
 
-// `first` begins the first line; later lines are indented by its width. Ends with a line end.
+// `first` begins the first line; later lines are indented by its width. The result ends with a newline.
 std::string wrap_text(std::string_view first, std::string_view text, std::size_t width = kLineWidth);
 
 }  // namespace joulemap::report

@@ -62,7 +62,7 @@ class EstimateSensor final : public Sensor {
     return parse_busy_ticks({buffer.data(), static_cast<std::size_t>(got)});
   }
 
-  // energy = idle power x time + busy power x busy time / number of CPUs
+  // Energy since the first read = idle power x time + busy power x busy CPU time / number of CPUs.
   std::uint64_t microjoules(const Law& law, std::uint64_t ticks, std::int64_t time_ns) const noexcept {
     const double elapsed_s = seconds(time_ns - *start_ns_);
     const double busy_s = ticks > start_ticks_ ? static_cast<double>(ticks - start_ticks_) * tick_share_s_ : 0;

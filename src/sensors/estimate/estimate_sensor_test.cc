@@ -59,11 +59,11 @@ TEST(Estimate, GrowsWithTheBusyTimeOfTheMachine) {
   };
   write_ticks(1000);
   const ProbeResult probe = probe_estimate(ProbeContext(SystemRoot{directory.path()}));
-  ASSERT_EQ(probe.status.channels.size(), 1u);  // no meminfo: no memory
+  ASSERT_EQ(probe.status.channels.size(), 1u);  // without /proc/meminfo there is no memory channel
   std::vector<Reading> before(1);
   std::vector<Reading> after(1);
   probe.sensors.front()->read(before);
-  write_ticks(1400);  // four seconds of one CPU: two of the machine
+  write_ticks(1400);  // four busy seconds of one CPU, which are two seconds of the whole machine
   probe.sensors.front()->read(after);
   // Busy power is 0.8 x 3.5 W x 2 threads; idle power adds a negligible amount in this short time.
   EXPECT_NEAR(static_cast<double>(after[0].raw - before[0].raw) * 1e-6, 0.8 * 7 * 2, 0.1);

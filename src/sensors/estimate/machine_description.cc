@@ -14,7 +14,7 @@
 namespace joulemap::sensors {
 namespace {
 
-// Where no limit is set, firmware writes 0 or its largest number.
+// Plausible power limits. Where no limit is set, firmware writes 0 or the largest number of the register.
 constexpr double kLeastLimit_w = 2;
 constexpr double kMostLimit_w = 2000;
 constexpr double kKibPerGib = 1024.0 * 1024.0;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kUncertaintyWithLimit = 0.4;
 constexpr double kUncertaintyWithoutLimit = 0.6;
-constexpr double kIdleUncertainty = 0.2;  // of the limit
+constexpr double kIdleUncertainty = 0.2;  // as a fraction of the limit
 constexpr double kWattsPerThread = 3.5;
 
 constexpr double kFirstGib = 16;

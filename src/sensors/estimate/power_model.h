@@ -3,10 +3,10 @@
 // The model of `estimate`: power of CPU and memory from properties that are readable on every machine. Pure.
 //
 //   package power = limit x (0.2 + 0.8 x busy fraction of the CPUs)
-//     limit: the package's long-term power limit, which powercap shows to all users even where the counters are closed;
+//     limit: the package's long-term power limit, which powercap shows to all users even where counters are root-only;
 //     otherwise 3.5 W for each hardware thread. Interval: 40 % of the value (60 % without a limit) and, independently,
 //     0.2 of the limit, because idle power is the least certain part.
-//   memory power  = 0.2 W for each of the first 16 GiB, 0.1 W for each further one, two thirds either way
+//   memory power  = 0.2 W for each of the first 16 GiB, 0.1 W for each further one; interval: 67 % of the value
 //
 // Why linear in the busy fraction: the energy of a run then depends on its CPU time alone and not on how often it was
 // sampled. Why 0.2: servers idle at 0.2-0.4 of their limit, desktops at 0.05-0.15. Why 3.5 W: the limits of server CPUs
@@ -40,7 +40,7 @@ struct PackageModel {
 std::vector<PackageModel> package_models(const MachineDescription& machine);
 
 struct MemoryModel {
-  double power_w = 0;  // for each package's part of the memory
+  double power_w = 0;  // power of the memory that belongs to one package
   double relative_uncertainty = 0;
   std::string formula;
 };

@@ -16,11 +16,11 @@ namespace {
 constexpr std::string_view kClassPath = "/sys/class/hwmon";
 constexpr double kMicro = 1e-6;          // hwmon uses microjoules and microwatts (Documentation/hwmon/sysfs-interface)
 constexpr double kGaugeRefresh_s = 0.1;  // power meters behind hwmon average over tens to hundreds of milliseconds
-constexpr double kCounterRefresh_s = 0.01;  // driver or firmware accumulates these energy counters
+constexpr double kCounterRefresh_s = 0.01;  // assumed update period; driver or firmware accumulates these counters
 
 struct Device {
   std::string directory;
-  std::string name;   // of the driver: "amdgpu"
+  std::string name;   // name of the driver: "amdgpu"
   std::string where;  // PCI address or platform device; empty where unknown
   int number = 0;     // index among devices of the same name
 };
@@ -74,11 +74,11 @@ std::vector<HwmonFile> files_of(const Device& device) {
     const bool has_average =
         std::find(names->begin(), names->end(), fmt::format("power{}_average", parsed->index)) != names->end();
     if (!counter && !parsed->is_average && has_average)
-      continue;  // only one of the two; the average misses nothing between reads
+      continue;  // use the average instead: it misses nothing between reads
     const std::string label =
         word_of(fmt::format("{}/{}{}_label", device.directory, counter ? "energy" : "power", parsed->index));
     if (device.name == "amd_energy" && !label.starts_with("Esocket"))
-      continue;  // one for each core: parts of the socket
+      continue;  // counters of single cores, which are part of the socket
 
     HwmonFile file{device.directory + "/" + name, {}};
     Channel& channel = file.channel;

@@ -5,7 +5,7 @@
 //   amdgpu       power1_average (or _input)   -> amdgpu-0, a GPU, counted
 //   i915, xe     energy1_input                -> intel-gpu-0, a GPU, counted
 //   amd_energy   energyN_input, "EsocketN"    -> package-N, the same as RAPL's
-//   anything else                             -> shown by its name, never added: its coverage is unknown
+//   anything else                             -> listed by its name, never part of a total: its coverage is unknown
 #pragma once
 
 #include <optional>
@@ -27,8 +27,8 @@ struct HwmonFile {
 // Empty when there is no hwmon, or none with energy or power.
 Result<std::vector<HwmonFile>> find_hwmon_files(const SystemRoot& root);
 
-// Parsed file name: "energy2_input" is {energy, 2}; "temp1_input" is nothing. Power is read from `_average` or
-// `_input`.
+// Parsed file name: "energy2_input" is a counter with index 2; "temp1_input" gives nullopt. Power is a gauge, from
+// `_average` or `_input`.
 struct HwmonFileName {
   ChannelKind kind = ChannelKind::gauge;
   std::string index;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Energy counters and power gauges of /sys/class/hwmon: AMD GPUs, Intel GPUs, AMD sockets, power meters of boards.
-// World-readable on most machines. A read may take the GPU's firmware milliseconds.
+// World-readable on most machines. A read of a GPU may take milliseconds, because its firmware answers it.
 #pragma once
 
 #include "sensors/sensor.h"

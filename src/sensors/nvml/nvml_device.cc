@@ -11,7 +11,8 @@ namespace joulemap::sensors::nvml {
 namespace {
 
 constexpr double kMilli = 1e-3;
-// Observed on an H200 with driver 580; other cards are reported to update every 20 to 100 ms. The sensor measures it.
+// Update period of counter and powers, observed on an H200 with driver 580; other cards are reported to update every 20
+// to 100 ms. The sensor's CounterClock finds the actual period.
 constexpr double kRefresh_s = 0.1;
 // The driver of an H200 stores a value every 20.000 ms, and 120 of them.
 constexpr double kHistoryRefresh_s = 0.02;
@@ -225,7 +226,7 @@ NvmlDevice::ProcessReadResult NvmlDevice::read_process_utilization(unsigned long
   if (api.process_utilization == nullptr) return {};
   auto count = static_cast<unsigned>(out.size());
   const Return status = api.process_utilization(handle_, out.data(), &count, since_us);
-  if (status == Return::not_found) return {Return::success, 0};  // no process had
+  if (status == Return::not_found) return {Return::success, 0};  // no process had a kernel running
   if (status != Return::success) return {status, 0};
   return {status, std::min(count, static_cast<unsigned>(out.size()))};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NvmlDevice: one GPU in NVML, and the table of its metrics. A value type: cheap to copy, keeps the library loaded.
-// Reads return NVML's own integers (mJ, mW, MHz, ...); they neither allocate nor lock on our side.
+// Reads return NVML's own integers (mJ, mW, MHz, ...). Besides what NVML does, they neither allocate nor lock.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ enum class GpuMetric : std::uint8_t {
   energy,
   power_instant,
   power_average,
-  power_usage,  // the same from an older function, where the field is not supported
+  power_usage,  // average power from an older function, where the field of power_average is not supported
   memory_power,
   power_limit,
   sm_clock,
@@ -45,7 +45,7 @@ constexpr bool is_power(GpuMetric metric) {
 
 struct RawReadResult {
   Return status = Return::function_not_found;
-  std::uint64_t raw = 0;  // meaningful only on success
+  std::uint64_t raw = 0;  // value in NVML's unit; meaningful only on success
 };
 
 class NvmlDevice {
@@ -54,7 +54,7 @@ class NvmlDevice {
       : library_(std::move(library)), handle_(handle), index_(index) {}
 
   RawReadResult read(GpuMetric metric) const noexcept;
-  // Reads all powers of the list; those that are fields in one call. `out` has one element for each.
+  // Reads all powers of the list into `out`, which has one element for each. Powers that are NVML fields take one call.
   void read_powers(std::span<const GpuMetric> metrics, std::span<RawReadResult> out) const noexcept;
 
   // The power values that the driver stored since that time, oldest first, limited to the size of `out`.
@@ -64,8 +64,8 @@ class NvmlDevice {
   };
   HistoryReadResult read_power_history(unsigned long long since_us, std::span<TimedValue> out) const noexcept;
 
-  // Processes with a context on the GPU, and those that had a kernel running since that time, limited to the size of
-  // `out`.
+  // read_processes: processes with a context on the GPU. read_process_utilization: processes that had a kernel running
+  // since a time. Both limited to the size of `out`.
   struct ProcessReadResult {
     Return status = Return::function_not_found;
     unsigned count = 0;
@@ -81,10 +81,10 @@ class NvmlDevice {
   std::string uuid() const;
   std::string driver() const;  // versions of driver and firmware, for which a calibration is valid
   std::string pci_bus_id() const;
-  bool is_mig_enabled() const;  // MIG mode
-  bool is_vgpu() const;         // a vGPU guest: NVML reports a part of a GPU
+  bool is_mig_enabled() const;
+  bool is_vgpu() const;  // a vGPU guest: NVML reports a part of a GPU
 
-  // The channel of a metric on this GPU.
+  // Describes the metric as a channel: name, unit, kind and update period.
   Channel channel_of(GpuMetric metric) const;
 
  private:

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kUsualLibrary = "libnvidia-ml.so.1";
 
-// The newest name first; older drivers have only the later ones.
+// Looks a function up by the first of its names that the library has. Newest name first: older drivers lack it.
 template <class Function>
 void find(void* handle, Function& function, std::initializer_list<const char*> names) {
   for (const char* name : names) {
@@ -109,7 +109,7 @@ NvmlLibraryChoice choose_nvml_library(bool root_is_real) {
 }
 
 Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& path) {
-  // Threads that the library starts must never receive the signals of this program.
+  // Threads that the library starts must not receive signals meant for the process that loads it.
   const ScopedSignalBlock signals_are_for_the_program;
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {

@@ -18,10 +18,11 @@ namespace joulemap::sensors::nvml {
 
 // Which library to load. Pure.
 struct NvmlLibraryChoice {
-  std::string path;      // empty: none, NVML is off
-  bool refused = false;  // a library was named but refused
+  std::string path;      // empty: no library, NVML is off
+  bool refused = false;  // JOULEMAP_NVML names a library, which was refused
 };
-// `named`: the value of JOULEMAP_NVML, empty where it is not set. `has_elevated_privileges`: AT_SECURE.
+// `named`: the value of JOULEMAP_NVML, empty where it is not set. `has_elevated_privileges`: whether the kernel has set
+// AT_SECURE. `root_is_real`: false with --sysroot.
 NvmlLibraryChoice choose_nvml_library(std::string_view named, bool has_elevated_privileges, bool root_is_real);
 
 // The same with the environment of this process.
@@ -44,7 +45,7 @@ class NvmlLibrary {
  private:
   NvmlLibrary(void* handle, const Api& api) : handle_(handle), api_(api) {}
 
-  void* handle_;  // of dlopen
+  void* handle_;  // handle of dlopen
   Api api_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// probe_nvml: loads the library, finds the GPUs, and returns the verdict and the open sensors.
+// probe_nvml: loads the library, finds the GPUs, and returns the status and the open sensors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct LostDevice {
 
 struct Devices {
   std::vector<NvmlDevice> found;
-  std::vector<ListedDevice> listed;  // one for each found
+  std::vector<ListedDevice> listed;  // one for each of `found`
   std::vector<LostDevice> lost;
 };
 
@@ -98,7 +98,7 @@ Abilities find_abilities(const NvmlDevice& device) {
   return abilities;
 }
 
-// Depends on what the GPU supports, not on what we may read.
+// Whether the GPU has no energy counter. A counter that exists but is not readable counts as present.
 bool lacks_counter(const Abilities& abilities) {
   const bool closed =
       !abilities.unreadable.empty() && abilities.unreadable.front().channel.kind == ChannelKind::counter;
@@ -135,9 +135,9 @@ class Prober {
   std::shared_ptr<const NvmlLibrary> library_;
   const MeasuredProcessCriteria& measured_;
   SensorStatus& status_;
-  std::string opened_;  // labels, for the reason
+  std::string opened_;  // labels of the opened GPUs, for the reason of the status
   std::size_t open_count_ = 0;
-  std::string why_not_;  // for the first GPU that could not be opened
+  std::string why_not_;  // why the first GPU that failed could not be opened
   std::string remedy_;
   bool denied_ = false;
 };

@@ -14,11 +14,11 @@ struct ProcessInfo {
 };
 static_assert(sizeof(ProcessInfo) == 24);
 
-// nvmlProcessUtilizationSample_t, percent
+// nvmlProcessUtilizationSample_t; utilizations in percent
 struct ProcessUtilization {
   unsigned pid;
   unsigned long long timestamp_us;  // CLOCK_REALTIME
-  unsigned sm;                      // fraction of time in which one of its kernels ran
+  unsigned sm;                      // percent of time in which a kernel of the process ran
   unsigned memory;
   unsigned encoder;
   unsigned decoder;

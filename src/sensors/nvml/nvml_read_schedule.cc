@@ -10,13 +10,13 @@ namespace joulemap::sensors::nvml {
 namespace {
 
 constexpr std::int64_t kPause_ns =
-    kNanosecondsPerMillisecond;  // between two reads of the counter: other threads need the driver
+    kNanosecondsPerMillisecond;  // between two reads of the counter, so that other threads can use the driver
 // Between two reads near an edge while update times are unknown: a read spins, and a resolution of a few hundredths of
 // a second suffices.
 constexpr std::int64_t kUpdateSearchPause_ns = 5 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kUpdateSearchPeriod_ns =
-    2 * kNanosecondsPerMillisecond;                        // between reads while searching for updates
-constexpr std::int64_t kRetry_ns = kNanosecondsPerSecond;  // after a failure
+    2 * kNanosecondsPerMillisecond;                        // between reads while the update period is unknown
+constexpr std::int64_t kRetry_ns = kNanosecondsPerSecond;  // between reads after a failed one
 constexpr std::int64_t kLongestWait_ns = 10 * kNanosecondsPerSecond;
 constexpr std::int64_t kPowerPeriod_ns = 10 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kNearEdgePowerPeriod_ns = kNanosecondsPerMillisecond;
@@ -29,15 +29,16 @@ constexpr std::int64_t kPreciseUpdateWidth_ns = kNanosecondsPerMillisecond;
 // the period later takes 3 ms. Every fifth of the period, and longest after an update, the firmware is busy with its
 // sensors.
 constexpr double kCheapestReadPhase = 0.35;
-// While update times are not known well, one of this many reads is spent on locating them; the others are for the
-// energy.
+// While update times are not known precisely, one of this many reads locates an update; the others read the energy
+// where that is cheapest.
 constexpr unsigned kReadsPerUpdateLocation = 2;
 
-// Reads at this many per period sooner or later enclose an update, closely enough to track it.
+// Reads per update period while the period is known but not its phase: sooner or later two of them enclose an update
+// closely enough to find the phase.
 constexpr std::int64_t kSearchReadsPerPeriod = 3;
 constexpr int kMaxUpdateSearchReads = 5;
 
-// Exponential moving average over about the last eight.
+// Exponential moving average over about the last eight values.
 std::int64_t blend(std::int64_t mean, std::int64_t value) { return mean + (value - mean) / 8; }
 
 bool is_between_edges(SamplingMode mode) { return mode == SamplingMode::relaxed || mode == SamplingMode::every_update; }
@@ -49,7 +50,6 @@ void CounterReadSchedule::note_read(std::int64_t before_ns, std::int64_t after_n
   const std::int64_t wall_ns = after_ns - before_ns;
   mean_cpu_ns_ = has_read_ ? blend(mean_cpu_ns_, cpu_ns) : cpu_ns;
   mean_wall_ns_ = has_read_ ? blend(mean_wall_ns_, std::min(wall_ns, 2 * mean_wall_ns_)) : wall_ns;
-  short_wall_ns_ = has_read_ ? std::min(wall_ns, short_wall_ns_ + short_wall_ns_ / 64) : wall_ns;
   ++reads_;
   long_wall_ns_ = std::max(wall_ns, blend(long_wall_ns_, mean_wall_ns_));
   const bool phase_unknown = clock_.has_period() && !clock_.is_locked();
@@ -60,7 +60,7 @@ void CounterReadSchedule::note_read(std::int64_t before_ns, std::int64_t after_n
   has_failed_ = false;
   last_before_ns_ = before_ns;
   last_after_ns_ = after_ns;
-  // The cost of close sampling was requested and does not count against the CPU share.
+  // Only relaxed reads add up against kCounterReadCpuFraction: other modes were requested at any cost.
   const std::int64_t paid_until_ns = mode == SamplingMode::relaxed ? std::max(affordable_ns_, before_ns) : before_ns;
   const auto price_ns = static_cast<std::int64_t>(static_cast<double>(mean_cpu_ns_) / kCounterReadCpuFraction);
   affordable_ns_ = std::min(paid_until_ns + price_ns, before_ns + kLongestWait_ns);
@@ -85,11 +85,7 @@ std::int64_t CounterReadSchedule::next_ns(SamplingMode mode, std::optional<std::
   return next_relaxed_ns(last_before_ns_ + std::max(*requested_ns, kShortestPeriod_ns));
 }
 
-// A read that takes this long resolves the time of an update to about half of its duration.
-std::int64_t CounterReadSchedule::precise_update_width_ns() const {
-  return std::max(kPreciseUpdateWidth_ns, std::min(short_wall_ns_, kNvmlLatch_ns) / 2);
-}
-
+// Half width, in ns, up to which the time of an update counts as precise.
 std::int64_t CounterReadSchedule::cheapest_read_ns(const UpdateInterval& step) const {
   return step.latest_ns + static_cast<std::int64_t>(kCheapestReadPhase * clock_.period_ns());
 }
@@ -105,7 +101,7 @@ std::int64_t CounterReadSchedule::next_near_edge_ns() const noexcept {
   // The first update that the last read may have missed: read before it, within it while its time is uncertain, and
   // after it.
   const UpdateInterval step = clock_.next_update_after(last_before_ns_);
-  const bool is_precise = step.half_width_ns() <= precise_update_width_ns();
+  const bool is_precise = step.half_width_ns() <= kPreciseUpdateWidth_ns;
   const std::array<std::int64_t, 3> moments = {step.earliest_ns - long_wall_ns_, step.midpoint_ns() - mean_wall_ns_ / 2,
                                                step.latest_ns};
   for (std::size_t i = 0; i < moments.size(); ++i) {
@@ -128,9 +124,10 @@ std::int64_t CounterReadSchedule::next_relaxed_ns(std::int64_t affordable_ns) co
   const UpdateInterval open = clock_.next_update_after(last_before_ns_);
   if (last_after_ns_ > open.earliest_ns) return std::max(cheapest_read_ns(open), soonest_ns);
   UpdateInterval step = clock_.next_update_after(std::max(affordable_ns, soonest_ns));
-  // Before the phase is lost, an early read at an update is cheaper than a new search.
+  // If the next affordable update would be too uncertain, read an earlier one: that is cheaper than losing the phase
+  // and searching for it again.
   if (step.width_ns() > period_ns / 2) step = clock_.next_update_after(soonest_ns + mean_wall_ns_);
-  const bool locates_update = step.half_width_ns() > precise_update_width_ns() && reads_ % kReadsPerUpdateLocation == 0;
+  const bool locates_update = step.half_width_ns() > kPreciseUpdateWidth_ns && reads_ % kReadsPerUpdateLocation == 0;
   return std::max(locates_update ? uncertainty_midpoint_ns(step) : cheapest_read_ns(step), soonest_ns);
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Schedules the reads of an NVIDIA GPU. Pure: takes the results of reads and returns the time of the next one; no
-// clock, no device. ns of CLOCK_MONOTONIC.
+// Schedules the reads of an NVIDIA GPU. Pure: takes the results of reads and returns the time of the next one, in ns of
+// CLOCK_MONOTONIC, without reading the clock or the device.
 //
 // Reading the energy counter of an H200 spins for 2 to 30 ms; reading its powers takes microseconds. Both update every
 // 100 ms. So the powers are polled, and the counter is read rarely, but at the right times: a value read just after an
 // update is the energy at that update, whose time the CounterClock estimates better than any single read.
 //
-//   relaxed   the counter between two updates, where a read is cheapest, as often as kCounterReadCpuFraction of a core
-//             allows; and now and then within the uncertainty of an update's time, to reduce it
-//   steps     the same at every update, regardless of the CPU share
-//   close     the counter just before and just after every update; densely until the update times are known
+//   relaxed       the counter between two updates, where a read is cheapest, as often as kCounterReadCpuFraction of a
+//                 core allows; and now and then within the uncertainty of an update's time, to reduce it
+//   every_update  the same for every update, regardless of kCounterReadCpuFraction
+//   near_edge     the counter just before and just after every update; densely until the update times are known
 #pragma once
 
 #include <cstdint>
@@ -30,11 +30,11 @@ class CounterReadSchedule {
                  SamplingMode mode) noexcept;
   void note_failure(std::int64_t after_ns) noexcept;
 
-  // Time of the next read. `requested_ns`: period that replaces the one from the CPU share; once update times are
-  // known, relaxed reads are never closer than the updates.
+  // Time of the next read. `requested_ns`: a read period that replaces the one from kCounterReadCpuFraction. Once
+  // update times are known, relaxed reads are not closer than the updates.
   std::int64_t next_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept;
 
-  // Uses the period of another value of the same device while our own is unknown.
+  // Passes the update period of another value of the same device to the counter's clock (CounterClock::suggest_period).
   void suggest_period(const CounterClock& other) noexcept;
 
   const CounterClock& clock() const { return clock_; }
@@ -43,7 +43,6 @@ class CounterReadSchedule {
  private:
   std::int64_t next_near_edge_ns() const noexcept;
   std::int64_t next_relaxed_ns(std::int64_t affordable_ns) const noexcept;
-  std::int64_t precise_update_width_ns() const;
   std::int64_t cheapest_read_ns(const UpdateInterval& step) const;  // when a read after that update is cheapest
   std::int64_t uncertainty_midpoint_ns(const UpdateInterval& step) const;
 
@@ -51,14 +50,13 @@ class CounterReadSchedule {
   std::int64_t last_before_ns_ = 0;
   std::int64_t last_after_ns_ = 0;
   std::int64_t mean_cpu_ns_ = 0;
-  std::int64_t mean_wall_ns_ = 0;   // mean of usual reads: clipped, so that one ten times as long hardly changes it
-  std::int64_t long_wall_ns_ = 0;   // upper bound of most reads
-  std::int64_t short_wall_ns_ = 0;  // lower bound of nearly all reads
+  std::int64_t mean_wall_ns_ = 0;  // moving average of the read duration; each read counts with at most twice this
+  std::int64_t long_wall_ns_ = 0;  // upper bound of the duration of most reads
   unsigned reads_ = 0;
   std::int64_t affordable_ns_ = 0;
   bool has_read_ = false;
   bool has_failed_ = false;
-  int update_search_reads_ = 0;  // in the current search for an update whose period is known
+  int update_search_reads_ = 0;  // reads in the current search for an update, while the period is known, its phase not
 };
 
 class PowerReadSchedule {

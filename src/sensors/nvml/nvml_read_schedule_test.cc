@@ -120,7 +120,7 @@ TEST(NvmlReadSchedule, ReadsACheapCounterOncePerUpdate) {
   expect_true_update_inside(gpu);
 }
 
-// While modules are replayed every update is read.
+// The mode every_update, which is used while modules are replayed.
 TEST(NvmlReadSchedule, ReadsASlowCounterAtEachUpdateOnRequestAndWhereItIsCheap) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -158,7 +158,7 @@ TEST(NvmlReadSchedule, ReadsBeforeAndAfterEveryUpdateInNearEdgeMode) {
   gpu.counter_reads_ns.clear();
   const std::int64_t from_ns = gpu.now_ns;
   gpu.run(2 * kNanosecondsPerSecond, SamplingMode::near_edge);
-  EXPECT_LT(gpu.counter_reads_ns.size(), 75u);  // no longer densely
+  EXPECT_LT(gpu.counter_reads_ns.size(), 75u);  // update times are known: reads are no longer dense
   for (std::int64_t update_ns = gpu.nearest_counter_update_ns(from_ns + 200 * kMs); update_ns < gpu.now_ns - 200 * kMs;
        update_ns += static_cast<std::int64_t>(gpu.period_ns)) {
     bool before = false;

@@ -114,7 +114,7 @@ void NvmlSensor::read(std::span<Reading> readings, SamplingMode mode) noexcept {
   const bool all = mode == SamplingMode::immediate;
   const std::int64_t now_ns = monotonic_ns();
   const bool counter_due = has_counter_ && (all || counter_schedule_.next_ns(mode, requested_period_ns_) <= now_ns);
-  // Quick reads first: they hardly delay the counter, but it would delay them.
+  // Powers first: their reads take microseconds, while a read of the counter takes milliseconds and would delay them.
   if (first_slow_ > first_power_ && (all || power_schedule_.next_ns(mode, requested_period_ns_) <= now_ns))
     read_powers(readings);
   if (counter_due) read_counter(readings[0], mode);

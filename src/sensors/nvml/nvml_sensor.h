@@ -3,14 +3,14 @@
 // NVIDIA GPUs through NVML: one sensor for each GPU that CUDA_VISIBLE_DEVICES leaves visible, each with its own thread,
 // so that a slow or lost GPU does not delay the others.
 //
-//   gpuN-energy         counter, mJ: reported                    gpuN-power-instant    gauge, the last 25 ms: a check
+//   gpuN-energy         counter, mJ: the reported energy         gpuN-power-instant    gauge, the last 25 ms: a check
 //   gpuN-power-average  gauge, the last second: a check          gpuN-memory-power     gauge, part of gpuN
 //   limit, clocks, temperature, utilisation, memory, throttling  additional gauges, every second
 //   gpuN-others-utilization  gauge, since its last read: use by processes that are not measured
 //
-// Both powers of the GPU measure its domain. They are checks of the counter and never replace it. A mean over a second
-// lags at the edges of a window; EnergyCurve adds that to its uncertainty, so that short runs raise no false alarm.
-// Without a counter the instant power is integrated, and a diagnostic reports it.
+// Both powers are cross-checks of the counter and never replace it. A mean over a second lags at the edges of a window;
+// EnergyCurve adds that to the uncertainty, so that short runs cause no false disagreement. On a GPU without an energy
+// counter the instant power is integrated, and a diagnostic reports it.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ namespace nvml {
 
 class NvmlSensor final : public Sensor {
  public:
-  // `metrics`: the supported ones of this device, in the order of Metric. `others`: set where the metrics include
+  // `metrics`: the metrics that this device supports, in the order of GpuMetric. `others`: set where `metrics` includes
   // other_processes_utilization.
   NvmlSensor(NvmlDevice device, std::vector<GpuMetric> metrics, std::optional<OtherProcesses> others = {});
 
@@ -53,16 +53,16 @@ class NvmlSensor final : public Sensor {
   std::optional<OtherProcesses> other_processes_;
   std::vector<GpuMetric> metrics_;
   std::vector<Channel> channels_;
-  // Indices among the channels.
-  bool has_counter_ = false;  // index 0
+  // Indices among the channels: the energy counter is channel 0, then come the powers, then the slow metrics.
+  bool has_counter_ = false;
   std::size_t first_power_ = 0;
   std::size_t first_slow_ = 0;
   std::size_t update_tracked_power_ =
-      0;  // the power whose updates are tracked: the average changes at nearly every one
+      0;  // the power whose update times are tracked: the average, if supported, changes at nearly every update
 
   CounterReadSchedule counter_schedule_;
   PowerReadSchedule power_schedule_;
-  std::optional<PowerHistory> history_;  // of the last channel
+  std::optional<PowerHistory> history_;  // values of the last channel
   std::int64_t slow_due_ns_ = 0;
   std::int64_t last_end_ns_ = 0;
 };

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::int64_t kMs = kNanosecondsPerMillisecond;
 
-// Sets the environment of one test and restores it. The fake NVML returns the script's values at the virtual time.
+// Sets the environment variables of one test and removes them afterwards. The fake NVML returns the script's values at
+// the virtual time.
 class Nvml : public testing::Test {
  protected:
   ~Nvml() override {
@@ -229,7 +230,7 @@ TEST_F(Nvml, ReadsTheSlowCounterRarelyAndPowerOften) {
            temperatures += readings[7].code == ReadCode::ok ? 1 : 0;
          });
   EXPECT_GE(counters, 2);
-  EXPECT_LE(counters, 15);  // finding the phase costs a few
+  EXPECT_LE(counters, 15);  // including the reads that find the phase of the updates
   EXPECT_GE(temperatures, 1);
   EXPECT_LE(temperatures, 4);
   EXPECT_GT(powers, 4 * counters);
@@ -292,7 +293,7 @@ TEST_F(Nvml, RetriesSlowlyWhenTheGpuFallsOffTheBus) {
   EXPECT_EQ(readings[0].code, ReadCode::ok);
   clock_.advance(200 * kMs);
   lost.read(readings, SamplingMode::immediate);
-  // The last two are other processes and history, which may be absent.
+  // Without the last two channels, other processes and power history: their readings may be skipped.
   for (const Reading& reading : std::span(readings).first(readings.size() - 2)) {
     EXPECT_EQ(reading.code, ReadCode::vanished);
   }

@@ -11,10 +11,10 @@ namespace joulemap::sensors::nvml {
 namespace {
 
 constexpr std::int64_t kUtilizationPeriod_ns = 2 * kNanosecondsPerSecond;
-// An H200 takes a sample about every 0.2 s: a shorter span may contain none.
+// An H200 takes a utilization sample about every 0.2 s: a span shorter than this may contain none.
 constexpr std::int64_t kShortestLookBack_ns = kNanosecondsPerSecond / 2;
-// Measured processes stay measured. With an unchanged list another process may have joined the recording, or ours may
-// have begun to use CUDA.
+// Period of classifying an unchanged list again, unless all its processes are measured: another process may have joined
+// the recording, or a measured process may have begun to use CUDA.
 constexpr std::int64_t kClassifyPeriod_ns = 10 * kNanosecondsPerSecond;
 constexpr unsigned kAllTime_percent = 100;
 
@@ -71,7 +71,8 @@ const OtherProcesses::ListedProcesses& OtherProcesses::list(const NvmlDevice& de
   ListedProcesses now;
   now.is_readable = read.status == Return::success;
   for (const ProcessInfo& process : std::span(processes).first(read.count)) {
-    const bool is_repeated = process.pid != 0 && now.owner_of(process.pid).has_value();  // observed in containers
+    // In containers, NVML was observed to list a pid twice.
+    const bool is_repeated = process.pid != 0 && now.owner_of(process.pid).has_value();
     if (!is_repeated) now.pids[now.count++] = process.pid;
   }
   const bool is_unchanged = classified_ns_ != 0 && now.pids == listed_.pids && now.count == listed_.count;
@@ -96,7 +97,7 @@ RawReadResult OtherProcesses::sum_other_utilization(std::span<const ProcessUtili
     if (owner == ProcessOwner::other) sum += std::min(use.sm, kAllTime_percent);
     if (owner == ProcessOwner::unknown) unknown += use.sm;
     if (owner || owners_.is_initial_pid_namespace() || owners_.exists(use.pid))
-      continue;  // one that has ended may be ours
+      continue;  // an unlisted process of the same namespace may be a measured one that has ended
     if (unlisted_count_ < unlisted_.size()) unlisted_[unlisted_count_++] = use.pid;
     if (nvml_pids_match_proc_ && std::find(before.begin(), before_end, use.pid) != before_end)
       sum += std::min(use.sm, kAllTime_percent);
@@ -112,7 +113,7 @@ std::optional<RawReadResult> OtherProcesses::read_utilization(const NvmlDevice& 
   const ListedProcesses& listed = list(device, now_ns);
   if (!listed.is_readable) return std::nullopt;
   if (listed.count == 0 && !owners_.is_initial_pid_namespace()) {
-    // If our own process is not in the list, the list may omit others as well.
+    // A measured process uses CUDA and the GPU is busy, but the list is empty: it may omit other processes, too.
     const RawReadResult busy = device.read(GpuMetric::gpu_utilization);
     const bool is_busy = busy.status == Return::success && busy.raw > 0;
     if (is_busy && owners_.uses_cuda().value_or(false)) return RawReadResult{Return::unknown, 0};

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OtherProcesses: how much of a GPU's time processes use that are not measured. A GPU's energy is that of all processes
-// on it. About once a second NVML reports the fraction of recent time in which each process had a kernel running.
-// process_classifier.h decides which processes are measured.
+// OtherProcesses: how much of a GPU's time is used by processes that are not measured, because a GPU's energy is that
+// of all processes on it. About once a second NVML reports the fraction of recent time in which each process had a
+// kernel running. process_classifier.h decides which processes are measured.
 //
-// A driver that uses our container's pids omits processes outside of it from its list, and reports their use under the
-// host's pids. A pid counts as another process if it is never listed, does not exist in /proc and was seen twice in a
-// row; but only once the same read has shown a measured process under its own pid.
+// In a container, a driver that lists the container's pids omits processes outside of the container, but reports their
+// utilization under the host's pids. So a pid with utilization counts as another process if it is not listed, does not
+// exist in /proc and was seen in two reads in a row; but only once NVML has reported a measured process under its pid
+// in /proc.
 //
 // Costs on an H200 with driver 580: the list takes 0.1 to 0.2 ms, the utilization 1.5 to 3 ms of CPU time. So the
 // utilization is read only where it can matter.
@@ -31,16 +32,16 @@ class OtherProcesses {
  public:
   explicit OtherProcesses(ProcessClassifier owners) : owners_(std::move(owners)) {}
 
-  // `soon`: due as soon as a new value can exist; otherwise when it is worth its cost.
+  // Whether the utilization should be read: with `soon` after 0.5 s, when a new value can exist, otherwise after 2 s.
   bool is_due(std::int64_t now_ns, bool soon) const noexcept;
-  // Percent of the time since the last read in which other processes had a kernel running; their sum, at most 100. An
-  // error where their utilization cannot be read, or where the owner of a busy process is unknown. Nothing where NVML
-  // lists no processes to us.
+  // Percent of the time since the last read in which other processes had a kernel running; the sum over processes, at
+  // most 100. The status is an error where their utilization cannot be read, or where the owner of a busy process is
+  // unknown. None where NVML's list of processes is not readable.
   std::optional<RawReadResult> read_utilization(const NvmlDevice& device) noexcept;
 
-  // The processes present now, for diagnostics.
+  // The processes of an owner that are on the GPU now, for diagnostics.
   struct FoundProcesses {
-    std::array<unsigned, 4> first{};  // the first pids
+    std::array<unsigned, 4> first{};  // up to four of the pids
     std::size_t count = 0;
   };
   FoundProcesses find(const NvmlDevice& device, ProcessOwner owner) noexcept;
@@ -64,12 +65,12 @@ class OtherProcesses {
   std::int64_t classified_ns_ = 0;
   bool nvml_pids_match_proc_ = false;    // NVML has reported the utilization of a measured process under its pid in
                                          // /proc
-  std::array<unsigned, 16> unlisted_{};  // pids of the last read that were not listed
+  std::array<unsigned, 16> unlisted_{};  // pids with utilization in the last read that NVML does not list
   std::size_t unlisted_count_ = 0;
   std::int64_t last_ns_ = 0;
 };
 
-// Nothing where NVML does not list processes.
+// None where NVML does not list processes.
 std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device, MeasuredProcessSet own);
 
 // Diagnostics on the processes that use the GPU now. `label`: name of the GPU.

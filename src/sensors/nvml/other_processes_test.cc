@@ -100,7 +100,7 @@ TEST_F(OtherProcessesOnGpu, ThatCannotBeDistinguishedAreReportedAndNotBackground
 TEST_F(OtherProcessesOnGpu, ThatAContainerDoesNotListAreDetectedByUtilization) {
   const NvmlDevice device = gpu(fmt::format("process {} 50\nunlisted 70002 30\n", kMeasured));
   OtherProcesses attached = in_container(device, kUsesCuda);
-  EXPECT_EQ(attached.read_utilization(device)->raw, 0u);  // it may be one of ours that has just ended
+  EXPECT_EQ(attached.read_utilization(device)->raw, 0u);  // pid 70002 may be a measured process that has just ended
   EXPECT_EQ(attached.read_utilization(device)->raw, 30u);
 }
 

@@ -15,7 +15,7 @@ constexpr std::int64_t kLatePeriod_ns = 24 * kNanosecondsPerSecond;
 constexpr std::int64_t kRetryPeriod_ns = 10 * kNanosecondsPerSecond;
 // Longer than the driver stores a value.
 constexpr std::int64_t kDriverRetention_ns = 5 * kNanosecondsPerSecond / 2;
-// Between two reads the clocks drift apart by less, even while NTP slews the wall clock.
+// Between two reads, wall clock and monotonic clock drift apart by less than this, even while NTP slews the wall clock.
 constexpr std::int64_t kClockJump_ns = 50 * kNanosecondsPerMillisecond;
 // The driver sometimes returns the newest value twice, a microsecond later.
 constexpr unsigned long long kMinSampleDistance_us = 1000;

@@ -4,7 +4,7 @@
 // with timestamps. One call returns all of them in 0.3 ms, so the cost is negligible. They separate kernels that
 // alternate faster than the energy counter updates. Owned by an NvmlSensor, used by its thread; CLOCK_MONOTONIC.
 //
-// A long recording needs only part of it: after the first half hour it is read now and then, 2.4 s at a time.
+// A long recording needs only part of the history: after the first half hour, 2.4 s of it are read every 24 s.
 #pragma once
 
 #include <array>
@@ -25,9 +25,9 @@ class PowerHistory {
   std::int64_t due_ns() const { return due_ns_; }
   // Reads the values since the last read. Values from before the first read are dropped.
   void read(const NvmlDevice& device) noexcept;
-  // The same from values that the driver returned, with timestamps of the wall clock, which reads `unix_now_ns` at
-  // `now_ns`. If that clock was set, values from before and after cannot be distinguished: all are dropped until the
-  // driver has overwritten the older ones.
+  // The same with values that the driver returned. Their timestamps are of the wall clock, which is `unix_now_ns` at
+  // `now_ns` of the monotonic clock. If the wall clock was set, values from before and after cannot be distinguished:
+  // all are dropped until the driver has overwritten the older ones.
   void add_values(std::span<const TimedValue> values, std::int64_t now_ns, std::int64_t unix_now_ns) noexcept;
   void clear() { samples_.clear(); }
   std::span<const Sample> samples() const { return samples_; }
@@ -38,7 +38,7 @@ class PowerHistory {
   std::uint32_t channel_;
   std::array<TimedValue, kMaxValues> values_{};
   std::vector<Sample> samples_;
-  unsigned long long last_us_ = 0;   // of the newest returned value
+  unsigned long long last_us_ = 0;   // timestamp of the newest returned value
   std::int64_t unix_offset_ns_ = 0;  // wall clock minus monotonic clock at the last read
   std::int64_t discard_until_ns_ = 0;
   std::int64_t first_read_ns_ = 0;

@@ -14,7 +14,8 @@ constexpr std::int64_t kHistoryPeriod_ns = 20 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kHistoryRead_ns = 1500 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kWallClock_ns = 1'700'000'000 * kNanosecondsPerSecond;  // at time 0 of the monotonic clock
 
-// A driver that stores the last 2.4 s with timestamps of a wall clock that is set at `set_at_ns`.
+// A driver that stores the last 2.4 s of power with timestamps of a wall clock that is set forward by `set_by_ns` at
+// `set_at_ns`.
 struct StampingDriver {
   std::int64_t set_at_ns = INT64_MAX;
   std::int64_t set_by_ns = 0;
@@ -26,7 +27,7 @@ struct StampingDriver {
     std::vector<TimedValue> values;
     for (std::int64_t at_ns = now_ns - 120 * kHistoryPeriod_ns; at_ns <= now_ns; at_ns += kHistoryPeriod_ns) {
       TimedValue value{static_cast<unsigned long long>(unix_ns(at_ns) / 1000), {}};
-      value.value.unsigned_int = static_cast<unsigned>(at_ns / kNanosecondsPerMillisecond);  // for the checks below
+      value.value.unsigned_int = static_cast<unsigned>(at_ns / kNanosecondsPerMillisecond);  // its time in ms
       values.push_back(value);
     }
     return values;

@@ -14,7 +14,7 @@ constexpr std::string_view kCudaDeviceFile = "/nvidia-uvm";
 // nvidia-cuda-mps-server, truncated to the kernel's limit of process names.
 constexpr std::string_view kMpsServer = "nvidia-cuda-mps";
 
-// Whether NVML may list this process itself. Without CUDA it does not.
+// Whether this process has loaded CUDA, so that NVML may list it.
 bool has_loaded_cuda() {
   void* const loaded = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (loaded != nullptr) ::dlclose(loaded);
@@ -119,7 +119,8 @@ void ProcessClassifier::classify_by_elimination(std::span<const unsigned> listed
                ProcessOwner::measured);
 }
 
-// Our unlisted CUDA processes, without forks of another one: a child inherits the open file but cannot use CUDA.
+// Number of measured CUDA processes that NVML does not list by pid. Forked children of another one do not count: they
+// inherit the open file but cannot use CUDA.
 std::size_t ProcessClassifier::count_unlisted(std::span<const CudaProcess> known) const noexcept {
   std::size_t count = 0;
   for (const CudaProcess& process : known) {

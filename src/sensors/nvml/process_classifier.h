@@ -9,10 +9,12 @@
 // elimination:
 //
 // - listed before any of our processes used CUDA: another's;
-// - as many as our processes that use CUDA and are not listed by their pids, or one of several such: ours;
+// - otherwise ours, if there are as many such pids as measured processes that use CUDA and are not listed by their
+// pids,
+//   or if there is one such pid for several such processes;
 // - otherwise unknown. Unknown never counts as another's: our own energy must not become background.
 //
-// The server of CUDA MPS works for its clients: it is ours where no client is another's, otherwise unknown.
+// The server of CUDA MPS runs the kernels of its clients: it is ours where no client is another's, otherwise unknown.
 //
 // classify() allocates nothing; one thread.
 #pragma once
@@ -40,7 +42,7 @@ class ProcessClassifier {
 
   // True if NVML's pids are those of /proc with any driver.
   bool is_initial_pid_namespace() const { return is_initial_pid_namespace_; }
-  // Whether one of our processes uses CUDA; nothing where that is not visible.
+  // Whether a measured process uses CUDA; none where a measured process denies access to its open files.
   std::optional<bool> uses_cuda() noexcept;
   // Whether a process with that pid exists in /proc.
   bool exists(unsigned number) const noexcept;
@@ -55,7 +57,7 @@ class ProcessClassifier {
   struct CudaProcesses {
     std::array<CudaProcess, kMaxListedProcesses> processes{};
     std::size_t count = 0;
-    bool has_unreadable_process = false;  // at least one of our processes denies access to its open files
+    bool has_unreadable_process = false;  // at least one measured process denies access to its open files
   };
   CudaProcesses find_cuda_processes() noexcept;
   ProcessOwner owner_of_pid(unsigned number) noexcept;

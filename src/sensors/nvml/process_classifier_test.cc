@@ -92,7 +92,7 @@ TEST_F(ProcessClassifierTest, ToleratesWorkersThatInheritedTheDeviceFile) {
   proc_.add(41, {.parent = kProgram, .files = kCuda, .arguments = 7000});
   ProcessClassifier attached = owners({70001, 70002}, {kProgram});
   EXPECT_EQ(classify(attached, {70001, 70002}), (Owners{unknown, unknown}));
-  proc_.add(41, {.parent = kProgram, .files = kCuda, .arguments = 8000});  // a program of its own
+  proc_.add(41, {.parent = kProgram, .files = kCuda, .arguments = 8000});  // has called exec since the fork
   EXPECT_EQ(classify(attached, {70001, 70002}), (Owners{measured, measured}));
 }
 

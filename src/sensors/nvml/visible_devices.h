@@ -39,11 +39,11 @@ struct CudaEnvironment {
 CudaEnvironment read_cuda_environment();
 
 struct VisibleDevices {
-  std::vector<std::size_t> chosen;  // indices into the list, in its order, each once
+  std::vector<std::size_t> chosen;  // indices into the list of devices, each once, in its order
   Diagnostics diagnostics;
 };
 
-// `find_mig_parent`: the GPU of a MIG instance's UUID; nothing where it is unknown.
+// `find_mig_parent`: returns the index of the GPU that has the MIG instance with this UUID; none where it is unknown.
 using MigParentLookup = std::function<std::optional<std::size_t>(const std::string& mig_uuid)>;
 
 VisibleDevices select_visible_devices(const std::vector<ListedDevice>& devices, const CudaEnvironment& environment,

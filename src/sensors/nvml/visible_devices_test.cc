@@ -8,7 +8,8 @@ namespace {
 
 using Indices = std::vector<std::size_t>;
 
-// NVML's order is usually that of PCI addresses; here the last two are swapped, so that a mix-up is detected.
+// NVML's order is usually that of PCI addresses. Here the last two GPUs are swapped, so that a test fails if the code
+// confuses the two orders.
 const std::vector<ListedDevice> kThree = {
     {"GPU-8932f937-0001", "H200", "00000000:1B:00.0"},
     {"GPU-8932f937-0002", "H200", "00000000:CB:00.0"},
@@ -55,7 +56,7 @@ TEST(VisibleDevices, EndAtTheFirstInvalidEntryAndReportIt) {
 TEST(VisibleDevices, AreFoundByUuidAndUniquePrefix) {
   EXPECT_EQ(choose("GPU-8932f937-0002").chosen, (Indices{1}));
   EXPECT_EQ(choose("GPU-11").chosen, (Indices{2}));
-  EXPECT_TRUE(choose("GPU-8932f937").chosen.empty());  // matches two
+  EXPECT_TRUE(choose("GPU-8932f937").chosen.empty());  // a prefix of two GPUs
 }
 
 TEST(VisibleDevices, NamedTwiceAreMeasuredOnce) {

@@ -89,7 +89,7 @@ Result<RaplPmu> read_rapl_pmu(const SystemRoot& root) {
   RaplPmu pmu{static_cast<std::uint32_t>(*type), {}, {}};
 
   const Result<std::vector<std::string>> names = list_directory(directory + "/events");
-  if (!names) return pmu;  // the folder of a kernel that found no RAPL
+  if (!names) return pmu;  // the kernel has the PMU, but found no RAPL on this machine
   for (const std::string& name : *names) {
     if (name.find('.') != std::string::npos) continue;
     Result<std::optional<RaplEvent>> event = read_event(directory + "/events", name);

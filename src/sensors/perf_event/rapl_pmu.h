@@ -25,16 +25,16 @@ struct RaplEvent {
 struct RaplPmu {
   std::uint32_t type = 0;
   std::vector<RaplEvent> events;
-  std::vector<int> cpus;  // CPUs on which each event is opened
+  std::vector<int> cpus;  // CPUs on which each event is opened: one for each package or die
 };
 
-// A folder without events gives a RaplPmu without events; a missing folder is not_found.
+// Returns a RaplPmu without events if the folder has none; fails with not_found if the folder is missing.
 Result<RaplPmu> read_rapl_pmu(const SystemRoot& root);
 
 // "event=0x02" is 2. Other terms have no meaning for RAPL and are malformed.
 std::optional<std::uint64_t> parse_event_config(std::string_view text);
 
-// A counter to open: its CPU and its channel. One for each event and CPU, the platform only once.
+// A counter to open. There is one for each event and CPU, but only one for the event of the whole platform.
 struct RaplCounter {
   RaplEvent event;
   int cpu = 0;

@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::string_view kName = "powercap";
 constexpr double kJoulesPerMicrojoule = 1e-6;
-constexpr double kRaplUpdatePeriod_s = 0.001;  // Intel SDM vol. 3B, "RAPL Interfaces": updated about every millisecond
 
 Channel channel_of(const PowercapZone& zone, const std::string& path) {
   Channel channel;

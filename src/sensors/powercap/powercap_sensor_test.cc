@@ -26,7 +26,7 @@ TEST(Powercap, FindsPackagesAndDramOfTwoSockets) {
   const ProbeResult machine = probe(sysroot("intel-2socket"));
   ASSERT_EQ(machine.status.state, SensorState::measured);
   ASSERT_EQ(machine.status.channels.size(), 4u);
-  EXPECT_TRUE(channel(machine, "dram-1").part_of.empty());  // its folder lies in the package's, its energy does not
+  EXPECT_TRUE(channel(machine, "dram-1").part_of.empty());  // a subzone whose energy the package does not include
   EXPECT_EQ(channel(machine, "dram-1").wrap_range, 65712999613u);
 
   std::vector<Reading> readings(4);
@@ -110,7 +110,7 @@ TEST(PowercapZones, DistinguishesZonesOfTheSameName) {
   assign_domains(zones);
   EXPECT_EQ(zones[0].domain, "psys");
   EXPECT_EQ(zones[1].domain, "psys-1");
-  EXPECT_EQ(zones[1].part_of, "psys");  // counted once
+  EXPECT_EQ(zones[1].part_of, "psys");  // so that the platform is counted once
 }
 
 }  // namespace

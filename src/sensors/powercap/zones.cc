@@ -85,7 +85,7 @@ Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root) {
 void assign_domains(std::vector<PowercapZone>& zones) {
   std::map<std::string, std::string> domain_of_id;
   std::map<std::string, std::set<std::string>, std::less<>>
-      taken;  // by control type: repeats share names with the first
+      taken;  // by control type: a duplicate zone may have the same domain name
   std::string platform;
   for (PowercapZone& zone : zones) {
     zone.domain_class = class_of(zone.name);
@@ -102,7 +102,7 @@ void assign_domains(std::vector<PowercapZone>& zones) {
     zone.domain = unique_name(wanted, names);
     names.insert(zone.domain);
     domain_of_id[zone.id] = zone.domain;
-    const bool separate = zone.domain_class != DomainClass::other;  // DRAM is below the package, but is not part of it
+    const bool separate = zone.domain_class != DomainClass::other;  // DRAM is a subzone of the package, not a part
     if (parent != domain_of_id.end() && !separate) zone.part_of = parent->second;
     if (zone.domain_class == DomainClass::platform && platform.empty()) platform = zone.domain;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The zones of /sys/class/powercap: the domain of each, and which contains which. Reads names only, no energy;
-// world-readable on every kernel.
+// The zones of /sys/class/powercap: the domain of each, and which contains which. Reads names only, which are
+// world-readable on every kernel, and no energy.
 //
 //   intel-rapl:0        package-0   -> domain package-0
 //   intel-rapl:0:0      core        -> domain core-0, part of package-0
@@ -22,15 +22,15 @@ namespace joulemap::sensors {
 struct PowercapZone {
   std::string id;             // "intel-rapl:0:1": the colons give the parents
   std::string directory;      // full path
-  std::string name;           // as in the kernel: "dram"
-  bool is_duplicate = false;  // a second interface to zones that another control type also shows
+  std::string name;           // name that the kernel gives the zone: "dram"
+  bool is_duplicate = false;  // a zone of intel-rapl-mmio, which another control type also shows
 
   std::string domain;
   std::string part_of;
   DomainClass domain_class = DomainClass::other;
 };
 
-// In natural order, repeats last. An empty list when there is no powercap; an error when it cannot be listed.
+// In natural order, duplicates last. An empty list when there is no powercap; an error when it cannot be listed.
 Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root);
 
 // Fills in domain, part_of and domain_class from ids and names. Pure.

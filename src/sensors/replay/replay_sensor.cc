@@ -8,8 +8,9 @@
 
 namespace joulemap::sensors {
 
-// A counter went on counting between two recorded samples: without that, each edge of a window would be off by up to the
-// period of the recording. Where a sample is a fault (it, or the one after it, falls), the last value holds.
+// Value of an energy counter at a time, interpolated between two recorded samples: without that, each edge of a window
+// would be off by up to the read period of the recording. Where a sample is a fault (it, or the one after it, falls),
+// the last value is repeated.
 std::uint64_t ReplaySensor::energy_at(const ReplayChannel& track, std::int64_t into_ns) {
   const TimedReading& before = track.timed_readings[track.next - 1];
   if (track.next == track.timed_readings.size()) return before.raw;
@@ -44,7 +45,7 @@ void ReplaySensor::read(std::span<Reading> readings, SamplingMode /*mode*/) noex
     ReplayChannel& track = tracks_[i];
     while (track.next < track.timed_readings.size() && track.timed_readings[track.next].from_ns <= into_ns)
       ++track.next;
-    readings[i] = {0, now_ns, now_ns, ReadCode::skipped};  // no reading yet
+    readings[i] = {0, now_ns, now_ns, ReadCode::skipped};  // before the channel's first sample
     if (into_ns > length_ns_) {
       readings[i].code = ReadCode::vanished;
     } else if (track.next > 0) {

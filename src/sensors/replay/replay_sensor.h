@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ReplaySensor: replays the readings of another machine's sensors in real time; the first read is the beginning of the
-// recording. Energy counters count on between recorded samples; other channels keep the last value. It reproduces faults
-// of other machines without their hardware. After the last recorded sample the readings have the code `vanished`.
+// recording. Energy counters are interpolated between recorded samples; other channels keep the last value. It
+// reproduces faults of other machines without their hardware. After the last recorded sample, readings have the code
+// `vanished`; before a channel's first sample, `skipped`.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@ class ReplaySensor final : public Sensor {
   void read(std::span<Reading> readings, SamplingMode mode) noexcept override;
 
  private:
-  // The reading of a channel from a time on, relative to the beginning of the recording.
+  // The value and code of a channel from `from_ns` on, in ns since the begin of the recording.
   struct TimedReading {
     std::int64_t from_ns = 0;
     std::uint64_t raw = 0;

@@ -8,7 +8,7 @@
 namespace joulemap::predict::keras {
 namespace {
 
-// Query, value and key in Keras's order; the key defaults to the value.
+// The input tensors of an attention layer, in Keras's order; the key defaults to the value.
 struct Attended {
   Tensor query;
   Tensor value;
@@ -43,7 +43,8 @@ Attended attended(LayerCall& call) {
   return tensors;
 }
 
-// Query, key and value are independent branches: each has its own gradient, and any of them makes the result need one.
+// Emits the projection of query, key or value. They are independent branches: each has a gradient of its own, and any
+// of them makes the result need one (`any_needs`).
 void project(LayerCall& call, const Tensor& tensor, std::int64_t out, bool has_bias, bool& any_needs) {
   call.set_needs_gradient(tensor.needs_gradient);
   const std::int64_t in = tensor.sizes.back();
@@ -61,7 +62,7 @@ void emit_attention(LayerCall& call, const Attended& tensors, std::int64_t heads
   call.emit(Kind::attention, "", std::move(parameters));
 }
 
-// Gates each output element of the heads by a factor between 0 and 1.
+// With use_gate: emits the gate, a factor between 0 and 1 for each output element of the heads.
 void emit_gate(LayerCall& call, const Attended& tensors, std::int64_t width, bool has_bias, bool& any_needs) {
   if (!call.flag("use_gate", false)) return;
   project(call, tensors.query, width, has_bias, any_needs);
@@ -70,7 +71,7 @@ void emit_gate(LayerCall& call, const Attended& tensors, std::int64_t width, boo
 
 struct Heads {
   std::int64_t queries = 1;
-  std::int64_t keys = 1;  // fewer if several queries share one
+  std::int64_t keys = 1;  // heads of keys and values; fewer if several query heads share one
   std::int64_t key_width = 1;
   std::int64_t value_width = 1;
   std::int64_t out = 1;
@@ -131,7 +132,8 @@ std::vector<Shape> plain_attention(LayerCall& call) {
   return {attended_shape(tensors)};
 }
 
-// Sum over tanh(query + key) for every pair: no matrix product before the softmax.
+// Additive (Bahdanau) attention: a sum over tanh(query + key) for every pair, without a matrix product before the
+// softmax.
 std::vector<Shape> additive_attention(LayerCall& call) {
   const Attended tensors = attended(call);
   const std::int64_t width = tensors.query.sizes.back();
@@ -153,7 +155,7 @@ std::vector<Shape> additive_attention(LayerCall& call) {
   return {attended_shape(tensors)};
 }
 
-// keras.ops.nn.dot_product_attention: [batch, rows, heads, width].
+// keras.ops.nn.dot_product_attention, whose inputs are [batch, rows, heads, width].
 std::vector<Shape> attention_function(LayerCall& call) {
   const Shape query = call.shape(0);
   const Shape key = call.shape(1);

@@ -29,7 +29,7 @@ Image image_of(LayerCall& call, std::size_t sides) {
   const Shape shape = call.shape();
   Image image;
   image.is_channels_last = call.is_channels_last();
-  if (shape.size() != sides + 2) {  // after a failure
+  if (shape.size() != sides + 2) {  // need_dimensions() has failed
     image.sides.assign(sides, 1);
     return image;
   }
@@ -59,7 +59,7 @@ std::vector<SlidingWindow> windows_of(LayerCall& call, const Image& image) {
   return windows;
 }
 
-// Operations have a height and a width; parameters of the width are set only if they differ.
+// Sets the parameters of the width that differ from those of the height.
 void set_width(Parameters& parameters, const SlidingWindow& height, const SlidingWindow& width) {
   if (width.kernel != height.kernel) parameters.set("kernel_width", width.kernel);
   if (width.stride != height.stride) parameters.set("stride_width", width.stride);
@@ -124,7 +124,7 @@ std::vector<Shape> transposed(LayerCall& call) {
   const std::vector<std::int64_t> stride = call.factors("strides", kSides, 1);
   const std::vector<std::int64_t> dilation = call.factors("dilation_rate", kSides, 1);
   const bool pads_output = call.option("output_padding") != nullptr;
-  std::vector<std::int64_t> more = call.axes("output_padding");  // may be 0
+  std::vector<std::int64_t> more = call.axes("output_padding");  // empty if absent
   more.resize(kSides, more.empty() ? 0 : more.front());
   const Padding padding = call.padding();
   std::vector<SlidingWindow> windows;
@@ -151,7 +151,7 @@ std::vector<Shape> depthwise(LayerCall& call) {
   return {std::move(out)};
 }
 
-// A depthwise, then a pointwise convolution.
+// A depthwise convolution, then a pointwise one.
 template <std::size_t kSides>
 std::vector<Shape> separable(LayerCall& call) {
   Image image = image_of(call, kSides);

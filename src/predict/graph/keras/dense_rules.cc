@@ -45,11 +45,11 @@ std::int64_t size_of(const Einsum& einsum, char letter) {
   for (const auto& [known, size] : einsum.sizes) {
     if (known == letter) return size;
   }
-  return 0;  // unknown so far
+  return 0;  // no size yet
 }
 
-// Sizes of an einsum of two operands: batch: letters of both and the result; m, n: of one operand; k: of both operands
-// only.
+// Sizes of an einsum of two operands as a matrix product. batch: letters in both operands and the result; k: in both
+// operands only; m and n: in the first or second operand only.
 struct Product {
   std::int64_t batch = 1;
   std::int64_t m = 1;
@@ -79,7 +79,7 @@ std::vector<Shape> einsum_dense(LayerCall& call) {
     call.fail("its equation does not combine one tensor with its weights");
     return {in};
   }
-  // Letters that the input lacks get their sizes from output_shape, which may omit the batch.
+  // Letters that the input does not have get their sizes from output_shape, which may omit the batch.
   const DocumentValue* const wanted = call.option("output_shape");
   Shape sizes;
   if (wanted != nullptr && wanted->array() != nullptr) {
@@ -155,7 +155,8 @@ std::vector<Shape> matmul(LayerCall& call) {
   return {product.out};
 }
 
-// Contracts one axis of each; the remaining axes follow the batch.
+// The Dot layer: contracts one axis of each input. The result is the batch, the other axes of the first input, then
+// those of the second.
 std::vector<Shape> dot(LayerCall& call) {
   const Shape one = call.shape(0);
   const Shape other = call.shape(1);

@@ -11,11 +11,12 @@ namespace joulemap::predict::keras {
 namespace {
 
 constexpr std::string_view kDots = "...";
-// Letters for the dimensions of an ellipsis; an equation cannot contain them.
+// Characters that represent the dimensions of an ellipsis; an equation cannot contain them.
 constexpr std::string_view kHidden = "0123456789!#$%&*";
 static_assert(kHidden.size() >= kMaxDimensions);
 
-// Replaces the ellipsis by `count` dimensions, numbered from the end because they broadcast.
+// Replaces the ellipsis by `count` characters of kHidden, numbered from the last dimension because dimensions broadcast
+// from there.
 std::string spelled_out(std::string letters, std::size_t count) {
   const std::size_t dots = letters.find(kDots);
   if (dots == std::string::npos) return letters;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules for element-wise layers: activations, dropout, rescaling, and layers that do nothing.
+// Rules for element-wise layers: activations, dropout, rescaling, and layers that do nothing in inference.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ std::vector<Shape> thresholded_relu(LayerCall& call) {
   return {call.shape()};
 }
 
-// One slope per element of a sample, except along shared axes.
+// PReLU has one trained slope per element of a sample, shared along shared_axes.
 std::vector<Shape> prelu(LayerCall& call) {
   const Shape shape = call.shape();
   Shape slopes = shape;
@@ -70,7 +70,7 @@ std::vector<Shape> softmax(LayerCall& call) {
   return {shape};
 }
 
-// Emitted as dropout, which runs in training only.
+// Emitted as Kind::dropout, which runs in training only.
 std::vector<Shape> dropout(LayerCall& call) {
   if (call.traits.is_inference) return nothing(call);
   const DocumentValue* const rate = call.option("rate");

@@ -8,7 +8,7 @@
 namespace joulemap::predict::keras {
 namespace {
 
-// The function's name is the form of the operation: relu, exp, sqrt.
+// For functions of each element, the name is the form of the operation: relu, exp, sqrt.
 std::vector<Shape> each_element(LayerCall& call) {
   const Shape shape = call.shape();
   const std::vector<std::int64_t> axes = call.axes("axis");
@@ -22,7 +22,8 @@ std::string_view reduce_form(std::string_view name) {
   return "sum";
 }
 
-// The reduced dimensions are the last ones, inner ones, or all.
+// The reduction of a tensor [batch, rows, width] that it equals: over the width (trailing axes) or all of it. Any other
+// axes are treated as rows. `over`: see operation.h.
 Parameters reduced(const Shape& shape, const std::vector<bool>& goes) {
   std::size_t first = 0;
   while (first < goes.size() && !goes[first]) ++first;

@@ -10,10 +10,10 @@
 namespace joulemap::predict::keras {
 namespace {
 
-using Pair = std::pair<std::int64_t, std::int64_t>;  // before and after
+using Pair = std::pair<std::int64_t, std::int64_t>;  // counts before and after
 
-// 2, [1, 2] or [[1, 2], [3, 4]]: for all sides, for each side, or before and after each side. With a single side, [1,
-// 2] is before and after.
+// Parses a padding or cropping: 2 for all sides, [1, 2] for each side, [[1, 2], [3, 4]] for before and after each side.
+// With a single side, [1, 2] is before and after.
 std::vector<Pair> pairs(LayerCall& call, std::string_view key, std::size_t sides, std::int64_t otherwise) {
   std::vector<Pair> found;
   const auto checked = [&](const DocumentValue& value) {
@@ -45,7 +45,7 @@ std::vector<Pair> pairs(LayerCall& call, std::string_view key, std::size_t sides
 struct Resized {
   Shape in;
   Shape out;
-  std::size_t first = 1;  // index of the first side
+  std::size_t first = 1;  // index of the first spatial dimension
   std::size_t channels = 0;
 };
 
@@ -93,7 +93,7 @@ std::vector<Shape> zero_padding(LayerCall& call) {
   return {resized.out};
 }
 
-// Copies the remaining part.
+// Cropping copies the part that remains.
 template <std::size_t kSides>
 std::vector<Shape> cropping(LayerCall& call) {
   const std::vector<Pair> cropped = pairs(call, "cropping", kSides, 1);
@@ -144,7 +144,7 @@ std::vector<Shape> center_crop(LayerCall& call) {
   return {resized.out};
 }
 
-// tf.image.resize and keras.ops.image.resize: the size is a list.
+// tf.image.resize and keras.ops.image.resize, whose size is a list.
 std::vector<Shape> resize_function(LayerCall& call) {
   Resized resized = begin(call, 2, call.is_channels_last());
   const std::vector<std::int64_t> size = call.axes("size");

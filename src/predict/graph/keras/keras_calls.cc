@@ -8,7 +8,7 @@
 namespace joulemap::predict::keras {
 namespace {
 
-constexpr std::string_view kConstant = "_CONSTANT_VALUE";  // Keras 2 writes this instead of a layer's name
+constexpr std::string_view kConstant = "_CONSTANT_VALUE";  // name that Keras 2 writes for a constant
 
 struct NamedTensor {
   std::string layer;
@@ -16,7 +16,7 @@ struct NamedTensor {
   std::size_t tensor = 0;
 };
 
-// ["conv1", 0, 0] or ["conv1", 0, 0, {...}].
+// Parses a tensor name: ["conv1", 0, 0] or ["conv1", 0, 0, {...}].
 std::optional<NamedTensor> named_tensor(const DocumentValue& value) {
   const DocumentValue::Array* const list = value.array();
   if (list == nullptr || list->size() < 3 || list->size() > 4) return std::nullopt;
@@ -71,11 +71,11 @@ class CallParser {
       call_.arguments.push_back({keyword, std::nullopt, shape_of(config == nullptr ? nullptr : config->find("value"))});
       return;
     }
-    if (!class_name.empty()) return;  // a slice, a type, another object
+    if (!class_name.empty()) return;  // a slice, a type or another object that is no tensor
     read_sorted(*members, keyword);
   }
 
-  // Keras 2: a list of tensors, each with its keywords, or a single one.
+  // Keras 2: a tensor name, or nested lists of them, each with the keyword arguments of the call.
   void read_lists(const DocumentValue& value) {
     if (const std::optional<NamedTensor> named = named_tensor(value)) {
       if (*value.array()->front().text() != kConstant) add(*named, "", std::nullopt);
@@ -96,7 +96,7 @@ class CallParser {
  private:
   using DocumentMember = formats::DocumentMember;
 
-  // Keras orders the members of a table by name.
+  // Keras flattens the members of a table in the order of their names.
   void read_sorted(const DocumentValue::Table& members, const std::string& keyword) {
     std::vector<const DocumentMember*> sorted;
     for (const DocumentMember& member : members) sorted.push_back(&member);
@@ -105,7 +105,7 @@ class CallParser {
     for (const DocumentMember* member : sorted) read_objects(member->value, keyword);
   }
 
-  // Every entry of a list of tensors repeats the same keywords: read the first only.
+  // Every tensor name of a call repeats the same keyword arguments: reads the first only.
   void read_keywords(const DocumentValue& keywords) {
     if (keywords.table() == nullptr || keywords.table()->empty() || call_.keywords != nullptr) return;
     call_.keywords = &keywords;

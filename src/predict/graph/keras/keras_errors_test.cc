@@ -113,7 +113,7 @@ TEST(KerasErrors, NestingThatIsTooDeepIsRefused) {
 TEST(KerasErrors, RefusesTooManyNestedCalls) {
   std::string model = keras_layer("Activation", "a", R"("activation": "relu")");
   model = keras_sequential("[1, 8]", {model}, "m");
-  // Each level calls the one below ten times: 10^9 calls from a few kilobytes.
+  // Each nested model calls the one below ten times: 10^9 calls from a few kilobytes.
   for (int i = 0; i < 9; ++i) {
     std::string inbound;
     for (int call = 0; call < 10; ++call) inbound += std::string(call == 0 ? "" : ", ") + R"([["x", 0, 0, {}]])";

@@ -20,7 +20,7 @@ std::string open_text(const PartialShape& shape) {
   return out;
 }
 
-// A complete shape, as an example in error messages.
+// An example of a complete shape, for error messages.
 std::string example(const PartialShape& shape) {
   std::string out;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -39,7 +39,7 @@ const InputShape* given_for(const std::string& name, std::size_t number, const s
   return nullptr;
 }
 
-// The shape from the file or from the user, who may omit the batch.
+// The shape of an input from the file or from the user, who may omit the batch.
 PartialShape wanted_shape(const Layer& layer, std::size_t number, const GraphOptions& options) {
   PartialShape shape = layer.input_shape.value_or(PartialShape{});
   if (const InputShape* const given = given_for(layer.name, number, options.inputs)) {

@@ -23,7 +23,7 @@ std::string file(const std::string& name) {
 
 const std::string kDense = keras_layer("Dense", "dense", R"("units": 3)");
 
-// Tensors are ["name", call, tensor], as in Keras 2.
+// A Functional model in the format of Keras 2, where tensors are ["name", call, tensor].
 std::string functional(std::string_view layers, std::string_view inputs, std::string_view outputs) {
   return fmt::format(
       R"({{"class_name": "Functional", "config": {{"name": "model", "layers": [{}],
@@ -45,7 +45,7 @@ TEST(KerasGraph, ReadsTheOperationsOfAKeras3Network) {
   EXPECT_EQ(graph->format, "keras");
   EXPECT_TRUE(graph->unknown.empty());
   EXPECT_EQ(graph->weight_tensors, 9);
-  EXPECT_EQ(graph->weight_elements, 1066);  // equals Keras's model.trainable_weights
+  EXPECT_EQ(graph->weight_elements, 1066);  // the count of Keras's model.trainable_weights
   const std::vector<std::string> expected = {
       "rescale rescaling batch=4;rows=1024;width=3",
       "stem convolution batch=4;channels=3;out=16;height=32;width=32;kernel=3;stride=2;padding=0;dilation=1;groups=1;"

@@ -9,13 +9,13 @@
 namespace joulemap::predict::keras {
 namespace {
 
-constexpr std::size_t kMostTensors = 1024;  // of one call
+constexpr std::size_t kMostTensors = 1024;  // limit of output tensors of one call
 constexpr std::string_view kSaveAgain = "save the model again with model.to_json()";
 
 const DocumentValue* layers_of(const DocumentValue& model) {
   const DocumentValue* const config = model.find("config");
   if (config == nullptr) return nullptr;
-  if (config->array() != nullptr) return config;  // a Sequential of the first Keras versions
+  if (config->array() != nullptr) return config;  // format of a Sequential in the first versions of Keras
   const DocumentValue* const layers = config->find("layers");
   return layers != nullptr && layers->array() != nullptr ? layers : nullptr;
 }
@@ -24,7 +24,7 @@ bool is_keras_function(std::string_view module) {
   return module.starts_with("keras") && module.find(".ops") != std::string_view::npos;
 }
 
-// "math.reduce_mean" becomes "reducemean", "Mean" of keras.ops becomes "mean".
+// Normalizes the name of a function: "math.reduce_mean" becomes "reducemean", "Mean" of keras.ops becomes "mean".
 std::string function_name(std::string_view name) {
   name.remove_prefix(name.rfind('.') == std::string_view::npos ? 0 : name.rfind('.') + 1);
   std::string plain;
@@ -50,7 +50,7 @@ std::optional<PartialShape> stated_input_shape(const DocumentValue& layer) {
   return stated_input_shape(layers->array()->front());
 }
 
-// Calls each layer once, with the output of the previous one.
+// Makes the calls of a Sequential: each layer once, with the output of the previous one.
 void make_chain(Model& model, const DocumentValue& text) {
   if (!model.layers.front().is_input) {
     Layer input;
@@ -74,8 +74,8 @@ void make_chain(Model& model, const DocumentValue& text) {
   model.outputs = {{model.layers.size() - 1, 0, 0}};
 }
 
-// Counts the outputs that other layers read. Keras 2 counts the construction of a nested model as its first call,
-// without writing it.
+// Sets used_outputs of each layer. Also numbers calls of nested models from 0: Keras 2 counts their construction as the
+// first call, without writing it.
 void number_calls_and_tensors(Model& model) {
   std::vector<std::size_t> first(model.layers.size(), SIZE_MAX);
   const auto each_tensor = [&](const auto& visit) {
@@ -100,7 +100,7 @@ void number_calls_and_tensors(Model& model) {
   });
 }
 
-// Topological sort (Kahn's algorithm), in file order where possible. Remaining calls form a cycle.
+// Topological sort of the calls (Kahn's algorithm), in file order where possible. Fails if there is a cycle.
 Status find_order(Model& model) {
   using Call = std::pair<std::size_t, std::size_t>;
   std::map<Call, std::vector<Call>> waiting;  // calls that read a call's outputs

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Keras model as in its JSON, in one form for all versions: layers, the calls of each (a shared layer has several),
-// and the tensors between calls, in topological order. A Sequential is a chain of calls. Plain data that refers to the
-// document, which must outlive it.
+// A Keras model as in its JSON, in one form for all versions of Keras: layers, the calls of each (a shared layer has
+// several), and the tensors between calls, in topological order. A Sequential is a chain of calls. Plain data that
+// refers to the document, which must outlive it.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 namespace joulemap::predict::keras {
 
 using formats::DocumentValue;
-// Includes the batch; entries of unknown size are empty.
+// Sizes of a tensor including the batch; unknown sizes are empty.
 using PartialShape = std::vector<std::optional<std::int64_t>>;
 
 // Output `tensor` of call `call` of a layer, by index.
@@ -38,7 +38,7 @@ struct Argument {
 };
 
 struct ModelCall {
-  std::vector<Argument> arguments;  // tensors only, in order
+  std::vector<Argument> arguments;  // only those that are tensors, in order
   const DocumentValue* positional = nullptr;
   const DocumentValue* keywords = nullptr;
 };
@@ -51,21 +51,21 @@ struct Layer {
   bool is_input = false;
   bool is_function = false;                 // from keras.ops or TensorFlow
   std::optional<PartialShape> input_shape;  // for an input layer
-  std::size_t used_outputs = 1;             // outputs of each call that other layers read
+  std::size_t used_outputs = 1;             // number of outputs of a call that other layers read
   std::vector<ModelCall> calls;
 };
 
 struct Model {
   std::string name;
   std::vector<Layer> layers;
-  std::vector<std::pair<std::size_t, std::size_t>> order;  // layer and call
-  std::vector<std::size_t> inputs;                         // layers, in the order of the given tensors
+  std::vector<std::pair<std::size_t, std::size_t>> order;  // layer and call, in topological order
+  std::vector<std::size_t> inputs;                         // indices of input layers, in the order of the given tensors
   std::vector<TensorReference> outputs;
-  // Output shapes that the text declares, by layer, call and tensor.
+  // Output shapes that the document declares, by layer, call and tensor.
   std::map<std::tuple<std::size_t, std::size_t, std::size_t>, PartialShape> declared;
 };
 
-// Whether it contains layers: a Sequential or Functional model of any name.
+// Whether the layer is a model: a Sequential or Functional model of any class name.
 bool is_model(const DocumentValue& layer);
 
 Result<Model> parse_model(const DocumentValue& text);
@@ -87,7 +87,7 @@ struct CallContext {
   Model& model;
 };
 Result<ModelCall> parse_call(const DocumentValue& text, CallContext context);
-// Collects tensor names from nested lists and tables: input_layers, output_layers.
+// Appends the tensors named in nested lists and tables, such as input_layers and output_layers.
 void collect_tensor_references(const DocumentValue& value, const LayerNames& names,
                                std::vector<TensorReference>& found);
 

@@ -14,7 +14,7 @@ namespace {
 
 const Shape kOnePixel = {1, 1, 1, 1};  // placeholder shape after a failure
 
-// Maps names to those of the measurements; others stay unchanged.
+// Maps the name of a Keras activation to the form in operation.h; other names stay unchanged, in lower case.
 std::string activation_form(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOthers = {{{"swish", "silu"},
                                                                                      {"hard_swish", "hardswish"},
@@ -148,7 +148,7 @@ std::vector<std::int64_t> LayerCall::axes(std::string_view key) const {
   if (value == nullptr) return found;
   if (const std::optional<std::int64_t> one = value->integer()) found.push_back(*one);
   const DocumentValue::Array* list = value->array();
-  // A tuple argument of a TensorFlow function.
+  // The document stores a tuple argument of a TensorFlow function as {"items": [...]}.
   if (const DocumentValue* const items = value->find("items")) list = items->array();
   if (list == nullptr || list->size() > kMaxDimensions) return found;
   for (const DocumentValue& each : *list) {
@@ -215,7 +215,7 @@ void LayerCall::activation(std::string_view name, const Shape& sizes, std::int64
   const std::string form = activation_form(name);
   if (form.empty() || form == "linear") return;
   Shape ordered = sizes;
-  // Softmax runs along one axis, which must become `width`.
+  // Softmax runs along one axis, which must become the last dimension, `width`.
   if (!ordered.empty() && (form == "softmax" || form == "log_softmax")) {
     const auto along = ordered.begin() + static_cast<std::ptrdiff_t>(axis(which, ordered.size()));
     std::rotate(along, along + 1, ordered.end());
@@ -244,7 +244,7 @@ BroadcastForm broadcast_form(const Shape& out, const Shape& one, const Shape& ot
   const std::int64_t few = elements(small);
   if (few == all || few == 0 || all % few != 0) return {"same", batch_rows_width(out)};
   if (few == 1) return {"scalar", batch_rows_width(out)};
-  // A vector along the last dimensions; else one value per sample or channel.
+  // Form `last`: a vector along the last dimensions. Otherwise `row`: one value per sample or channel.
   std::size_t leading = 0;
   while (leading < small.size() && small[leading] == 1) ++leading;
   if (elements(small, leading, small.size()) == elements(out, out.size() - (small.size() - leading), out.size())) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One call of one Keras layer, for the layer rules: its configuration, its input tensors, and methods that emit
-// operations and weights. A rule returns the output shapes. The first error is kept, with the layer's name, and the
-// rule continues with sizes of 1, so that rules stay short and no check is forgotten. For one thread; lives as long as
-// the call and refers to the model's document.
+// operations and weights. A rule returns the output shapes. fail() stores the first error, with the layer's name, and
+// the rule continues with sizes of 1: rules stay short, and the caller checks for errors once. For one thread; lives as
+// long as the call and refers to the model's document.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Tensor {
   Dtype dtype = Dtype::fp32;
   bool needs_gradient = false;    // depends on something trainable
   bool is_floating_point = true;  // false: integers, which are never cast
-  // For the sequence output of a recurrent layer: index of its operation in the graph.
+  // For the sequence that a recurrent layer returns: index of its operation in the graph.
   std::optional<std::size_t> stack = {};
 };
 
@@ -36,18 +36,18 @@ struct Input {
   Tensor tensor;
 };
 
-// Properties of a layer, from itself and from the enclosing models.
+// Properties of a layer, its own and those inherited from enclosing models.
 struct LayerTraits {
   std::string path;        // "outer.inner.conv"
-  std::string class_name;  // without blanks: "Conv2D"; for a TensorFlow function its name
+  std::string class_name;  // "Conv2D"; for a TensorFlow function its name
   Dtype dtype = Dtype::fp32;
   bool is_mixed = false;  // weights are stored in 32 bits and cast for every call
   bool is_trainable = true;
-  bool is_inference = false;   // called with training=False, regardless of the run
+  bool is_inference = false;   // called with training=False, also in a training step
   bool counts_weights = true;  // false for repeated calls, which share the weights
 };
 
-// The model's text: the layer's configuration and its call arguments. Null if absent.
+// Parts of the model's document: the layer's configuration and its call arguments. Null if absent.
 struct CallJson {
   const DocumentValue* config = nullptr;
   const DocumentValue* positional = nullptr;
@@ -64,37 +64,36 @@ class LayerCall {
   std::optional<std::size_t> stack;  // for a recurrent layer that returns its sequence: index of its operation
 
   // ---- inputs
-  const Shape& shape(std::size_t input = 0);  // fails if there is none
+  const Shape& shape(std::size_t input = 0);  // calls fail() if there is none
   const Input* named(std::string_view keyword, std::size_t position) const;
   std::int64_t dimension(std::int64_t axis);  // of the first input
   std::size_t axis(std::int64_t axis, std::size_t dimensions);
   void need_dimensions(std::size_t least, std::size_t most);  // of the first input
   bool is_channels_last(std::string_view otherwise = "channels_last") const;
 
-  // ---- configuration: of the layer, else the keyword arguments of the call
+  // ---- configuration: of the layer, else from the keyword arguments of the call
   const DocumentValue* option(std::string_view key) const;
   bool flag(std::string_view key, bool otherwise) const;
-  std::string word(std::string_view key) const;  // a text, or the name of the object in its place; empty if absent
-  std::int64_t size(std::string_view key);       // at least 1; a required option
+  std::string word(std::string_view key) const;  // a text, or the class name of an object; empty if absent
+  std::int64_t size(std::string_view key);       // a required option of at least 1
   std::int64_t size_or(std::string_view key, std::int64_t otherwise);
   // One number for all dimensions, or one for each; `otherwise` if absent.
   std::vector<std::int64_t> factors(std::string_view key, std::size_t dimensions, std::int64_t otherwise);
   std::vector<std::int64_t> axes(std::string_view key) const;  // a number or a list; empty if absent
   Padding padding();
 
-  // ---- outputs
-  // Weights of the next operation; counts the trainable ones.
+  // Element counts of the weights of the next operation (0: none). Adds trainable ones to the graph's count.
   void weights(std::initializer_list<std::int64_t> sizes);
   void emit(Kind kind, std::string_view form, Parameters parameters, std::int64_t count = 1);
   void elementwise(Kind kind, std::string_view form, const Shape& shape, std::int64_t count = 1);
   void activation(std::string_view name, const Shape& shape, std::int64_t axis = -1);  // "linear" and "" emit nothing
   void view(const Shape& shape) { elementwise(Kind::view, "", shape); }
-  // Emits a further layer of the stack that it reads, or a separate operation; returns the operation's index in the
-  // graph.
+  // Emits a recurrent layer. If the input comes from a recurrent operation that can include it (is_next_layer()), it
+  // becomes a further layer of that operation. Returns the operation's index in the graph.
   std::size_t emit_recurrent(std::string_view form, Parameters parameters);
   void unknown(std::string_view reason, const std::vector<Shape>& outputs, bool is_bounded);
 
-  // For layers with branches: the second branch does not depend on the first one's gradient.
+  // Whether the next operation's input needs a gradient. Layers with branches set it for each branch.
   bool needs_gradient() const { return needs_gradient_; }
   void set_needs_gradient(bool needs) { needs_gradient_ = needs; }
 
@@ -106,13 +105,14 @@ class LayerCall {
 
   Graph& graph_;
   bool needs_gradient_ = false;
-  bool has_trainable_weights_ = false;  // of the next operation
+  bool has_trainable_weights_ = false;  // whether the next operation has any
   std::optional<Error> failure_;
 };
 
-// Factors of a shape for operations; `width` is the last dimension.
+// A shape as the parameters batch (first dimension), width (last) and rows (product of the others).
 Parameters batch_rows_width(const Shape& shape);
-// Form of a binary operation by the shape of the second tensor: same, row, last or scalar, with matching factors.
+// Form of a binary operation (operation.h) by the shape of the smaller tensor: same, row, last or scalar, with matching
+// batch, rows and width.
 struct BroadcastForm {
   std::string_view form;
   Parameters parameters;

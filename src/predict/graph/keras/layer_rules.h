@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules for Keras layer classes: a rule translates a call to operations and returns the output shapes. One table per
-// source file, by theme. Functions of keras.ops and TensorFlow (TFOpLambda) are listed by their names in lower case
+// Rules for Keras layer classes: a rule translates a call to operations and returns the output shapes. Each source file
+// has one table of rules. Functions of keras.ops and TensorFlow (TFOpLambda) are listed by their names in lower case
 // without underscores. Pure except for the LayerCall.
 #pragma once
 
@@ -32,14 +32,15 @@ std::span<const NamedRule> pooling_rules();
 std::span<const NamedRule> recurrent_rules();
 std::span<const NamedRule> shape_rules();
 
-// Null if there is none.
+// The rule of a class; null if there is none.
 LayerRule find_rule(std::string_view class_name);
 
 // ---- helpers of rules in several source files
 void emit_dense(LayerCall& call, std::int64_t rows, std::int64_t in, std::int64_t out, bool has_bias,
                 std::int64_t count = 1);
 void emit_binary(LayerCall& call, Kind kind, const Shape& out, const Shape& one, const Shape& other);
-// Sizes of the equation's letters, from the shapes of its operands; fails if they do not match.
+// An einsum equation with the sizes of its letters, from the shapes of its operands. read_einsum() calls fail() if they
+// do not match.
 struct Einsum {
   std::vector<std::string> operands;  // letters, with the ellipsis expanded
   std::string out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tests the operations of each layer. A Flatten after the layer shows its output size: the view has `width` elements.
+// Tests the operations of each layer class. A Flatten after the layer shows the size of its output: its view has
+// `width` elements.
 #include "predict/graph/keras/layer_rules.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,7 @@ struct Read {
   Lines lines;
   std::int64_t weights = 0;
   std::int64_t tensors = 0;
-  std::int64_t out = 0;  // elements
+  std::int64_t out = 0;  // elements of the output
 };
 
 Read read(std::string_view shape, std::string_view class_name, std::string_view config = "") {
@@ -158,7 +159,7 @@ TEST(KerasLayers, TimeDistributedRunsOnEveryStep) {
   EXPECT_EQ(each.out, 30);
 }
 
-// A call in Keras 3 format, with tensors and numbers as positional arguments.
+// A tensor in the format of Keras 3, for the arguments of a call.
 std::string tensor(std::string_view layer) {
   return fmt::format(R"({{"class_name": "__keras_tensor__", "config": {{"keras_history": ["{}", 0, 0]}}}})", layer);
 }

@@ -16,14 +16,14 @@ void emit_binary(LayerCall& call, Kind kind, const Shape& out, const Shape& one,
 
 namespace {
 
-// Shape of a constant that the text contains as a list of numbers.
+// Shape of a constant that the document contains as nested lists of numbers; empty for a single number.
 Shape shape_of_numbers(const DocumentValue* value) {
   Shape shape;
   while (value != nullptr && value->array() != nullptr && !value->array()->empty() && shape.size() < kMaxDimensions) {
     shape.push_back(static_cast<std::int64_t>(value->array()->size()));
     value = &value->array()->front();
   }
-  return value != nullptr && value->number() ? shape : Shape{};  // a list may also be a tensor name
+  return value != nullptr && value->number() ? shape : Shape{};  // a list may also name a tensor
 }
 
 Shape merged(LayerCall& call, const Shape& one, const Shape& other) {
@@ -32,7 +32,7 @@ Shape merged(LayerCall& call, const Shape& one, const Shape& other) {
   return out.value_or(one);
 }
 
-// Combines all inputs pairwise, in order.
+// Combines all inputs pairwise, from first to last.
 template <Kind kKind>
 std::vector<Shape> merge(LayerCall& call) {
   Shape out = call.shape();
@@ -42,7 +42,7 @@ std::vector<Shape> merge(LayerCall& call) {
     emit_binary(call, kKind, both, out, other);
     out = both;
   }
-  if (call.inputs.size() == 1) {  // the other operand is a number or a constant in the text
+  if (call.inputs.size() == 1) {  // the other operand is a constant in the document
     const DocumentValue* const constant = call.option("y") != nullptr ? call.option("y") : call.option("x2");
     const Shape other = shape_of_numbers(constant);
     const Shape both = merged(call, out, other);

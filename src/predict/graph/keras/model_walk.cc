@@ -10,7 +10,8 @@
 namespace joulemap::predict::keras {
 namespace {
 
-// The largest networks have some thousands; nested models that call each other repeatedly could cause any count.
+// Limit of layer calls. The largest networks have some thousands; nested models that call each other repeatedly could
+// have any number.
 constexpr std::int64_t kMostCalls = 200'000;
 
 std::string joined(const std::string& outer, const std::string& inner) {
@@ -137,7 +138,7 @@ LayerTraits ModelWalk::traits_of(const Layer& layer, const std::vector<Input>& i
       parse_dtype_policy(layer.config == nullptr ? nullptr : layer.config->find("dtype"), dtype_);
   traits.dtype = policy.dtype;
   traits.is_mixed = policy.is_mixed;
-  if (layer.is_function) {  // computes in the type of its input
+  if (layer.is_function) {  // a function computes in the type of its input
     const auto first =
         std::find_if(inputs.begin(), inputs.end(), [](const Input& input) { return input.tensor.is_floating_point; });
     traits.dtype = first == inputs.end() ? dtype_ : first->tensor.dtype;
@@ -193,7 +194,7 @@ Result<std::vector<Tensor>> ModelWalk::run_rule(LayerCall& call, const DeclaredS
   if (rule != nullptr) return checked(call, rule(call));
   std::vector<Shape> shapes = declared.shapes;
   if (!declared.is_complete) shapes.assign(std::max<std::size_t>(1, declared.shapes.size()), call.shape());
-  // A custom layer may have weights of unknown count.
+  // A custom layer may have trainable weights, which the file does not list.
   if (call.traits.is_trainable && !layer.is_function && layer.class_name != "Lambda") call.set_needs_gradient(true);
   call.unknown(unknown_reason(layer, declared.is_complete), shapes, declared.is_complete);
   return checked(call, shapes);
@@ -201,7 +202,8 @@ Result<std::vector<Tensor>> ModelWalk::run_rule(LayerCall& call, const DeclaredS
 
 namespace {
 
-// Dropout between two layers is part of PyTorch's recurrent call, too.
+// Index of the recurrent operation that the output continues. Dropout between two recurrent layers does not separate
+// them: PyTorch's recurrent call includes it.
 std::optional<std::size_t> stack_of(const LayerCall& call) {
   const bool drops = call.traits.class_name == "Dropout" || call.traits.class_name == "SpatialDropout1D";
   return drops && !call.inputs.empty() ? call.inputs.front().tensor.stack : call.stack;

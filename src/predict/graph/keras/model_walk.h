@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Walks a model call by call, into nested models and wrapped layers, propagates shapes and collects operations. One
-// walk per graph; one thread; refers to the document.
+// Walks a model call by call, into nested models and wrapped layers, propagates shapes and appends operations to a
+// graph. One walk per graph; one thread; refers to the document.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct InheritedTraits {
   bool is_inference = false;
 };
 
-// Types of a dtype policy such as "mixed_bfloat16".
+// Computing type of a Keras dtype policy such as "mixed_bfloat16", and whether weights are stored in 32 bits.
 struct DtypePolicy {
   Dtype dtype = Dtype::fp32;
   bool is_mixed = false;
@@ -35,7 +35,7 @@ DtypePolicy parse_dtype_policy(const DocumentValue* dtype, Dtype otherwise);
 
 class ModelWalk {
  public:
-  // `batch` replaces open batch sizes, and those that equal `file_batch`, the batch in the text.
+  // `batch` replaces batch sizes that are unknown or equal to `file_batch`, the batch in the document.
   ModelWalk(Graph& graph, Dtype dtype, std::int64_t batch, std::optional<std::int64_t> file_batch);
 
   Result<std::vector<Tensor>> run_model(const DocumentValue& text, const std::vector<Tensor>& inputs,
@@ -43,7 +43,7 @@ class ModelWalk {
 
  private:
   using Tensors = Result<std::vector<Tensor>>;
-  struct DeclaredShapes {  // output shapes that the text declares for a call
+  struct DeclaredShapes {  // output shapes that the document declares for a call
     std::vector<Shape> shapes;
     bool is_complete = false;
   };
@@ -67,8 +67,8 @@ class ModelWalk {
   Dtype dtype_;
   std::int64_t batch_;
   std::optional<std::int64_t> file_batch_;
-  std::map<const DocumentValue*, Model> models_;       // parsed once, because a nested model may be called often
-  std::set<std::string> layers_with_counted_weights_;  // layers whose weights are counted
+  std::map<const DocumentValue*, Model> models_;       // parsed once each, because a model may be called often
+  std::set<std::string> layers_with_counted_weights_;  // paths of layers whose weights are counted
   std::int64_t calls_ = 0;
 };
 

@@ -6,7 +6,7 @@
 namespace joulemap::predict::keras {
 namespace {
 
-// The axis as a number; the text may contain it in a list.
+// The option `axis` as a number, also if it is a list of one.
 std::int64_t axis_number(const LayerCall& call, std::int64_t otherwise) {
   const std::vector<std::int64_t> axes = call.axes("axis");
   return axes.empty() ? otherwise : axes.front();
@@ -25,7 +25,8 @@ void emit_by_channel(LayerCall& call, std::string_view form, std::size_t channel
   call.emit(Kind::normalization, form, std::move(parameters));
 }
 
-// As inference runs it. Training uses batch statistics (form batch), unless `frozen` is 1.
+// Emitted in the form that inference runs. training_step() changes it to batch statistics (form batch). `frozen` 1
+// marks a layer that keeps its statistics in training.
 std::vector<Shape> batch_normalization(LayerCall& call) {
   call.need_dimensions(1, kMaxDimensions);
   const Shape shape = call.shape();
@@ -46,7 +47,7 @@ std::vector<Shape> group_normalization(LayerCall& call) {
   return {shape};
 }
 
-// Normalizes over the named axes, separately for each index of the others.
+// Emits a norm in which `normed` elements are normalized together, for each of the remaining indices.
 void emit_by_row(LayerCall& call, std::string_view form, std::int64_t normed) {
   const std::int64_t all = elements(call.shape());
   call.emit(Kind::normalization, form,

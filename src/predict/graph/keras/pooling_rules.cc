@@ -9,7 +9,7 @@ namespace joulemap::predict::keras {
 namespace {
 
 struct Sides {
-  std::size_t first = 1;  // index of the first side in the shape
+  std::size_t first = 1;  // index of the first spatial dimension
   std::size_t channels = 0;
 };
 
@@ -18,7 +18,7 @@ Sides sides_of(LayerCall& call, std::size_t count) {
   return call.is_channels_last() ? Sides{1, count + 1} : Sides{2, 1};
 }
 
-// Operations pool over two dimensions, so the depth is folded into the height: same counts of elements and sums.
+// Kind::pooling has two dimensions, so the depth is folded into the height, with the same number of elements and sums.
 SlidingWindow folded(const std::vector<SlidingWindow>& windows) {
   if (windows.size() == 1) return {};
   SlidingWindow height = windows[windows.size() - 2];
@@ -73,7 +73,7 @@ std::vector<Shape> pooling(LayerCall& call) {
   return {std::move(out)};
 }
 
-// Maximum and mean have the same form: a whole channel is reduced to one element.
+// Maximum and mean have the same form: each channel is reduced to one element.
 template <std::size_t kSides>
 std::vector<Shape> global_pooling(LayerCall& call) {
   const Sides sides = sides_of(call, kSides);
@@ -92,7 +92,7 @@ std::vector<Shape> global_pooling(LayerCall& call) {
   return {std::move(out)};
 }
 
-// Pools to a given output size: adaptive, with more than one output element.
+// Pooling to a given output size, which may be more than one element.
 template <std::size_t kSides>
 std::vector<Shape> adaptive_pooling(LayerCall& call) {
   const Sides sides = sides_of(call, kSides);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rules for recurrent layers: one call of cuDNN if it supports the layer's activations. Otherwise step by step, as
-// custom cells run: a product with the input, one with the state, and one kernel for the gates.
+// Rules for recurrent layers: one operation, as one call of cuDNN, if cuDNN supports the layer's activations. Otherwise
+// step by step, as custom cells run: a product with the input, one with the state, and one kernel for the gates.
 #include <fmt/format.h>
 
 #include "predict/graph/keras/layer_rules.h"
@@ -12,10 +12,10 @@ namespace {
 struct Cell {
   std::int64_t units = 1;
   std::int64_t gates = 1;
-  std::int64_t states = 1;  // states passed to the next step: an LSTM has two
+  std::int64_t states = 1;  // state tensors passed to the next step: an LSTM has two
   bool has_bias = true;
   bool has_two_biases = false;  // one for the input, one for the state
-  bool resets_after = true;     // GRU: reset gate after the product with the state
+  bool resets_after = true;     // of a GRU: applies the reset gate after the product with the state
   std::string activation;
   std::string recurrent_activation;
 };
@@ -26,13 +26,13 @@ struct Sequence {
   std::int64_t width = 1;
 };
 
-// Gates are one kernel, as in PyTorch's cells and in compiled code.
+// Emits all gates as one kernel, as in PyTorch's cells and in compiled code.
 void emit_gates(LayerCall& call, const Sequence& sequence, const Cell& cell) {
   const std::string_view form = cell.gates == 4 ? "lstm_cell" : cell.gates == 3 ? "gru_cell" : "rnn_cell";
   call.elementwise(Kind::activation, form, {sequence.batch, cell.gates, cell.units}, sequence.steps);
 }
 
-// Whether cuDNN supports the layer: Keras uses it under the same conditions.
+// Whether cuDNN supports the layer. Keras uses cuDNN under the same conditions.
 bool is_one_call(const LayerCall& call, const Cell& cell) {
   if (cell.gates == 1) return cell.activation == "tanh" || cell.activation == "relu";
   const bool drops_states =
@@ -75,7 +75,7 @@ void emit_cell(LayerCall& call, const Sequence& sequence, const Cell& cell) {
   emit_gates(call, sequence, cell);
 }
 
-// `config` is that of the layer or of its cell: both have the same content.
+// Reads the options of a cell from `config`, or from the layer itself if it is null.
 Cell read_cell(LayerCall& call, std::string_view class_name, const DocumentValue* config) {
   Cell cell;
   const auto text = [&](std::string_view key, std::string_view otherwise) {

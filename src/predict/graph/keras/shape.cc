@@ -50,7 +50,7 @@ SlidingWindow sliding_window(std::int64_t in, std::int64_t kernel, std::int64_t 
                              Padding padding) {
   SlidingWindow window{in, kernel, stride, dilation};
   const std::int64_t reach = dilation * (kernel - 1) + 1;
-  std::int64_t padded = 0;  // sum of both sides
+  std::int64_t padded = 0;  // sum of the padding on both sides
   if (padding == Padding::same) {
     window.out = (in + stride - 1) / stride;
     padded = std::max<std::int64_t>(0, (window.out - 1) * stride + reach - in);
@@ -68,7 +68,7 @@ SlidingWindow transposed_window(std::int64_t in, std::int64_t kernel, std::int64
                                 Padding padding, std::optional<std::int64_t> output_padding) {
   SlidingWindow window{in, kernel, stride, dilation};
   const std::int64_t reach = dilation * (kernel - 1) + 1;
-  window.is_even = false;  // sets the output size explicitly, because it exceeds the input's
+  window.is_even = false;  // the output size is always stated, because it exceeds the input's
   window.padding = padding == Padding::same ? reach / 2 : 0;
   if (output_padding) {
     window.out = std::max<std::int64_t>(0, (in - 1) * stride + reach - 2 * window.padding + *output_padding);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tensor shapes and their arithmetic: element counts, axes, sliding windows, reduced axes. Pure. Products saturate at
+// Tensor shapes and their arithmetic: element counts, axes, broadcasts, sliding windows. Pure. Products saturate at
 // kSaturatedCount instead of overflowing, so that one check after the last product is enough. Input sizes are at most
 // kMaxElements, factors at most kMaxFactor.
 #pragma once
@@ -17,10 +17,10 @@ namespace joulemap::predict::keras {
 using Shape = std::vector<std::int64_t>;
 
 inline constexpr std::int64_t kSaturatedCount = kMaxElements + 1;
-inline constexpr std::int64_t kMaxFactor = 65536;  // of kernels, strides, dilations
+inline constexpr std::int64_t kMaxFactor = 65536;  // limit of kernel sizes, strides and dilations
 inline constexpr std::size_t kMaxDimensions = 16;
 
-// Both at least 0; saturates at kSaturatedCount.
+// Product of two numbers of at least 0; saturates at kSaturatedCount.
 std::int64_t saturating_product(std::int64_t one, std::int64_t other);
 std::int64_t elements(const Shape& shape);
 std::int64_t elements(const Shape& shape, std::size_t from, std::size_t to);  // of the dimensions [from, to)
@@ -43,11 +43,11 @@ struct SlidingWindow {
   std::int64_t dilation = 1;
   std::int64_t out = 1;      // 0 if the kernel does not fit
   std::int64_t padding = 0;  // per side; the smaller one if they differ
-  bool is_even = true;       // `out` follows from sizes and padding
+  bool is_even = true;       // whether `out` follows from the other sizes and `padding`
 };
 SlidingWindow sliding_window(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
                              Padding padding);
-// The inverse, for transposed convolutions; with Keras's output_padding if given.
+// The window of a transposed convolution, whose `out` is larger than `in`; with Keras's output_padding if given.
 SlidingWindow transposed_window(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
                                 Padding padding, std::optional<std::int64_t> output_padding);
 

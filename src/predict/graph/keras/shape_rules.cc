@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::int64_t kMostParts = 1024;
 
-// Resolves -1 to the remainder. Replaces a batch that is stored in the model by the call's batch if the sizes require
-// it.
+// Resolves the -1 of a target shape for a tensor of `all` elements. If the target has no -1 and another number of
+// elements, its first size is a batch stored in the model: replaces it by the batch of the call.
 Shape filled(LayerCall& call, const std::vector<std::int64_t>& target, std::int64_t all) {
   Shape out;
   std::int64_t known = 1;
@@ -77,7 +77,7 @@ std::vector<Shape> flatten(LayerCall& call) {
   return {std::move(out)};
 }
 
-// Reorders dimensions with a copy, because the next operation reads the data in that order.
+// Emits a copy in another order of dimensions, because the next operation reads the data in that order.
 std::vector<Shape> ordered(LayerCall& call, const std::vector<std::int64_t>& order) {
   const Shape in = call.shape();
   std::vector<bool> seen(in.size(), false);
@@ -156,7 +156,7 @@ std::vector<Shape> squeeze(LayerCall& call) {
   return {std::move(out)};
 }
 
-// Splits into equal parts, at indices, or into parts of given sizes.
+// Splits an axis into equal parts, at indices (keras.ops), or into parts of given sizes (TensorFlow).
 std::vector<Shape> split(LayerCall& call) {
   const Shape in = call.shape();
   const std::vector<std::int64_t> axes = call.axes("axis");
@@ -181,7 +181,7 @@ std::vector<Shape> split(LayerCall& call) {
     std::int64_t from = 0;
     for (const std::int64_t position : numbers(call, key)) {
       const std::int64_t to = std::clamp<std::int64_t>(position, 0, in[axis]);
-      sizes.push_back(to - from);  // shape checks reject values below 1
+      sizes.push_back(to - from);  // ModelWalk::checked() rejects sizes below 1
       from = to;
     }
     sizes.push_back(in[axis] - from);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Wrapper layers: TimeDistributed runs the inner layer on every step, Bidirectional runs it twice.
+// Wrapper layers: TimeDistributed runs the inner layer on every step, Bidirectional runs it once in each direction.
 #include <fmt/format.h>
 
 #include "predict/graph/keras/layer_rules.h"
@@ -22,7 +22,7 @@ Error without_layer(const InheritedTraits& inside) {
 
 }  // namespace
 
-// All steps are computed at once, as a larger batch.
+// The inner layer runs once, with all steps as a larger batch.
 Result<std::vector<Tensor>> ModelWalk::run_time_distributed(const Layer& layer, std::vector<Input> inputs,
                                                             const InheritedTraits& inside) {
   const DocumentValue* const inner = wrapped(layer, "layer");
@@ -47,8 +47,8 @@ Result<std::vector<Tensor>> ModelWalk::run_time_distributed(const Layer& layer, 
   return out;
 }
 
-// Merges two equal recurrent layers among the operations from `begin` on into a bidirectional one, as a further layer
-// of `stack` if possible. Returns the operation's index in the graph; empty if there is no such pair.
+// Merges two equal recurrent operations, from index `begin` on, into a bidirectional one, and that into the operation
+// `stack` if it is a further layer of it. Returns the operation's index in the graph; empty if there is no such pair.
 std::optional<std::size_t> ModelWalk::merge_directions(std::size_t begin, const std::string& path,
                                                        std::optional<std::size_t> stack) {
   std::vector<Operation>& all = graph_.operations;
@@ -78,7 +78,7 @@ Result<std::vector<Tensor>> ModelWalk::run_bidirectional(const Layer& layer, con
   if (!one.name.starts_with("forward_")) one.name = "forward_" + one.name;
   if (back == nullptr) other.name = "backward_" + other.name;
   std::vector<Input> first(inputs.begin(), inputs.begin() + 1);
-  first.front().tensor.stack.reset();  // both directions read it; they are merged below
+  first.front().tensor.stack.reset();  // neither direction alone continues a stack; merge_directions() handles both
   const std::size_t before = graph_.operations.size();
   Tensors there = run_layer(one, {one.config}, first, inside, {});
   if (!there) return there;
@@ -91,7 +91,7 @@ Result<std::vector<Tensor>> ModelWalk::run_bidirectional(const Layer& layer, con
   }
   const std::string how = mode == nullptr ? "concat" : mode->text().value_or("concat");
   const std::optional<std::size_t> both = merge_directions(before, inside.path, inputs.front().tensor.stack);
-  if (both && how == "concat") {  // cuDNN writes both side by side
+  if (both && how == "concat") {  // cuDNN writes both directions side by side, without a copy
     Tensor merged = there->front();
     merged.sizes.back() += again->front().sizes.back();
     if (merged.sizes.size() == 3) merged.stack = both;

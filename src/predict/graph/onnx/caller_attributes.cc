@@ -19,7 +19,7 @@ Node with_attributes_of(const Node& caller, const Function& function, const Node
     for (const Attribute& standard : function.defaults) {
       if (given == nullptr && standard.name == attribute.reference) given = &standard;
     }
-    if (given == nullptr) continue;  // neither exists: the node's own default applies
+    if (given == nullptr) continue;  // neither caller nor function has it: the node's default applies
     copy.attributes.push_back(*given);
     copy.attributes.back().name = attribute.name;
   }

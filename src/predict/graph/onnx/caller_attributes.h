@@ -8,7 +8,7 @@
 namespace joulemap::predict::onnx {
 
 bool refers_to_caller(const Node& node);
-// Returns a copy in which the caller's attributes, or the function's defaults, replace the references.
+// Returns a copy of `node` in which attributes of the caller, or else the function's defaults, replace the references.
 Node with_attributes_of(const Node& caller, const Function& function, const Node& node);
 
 }  // namespace joulemap::predict::onnx

@@ -18,7 +18,7 @@ const Sizes* given(const std::vector<const Sizes*>& inputs, std::size_t position
   return position < inputs.size() ? inputs[position] : nullptr;
 }
 
-// [batch, heads, tokens, width], or [batch, tokens, heads * width]
+// Sizes of a tensor [batch, heads, tokens, width] or [batch, tokens, heads * width].
 struct Heads {
   std::int64_t heads = 0;
   std::int64_t tokens = 0;
@@ -31,7 +31,8 @@ std::optional<Heads> heads_of(const Sizes& sizes, std::int64_t heads) {
   return Heads{heads, sizes[1], sizes[2] / heads};
 }
 
-// Dimensions by letter; those of "..." come first, with letters of their own.
+// An operand of an einsum: a letter and a size for each dimension. Dimensions of "..." have the letters 0 to 7, aligned
+// at 7 because they broadcast from the last.
 struct Term {
   std::string letters;
   Sizes sizes;
@@ -85,7 +86,7 @@ void count_product(const std::vector<Term>& terms, const std::string& output, co
     const bool left = contains(terms[0].letters, letter);
     const bool right = contains(terms[1].letters, letter);
     const bool stays = contains(output, letter);
-    if (!stays && !(left && right)) return;  // summed over one operand only
+    if (!stays && !(left && right)) return;  // a letter that is summed over in one operand only: no matrix product
     std::int64_t& part = !stays ? product.k : left && right ? product.batch : left ? product.m : product.n;
     part = product_of({part, size_of[static_cast<unsigned char>(letter)]}, 0, 2);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes of nodes that combine several products: attention as one node, and Einsum. In elements; shape inference and
-// translation to operations both use them.
+// Sizes of nodes that combine several products: attention as one node, and Einsum. Sizes are in elements. Shape
+// inference and the translation to operations use them.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ struct AttentionSizes {
   std::int64_t heads = 0;
   std::int64_t queries = 0;
   std::int64_t keys = 0;
-  std::int64_t width = 0;  // of a head
+  std::int64_t width = 0;  // of the queries and keys of a head
   std::int64_t value_width = 0;
-  std::int64_t key_heads = 0;  // fewer than heads if several share one
+  std::int64_t key_heads = 0;  // fewer than `heads` if several heads share keys and values
   bool causal = false;
 };
 
-// Attention of ai.onnx, and MultiHeadAttention and GroupQueryAttention of com.microsoft. Missing entries of `inputs`
-// are null.
+// For Attention of ai.onnx, and MultiHeadAttention and GroupQueryAttention of com.microsoft. `inputs` are the sizes of
+// the node's inputs, null where omitted.
 Result<AttentionSizes> attention_sizes(const Node& node, const std::vector<const Sizes*>& inputs);
-// Attention of com.microsoft, which first multiplies its input by its weights.
+// For Attention of com.microsoft, which first multiplies its input by its weights.
 Result<AttentionSizes> weighted_attention_sizes(const Node& node, const std::vector<const Sizes*>& inputs);
 
 struct Contraction {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Constant folding of small tensors through the nodes that exporters use to compute shapes: Shape, Gather, Concat,
-// Slice and arithmetic. Values that are not folded are unknown, which is an error only if a size depends on them.
+// Slice and arithmetic. Numbers that are not folded are unknown, which is a failure only if a size depends on them.
 #include <algorithm>
 #include <cmath>
 
@@ -77,7 +77,7 @@ std::size_t repeated_index(std::size_t index, const Sizes& wide, const Sizes& si
 }
 
 std::optional<Numbers> fold_binary(const ShapeInference& at, const Sizes& out) {
-  // Only for these types are the sizes known to broadcast.
+  // Only types that binary() knows are sure to broadcast.
   if (!at.has_input(1) || !binary(at.node.type, 1, 1, DataType::float32)) return std::nullopt;
   Numbers result;
   const auto count = static_cast<std::size_t>(elements_of(out));
@@ -120,7 +120,7 @@ Numbers fold_cast(const ShapeInference& at) {
   return result;
 }
 
-// One-dimensional data only: shapes are lists, and exporters pick entries of them.
+// Only from one-dimensional data: shapes are lists, and exporters pick entries of them.
 std::optional<Numbers> fold_gather(const ShapeInference& at) {
   if (at.input_sizes(0).size() != 1) return std::nullopt;
   const Numbers& data = numbers_of(at, 0);
@@ -133,7 +133,7 @@ std::optional<Numbers> fold_gather(const ShapeInference& at) {
   return result;
 }
 
-// For each dimension: offset of the first element and stride between elements of the input.
+// For one dimension of the output: offset of its first element in the input, and stride between its elements.
 struct StridedAxis {
   std::int64_t begin = 0;
   std::int64_t step = 0;

@@ -8,7 +8,7 @@ namespace {
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
-// Whether only parts read the outputs of the parts, except for the last one.
+// Whether no step outside of `parts` reads an intermediate value, that is, an output of a part other than `last`.
 bool is_closed(Program& program, const std::vector<int>& parts, int last) {
   const auto is_part = [&](int step) { return std::find(parts.begin(), parts.end(), step) != parts.end(); };
   for (const int part : parts) {

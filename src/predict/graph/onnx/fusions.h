@@ -2,7 +2,7 @@
 //
 // Fuses steps that frameworks run as one kernel but exporters write as several nodes: norms, activations, attention,
 // products with bias. The last step becomes the fused one, with the layer name of its main node; the others refer to it
-// by fused_into. Each fusion inspects a bounded neighbourhood of one step.
+// by fused_into. Each fusion inspects a bounded number of steps around one step.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@ namespace joulemap::predict::onnx {
 
 void fuse(Program& program);
 
-// One source file each. Called for every step; returns whether it fused something.
+// Each tries to fuse the pattern around a step; returns whether it did. fuse() calls them for every step.
 bool fuse_norm(Program& program, int step);
 bool fuse_bias(Program& program, int step);
 bool fuse_activation(Program& program, int step);
@@ -23,17 +23,18 @@ bool fuse_attention(Program& program, int step);
 // Helpers of all fusions.
 ProgramStep& step_at(Program& program, int step);
 Value& value_at(Program& program, int value);
-// The only step that reads a value; kNone if there are several, or if it is an output of the network.
+// The only step that reads a value; kNone if there are none or several, if it was fused into another step, or if the
+// value is an output of the network.
 int only_consumer(const Program& program, int value);
 int producer_of(const Program& program, int value);
 bool is_step(const Program& program, int step, std::string_view type);
 std::optional<double> constant_scalar(const Program& program, int value);
-// The other one of two inputs; kNone if `value` is neither.
+// The other input of a step with two inputs; kNone if `value` is neither.
 int other_input(const Program& program, int step, int value);
-// The non-scalar input of a step that adds, multiplies or divides by a single number.
+// The non-scalar input of a step that adds, multiplies or divides by a single number; else kNone.
 int scaled_input(const Program& program, int step);
-// Fuses all `parts` into `last`, with the given type and inputs and the layer of `main`. Returns false and changes
-// nothing if another step reads an intermediate value.
+// Fuses all `parts` into the step `last`, which gets the type, the inputs, and the layer of `main`. Returns false and
+// changes nothing if another step reads an intermediate value.
 bool fuse_steps(Program& program, const std::vector<int>& parts, int last, std::string_view type,
                 std::vector<int> inputs, int main);
 

@@ -10,7 +10,7 @@ namespace {
 
 int output_of(Program& program, int step) { return step_at(program, step).outputs[0]; }
 
-// Whether the value is x, or x times a number.
+// Whether the value is x, or x times or divided by a number. Appends the scaling step to `parts`.
 bool is_scaled(Program& program, int value, int x, std::vector<int>& parts) {
   if (value == x) return true;
   const int step = producer_of(program, value);
@@ -21,13 +21,13 @@ bool is_scaled(Program& program, int value, int x, std::vector<int>& parts) {
   return true;
 }
 
-// The steps of a product with x, including a scaling of x by a number, and x itself.
+// Steps of a product with x, including a scaling of x by a number; `x` is the value x, or kNone.
 struct Product {
   std::vector<int> parts;
   int x = kNone;
 };
 
-// (1 + f) * x * 0.5, the factors in any order.
+// Matches (1 + f) * x * 0.5, with the factors in any order, starting at the sum.
 Product half_of_x_times(Program& program, int sum) {
   Product product;
   product.parts.push_back(sum);
@@ -53,7 +53,8 @@ Product half_of_x_times(Program& program, int sum) {
   return product;
 }
 
-// Whether a value is a polynomial of x: sums, products and powers, at most a dozen steps.
+// Whether a value is a polynomial of x: sums, products and powers, of at most a dozen steps, which are appended to
+// `parts`.
 bool is_polynomial(Program& program, int value, int x, std::vector<int>& parts) {
   if (value == x || constant_scalar(program, value)) return true;
   const int step = producer_of(program, value);
@@ -81,7 +82,7 @@ bool fuse_gelu(Program& program, int main_step, bool by_tanh) {
   return fuse_steps(program, before, last, "Gelu", {product.x}, main_step);
 }
 
-// x times f(x), where `gate` are the steps of f.
+// Fuses x * f(x), where `gate` are the steps of f.
 bool fuse_gate(Program& program, const std::vector<int>& gate, std::string_view type) {
   const int x = step_at(program, gate.front()).inputs[0];
   const int value = output_of(program, gate.back());
@@ -92,7 +93,7 @@ bool fuse_gate(Program& program, const std::vector<int>& gate, std::string_view 
   return fuse_steps(program, parts, product, type, {x}, gate.front());
 }
 
-// x * clip(x + 3, 0, 6) / 6
+// Fuses x * clip(x + 3, 0, 6) / 6.
 bool fuse_hard_swish(Program& program, int clip) {
   const int sum = producer_of(program, step_at(program, clip).inputs[0]);
   if (!is_step(program, sum, "Add") || scaled_input(program, sum) == kNone) return false;

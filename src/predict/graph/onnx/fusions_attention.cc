@@ -16,7 +16,8 @@ bool is_any(Program& program, int step, std::initializer_list<std::string_view> 
   return std::any_of(types.begin(), types.end(), [&](std::string_view type) { return is_step(program, step, type); });
 }
 
-// Searches backwards from the softmax for the product of queries and keys; `parts` are the steps, the product last.
+// Searches backwards from the softmax for the product of queries and keys. Appends the steps on the way to `parts`, the
+// product last.
 bool find_scores(Program& program, int value, int depth, std::vector<int>& parts) {
   const int step = producer_of(program, value);
   if (step == kNone || depth > kDeepest || only_consumer(program, value) == kNone) return false;
@@ -44,7 +45,8 @@ bool find_scores(Program& program, int value, int depth, std::vector<int>& parts
   return false;
 }
 
-// Skips an exporter's guard that replaces the NaN of a fully masked softmax row by 0.
+// Skips the IsNaN and Where with which an exporter replaces the NaN of a fully masked softmax row by 0. Returns the
+// value after them.
 int guarded(Program& program, int value, std::vector<int>& parts) {
   const std::vector<int>& consumers = value_at(program, value).consumers;
   if (consumers.size() != 2 || value_at(program, value).is_output) return value;
@@ -77,7 +79,8 @@ int find_product(Program& program, int softmax, std::vector<int>& parts) {
   return kNone;
 }
 
-// Skips scales of queries and keys and the transposition of keys, which the kernel includes.
+// Skips scales of queries and keys, and with `transposed` a transposition of keys, which the attention kernel includes.
+// Returns the value before them.
 int skip_scales(Program& program, int value, bool transposed, std::vector<int>& parts) {
   for (int depth = 0; depth < 3; ++depth) {
     const int step = producer_of(program, value);

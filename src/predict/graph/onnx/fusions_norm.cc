@@ -10,7 +10,7 @@ namespace {
 
 int output_of(Program& program, int step) { return step_at(program, step).outputs[0]; }
 
-// x * x or x ** 2
+// Whether the step computes x * x or x ** 2.
 bool is_square(Program& program, int step, int x) {
   const bool power = is_step(program, step, "Pow") && constant_scalar(program, step_at(program, step).inputs[1]) == 2;
   const bool product =
@@ -18,7 +18,8 @@ bool is_square(Program& program, int step, int x) {
   return (power || product) && step_at(program, step).inputs[0] == x;
 }
 
-// Matches x / sqrt(mean + epsilon) in its usual forms, starting at the mean. Returns the steps, or nothing.
+// Matches x / sqrt(mean + epsilon) in its usual forms, starting at the mean. Returns the steps; empty if it does not
+// match.
 std::vector<int> divided_by_root(Program& program, int mean, int x) {
   std::vector<int> parts = {mean};
   const int sum = only_consumer(program, output_of(program, mean));
@@ -42,7 +43,7 @@ std::vector<int> divided_by_root(Program& program, int mean, int x) {
   return parts;
 }
 
-// A following scale and offset are weights of the norm.
+// Appends a following scale and offset by constants, which are weights of the norm.
 void add_affine(Program& program, std::vector<int>& parts, std::vector<int>& inputs) {
   for (const std::string_view type : {"Mul", "Add"}) {
     int next = only_consumer(program, output_of(program, parts.back()));
@@ -105,7 +106,8 @@ bool fuse_rms_norm(Program& program, int mean) {
   return true;
 }
 
-// GroupNorm written as InstanceNorm: reshaped to one group per channel, normalized, reshaped back, scaled and shifted.
+// Fuses a GroupNorm written as InstanceNorm: reshaped to one channel per group, normalized, reshaped back, scaled and
+// shifted.
 bool fuse_group_norm(Program& program, int norm) {
   const int before = producer_of(program, step_at(program, norm).inputs[0]);
   const int after = only_consumer(program, output_of(program, norm));
@@ -119,7 +121,8 @@ bool fuse_group_norm(Program& program, int norm) {
   return fuse_steps(program, parts, parts.back(), "GroupNormalization", std::move(inputs), norm);
 }
 
-// Whether it has one element per channel; channels are last after a product, and second after a convolution.
+// Whether a constant has one element per channel. `behind`: number of dimensions after the channels, 0 for a matrix
+// product.
 bool is_bias(const Value& value, std::int64_t channels, std::size_t behind) {
   if (!value.constant || !value.sizes || value.sizes->size() <= behind) return false;
   return elements_of(*value.sizes) == channels && (*value.sizes)[value.sizes->size() - 1 - behind] == channels;

@@ -13,7 +13,7 @@ using testing::integer;
 using testing::integers;
 using testing::OnnxModel;
 
-// "kind form parameters" of all operations except views.
+// "layer kind parameters" of all operations except views.
 std::vector<std::string> computed(const OnnxModel& model) {
   const Result<Graph> graph = read_onnx(model.bytes(), {});
   EXPECT_TRUE(graph) << (graph ? "" : graph.error().message);

@@ -67,7 +67,7 @@ Status check_asked(const GraphOptions& options, const std::vector<const ValueInf
   return Done{};
 }
 
-// Binds symbols to the sizes that were requested for an input.
+// Binds the symbols of an input's dimensions to the sizes that were requested for it.
 Status learn_symbols(const ValueInfo& input, const InputShape& asked, InputSizes& known) {
   if (!input.dimensions) return Done{};
   if (input.dimensions->size() != asked.sizes.size()) {
@@ -82,8 +82,8 @@ Status learn_symbols(const ValueInfo& input, const InputShape& asked, InputSizes
   return Done{};
 }
 
-// The file's sizes with symbols bound. An unknown leading dimension becomes a batch of 1, and `open` the name of that
-// input.
+// Sizes of an input from the file, with symbols bound. An unknown leading dimension becomes a batch of 1, and `open`
+// the name of the first such input.
 Result<Sizes> file_sizes(const ValueInfo& input, InputSizes& known, std::string& open) {
   if (!input.dimensions) {
     return usage(fmt::format("the sizes of the input {} are not in the file", quoted(input.name)),
@@ -130,7 +130,8 @@ void add_note(std::string note, std::vector<std::string>& notes) {
   if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
 }
 
-// Inputs that do not begin with the batch of the first one, such as a table of biases, stay unchanged.
+// Sets the batch of all inputs. Inputs that do not begin with the batch of the first one, such as a table of biases,
+// stay unchanged.
 void set_batch(std::int64_t batch, InputSizes& known) {
   std::int64_t of_file = 0;
   for (std::size_t i = 0; i < known.sizes.size(); ++i) {
@@ -175,7 +176,7 @@ Status bind_symbols(const GraphOptions& options, InputSizes& known) {
   return Done{};
 }
 
-// The file's sizes if all are fixed, else empty.
+// The file's sizes of all inputs; empty if one of them is not fixed.
 std::vector<Sizes> fixed_sizes(const std::vector<const ValueInfo*>& inputs) {
   std::vector<Sizes> all;
   for (const ValueInfo* const input : inputs) {

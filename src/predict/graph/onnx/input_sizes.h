@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sizes of a model's inputs: those of the file, overridden by requested sizes and symbol values. A pure function; the
-// Error for an unknown size names the input and how to specify it.
+// Sizes of a model's inputs: those of the file, overridden by requested sizes and symbol values. Pure. The Error for an
+// unknown size names the input and how to specify it.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@
 namespace joulemap::predict::onnx {
 
 struct InputSizes {
-  std::vector<const ValueInfo*> inputs;  // without weights
+  std::vector<const ValueInfo*> inputs;  // inputs of the graph that are not weights
   std::vector<Sizes> sizes;
-  // Sizes with the file's batch, if that is fixed and another one was requested; else empty.
+  // The file's own sizes, if all of them are fixed and differ from `sizes`; else empty.
   std::vector<Sizes> file_sizes;
   std::unordered_map<std::string_view, std::int64_t> symbols;
   std::vector<std::string> notes;

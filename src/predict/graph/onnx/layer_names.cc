@@ -9,7 +9,7 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-// "['', 'layer1', 'layer1.0', 'conv2d']": the last entry is the operation, the one before it the module.
+// The module in "['', 'layer1', 'layer1.0', 'conv2d']": the entry before the last, which is the operation.
 std::string_view module_of_scopes(std::string_view scopes) {
   std::string_view last;
   std::string_view module;
@@ -24,10 +24,11 @@ std::string_view module_of_scopes(std::string_view scopes) {
   return module;
 }
 
-// A child of a list repeats the whole path: "layer1.0" after "layer1" is one level, not two.
+// Converts a name such as "/layer1/layer1.0/conv1/Conv" to a path. A child of a list repeats the whole path: "layer1.0"
+// after "layer1" is one level, not two.
 std::string path_of_name(std::string_view name) {
   std::vector<std::string_view> parts = split(name.substr(1), '/');
-  parts.pop_back();  // the operation
+  parts.pop_back();  // the last part is the operation
   std::string path;
   std::string_view previous;
   std::size_t previous_begin = 0;

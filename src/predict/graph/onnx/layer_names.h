@@ -10,7 +10,7 @@
 
 namespace joulemap::predict::onnx {
 
-// The node's name if it contains no path; the name of its output if it has no name.
+// The node's name if it contains no path; the name of its output if it has no name; else its type.
 std::string module_path_of(const Node& node);
 
 }  // namespace joulemap::predict::onnx

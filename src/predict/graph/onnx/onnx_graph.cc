@@ -14,7 +14,7 @@ namespace joulemap::predict {
 namespace {
 
 constexpr std::int64_t kOldestOpset = 13;
-constexpr std::int64_t kNewestOpset = 25;  // newest one that was tested
+constexpr std::int64_t kNewestOpset = 25;  // newest opset that was tested
 
 Error too_old(std::int64_t opset) {
   return {ErrorCode::unsupported, fmt::format("the file has ONNX opset {}; joulemap reads opset 13 and newer", opset),

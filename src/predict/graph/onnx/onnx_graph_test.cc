@@ -45,7 +45,7 @@ std::int64_t output_size(const Parameters& p, std::string_view size) {
   return (p.get(size, 1) + 2 * p.get("padding", 0) - p.get("kernel", 1)) / p.get("stride", 1) + 1;
 }
 
-// 2 for a multiply and an add, as PyTorch's FLOP counter counts.
+// FLOPs: a multiply and an add count as 2, as in PyTorch's FLOP counter.
 double flops_of(const Operation& operation) {
   const Parameters& p = operation.parameters;
   const auto get = [&](std::string_view name) { return static_cast<double>(p.get(name, 1)); };

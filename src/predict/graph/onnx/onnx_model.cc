@@ -16,7 +16,8 @@ using formats::ProtobufReader;
 // Limit of nested branches and loops, beyond any real network: a malicious file must not overflow the stack.
 constexpr int kDeepest = 16;
 
-// State of parsing: whether a message was malformed; the last node shows where a truncated file ends.
+// State of parsing: whether a message was malformed or nested too deeply. The last node shows where a truncated file
+// ends.
 struct Reading {
   bool damaged = false;
   bool too_deep = false;
@@ -170,7 +171,7 @@ ValueInfo read_value_info(std::string_view bytes) {
   return info;
 }
 
-// A sparse weight has its sizes in its own field and its name in its values.
+// Reads a sparse weight, whose message has a field for the sizes; its name is in the message of its values.
 Tensor read_sparse_tensor(std::string_view bytes) {
   Tensor tensor;
   Sizes sizes;

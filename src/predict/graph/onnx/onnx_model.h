@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An ONNX file as plain data, parsed from the wire format without generated code: nodes, attributes, names and sizes of
-// weights, and the numbers of small tensors, which shapes depend on. Texts point into the given bytes, which must
-// outlive the model. Field numbers: onnx/onnx.proto of github.com/onnx/onnx.
+// An ONNX file as plain data, parsed from the protobuf wire format without generated code: nodes, attributes, names and
+// sizes of weights, and the numbers of small tensors, on which shapes depend. Texts point into the given bytes, which
+// must outlive the model. Field numbers: onnx/onnx.proto of github.com/onnx/onnx.
 #pragma once
 
 #include <cstddef>
@@ -39,14 +39,15 @@ inline bool is_floating_point(DataType type) {
          type == DataType::bfloat16;
 }
 
-// Tensors with more numbers are weights, not shapes.
+// Tensors with more numbers are weights, not shapes: their numbers are not stored.
 inline constexpr std::size_t kMaxStoredNumbers = 256;
 
 struct Tensor {
   std::string_view name;
   Sizes sizes;
   DataType type = DataType::undefined;
-  // Every size fits a double; larger values (the largest integer, as an end of a slice) are clamped anyway.
+  // Numbers of a small tensor; empty if it is large, external or of another type. A double holds every valid size;
+  // larger values, such as INT64_MAX as the end of a slice, are clamped where they are used.
   std::optional<std::vector<double>> numbers;
 };
 
@@ -66,7 +67,7 @@ struct Attribute {
 };
 
 struct Node {
-  std::vector<std::string_view> inputs;  // empty: omitted
+  std::vector<std::string_view> inputs;  // names; an empty name: omitted
   std::vector<std::string_view> outputs;
   std::string_view name;
   std::string_view type;
@@ -86,7 +87,7 @@ struct ValueInfo {
   std::optional<std::vector<Dimension>> dimensions;
 };
 
-// A graph: the model's main graph, or the body of a branch or a loop.
+// The model's main graph, or the body of a branch or a loop.
 struct GraphBody {
   std::string_view name;
   std::vector<Node> nodes;
@@ -109,7 +110,7 @@ struct Function {
 struct Model {
   GraphBody graph;
   std::vector<Function> functions;
-  std::int64_t opset = 0;  // of ai.onnx
+  std::int64_t opset = 0;  // version of the operator set ai.onnx
 };
 
 Result<Model> read_model(std::string_view bytes);
@@ -121,7 +122,7 @@ std::string_view text_attribute(const Node& node, std::string_view name, std::st
 
 // Parses a tensor message. Stores the numbers of small tensors only, and none from external files.
 Tensor read_tensor(std::string_view bytes);
-// The value of a Constant node.
+// The value of a Constant node; without sizes and numbers if its attribute is not supported.
 Tensor constant_tensor(const Node& node);
 
 }  // namespace joulemap::predict::onnx

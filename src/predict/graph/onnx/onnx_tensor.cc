@@ -11,7 +11,7 @@ namespace {
 
 using formats::ProtobufReader;
 
-// The numbers of a tensor, from raw bytes or from the field of its type.
+// The numbers of a tensor while it is parsed, from raw bytes or from the field of its type.
 struct Data {
   std::string_view raw;
   std::vector<double> numbers;
@@ -58,7 +58,7 @@ double from_half(std::uint16_t bits) {
 
 double from_brain_half(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
-// 16-bit floats are stored as their bits, both in raw bytes and in int32_data.
+// Converts 16-bit floats, which both raw bytes and int32_data store as integers of their bits.
 void bits_to_halves(DataType type, std::vector<double>& numbers) {
   for (double& number : numbers) {
     const auto bits = static_cast<std::uint16_t>(static_cast<std::int64_t>(number) & 0xffff);

@@ -12,7 +12,7 @@ namespace {
 
 using Name = std::pair<std::string_view, std::string_view>;
 
-// Nodes that read and write each element once, with their form in predictions.
+// Nodes that read and write each element about once, with the form in operation.h.
 constexpr std::array kActivations = {
     Name{"Relu", "relu"},
     Name{"Gelu", "gelu"},
@@ -100,13 +100,13 @@ constexpr std::array<std::string_view, 20> kSums = {"Add",
                                                     "BitwiseXor",
                                                     "Where"};
 
-// The form of a binary operation, by the broadcast dimensions of the second tensor, with matching factors of the first.
+// A binary operation with the form (operation.h) that matches how `second` broadcasts to `out`.
 Translation of_two(Kind kind, const Sizes& out, const Sizes& second) {
   const std::int64_t all = elements_of(out);
   const std::int64_t few = elements_of(second);
   if (few <= 1 && all > 1) return {.kind = kind, .form = "scalar", .parameters = tensor_parameters(out)};
   if (few == all) return {.kind = kind, .form = "same", .parameters = tensor_parameters(out)};
-  // Counts of its trailing dimensions that match, and that are 1.
+  // Number of trailing dimensions of `second` that equal those of `out` (whole), and that are 1 (single).
   std::size_t whole = 0;
   std::size_t single = 0;
   while (whole < std::min(second.size(), out.size()) &&
@@ -126,7 +126,7 @@ Translation of_two(Kind kind, const Sizes& out, const Sizes& second) {
 }
 
 std::vector<Translation> of_several(const SizedStep& at, Kind kind) {
-  // Where also reads its condition, which is small compared to its operands.
+  // The condition of Where is not counted: it is small compared to its operands.
   const std::size_t first = at.step.type == "Where" ? 1 : 0;
   std::vector<Translation> translations;
   for (std::size_t position = first + 1; position < at.count(); ++position) {
@@ -164,7 +164,8 @@ std::string_view form_of_reduction(std::string_view type) {
   return type == "ReduceMax" || type == "ReduceMin" || type == "ArgMax" || type == "ArgMin" ? "amax" : "sum";
 }
 
-// Reduces the last dimensions, dimensions before them, or all.
+// As a reduction of a tensor [batch, rows, width] (`over` in operation.h): of all elements, of the width if the last
+// dimension is reduced, else of the rows.
 std::vector<Translation> reduce(const SizedStep& at) {
   const Sizes& from = at.in();
   const std::int64_t all = elements_of(from);

@@ -9,7 +9,8 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-// Height and width; for three dimensions the height is the product of the first two.
+// Sizes of a batch of images. The height is 1 for one-dimensional images, and depth x height for three-dimensional
+// ones.
 struct Image {
   std::int64_t batch = 1;
   std::int64_t channels = 1;
@@ -34,7 +35,8 @@ std::int64_t places(std::int64_t size, const SlidingWindow& window) {
   return (size + 2 * window.padding_before - window.dilation * (window.kernel - 1) - 1) / window.stride + 1;
 }
 
-// Sets the parameters of the width only if they differ, and output sizes only if they do not follow from the others.
+// Sets kernel, stride, padding and dilation. Those of the width are set only if they differ from the height's, and
+// output sizes only if they do not follow from the other parameters.
 void set_windows(Parameters& parameters, const SlidingWindow& high, const SlidingWindow& wide, const Image& image,
                  bool dilates) {
   parameters.set("kernel", high.kernel);
@@ -50,7 +52,7 @@ void set_windows(Parameters& parameters, const SlidingWindow& high, const Slidin
   parameters.set("out_width", wide.out);
 }
 
-// Images are channels-last if a transposition precedes, as exporters of TensorFlow write it.
+// Whether images are channels-last: a transposition precedes, as exporters of TensorFlow write it.
 bool is_channels_last(const SizedStep& at) {
   const ProgramStep* const step = at.producer(0);
   return step != nullptr && step->type == "Transpose" && integers_attribute(*step->node, "perm") == Sizes{0, 3, 1, 2};
@@ -162,7 +164,7 @@ Translations padding(const SizedStep& at) {
   const Image to = image_of(at.out());
   Parameters parameters = parameters_of(from);
   parameters.set("padding", std::max<std::int64_t>(0, (to.height - from.height) / 2));
-  // Covers padding of channels or batch, which the image sizes alone do not show.
+  // Counts padding of channels or batch as additional height, because image sizes alone do not show it.
   const std::int64_t other =
       from.batch * from.channels == 0 ? 1 : (to.batch * to.channels) / (from.batch * from.channels);
   parameters.set("out_height", to.height * std::max<std::int64_t>(1, other));

@@ -27,7 +27,7 @@ Sizes order_of(const SizedStep& at) {
   return order;
 }
 
-// Dimensions of size 1 can be anywhere.
+// Whether a transposition moves no data: dimensions larger than 1 keep their order.
 bool keeps_order(const Sizes& order, const Sizes& from) {
   std::int64_t previous = -1;
   for (const std::int64_t axis : order) {
@@ -38,8 +38,8 @@ bool keeps_order(const Sizes& order, const Sizes& from) {
   return true;
 }
 
-// Whether a reshape of transposed data needs no copy: every new dimension must lie within old ones that are contiguous
-// in memory.
+// Whether a reshape of transposed data needs no copy: every new dimension must lie within old dimensions that are
+// contiguous in memory.
 bool can_be_viewed(const Sizes& order, const Sizes& from, const Sizes& target) {
   std::size_t next = 0;
   std::size_t at = 0;
@@ -58,7 +58,8 @@ bool can_be_viewed(const Sizes& order, const Sizes& from, const Sizes& target) {
   return true;
 }
 
-// Norms, softmax and reshapes need contiguous data; products, sums and convolutions accept strides.
+// Whether a step that reads transposed data needs it contiguous. Norms, softmax and some reshapes do; products, sums
+// and convolutions accept strides.
 bool needs_order(const SizedStep& at, const ProgramStep& consumer, const Sizes& order) {
   if (is_one_of(consumer.type, {"Reshape", "Flatten"})) {
     const Value& result = at.program.values[static_cast<std::size_t>(consumer.outputs[0])];
@@ -88,7 +89,7 @@ std::vector<Translation> transpose(const SizedStep& at) {
   return view(at);
 }
 
-// Broadcast elements have stride 0, which a reshape cannot keep: it copies them.
+// An Expand is free unless a reshape follows: broadcast elements have stride 0, so the reshape copies them.
 std::vector<Translation> expand(const SizedStep& at) {
   const bool repeats = elements_of(at.in()) != elements_of(at.out());
   for (const int consumer : at.output().consumers) {
@@ -99,7 +100,7 @@ std::vector<Translation> expand(const SizedStep& at) {
   return view(at);
 }
 
-// Parameters of one part: the total length along the axis, divided evenly.
+// The parameters describe one part: `rows` is the total length along the axis, divided evenly.
 std::vector<Translation> concatenate(const SizedStep& at) {
   const Sizes& out = at.out();
   std::int64_t parts = 0;

@@ -10,7 +10,7 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-// A product of matrices, or a batch of them.
+// A product [m, k] x [k, n], `batch` times.
 struct Product {
   std::int64_t batch = 1;
   std::int64_t m = 1;
@@ -36,7 +36,8 @@ bool transposes_last_two(const ProgramStep* step) {
          order[rank - 2] + 1 == static_cast<std::int64_t>(rank);
 }
 
-// A factor that is the same in every run is a weight, on either side.
+// A product with a constant factor, on either side, is dense; one of two computed factors, or with a batch of weights
+// (`stacked`), is a bmm.
 std::vector<Translation> product_of_matrices(const SizedStep& at, const Product& product, bool stacked, bool bias) {
   const bool right = at.input(1).constant;
   const bool left = at.input(0).constant;
@@ -68,7 +69,7 @@ std::vector<Translation> matmul(const SizedStep& at, bool transposed_a, bool tra
 }
 
 std::vector<Translation> attention(const AttentionSizes& sizes) {
-  // If values differ in width from queries and keys, the mean width gives the FLOPs of both products.
+  // The mean of the widths of queries and values gives the FLOPs of both products.
   const std::int64_t width = (sizes.width + sizes.value_width + 1) / 2;
   Parameters parameters = {{"batch", sizes.batch},
                            {"heads", sizes.heads},
@@ -112,7 +113,7 @@ Translations einsum(const SizedStep& at) {
   return product_of_matrices(at, sizes, sizes.batch > 1, false);
 }
 
-// The form in operation.h if cuDNN supports the node's activations; else empty.
+// Form of a recurrent node (operation.h) if cuDNN supports its activations; else empty.
 std::string recurrent_form(const Node& node) {
   const Attribute* const activations = find_attribute(node, "activations");
   const std::vector<std::string_view> given =
@@ -131,8 +132,8 @@ std::string recurrent_form(const Node& node) {
   return node.type == "LSTM" ? "lstm" : "gru";
 }
 
-// One call of cuDNN; with activations that it does not support, one product for all steps and one with the state per
-// step.
+// One recurrent operation, as one call of cuDNN. With activations that cuDNN does not support: one product for all
+// steps, then one product with the state and one kernel for the gates per step.
 Translations recurrent(const SizedStep& at) {
   const Sizes& input = at.in(0);
   const Sizes& weight = at.in(1);
@@ -166,7 +167,8 @@ Translations recurrent(const SizedStep& at) {
   return parts;
 }
 
-// Reads rows of a table by index. A single index selects a part of a tensor without a copy.
+// Gather: an embedding if it reads rows of a weight matrix. A single constant index selects a part of a tensor without
+// a copy.
 Translations gather(const SizedStep& at) {
   const Sizes& data = at.in(0);
   const std::int64_t axis = integer_attribute(*at.step.node, "axis", 0);

@@ -27,7 +27,7 @@ struct Value {
   std::string_view name;
   std::optional<Sizes> sizes;  // empty: unknown
   DataType type = DataType::undefined;
-  std::optional<std::vector<double>> numbers;  // of small values that depend on sizes and constants only
+  std::optional<std::vector<double>> numbers;  // of a small tensor that depends on sizes and constants only
   bool constant = false;                       // the same in every run
   int weight = kNone;    // for a weight, possibly transposed or reshaped: the index of the stored value
   int producer = kNone;  // the step that computes it
@@ -41,10 +41,10 @@ struct ProgramStep {
   std::vector<int> inputs;  // kNone: omitted
   std::vector<int> outputs;
   std::string layer;
-  std::int64_t repeat = 1;                  // iterations, in a loop
+  std::int64_t repeat = 1;                  // iterations of the enclosing loops
   std::string failure;                      // not empty: why its sizes are unknown
   int fused_into = kNone;                   // index of the step that contains it
-  std::int64_t normalized_count = 0;        // for a fused norm: count of numbers normalized together
+  std::int64_t normalized_count = 0;        // for a fused norm: number of elements normalized together
   std::optional<AttentionSizes> attention;  // for fused attention
 };
 
@@ -60,14 +60,14 @@ inline bool has_entry(const std::vector<int>& list, std::size_t position) {
   return position < list.size() && list[position] != kNone;
 }
 
-// 1 without dimensions; saturates at kMaxElements + 1.
+// Number of elements; 1 without dimensions. Saturates at kMaxElements + 1.
 std::int64_t elements_of(const Sizes& sizes);
-// Whether the sizes are plausible, including those next to a dimension of 0.
+// Whether no size is negative and the tensor has at most kMaxDimensions and kMaxElements, with sizes of 0 counted as 1.
 bool is_possible(const Sizes& sizes);
 std::int64_t product_of(const Sizes& sizes, std::size_t begin, std::size_t end);
 std::string sizes_text(const Sizes& sizes);  // "1x3x224x224"
 
-// Whether it only changes the order or count of dimensions, so that its output is still the same weight.
+// Whether a node type only changes the layout, type or extent of a tensor: if its input is a weight, so is its output.
 bool is_layout_change(std::string_view type);
 
 }  // namespace joulemap::predict::onnx

@@ -36,9 +36,11 @@ Status check_outputs(const ShapeInference& at) {
   return Done{};
 }
 
-// Index of the output dimension that contains the batch, which followed `before` elements within a dimension that ended
-// at `around`. A batch of 1 lies between two dimensions. If none equals the batch, the next one contains it, as with
-// heads, but never the last one, which contains features; else the previous one does, as with tokens.
+// Index of the dimension of a reshaped tensor that contains the batch. In the input, the batch began after `before`
+// elements (the product of the dimensions before it), within a dimension that ended at `around`. Prefers a dimension in
+// this range that equals the batch. Otherwise a dimension that covers the batch: one that begins at `before`, as with
+// heads, unless it is the last one, which contains features; else one that begins earlier, as with tokens. sizes.size()
+// if there is none.
 std::size_t place_of_batch(const Sizes& sizes, std::int64_t before, std::int64_t batch, std::int64_t around) {
   std::size_t behind = sizes.size();
   std::size_t ahead = sizes.size();
@@ -115,11 +117,12 @@ Result<Sizes> rescaled_target(const ShapeInference& at, Sizes target) {
   if (input == nullptr || output == nullptr || !input->sizes || !output->sizes) return target;
   const bool stored = at.before->inputs.size() > 1 && at.before->inputs[1] != nullptr && at.has_input(1) &&
                       at.before->inputs[1]->numbers == at.inputs[1]->numbers;
-  if (!stored) return target;  // computed from sizes, so it contains the new batch
+  if (!stored) return target;  // the target was computed from sizes, so it contains the new batch
   const Sizes& old_in = *input->sizes;
   const Sizes& old_out = *output->sizes;
   const Sizes& new_in = at.input_sizes(0);
-  // If exactly one dimension changed, it is the batch: elements before it stay before it, in any order of dimensions.
+  // Exactly one dimension must have changed, which contains the batch. The number of elements before it is the same in
+  // input and output.
   if (old_in.size() != new_in.size() || old_out.size() != target.size()) return target;
   const auto differing = std::mismatch(old_in.begin(), old_in.end(), new_in.begin());
   if (differing.first == old_in.end()) return target;
@@ -129,7 +132,7 @@ Result<Sizes> rescaled_target(const ShapeInference& at, Sizes target) {
   if (!std::equal(differing.first + 1, old_in.end(), differing.second + 1) || old_size == 0 || new_size == 0) {
     return target;
   }
-  // If a dimension contains more than the batch, as with windows, the batch is the outer factor.
+  // If the dimension contains more than the batch, as with windows, the batch is its outer factor.
   const std::int64_t shared = std::gcd(old_size, new_size);
   const std::int64_t old_batch = old_size / shared;
   const std::int64_t new_batch = new_size / shared;

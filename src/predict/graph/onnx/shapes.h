@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Shape inference by node type: computes the sizes of a node's outputs from those of its inputs. Also computes numbers
-// that depend on sizes and constants only, such as targets of reshapes. Pure functions; an invalid node or an unknown
+// that depend on sizes and constants only, such as target shapes. Pure functions; an invalid node or an unknown
 // operation is an Error.
 #pragma once
 
@@ -15,14 +15,14 @@
 
 namespace joulemap::predict::onnx {
 
-// Inputs and outputs of the same node with the file's fixed batch, if another batch was requested. Comparing them shows
-// which dimension of a stored target is the batch.
+// Inputs and outputs of the same node with the file's fixed batch, if another batch was requested. A comparison shows
+// which dimension of a stored target shape is the batch.
 struct FileBatchValues {
   std::vector<const Value*> inputs;
   std::vector<const Value*> outputs;
 };
 
-// Inference of one node. Omitted entries of `inputs` are null; the sizes of the others are known. The caller creates
+// State of the inference of one node. Omitted inputs are null; the sizes of the others are known. The caller creates
 // `outputs` with the type of the first input.
 struct ShapeInference {
   const Node& node;
@@ -49,7 +49,8 @@ struct NodeRule {
   std::string_view domain = {};
 };
 
-// One source file each: element-wise, layout, index, network and other nodes.
+// The rule of a node type, or null. Each function is in a source file of its own: element-wise, layout, index, network
+// and other nodes.
 const NodeRule* find_element_rule(std::string_view type, std::string_view domain);
 const NodeRule* find_layout_rule(std::string_view type, std::string_view domain);
 const NodeRule* find_index_rule(std::string_view type, std::string_view domain);
@@ -63,13 +64,14 @@ Status infer_shapes(ShapeInference& at);
 void fold_constants(ShapeInference& at);
 
 Error invalid_node(std::string message);
-// Resolves an axis that may be negative.
+// Resolves an axis that may be negative; an Error if it is out of range.
 Result<std::size_t> axis_of(std::int64_t axis, std::size_t rank);
 Result<Sizes> broadcast(const Sizes& a, const Sizes& b);
-// Axes from the attribute or, in newer opsets, from the input; each below the rank.
+// Axes from the attribute or, in newer opsets, from the input at index `input`: sorted, each below `rank`.
 Result<std::vector<std::size_t>> axes_of(const ShapeInference& at, std::size_t input, std::size_t rank);
 
-// Converts a reshape or expand target that was stored with the file's batch to another batch.
+// Converts the target shape of a reshape or expand, which may contain the file's batch as a constant, to the requested
+// batch.
 Result<Sizes> rescaled_target(const ShapeInference& at, Sizes target);
 
 }  // namespace joulemap::predict::onnx

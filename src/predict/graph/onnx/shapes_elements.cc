@@ -30,7 +30,7 @@ Status cast_like(ShapeInference& at) {
   return same(at);
 }
 
-// Any count of inputs that broadcast.
+// Any number of inputs that broadcast.
 Status broadcast_all(ShapeInference& at) {
   Sizes sizes = at.input_sizes(0);
   for (std::size_t position = 1; position < at.inputs.size(); ++position) {
@@ -79,7 +79,7 @@ Status batch_norm(ShapeInference& at) {
   return Done{};
 }
 
-// SkipLayerNormalization of onnxruntime: x, skip, and a fourth output with their sum.
+// SkipLayerNormalization of onnxruntime: its inputs are x and a skip connection, its fourth output is their sum.
 Status skip_norm(ShapeInference& at) {
   at.set_output_sizes(at.input_sizes(0));
   at.set_output_sizes(at.input_sizes(0), 3);
@@ -117,7 +117,7 @@ Status arg_reduce(ShapeInference& at) {
   return Done{};
 }
 
-// In the order in which people look for them; a linear search for each node.
+// Searched linearly for each node; similar nodes are listed together.
 constexpr std::array kNodes = {
     NodeRule{"Relu", same, 1},
     NodeRule{"Sigmoid", same, 1},

@@ -72,7 +72,7 @@ Status size(ShapeInference& at) {
   return Done{};
 }
 
-// A constant with given sizes; keeps its numbers if small, because shapes may depend on them.
+// A tensor of one number with given sizes. Stores its numbers if it is small, because shapes may depend on them.
 Status constant_of_shape(ShapeInference& at) {
   const std::optional<Sizes> sizes = at.constant_input(0);
   if (!sizes) return invalid_node("sizes computed from data");
@@ -135,7 +135,7 @@ Status top_k(ShapeInference& at) {
   return Done{};
 }
 
-// The upper bound: the actual count depends on data.
+// Assumes that all elements are nonzero, the upper bound: the actual number depends on data.
 Status non_zero(ShapeInference& at) {
   at.outputs[0].type = DataType::int64;
   at.set_output_sizes({static_cast<std::int64_t>(at.input_sizes(0).size()), elements_of(at.input_sizes(0))});

@@ -11,7 +11,8 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-// One dimension of the target may be -1, the remainder; 0 copies that of the input.
+// Resolves a reshape target: one dimension may be -1, the remainder. 0 copies the dimension of the input, unless
+// `zero_is_zero`.
 Status resolve_target(const Sizes& from, bool zero_is_zero, Sizes& target) {
   std::int64_t known = 1;
   std::size_t rest = target.size();
@@ -109,7 +110,7 @@ Status transpose(ShapeInference& at) {
 Status expand(ShapeInference& at) {
   const std::optional<Sizes> target = at.constant_input(1);
   if (!target) return invalid_node("sizes computed from data");
-  // A stored target contains the file's batch, which is mostly 1 and broadcasts to any other.
+  // A target that the file stores contains the file's batch, which is mostly 1 and broadcasts to any other.
   Result<Sizes> sizes = broadcast(at.input_sizes(0), *target);
   if (!sizes && at.before != nullptr) {
     const Result<Sizes> rescaled = rescaled_target(at, *target);
@@ -149,7 +150,7 @@ Status concat(ShapeInference& at) {
       if (i == *axis) {
         sizes[i] = std::min(kMaxElements + 1, sizes[i] + part[i]);
       } else if (sizes[i] != part[i]) {
-        // A stored part, such as a class token, has the file's batch: it is repeated for the new batch.
+        // A constant part, such as a class token, has the file's batch: it is repeated for the new batch.
         if (at.before == nullptr)
           return invalid_node(fmt::format("{} cannot be concatenated with {}", sizes_text(sizes), sizes_text(part)));
         if (has_changed(at, position, i)) sizes[i] = part[i];

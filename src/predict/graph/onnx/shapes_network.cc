@@ -90,7 +90,7 @@ Status integer_matmul(ShapeInference& at) {
   return matmul(at);
 }
 
-// Input 3 is the other factor; the inputs in between are quantization scales.
+// Input 3 is the second factor; inputs 1 and 2 are the scale and zero point of the first.
 Status quantized_matmul(ShapeInference& at) { return matrix_product(at, at.input_sizes(0), at.input_sizes(3)); }
 
 Status quantized_convolution(ShapeInference& at) {

@@ -12,12 +12,12 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-// Most steps between two layers of a recurrent stack: a transposition, a reshape, a dropout.
+// Limit of steps between two layers of a recurrent stack, such as a transposition, a reshape, a dropout.
 constexpr std::size_t kMostMoves = 6;
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
-// Inputs that are settings of an operation and never trained.
+// Whether a constant input is a setting of the operation, which is never trained.
 bool is_setting(std::string_view type, std::size_t position) {
   if (type == "BatchNormalization") return position >= 3;
   if (type == "Clip" || type == "Resize" || type == "Pad" || type == "Pow" || type == "RotaryEmbedding")
@@ -26,7 +26,7 @@ bool is_setting(std::string_view type, std::size_t position) {
   return type == "QuantizeLinear" || type == "DequantizeLinear" ? position >= 1 : type == "Range" || type == "Where";
 }
 
-// A 16-bit type if most of the weights have it.
+// The 16-bit type that most elements of the weights have; empty if there is none.
 std::optional<Dtype> dtype_of_weights(const Program& program) {
   double halves = 0;
   double brains = 0;
@@ -99,7 +99,8 @@ class Emitter {
     return by_inputs ? NeededGradients::all : by_weights ? NeededGradients::weights : NeededGradients::none;
   }
 
-  // A cast has the type of its input; index and mask operations have the network's type.
+  // Computing type of a step. A cast has the type of its input; operations on indices and masks have the network's
+  // type.
   Dtype dtype_of(const ProgramStep& step) const {
     for (const auto* const list : {&step.outputs, &step.inputs}) {
       for (const int id : *list) {
@@ -133,7 +134,7 @@ class Emitter {
     return step.node->domain.empty() && std::ranges::find(kMoving, step.type) != kMoving.end();
   }
 
-  // The recurrent operation whose sequence reaches `step` unchanged, and the steps in between.
+  // The recurrent operation whose sequence reaches `step` through layout changes only, and the operations of these.
   struct Stack {
     std::optional<std::size_t> operation;
     std::vector<std::size_t> moves;
@@ -157,9 +158,10 @@ class Emitter {
     return stack;
   }
 
-  // A further layer of a stack is part of its call, which writes its sequence in the layout that the next layer reads.
+  // Whether `operation` becomes part of the recurrent operation before it. A further layer is merged into that
+  // operation, and copies in between become views. The copy that concatenates both directions is not needed, either.
   bool joins_stack(const ProgramStep& step, const Operation& operation) {
-    if (operation.kind == Kind::reshape) {  // concatenation of both directions of a sequence
+    if (operation.kind == Kind::reshape) {  // the copy that concatenates both directions
       const Stack stack = stack_before(step);
       return stack.operation && stack.moves.empty() &&
              graph_.operations[*stack.operation].parameters.get("directions", 1) > 1;
@@ -228,7 +230,7 @@ class Emitter {
   Graph& graph_;
   Dtype real_;
   std::vector<bool> differentiable_;                       // by value: depends on a trained value
-  std::vector<bool> trained_;                              // by value: a weight in use
+  std::vector<bool> trained_;                              // by value: a weight that a step trains
   std::vector<std::optional<std::size_t>> first_of_step_;  // by step: index of its first operation
 };
 

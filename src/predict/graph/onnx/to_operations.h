@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Translates a program to the operations of predict/graph/operation.h: the kind of each step, its type, its gradients,
-// and the weights. Pure functions. A step without a translation becomes unknown, with its sizes if they are known.
+// and the weights. Pure functions. A step without a translation becomes Kind::unknown, with its sizes if they are
+// known.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +28,11 @@ struct Translation {
 };
 using Translations = std::optional<std::vector<Translation>>;
 
-// A step whose sizes are all known, with access to them.
+// A step whose input and output sizes are all known, with access to them.
 struct SizedStep {
   const Program& program;
   const ProgramStep& step;
-  Dtype real_dtype = Dtype::fp32;  // the computing type of float32
+  Dtype real_dtype = Dtype::fp32;  // type in which float32 data is computed
 
   std::size_t count() const { return step.inputs.size(); }
   bool has_input(std::size_t position) const { return has_entry(step.inputs, position); }
@@ -44,13 +45,14 @@ struct SizedStep {
   const ProgramStep* producer(std::size_t position) const;
 };
 
-// One source file each; empty if the step belongs to another file.
+// Each is in a source file of its own. Empty if it does not know the type of the step.
 Translations translate_product(const SizedStep& at);
 Translations translate_image(const SizedStep& at);
 Translations translate_layout(const SizedStep& at);
 Translations translate_elements(const SizedStep& at);
 
-// Splits a tensor into three factors: the first dimension, the second, the product of all others.
+// Sizes of a tensor as the parameters batch (first dimension), rows (second) and width (product of all others). The
+// last dimension is always part of width; missing ones are 1.
 Parameters tensor_parameters(const Sizes& sizes);
 const Sizes& larger_sizes(const Sizes& a, const Sizes& b);
 std::vector<Translation> single_translation(Kind kind, std::string_view form, Parameters parameters);

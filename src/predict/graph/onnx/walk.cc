@@ -17,20 +17,21 @@ namespace joulemap::predict::onnx {
 namespace {
 
 constexpr int kDeepest = 16;
-// Networks have thousands of nodes; nested functions could produce any count from a small file.
+// Limits of visited nodes, copied nodes and loop iterations. Networks have thousands of nodes; nested functions of a
+// small file could produce any number.
 constexpr std::size_t kMostNodes = 200'000;
 constexpr std::size_t kMostCopies = 20'000;
 constexpr std::int64_t kMostTurns = std::int64_t{1} << 32;
 
 using Infos = std::unordered_map<std::string_view, const ValueInfo*>;
 
-// Names of a graph, a branch or a function, and the enclosing scope.
+// Values by name in a graph, a branch or a function, and the enclosing scope, in which names are searched next.
 struct Scope {
   std::unordered_map<std::string_view, int> names;
   const Scope* outer = nullptr;
   Infos infos;
-  std::string layer;             // of the function's caller
-  const Node* caller = nullptr;  // whose attributes the function's nodes refer to
+  std::string layer;             // layer of the function's caller
+  const Node* caller = nullptr;  // node whose attributes the function's nodes refer to
   const Function* function = nullptr;
   std::int64_t repeat = 1;
   int depth = 0;
@@ -82,7 +83,7 @@ class Walk {
       for (const ValueInfo& info : *list) scope.infos.try_emplace(info.name, &info);
     }
   }
-  // Single numbers are settings; floating-point tensors with dimensions may be trained.
+  // Adds a constant. Single numbers are settings; floating-point tensors with dimensions may be trained weights.
   int add_constant(const Tensor& tensor, bool may_be_trained, std::string_view name) {
     Value constant{
         .name = name, .sizes = tensor.sizes, .type = tensor.type, .numbers = tensor.numbers, .constant = true};
@@ -127,13 +128,14 @@ class Walk {
   Status add_constant_node(const Node& node, Scope& scope) {
     if (node.outputs.empty()) return Done{};
     const Tensor tensor = constant_tensor(node);
-    // Large constants are weights that the exporter stored in this way.
+    // Large constants are weights that the exporter stored as nodes.
     const bool large = elements_of(tensor.sizes) > static_cast<std::int64_t>(kMaxStoredNumbers);
     scope.names[node.outputs[0]] = add_constant(tensor, large, node.outputs[0]);
     return Done{};
   }
 
-  // A weight with a second name counts as a separate weight: exporters deduplicate equal ones.
+  // Makes the output another name of the input. A weight with a second name counts as a separate weight, because
+  // exporters merge equal weights.
   Status pass_on(const Node& node, Scope& scope) {
     const int from = node.inputs.empty() ? kNone : find(scope, node.inputs[0]);
     if (node.outputs.empty()) return Done{};
@@ -256,7 +258,7 @@ std::optional<FileBatchValues> Walk::at_file_batch(const Node& node) const {
   return before;
 }
 
-// Sizes of a value from the file; empty if the batch differs from the file's.
+// Sizes of a value that the file declares; empty if there are none, or if another batch was requested.
 std::optional<Sizes> Walk::stored_sizes(const Scope& scope, std::string_view name) const {
   const auto found = scope.infos.find(name);
   if (before_ != nullptr || found == scope.infos.end() || !found->second->dimensions) return std::nullopt;
@@ -322,7 +324,8 @@ void Walk::give_outputs(const Node& node, Scope& scope, ProgramStep& step, std::
     constant = constant && value(id).constant;
     has_weights = has_weights || value(id).weight != kNone;
   }
-  // A weight with a changed layout is still a weight; values computed from weights are computed in every run.
+  // A weight with a changed layout is still a weight. Other values that depend on weights are not constant: training
+  // changes them, so every run computes them.
   const bool layout = node.domain.empty() && is_layout_change(node.type);
   const bool passes_weight = constant && layout && has_entry(step.inputs, 0) && value(step.inputs[0]).weight != kNone;
   for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Builds a program from a model and its input sizes in one pass over the nodes. It infers sizes, inlines functions,
+// Builds a Program from a model and its input sizes in one pass over the nodes. It infers sizes, inlines functions,
 // takes branches with a known condition and visits the body of a loop with a known trip count once. Implausible sizes
-// and recursive functions are an Error; a node that cannot be inferred becomes a step with a failure.
+// and functions nested too deeply are an Error; a node whose sizes cannot be inferred becomes a step with a failure.
 #pragma once
 
 #include "base/result.h"

@@ -16,12 +16,13 @@ struct SlidingWindow {
   std::int64_t kernel = 1;
   std::int64_t stride = 1;
   std::int64_t dilation = 1;
-  std::int64_t padding_before = 0;  // padding
+  std::int64_t padding_before = 0;  // elements of padding before the image
   std::int64_t padding_after = 0;
-  std::int64_t out = 0;  // count of positions
+  std::int64_t out = 0;  // number of positions: the output size
 };
 
-// One for each dimension after batch and channels. `kernel` comes from the weights; poolings have it as an attribute.
+// A window for each dimension after batch and channels. `kernel`: kernel sizes, from the weights or, for poolings, from
+// an attribute.
 Result<std::vector<SlidingWindow>> windows_of(const Node& node, const Sizes& image, const Sizes& kernel);
 Result<std::vector<SlidingWindow>> transposed_windows_of(const Node& node, const Sizes& image, const Sizes& kernel);
 

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/advise_command.h"
+
+#include <array>
+#include <memory>
+
+#include "advise/advise.h"
+#include "attribution/analysis/report_builder.h"
+#include "cli/attribution_options.h"
+#include "cli/output.h"
+#include "cli/page_file.h"
+#include "cli/terminal.h"
+#include "report/json/advice_json.h"
+#include "report/text/advice_text.h"
+
+namespace joulemap::cli {
+namespace {
+
+struct AdviseFlags {
+  std::vector<std::string> files;
+  AttributionFlags attribution_options;
+  bool json = false;
+  std::string output;
+  bool strict = false;
+};
+
+Result<Advice> advice_for(const AdviseFlags& flags) {
+  Result<AttributionOptions> options = parse_attribution_options(flags.attribution_options);
+  if (!options) return std::move(options).error();
+  attribution::ReportQuery query;
+  query.mode = options->mode;
+  query.time_range = options->time_range;
+  query.library = std::move(options->library);
+  query.excluded_domains = std::move(options->excluded_domains);
+  const std::array levels{attribution::RowLevel::layer, attribution::RowLevel::kernel};
+  const Result<std::vector<ReportResult>> reports = attribution::build_reports(flags.files, query, levels);
+  if (!reports) return reports.error();
+  Advice advice = advise::advise({.by_layer = reports->front(), .by_kernel = reports->back()});
+  advice.diagnostics.add_all(options->diagnostics);
+  return advice;
+}
+
+int run_advise(AdviseFlags flags, const CommandLine& line) {
+  Result<std::vector<std::string>> files = recordings_or_default(std::move(flags.files), "advise");
+  if (!files) return print_error(files.error());
+  flags.files = std::move(*files);
+  Result<Output> output = Output::open(flags.output, flags.files);
+  if (!output) return print_error(output.error());
+  Result<Advice> advice = advice_for(flags);
+  if (!advice) return print_error(advice.error());
+  const Diagnostics notes = advice->diagnostics;
+  if (line.quiet && !flags.json) advice->diagnostics = {};
+  report::TextStyle style = style_of_stdout(line.colour);
+  if (!flags.output.empty()) style.colour = false;
+  const Status written =
+      output->write(flags.json ? report::advice_json(*advice) + "\n" : report::advice_text(*advice, style));
+  return written ? strict_exit_code(kExitSuccess, flags.strict, notes) : print_error(written.error());
+}
+
+}  // namespace
+
+void add_advise_command(CLI::App& verb, CommandLine& line) {
+  const auto flags = std::make_shared<AdviseFlags>();
+  verb.add_option("FILE", flags->files, "recordings (run.joule); several parts of one run are merged");
+  add_analysis_option_flags(verb, flags->attribution_options);
+  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.advice/1)");
+  verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+  add_strict_flag(verb, flags->strict);
+  verb.callback([flags, &line] { line.exit_code = run_advise(*flags, line); });
+}
+
+}  // namespace joulemap::cli

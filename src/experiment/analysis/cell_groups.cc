@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/analysis/cell_groups.h"
+
+#include <algorithm>
+#include <map>
+
+namespace joulemap::experiment {
+namespace {
+
+// Values of a cell by block; if several rows of a block have a value, the first.
+std::map<std::size_t, double> by_block(const ExperimentData& data, const ExperimentTable& table, std::size_t cell,
+                                       std::size_t measure) {
+  std::map<std::size_t, double> values;
+  for (const std::size_t row : table.cells[cell].rows) {
+    if (const std::optional<double> value = table.values[row][measure]) values.emplace(data.rows[row].block, *value);
+  }
+  return values;
+}
+
+}  // namespace
+
+std::vector<CellGroup> cell_groups(const ExperimentData& data, const ExperimentTable& table, std::size_t factor) {
+  std::map<std::vector<std::size_t>, CellGroup> groups;
+  for (std::size_t cell = 0; cell < table.cells.size(); ++cell) {
+    std::vector<std::size_t> key = table.cells[cell].levels;
+    const std::size_t level = key[factor];
+    key.erase(key.begin() + static_cast<std::ptrdiff_t>(factor));
+    CellGroup& group = groups[key];
+    if (group.cells.empty()) {
+      group.factor = factor;
+      group.cells.resize(data.factors[factor].levels.size());
+      group.fixed_levels.assign(table.cells[cell].levels.begin(), table.cells[cell].levels.end());
+      group.fixed_levels[factor].reset();
+    }
+    group.cells[level] = cell;
+  }
+  std::vector<CellGroup> list;
+  list.reserve(groups.size());
+  for (auto& [key, group] : groups) list.push_back(std::move(group));
+  return list;
+}
+
+std::vector<std::vector<double>> common_blocks(const ExperimentData& data, const ExperimentTable& table,
+                                               std::span<const std::size_t> cells, std::size_t measure) {
+  std::vector<std::map<std::size_t, double>> maps;
+  for (const std::size_t cell : cells) maps.push_back(by_block(data, table, cell, measure));
+  std::vector<std::vector<double>> lists(cells.size());
+  for (const auto& entry : maps.front()) {
+    const auto block = entry.first;  // clang 14 cannot capture a structured binding in a lambda
+    const bool is_complete =
+        std::all_of(maps.begin(), maps.end(), [&](const auto& map) { return map.find(block) != map.end(); });
+    for (std::size_t i = 0; is_complete && i < maps.size(); ++i) lists[i].push_back(maps[i].at(block));
+  }
+  return lists;
+}
+
+}  // namespace joulemap::experiment

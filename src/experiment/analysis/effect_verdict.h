@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sentences about effects over all combinations of factors. A sentence claims a general effect only if the combinations
+// agree; otherwise it states how they differ. Pure.
+#pragma once
+
+#include <string>
+
+#include "model/analysis_result.h"
+
+namespace joulemap::experiment {
+
+std::string verdict_of(const MainEffect& effect, const AnalysisResult& result);
+std::string verdict_of(const Interaction& interaction, const AnalysisResult& result);
+
+// The sentences of the methods paragraph; empty without main effects.
+std::string effects_methods(const AnalysisResult& result);
+
+}  // namespace joulemap::experiment

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Advice: ways to save energy in a recorded run, from `joulemap advise`. Plain data; joules and seconds of the whole run.
+// Field names follow the public JSON (schema joulemap.advice/1).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/diagnostics.h"
+
+namespace joulemap {
+
+struct Finding {
+  std::string_view rule;              // stable code, such as "data_loading"
+  std::string title;                  // what was found: "gpu0 waits for the DataLoader"
+  std::string change;                 // what to change
+  std::vector<std::string> evidence;  // sentences with the numbers that it follows from
+  double energy_j = 0;                // energy that the change concerns
+  // Energy that the change is expected to save, and its range: the interval of energy_j times the fraction of it that
+  // such a change saves.
+  double saves_j = 0;
+  double low_j = 0;
+  double high_j = 0;
+  std::optional<double> saves_s;  // time saved; none where the change does not shorten waiting
+};
+
+struct Advice {
+  std::vector<std::string> inputs;
+  std::vector<std::string> command;
+  double interval = 0.9;
+  std::optional<double> energy_j;  // GPU energy of the run without probing; none: unknown, and no findings
+  std::vector<Finding> findings;   // the largest expected saving first
+  Diagnostics diagnostics;
+};
+
+}  // namespace joulemap

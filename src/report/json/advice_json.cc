@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/json/advice_json.h"
+
+#include "formats/json_writer.h"
+#include "model_json/diagnostics_json.h"
+
+namespace joulemap::report {
+namespace {
+
+using formats::JsonWriter;
+
+void write_texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& texts) {
+  json.key(name).begin_array();
+  for (const std::string& text : texts) json.value(text);
+  json.end_array();
+}
+
+}  // namespace
+
+std::string advice_json(const Advice& advice) {
+  JsonWriter json;
+  json.begin_object().member("schema", "joulemap.advice/1").member("interval", advice.interval);
+  write_texts(json, "inputs", advice.inputs);
+  write_texts(json, "command", advice.command);
+  json.member("gpu_energy_j", advice.energy_j).key("findings").begin_array();
+  for (const Finding& finding : advice.findings) {
+    json.begin_object()
+        .member("rule", finding.rule)
+        .member("title", finding.title)
+        .member("change", finding.change)
+        .member("energy_j", finding.energy_j)
+        .member("saves_j", finding.saves_j)
+        .member("low_j", finding.low_j)
+        .member("high_j", finding.high_j)
+        .member("saves_s", finding.saves_s);
+    write_texts(json, "evidence", finding.evidence);
+    json.end_object();
+  }
+  json.end_array();
+  write_diagnostics(json, advice.diagnostics);
+  json.end_object();
+  return std::move(json).text();
+}
+
+}  // namespace joulemap::report

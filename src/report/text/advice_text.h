@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Text of `joulemap advise`: findings with their expected savings. Pure; fits the given width.
+#pragma once
+
+#include <string>
+
+#include "model/advice.h"
+#include "report/text/text_style.h"
+
+namespace joulemap::report {
+
+std::string advice_text(const Advice& advice, const TextStyle& style);
+
+}  // namespace joulemap::report

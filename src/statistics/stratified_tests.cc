@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/stratified_tests.h"
+
+#include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "base/check.h"
+#include "statistics/pairwise_counts.h"
+#include "statistics/rank_distributions.h"
+#include "statistics/rank_tests.h"
+
+namespace joulemap::statistics {
+
+namespace {
+
+// Weights are integers, so that sums are exact. Common multiples beyond this are rounded.
+constexpr std::int64_t kLargestMultiple = 1'000'000;
+
+// Integers in the ratio of 1 / (n + 1), as small as possible.
+std::vector<std::int64_t> van_elteren_weights(std::span<const std::size_t> sizes) {
+  std::int64_t multiple = 1;
+  for (const std::size_t n : sizes) {
+    multiple = std::lcm(multiple, static_cast<std::int64_t>(n + 1));
+    if (multiple > kLargestMultiple) break;
+  }
+  multiple = std::min(multiple, kLargestMultiple);
+  std::vector<std::int64_t> weights;
+  std::int64_t common = 0;
+  for (const std::size_t n : sizes) {
+    const auto divisor = static_cast<std::int64_t>(n + 1);
+    weights.push_back(std::max<std::int64_t>(1, (multiple + divisor / 2) / divisor));
+    common = std::gcd(common, weights.back());
+  }
+  for (std::int64_t& weight : weights) weight /= common;
+  return weights;
+}
+
+std::vector<Stratum> repeated(std::span<const Stratum> strata) {
+  std::vector<Stratum> kept;
+  std::ranges::copy_if(strata, std::back_inserter(kept), has_repetitions);
+  return kept;
+}
+
+// One of the independent terms of a sum: its possible values with their probabilities.
+using Term = std::vector<std::pair<std::size_t, double>>;
+
+// Probability that the sum of the terms is 0, 1, 2, ...
+std::vector<double> distribution_of_sum(std::span<const Term> terms) {
+  std::vector<double> probabilities{1};
+  for (const Term& term : terms) {
+    std::vector<double> next(probabilities.size() + term.back().first);
+    for (const auto& [value, probability] : term) {
+      for (std::size_t i = 0; i < probabilities.size(); ++i) next[i + value] += probability * probabilities[i];
+    }
+    probabilities = std::move(next);
+  }
+  return probabilities;
+}
+
+// Terms of a signed-rank sum: each rank counts or does not.
+std::vector<Term> signed_rank_terms(std::span<const std::int64_t> ranks, std::int64_t unit) {
+  JOULEMAP_CHECK(unit > 0, "ranks have a common unit");
+  std::vector<Term> terms;
+  for (const std::int64_t rank : ranks) terms.push_back({{0, 0.5}, {static_cast<std::size_t>(rank / unit), 0.5}});
+  return terms;
+}
+
+// The term of one stratum in a rank sum, from the number of ways to each value.
+Term rank_sum_term(std::span<const double> counts, std::size_t scale) {
+  const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
+  Term term;
+  for (std::size_t u = 0; u < counts.size(); ++u) {
+    if (counts[u] > 0) term.emplace_back(u * scale, counts[u] / all);
+  }
+  return term;
+}
+
+// A weighted rank sum, in weights times doubled ranks, and what is expected of it without a difference.
+struct WeightedSum {
+  std::int64_t observed = 0;
+  std::int64_t doubled_mean = 0;
+  double variance = 0;  // of the sum of ranks that are not doubled
+};
+
+double exact_p(const WeightedSum& sum, std::span<const Term> terms, std::int64_t unit) {
+  const std::vector<double> probabilities = distribution_of_sum(terms);
+  const std::int64_t distance = std::abs(2 * sum.observed - sum.doubled_mean);
+  double p = 0;
+  for (std::size_t i = 0; i < probabilities.size(); ++i) {
+    if (std::abs(2 * static_cast<std::int64_t>(i) * unit - sum.doubled_mean) >= distance) p += probabilities[i];
+  }
+  return std::clamp(p, std::numeric_limits<double>::min(), 1.0);  // hundreds of strata may underflow
+}
+
+double normal_p(const WeightedSum& sum) {
+  const double distance = static_cast<double>(std::abs(2 * sum.observed - sum.doubled_mean)) / 4;
+  return two_sided_normal_p(std::max(0.0, distance - 0.5) / std::sqrt(sum.variance));
+}
+
+std::vector<double> stratum_differences(const Stratum& stratum) {
+  JOULEMAP_CHECK(stratum.first.size() == stratum.second.size(), "pairs have two sides");
+  std::vector<double> differences(stratum.first.size());
+  std::ranges::transform(stratum.first, stratum.second, differences.begin(), std::minus());
+  return differences;
+}
+
+std::vector<std::int64_t> weights_of(std::span<const Stratum> strata, bool is_paired) {
+  std::vector<std::size_t> sizes;
+  for (const Stratum& stratum : strata)
+    sizes.push_back(is_paired ? stratum.first.size() : stratum.first.size() + stratum.second.size());
+  return van_elteren_weights(sizes);
+}
+
+// Doubled ranks of the nonzero differences of all strata, times the weight of their stratum.
+struct WeightedSignedRanks {
+  std::vector<std::int64_t> ranks;
+  WeightedSum sum;
+  double statistic = 0;
+  std::size_t pairs = 0;
+};
+
+WeightedSignedRanks weighted_signed_ranks(std::span<const Stratum> strata) {
+  WeightedSignedRanks result;
+  const std::vector<std::int64_t> weights = weights_of(strata, true);
+  for (std::size_t h = 0; h < strata.size(); ++h) {
+    const std::vector<double> differences = stratum_differences(strata[h]);
+    std::vector<double> sizes(differences.size());
+    std::ranges::transform(differences, sizes.begin(), [](double d) { return std::abs(d); });
+    const Ranks ranks = midranks(sizes);
+    result.pairs += sizes.size();
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      if (differences[i] == 0) continue;
+      const std::int64_t rank = weights[h] * ranks.doubled_ranks[i];
+      result.ranks.push_back(rank);
+      result.sum.doubled_mean += rank;
+      result.sum.variance += static_cast<double>(rank) * static_cast<double>(rank) / 16;
+      if (differences[i] < 0) continue;
+      result.sum.observed += rank;
+      result.statistic += static_cast<double>(ranks.doubled_ranks[i]) / 2 / static_cast<double>(sizes.size() + 1);
+    }
+  }
+  return result;
+}
+
+// Ranks of the values of both treatments in one stratum.
+struct RankSumStratum {
+  Ranks ranks;
+  std::size_t n1 = 0;
+  std::size_t n2 = 0;
+  std::int64_t weight = 1;
+  std::int64_t doubled_u = 0;
+
+  std::size_t pairs() const { return n1 * n2; }
+  double variance() const {
+    const auto n = static_cast<double>(n1 + n2);
+    return static_cast<double>(pairs()) / 12 * (n + 1 - ranks.tie_correction() / (n * (n - 1)));
+  }
+};
+
+std::vector<RankSumStratum> rank_sum_strata(std::span<const Stratum> strata) {
+  const std::vector<std::int64_t> weights = weights_of(strata, false);
+  std::vector<RankSumStratum> result;
+  for (std::size_t h = 0; h < strata.size(); ++h) {
+    std::vector<double> all = strata[h].first;
+    all.insert(all.end(), strata[h].second.begin(), strata[h].second.end());
+    RankSumStratum one{midranks(all), strata[h].first.size(), strata[h].second.size(), weights[h], 0};
+    one.doubled_u = std::accumulate(one.ranks.doubled_ranks.begin(),
+                                    one.ranks.doubled_ranks.begin() + static_cast<std::ptrdiff_t>(one.n1),
+                                    -static_cast<std::int64_t>(one.n1 * (one.n1 + 1)));
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+// Steps of a convolution of these terms; infinite if a stratum alone is too large for exact counts.
+double rank_sum_work(std::span<const RankSumStratum> strata) {
+  double work = 0;
+  double reach = 1;
+  for (const RankSumStratum& one : strata) {
+    if (!is_rank_sum_exact(one.n1, one.n2)) return std::numeric_limits<double>::infinity();
+    const auto values = static_cast<double>(2 * one.pairs());
+    work += reach * values;
+    reach += values * static_cast<double>(one.weight);
+  }
+  return work;
+}
+
+// The null distribution of the sum for values without ties, and the weighted pairs from which the shift is chosen.
+template <class Pairs>
+std::optional<EffectEstimate> shift_of_strata(const WeightedPairs<Pairs>& pairs, std::span<const Term> terms,
+                                              double work, double variance, double confidence) {
+  if (pairs.size() == 0) return std::nullopt;
+  const double tail = (1 - confidence) / 2;
+  if (work > kExactStratifiedWork) {
+    return shift_of(pairs, normal_critical_value(static_cast<double>(pairs.size()) / 2, variance, tail), 0);
+  }
+  const std::vector<double> probabilities = distribution_of_sum(terms);
+  return shift_of(pairs, critical_value(probabilities, 1, tail), probabilities.front());
+}
+
+}  // namespace
+
+bool has_repetitions(const Stratum& stratum) {
+  return !stratum.first.empty() && !stratum.second.empty() && stratum.first.size() + stratum.second.size() > 2;
+}
+
+TestResult stratified_signed_rank_test(std::span<const Stratum> strata) {
+  const WeightedSignedRanks ranks = weighted_signed_ranks(repeated(strata));
+  TestResult result{ranks.statistic, 1, ranks.pairs, PMethod::exact};
+  if (ranks.ranks.empty()) return result;
+  std::int64_t unit = 0;
+  for (const std::int64_t rank : ranks.ranks) unit = std::gcd(unit, rank);
+  const double reach = static_cast<double>(ranks.sum.doubled_mean) / static_cast<double>(unit);
+  if (reach * static_cast<double>(ranks.ranks.size()) <= kExactStratifiedWork) {
+    result.p = exact_p(ranks.sum, signed_rank_terms(ranks.ranks, unit), unit);
+  } else {
+    result.method = PMethod::normal;
+    result.p = normal_p(ranks.sum);
+  }
+  return result;
+}
+
+TestResult stratified_rank_sum_test(std::span<const Stratum> strata) {
+  const std::vector<RankSumStratum> kept = rank_sum_strata(repeated(strata));
+  TestResult result{0, 1, 0, PMethod::exact};
+  WeightedSum sum;
+  for (const RankSumStratum& one : kept) {
+    const auto weight = static_cast<double>(one.weight);
+    result.n += one.n1 + one.n2;
+    result.statistic += static_cast<double>(one.doubled_u) / 2 / static_cast<double>(one.n1 + one.n2 + 1);
+    sum.observed += one.weight * one.doubled_u;
+    sum.doubled_mean += 2 * one.weight * static_cast<std::int64_t>(one.pairs());
+    sum.variance += weight * weight * one.variance();
+  }
+  if (!(sum.variance > 0)) return result;
+  if (rank_sum_work(kept) <= kExactStratifiedWork) {
+    std::vector<Term> terms;
+    terms.reserve(kept.size());
+    for (const RankSumStratum& one : kept)
+      terms.push_back(
+          rank_sum_term(tied_rank_sum_counts(one.ranks.tie_sizes, one.n1), static_cast<std::size_t>(one.weight)));
+    result.p = exact_p(sum, terms, 1);
+  } else {
+    result.method = PMethod::normal;
+    result.p = normal_p(sum);
+  }
+  return result;
+}
+
+std::optional<EffectEstimate> stratified_paired_shift(std::span<const Stratum> strata, double confidence) {
+  const std::vector<Stratum> kept = repeated(strata);
+  const std::vector<std::int64_t> weights = weights_of(kept, true);
+  WeightedPairs<PairSums> pairs;
+  std::vector<std::int64_t> ranks;
+  double variance = 0;
+  for (std::size_t h = 0; h < kept.size(); ++h) {
+    const auto n = static_cast<std::int64_t>(kept[h].first.size());
+    const auto weight = static_cast<double>(weights[h]);
+    pairs.add(PairSums(stratum_differences(kept[h])), static_cast<std::size_t>(weights[h]));
+    for (std::int64_t rank = 1; rank <= n; ++rank) ranks.push_back(weights[h] * rank);
+    variance += weight * weight * static_cast<double>(n * (n + 1) * (2 * n + 1)) / 24;
+  }
+  const double work = static_cast<double>(pairs.size()) * static_cast<double>(ranks.size());
+  const std::vector<Term> terms = work > kExactStratifiedWork ? std::vector<Term>() : signed_rank_terms(ranks, 1);
+  const std::optional<EffectEstimate> sums = shift_of_strata(pairs, terms, work, variance, confidence);
+  if (!sums) return std::nullopt;
+  return EffectEstimate{sums->estimate / 2, sums->low / 2, sums->high / 2, sums->confidence};
+}
+
+std::optional<EffectEstimate> stratified_unpaired_shift(std::span<const Stratum> strata, double confidence) {
+  const std::vector<Stratum> kept = repeated(strata);
+  const std::vector<RankSumStratum> ranked = rank_sum_strata(kept);
+  const double work = rank_sum_work(ranked);
+  WeightedPairs<PairDifferences> pairs;
+  std::vector<Term> terms;
+  double variance = 0;
+  for (std::size_t h = 0; h < kept.size(); ++h) {
+    const RankSumStratum& one = ranked[h];
+    const auto scale = static_cast<std::size_t>(one.weight);
+    const auto weight = static_cast<double>(one.weight);
+    pairs.add(PairDifferences(kept[h].first, kept[h].second), scale);
+    variance += weight * weight * static_cast<double>(one.pairs() * (one.n1 + one.n2 + 1)) / 12;
+    if (work <= kExactStratifiedWork)
+      terms.push_back(rank_sum_term(rank_sum_counts(one.n1, one.n2, one.pairs()), scale));
+  }
+  return shift_of_strata(pairs, terms, work, variance, confidence);
+}
+
+StrataConsistency strata_consistency(std::span<const double> effects, double confidence) {
+  StrataConsistency result;
+  for (const double effect : effects) ++(effect > 0 ? result.higher : effect < 0 ? result.lower : result.equal);
+  result.signed_rank = signed_rank_test(effects);
+  if (const std::size_t decided = result.higher + result.lower; decided > 0) {
+    const boost::math::binomial_distribution<> signs(static_cast<double>(decided), 0.5);
+    result.sign_p =
+        std::min(1.0, 2 * boost::math::cdf(signs, static_cast<double>(std::min(result.higher, result.lower))));
+  }
+  const std::vector<double> zeros(effects.size());
+  result.shift = paired_shift(effects, zeros, confidence);
+  return result;
+}
+
+TestResult qualitative_interaction_test(std::span<const double> effects, std::span<const double> standard_errors,
+                                        double degrees_of_freedom) {
+  JOULEMAP_CHECK(effects.size() == standard_errors.size(), "each effect has a standard error");
+  double positive = 0;
+  double negative = 0;
+  for (std::size_t h = 0; h < effects.size(); ++h) {
+    if (effects[h] == 0) continue;
+    const double z = effects[h] / standard_errors[h];
+    (z > 0 ? positive : negative) += z * z;
+  }
+  TestResult result{std::min(positive, negative), 1, effects.size(), PMethod::f};
+  if (!(result.statistic > 0) || !(degrees_of_freedom > 0)) return result;
+  const boost::math::binomial_distribution<> signs(static_cast<double>(effects.size() - 1), 0.5);
+  result.p = 0;
+  for (std::size_t h = 1; h < effects.size(); ++h) {
+    const auto count = static_cast<double>(h);
+    result.p += boost::math::pdf(signs, count) * f_tail(result.statistic / count, count, degrees_of_freedom);
+  }
+  return result;
+}
+
+}  // namespace joulemap::statistics

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "statistics/stratified_tests.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+
+#include "statistics/random.h"
+#include "statistics/rank_tests.h"
+
+namespace joulemap::statistics {
+namespace {
+
+// Midranks by definition: 1 + the count of smaller values + half of the count of other equal values.
+std::vector<double> midranks_by_definition(const std::vector<double>& values) {
+  std::vector<double> ranks;
+  for (const double value : values) {
+    const auto less = std::ranges::count_if(values, [&](double other) { return other < value; });
+    ranks.push_back(static_cast<double>(less) + (static_cast<double>(std::ranges::count(values, value)) + 1) / 2);
+  }
+  return ranks;
+}
+
+// All values that the weighted signed-rank sum (positive minus negative ranks) of a stratum can have; the observed first.
+std::vector<double> possible_signed_sums(const Stratum& stratum) {
+  std::vector<double> sizes;
+  for (std::size_t i = 0; i < stratum.first.size(); ++i)
+    sizes.push_back(std::abs(stratum.first[i] - stratum.second[i]));
+  const std::vector<double> ranks = midranks_by_definition(sizes);
+  std::vector<double> sums{0};
+  for (unsigned signs = 0; signs < 1U << ranks.size(); ++signs) {
+    double sum = 0;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const double rank = sizes[i] == 0 ? 0 : ranks[i] / static_cast<double>(ranks.size() + 1);
+      sum += (signs >> i & 1U) != 0 ? rank : -rank;
+      if (signs == 0) sums[0] += stratum.first[i] > stratum.second[i] ? rank : -rank;
+    }
+    sums.push_back(sum);
+  }
+  return sums;
+}
+
+// The same for the rank sum of the first treatment, minus its expectation.
+std::vector<double> possible_rank_sums(const Stratum& stratum) {
+  std::vector<double> all = stratum.first;
+  all.insert(all.end(), stratum.second.begin(), stratum.second.end());
+  const std::vector<double> ranks = midranks_by_definition(all);
+  const std::size_t n1 = stratum.first.size();
+  const auto n = static_cast<double>(all.size());
+  std::vector<double> sums;
+  for (unsigned chosen = (1U << n1) - 1; chosen < 1U << all.size(); ++chosen) {  // the observed choice is the first
+    if (static_cast<std::size_t>(std::popcount(chosen)) != n1) continue;
+    double sum = -static_cast<double>(n1) * (n + 1) / 2;
+    for (std::size_t i = 0; i < ranks.size(); ++i) sum += (chosen >> i & 1U) != 0 ? ranks[i] : 0;
+    if (sums.empty()) sums.push_back(sum / (n + 1));
+    sums.push_back(sum / (n + 1));
+  }
+  return sums;
+}
+
+double enumerated_p(const std::vector<Stratum>& strata,
+                    const std::function<std::vector<double>(const Stratum&)>& possible_sums) {
+  double observed = 0;
+  std::vector<double> sums{0};
+  for (const Stratum& stratum : strata) {
+    const std::vector<double> own = possible_sums(stratum);
+    observed += own[0];
+    std::vector<double> next;
+    for (const double before : sums) {
+      for (std::size_t i = 1; i < own.size(); ++i) next.push_back(before + own[i]);
+    }
+    sums = std::move(next);
+  }
+  const auto far = std::ranges::count_if(sums, [&](double sum) { return std::abs(sum) >= std::abs(observed) - 1e-9; });
+  return static_cast<double>(far) / static_cast<double>(sums.size());
+}
+
+std::vector<double> drawn_integers(Random& random, std::size_t n, std::size_t different) {
+  std::vector<double> values(n);
+  for (double& value : values) value = static_cast<double>(random.uniform_below(different));
+  return values;
+}
+
+TEST(StratifiedSignedRankTest, MatchesEnumerationOfAllSigns) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    std::vector<Stratum> strata;
+    for (std::size_t h = 0; h < 3; ++h) {
+      const std::size_t n = 2 + random.uniform_below(3);
+      strata.push_back({drawn_integers(random, n, 8), drawn_integers(random, n, 6)});
+    }
+    const TestResult result = stratified_signed_rank_test(strata);
+    EXPECT_EQ(result.method, PMethod::exact);
+    EXPECT_NEAR(result.p, enumerated_p(strata, possible_signed_sums), 1e-12);
+  }
+}
+
+TEST(StratifiedRankSumTest, MatchesEnumerationOfAllAssignments) {
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    std::vector<Stratum> strata;
+    for (std::size_t h = 0; h < 3; ++h) {
+      strata.push_back({drawn_integers(random, 2 + random.uniform_below(2), 8),
+                        drawn_integers(random, 1 + random.uniform_below(4), 6)});
+    }
+    EXPECT_NEAR(stratified_rank_sum_test(strata).p, enumerated_p(strata, possible_rank_sums), 1e-12);
+  }
+}
+
+TEST(StratifiedTests, AreTheTestsOfOneStratumIfThereIsOnlyOne) {
+  Random random(3);
+  const Stratum one{drawn_integers(random, 9, 20), drawn_integers(random, 9, 15)};
+  EXPECT_NEAR(stratified_signed_rank_test(std::vector{one}).p, signed_rank_test(one.first, one.second).p, 1e-12);
+  EXPECT_NEAR(stratified_rank_sum_test(std::vector{one}).p, rank_sum_test(one.first, one.second).p, 1e-12);
+  const EffectEstimate pooled = *stratified_paired_shift(std::vector{one}, 0.95);
+  const EffectEstimate plain = *paired_shift(one.first, one.second, 0.95);
+  EXPECT_EQ(pooled.estimate, plain.estimate);
+  EXPECT_EQ(pooled.low, plain.low);
+  EXPECT_EQ(pooled.high, plain.high);
+  EXPECT_NEAR(pooled.confidence, plain.confidence, 1e-12);
+  EXPECT_EQ(stratified_unpaired_shift(std::vector{one}, 0.95)->low, unpaired_shift(one.first, one.second, 0.95)->low);
+}
+
+TEST(StratifiedTests, FindInManySmallStrataWhatNoneShowsAlone) {
+  std::vector<Stratum> strata;
+  strata.reserve(36);
+  for (int h = 0; h < 36; ++h) strata.push_back({{h + 1.5, h + 1.6}, {h + 1.0, h + 1.2}});
+  EXPECT_NEAR(stratified_signed_rank_test(strata).p, std::exp2(1 - 72), 1e-30);
+  EXPECT_NEAR(stratified_rank_sum_test(strata).p / (2 * std::pow(6, -36)), 1, 1e-9);
+}
+
+TEST(StratifiedTests, CompareValuesOnlyWithinTheirStratum) {
+  Random random(4);
+  std::vector<Stratum> strata;
+  for (std::size_t h = 0; h < 5; ++h)
+    strata.push_back({drawn_integers(random, 4, 1000), drawn_integers(random, 4, 1000)});
+  const double paired = stratified_signed_rank_test(strata).p;
+  const double unpaired = stratified_rank_sum_test(strata).p;
+  for (std::size_t h = 0; h < strata.size(); ++h) {
+    for (auto* const values : {&strata[h].first, &strata[h].second}) {
+      for (double& value : *values) value = value * std::exp2(static_cast<double>(h)) + 4096.0 * static_cast<double>(h);
+    }
+  }
+  EXPECT_EQ(stratified_signed_rank_test(strata).p, paired);
+  EXPECT_EQ(stratified_rank_sum_test(strata).p, unpaired);
+}
+
+TEST(StratifiedTests, LeaveOutStrataWithoutRepetitions) {
+  const std::vector<Stratum> single{{{2}, {1}}, {{3}, {1}}, {{}, {1, 2}}};
+  EXPECT_EQ(stratified_signed_rank_test(std::vector{single[0], single[1]}).n, 0U);
+  EXPECT_EQ(stratified_rank_sum_test(single).n, 0U);
+  EXPECT_EQ(stratified_rank_sum_test(single).p, 1);
+  EXPECT_FALSE(stratified_unpaired_shift(single, 0.95));
+  EXPECT_FALSE(stratified_paired_shift({}, 0.95));
+  EXPECT_EQ(stratified_signed_rank_test(std::vector<Stratum>{{{1, 2}, {1, 2}}}).p, 1) << "no difference";
+}
+
+TEST(StratifiedTests, ApproximateBeyondTheirLimitAndReportIt) {
+  Random random(5);
+  std::vector<Stratum> strata(40);
+  for (Stratum& stratum : strata) {
+    for (std::size_t i = 0; i < 30 + random.uniform_below(9); ++i) {
+      stratum.first.push_back(random.normal() + 0.06);
+      stratum.second.push_back(random.normal());
+    }
+  }
+  const TestResult large = stratified_signed_rank_test(strata);
+  EXPECT_EQ(large.method, PMethod::normal);
+  EXPECT_EQ(stratified_rank_sum_test(strata).method, PMethod::normal);
+  const EffectEstimate shift = *stratified_paired_shift(strata, 0.95);
+  EXPECT_EQ(large.p<0.05, shift.low> 0 || shift.high < 0);
+  EXPECT_NEAR(shift.confidence, 0.95, 0.001);
+}
+
+// The interval contains exactly the shifts that the test does not reject.
+TEST(StratifiedShift, InvertsTheTest) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Random random(seed);
+    std::vector<Stratum> strata(4 + random.uniform_below(4));
+    for (Stratum& stratum : strata) {
+      for (std::size_t i = 0; i < 2 + random.uniform_below(3); ++i) {
+        stratum.first.push_back(random.normal() + 1);
+        stratum.second.push_back(random.normal());
+      }
+      while (stratum.second.size() < stratum.first.size()) stratum.second.push_back(random.normal());
+    }
+    const auto p_at = [&](double shift, bool is_paired) {
+      std::vector<Stratum> shifted = strata;
+      for (Stratum& stratum : shifted) {
+        for (double& value : stratum.first) value -= shift;
+      }
+      return is_paired ? stratified_signed_rank_test(shifted).p : stratified_rank_sum_test(shifted).p;
+    };
+    for (const bool is_paired : {true, false}) {
+      const EffectEstimate shift =
+          is_paired ? *stratified_paired_shift(strata, 0.95) : *stratified_unpaired_shift(strata, 0.95);
+      EXPECT_GE(shift.confidence, 0.95);
+      EXPECT_GT(p_at(shift.low + 1e-9, is_paired), 0.05);
+      EXPECT_LE(p_at(shift.low - 1e-9, is_paired), 0.05);
+      EXPECT_GT(p_at(shift.high - 1e-9, is_paired), 0.05);
+      EXPECT_LE(p_at(shift.high + 1e-9, is_paired), 0.05);
+      EXPECT_GT(p_at(shift.estimate, is_paired), 0.5);
+    }
+  }
+}
+
+TEST(StrataConsistency, CountsDirectionsAndTestsThem) {
+  const std::vector<double> effects{0.3, 0.2, 0.1, 0.4, 0.5, 0.6, -0.05, 0};
+  const StrataConsistency result = strata_consistency(effects, 0.95);
+  EXPECT_EQ(result.higher, 6U);
+  EXPECT_EQ(result.lower, 1U);
+  EXPECT_EQ(result.equal, 1U);
+  EXPECT_NEAR(result.sign_p, 2 * 8.0 / 128, 1e-12);
+  EXPECT_EQ(result.signed_rank.p, signed_rank_test(effects).p);
+  EXPECT_GT(result.shift->estimate, 0.15);
+  EXPECT_EQ(strata_consistency({}, 0.95).sign_p, 1);
+}
+
+TEST(QualitativeInteractionTest, NeedsClearEffectsInBothDirections) {
+  const std::vector<double> errors(4, 0.1);
+  EXPECT_EQ(qualitative_interaction_test(std::vector{1.0, 2.0, 0.5, 0.1}, errors, 20).p, 1);
+  EXPECT_GT(qualitative_interaction_test(std::vector{1.0, 2.0, 0.5, -0.1}, errors, 20).p, 0.3);
+  EXPECT_LT(qualitative_interaction_test(std::vector{1.0, 2.0, -0.5, -0.4}, errors, 20).p, 0.001);
+  // Gail and Simon, table 1: the critical value at the level 0.05 is 5.43 for 4 strata and 2.71 for 2.
+  const std::vector<double> at_critical{std::sqrt(5.43) / 10, 1, 1, 1};
+  std::vector<double> effects = at_critical;
+  effects[0] = -effects[0];
+  EXPECT_NEAR(qualitative_interaction_test(effects, errors, 1e9).p, 0.05, 1e-3);
+  EXPECT_NEAR(qualitative_interaction_test(std::vector{-std::sqrt(2.71) / 10, 1.0}, std::vector{0.1, 0.1}, 1e9).p, 0.05,
+              1e-3);
+}
+
+}  // namespace
+}  // namespace joulemap::statistics

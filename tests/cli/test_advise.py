@@ -1,0 +1,55 @@
+"""`joulemap advise`: findings with the joules that a change would save."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def recording(sysroots):
+    return sysroots.parent.parent / "examples" / "resnet50-h200.joule"
+
+
+def test_a_training_in_nchw_is_told_to_use_channels_last(joulemap, recording):
+    advice = joulemap("advise", recording, "--json").json
+    assert advice["schema"] == "joulemap.advice/1"
+    found = {finding["rule"]: finding for finding in advice["findings"]}
+    layout = found["memory_layout"]
+    assert "channels_last" in layout["change"]
+    assert 0 < layout["low_j"] < layout["saves_j"] < layout["high_j"]
+    assert 0.02 * advice["gpu_energy_j"] < layout["saves_j"] < 0.3 * advice["gpu_energy_j"]
+
+
+def test_findings_come_with_their_largest_saving_first_and_fit_80_columns(joulemap, recording):
+    advice = joulemap("advise", recording, "--json").json
+    savings = [finding["saves_j"] for finding in advice["findings"]]
+    assert savings == sorted(savings, reverse=True)
+    text = joulemap("advise", recording).out
+    assert all(len(line) <= 80 for line in text.split("\n"))
+    assert "try: " in text
+    assert "joulemap diff" in text
+
+
+def test_the_energy_of_findings_is_that_of_the_report(joulemap, recording):
+    advice = joulemap("advise", recording, "--json").json
+    layout = next(finding for finding in advice["findings"] if finding["rule"] == "memory_layout")
+    rows = joulemap("report", recording, "--by", "kernel", "--json").json["rows"]
+    conversions = [row["energy_j"] for row in rows if "nchwToNhwc" in row["name"] or "nhwcToNchw" in row["name"]]
+    assert layout["energy_j"] == pytest.approx(sum(conversions), rel=0.05)
+
+
+def test_a_recording_without_a_gpu_has_no_findings_and_says_why(joulemap, sysroots, tmp_path):
+    file = tmp_path / "run.joule"
+    joulemap("record", "--sysroot", sysroots / "intel-2socket", "-o", file, "--", "true")
+    outcome = joulemap("advise", file)
+    assert outcome.code == 0
+    assert "need a GPU" in outcome.out and "report --by module" in outcome.out
+    result = joulemap("advise", file, "--json").json
+    assert result["findings"] == []
+    assert "advice_needs_gpu" in {entry["code"] for entry in result["diagnostics"]}
+
+
+def test_a_missing_recording_fails_with_a_remedy(joulemap, tmp_path):
+    outcome = joulemap("advise", tmp_path / "none.joule")
+    assert outcome.code == 1
+    assert "->" in outcome.err

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/reference/schemas describes the JSON of the program: real outputs are valid, and have no key without description."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import jsonschema
+import pytest
+from cli.made_rows import domain, wobble, write_factorial, write_rows
+from support.kineto_trace import begin_ns, training
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMAS = ROOT / "docs" / "reference" / "schemas"
+EXAMPLE = ROOT / "examples" / "resnet50-h200.joule"
+RECORDINGS = sorted((ROOT / "tests" / "data" / "recordings").glob("*.joule"))
+LEVELS = ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "stack", "step", "epoch", "rank"]
+SYSROOTS = sorted(path.name for path in (ROOT / "tests" / "sysroots").iterdir() if path.is_dir())
+INTERNAL = {"page", "profile"}  # of the page's own script, and of fitted profiles, which only the program reads
+EXPERIMENT = """name = "small"
+command = ["true"]
+repetitions = 1
+baseline_s = 0.1
+warm_up_runs = 0
+[factors]
+level = ["a", "b"]
+[cool_down]
+power_within = 50
+[checks]
+require = []
+"""
+
+
+@cache
+def schema_of(name: str) -> dict:
+    return json.loads((SCHEMAS / f"{name}.json").read_text())
+
+
+def undescribed(value: object, schema: dict, root: dict, at: str = "$") -> Iterator[str]:
+    """Paths of keys that the schema does not mention."""
+    while "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
+    if isinstance(value, list):
+        for index, element in enumerate(value):
+            yield from undescribed(element, schema.get("items", {}), root, f"{at}[{index}]")
+    elif isinstance(value, dict):
+        known = dict(schema.get("properties", {}))
+        for alternative in schema.get("oneOf", []):
+            known.update(alternative["properties"])
+        for key, member in value.items():
+            described = known.get(key, schema.get("additionalProperties"))
+            if described is None and known:
+                yield f"{at}.{key}"
+            elif described is not None:
+                yield from undescribed(member, described, root, f"{at}.{key}")
+
+
+def check(document: dict, name: str) -> dict:
+    schema = schema_of(name)
+    assert document["schema"] == schema["title"]
+    errors = [
+        f"{error.json_path}: {error.message}" for error in jsonschema.Draft202012Validator(schema).iter_errors(document)
+    ]
+    assert errors == []
+    assert list(undescribed(document, schema, schema)) == []
+    return document
+
+
+@pytest.fixture
+def printed(joulemap):
+    """printed("report", "report", FILE): the checked output of `joulemap report FILE --json`."""
+
+    def run(schema: str, *arguments: object, code: int = 0) -> dict:
+        command = list(arguments)
+        place = command.index("--") if "--" in command else len(command)
+        outcome = joulemap(*command[:place], "--json", *command[place:])
+        assert outcome.code == code, outcome.err
+        return check(outcome.json, schema)
+
+    return run
+
+
+@pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.stem)
+def test_schemas_are_valid_and_describe_every_key(path):
+    schema = json.loads(path.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+    def check_descriptions(part: dict, at: str) -> None:
+        assert part.get("description") or "$ref" in part, at
+        for key, member in part.get("properties", {}).items():
+            check_descriptions(member, f"{at}.{key}")
+        if part.get("items", {}).get("properties"):
+            check_descriptions(part["items"], f"{at}[]")
+        for name, definition in part.get("$defs", {}).items():
+            check_descriptions(definition, f"{at}/{name}")
+
+    check_descriptions(schema, path.stem)
+
+
+def test_every_schema_of_the_sources_has_a_file_and_is_on_the_page():
+    sources = [*ROOT.glob("src/**/*.cc"), *ROOT.glob("src/**/*.h"), *ROOT.glob("python/joulemap/**/*.py")]
+    texts = "\n".join(path.read_text() for path in sources if not path.name.endswith("_test.cc"))
+    named = set(re.findall(r"\bjoulemap\.([a-z]+)/\d\b", texts)) - INTERNAL
+    assert named == {path.stem for path in SCHEMAS.glob("*.json")}
+    page = (ROOT / "docs" / "reference" / "json.md").read_text()
+    assert named == set(re.findall(r"\]\(schemas/([a-z]+)\.json\)", page))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_report_at_every_level(printed, level):
+    report = printed("report", "report", EXAMPLE, "--by", level)
+    assert report["rows"] or level == "epoch"
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.name)
+def test_report_of_earlier_versions(printed, recording):
+    printed("report", "report", recording)
+
+
+@pytest.mark.parametrize("name", SYSROOTS)
+def test_stat_and_doctor_of_every_machine(printed, sysroots, name):
+    printed("doctor", "doctor", "--sysroot", sysroots / name)
+    printed("stat", "stat", "--sysroot", sysroots / name, "--", "true")
+
+
+def test_stat_of_several_runs_with_intervals(printed, sysroots):
+    stat = printed("stat", "stat", "--sysroot", sysroots / "intel-2socket", "-r", 2, "-I", 20, "--", "sleep", "0.1")
+    assert len(stat["runs"]) == 2 and stat["runs"][0]["intervals"]
+
+
+def test_record_and_share(printed, sysroots, tmp_path):
+    made = tmp_path / "made.joule"
+    printed("record", "record", "--sysroot", sysroots / "intel-2socket", "-o", made, "--", "true")
+    printed("report", "report", made)
+    printed("share", "share", made, "-o", tmp_path / "shared.joule")
+
+
+def test_announced_recording(joulemap, sysroots, tmp_path):
+    with subprocess.Popen(["sleep", "0.3"]) as process:
+        options = ["--announce", "--json", "-o", tmp_path / "made.joule", "--sysroot", sysroots / "intel-2socket"]
+        outcome = joulemap("record", "-p", process.pid, *options)
+    check(json.loads(outcome.out.splitlines()[0]), "recording")
+    check(outcome.json, "record")
+
+
+def test_calibrate(printed, sysroots):
+    printed("calibrate", "calibrate", "--sysroot", sysroots / "intel-2socket", "--seconds", 0.2, "--no-load")
+
+
+def test_advice(printed):
+    printed("advice", "advise", EXAMPLE)
+    printed("advice", "advise", RECORDINGS[-1])
+
+
+def test_diff_of_the_example(printed):
+    printed("diff", "diff", EXAMPLE, EXAMPLE)
+
+
+@pytest.mark.parametrize("level", ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel"])
+def test_diff_at_every_level(printed, level):
+    printed("diff", "diff", RECORDINGS[-1], RECORDINGS[-2], "--by", level, "--whole-run", "--fail-over", "100000%")
+
+
+def test_predictions(printed):
+    keras, onnx = ROOT / "tests/data/keras/tiny_cnn_keras3.json", ROOT / "tests/data/onnx/resnet18.onnx"
+    printed("prediction", "predict", keras)
+    printed("prediction", "predict", keras, "--pass", "training", "--steps", 10, "--inferences", 100, "--price-per-kwh", 0.2)
+    printed("prediction", "predict", onnx, "--batch", 8, "--device", "a100", "--explain")
+
+
+@pytest.mark.parametrize("name", ["torch.nn.Conv2d", "torch.nn.ReLU", "Gemm"])
+def test_operations(printed, name):
+    printed("card", "operation", name)
+
+
+def test_model_evaluation(printed, tmp_path):
+    with gzip.open(ROOT / "data" / "h200" / "operations.csv.gz", "rt") as file:
+        head, *lines = file.readlines()
+    with gzip.open(tmp_path / "operations.csv.gz", "wt") as file:
+        file.writelines([head, *lines[::60]])
+    printed("evaluation", "model", "eval", tmp_path, "--folds", 2)
+
+
+def test_import_of_a_trace(printed, tmp_path):
+    trace, power = training().write(tmp_path / "trace.json"), tmp_path / "power.csv"
+    times = [begin_ns() + number * 10_000_000 for number in range(-100, 300)]
+    power.write_text("time_unix_ns,domain,kind,value\n" + "".join(f"{time},gpu0,power_w,200\n" for time in times))
+    printed("import", "import", trace, "--power", power, "-o", tmp_path / "made.joule")
+    printed("report", "report", tmp_path / "made.joule")
+    printed("import", "import", trace, "-o", tmp_path / "timed.joule")
+    assert printed("report", "report", tmp_path / "timed.joule")["measured_j"] is None
+
+
+def test_import_of_an_experiment(printed, tmp_path):
+    power, epochs = tmp_path / "power.csv", tmp_path / "epochs.csv"
+    head = "timestamp, power.draw [W]\n"
+    power.write_text(head + "".join(f"2024/05/01 10:00:{second:02}.000, {90 + second} W\n" for second in range(20)))
+    epochs.write_text("epoch;accuracy;timestamp\n0;0.5;2024-05-01 10:00:08\n1;0.7;2024-05-01 10:00:16\n")
+    options = ["--epochs", epochs, "--utc-offset", "+00:00", "-o", tmp_path / "made"]
+    printed("import", "import", "nvidia-smi", power, *options)
+    printed("analysis", "experiment", "analyze", tmp_path / "made")
+
+
+def test_experiment_from_plan_to_status(printed, sysroots, tmp_path):
+    plan, folder = tmp_path / "experiment.toml", tmp_path / "made"
+    plan.write_text(EXPERIMENT)
+    planned = printed("experiment", "experiment", "plan", plan)
+    assert planned["forecast"] is None
+    options = ["-o", folder, "--sysroot", sysroots / "intel-2socket"]
+    done = printed("experiment", "experiment", "run", plan, *options)
+    assert done["counts"]["done"] == 2
+    printed("experiment", "experiment", "status", folder)
+    check(json.loads((folder / "plan.json").read_text()), "plan")
+    for row in folder.glob("rows/*/attempt-*/row.json"):
+        check(json.loads(row.read_text()), "row")
+    printed("analysis", "experiment", "analyze", folder)
+
+
+def test_analysis(printed, tmp_path):
+    def row(level: int, block: int) -> dict:
+        joules = 100 + 20 * level + wobble(block)
+        accuracy = {"accuracy": 0.9 - 0.1 * level + wobble(block) / 100}
+        domains = [domain("package-0", joules), domain("gpu0", 2 * joules)]
+        return {"elapsed_s": joules / 50, "metrics": accuracy, "domains": domains}
+
+    analysis = printed("analysis", "experiment", "analyze", write_rows(tmp_path / "made", row))
+    assert analysis["comparisons"] and analysis["pareto"]
+
+    factors = {"framework": ["a", "b", "c"], "model": ["m", "n"], "batch": ["1", "2"]}
+    folder = write_factorial(tmp_path / "factorial", factors, lambda cell, block: row(sum(cell), block + cell[1]), 3)
+    analysis = printed("analysis", "experiment", "analyze", folder)
+    assert analysis["main_effects"] and analysis["interactions"] and analysis["correlations"]
+
+
+def in_python(binaries: Path, code: str, *arguments: object) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(binaries.parent / "python")}
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
+
+
+def test_files_of_the_python_package(binaries, tmp_path):
+    code = """
+import sys
+from joulemap._training_meter import TrainingMeter
+meter = TrainingMeter(sys.argv[1])
+meter.begin()
+meter.end()
+"""
+    in_python(binaries, code, tmp_path / "total.json")
+    check(json.loads((tmp_path / "total.json").read_text()), "total")
+
+
+def test_operation_lists(binaries):
+    pytest.importorskip("torch")
+    code = """
+import json, torch, joulemap
+model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
+print(json.dumps(joulemap.list_operations(model, torch.zeros(2, 3, 8, 8), training=True, optimizer="sgd")))
+"""
+    check(json.loads(in_python(binaries, code)), "operations")

@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/reference/evidence.md and the quoted figures of all pages from docs/evidence/*.toml.
+
+    tools/make_evidence.py             write the pages
+    tools/make_evidence.py --check     write nothing; exit with 1 if a page differs or quotes an unknown figure
+
+A page quotes a figure as `<!-- e:FILE.ROW.COLUMN -->4.2 %<!-- / -->`: the column COLUMN of the row with the id ROW in
+docs/evidence/FILE.toml. Quotes in code are left alone. Problems are printed as FILE:LINE: problem.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+EVIDENCE = Path("docs/evidence")
+PAGE = Path("docs/reference/evidence.md")
+
+TOPICS = [
+    "Energy of a command",
+    "Sensors",
+    "Attribution to kernels and layers",
+    "Waiting and user programs",
+    "Cost of tracing",
+    "Comparing runs and statistics",
+    "Prediction",
+    "Speed and size",
+    "Studies",
+]
+KINDS = {"measured": "measured", "simulated": "simulated", "recorded": "computed from stored recordings or data"}
+TEXTS = ["question", "command", "hardware", "software", "commit", "n"]
+REQUIRED = ["topic", *TEXTS, "date", "kind", "notes", "columns", "row"]
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+COMMIT = re.compile(r"[0-9a-f]{7,40}")
+
+QUOTE = re.compile(r"<!-- e:(\S+) -->(.*?)<!-- / -->", re.DOTALL)
+MARKER = re.compile(r"<!-- (?:e:\S*|/) -->")
+CODE = re.compile(r"^ *(```|~~~).*?^ *\1[^\n]*$|(?P<ticks>`+)[^\n]*?(?P=ticks)", re.MULTILINE | re.DOTALL)
+
+INTRO = """\
+# Evidence
+
+<!-- Generated from docs/evidence/*.toml by tools/make_evidence.py: edit those files and run the command. -->
+
+Every measured figure in these documents, with the command that measures it. Other pages quote this page; a test fails
+when a quoted figure differs.
+
+- *Measured* figures come from the hardware that the entry names. *Simulated* figures come from a simulated GPU, machine
+  or experiment whose truth is known. *Computed* figures are a later analysis of stored recordings or data.
+- The commit is the one that added the figure, or that was measured. Later versions may differ.
+- RMS is the root mean square, RMSPE the root mean square percentage error. Errors without a sign are sizes.
+- `JOULEMAP` is the program that `make dist` builds. Machines were shared with other users, virtual, and not reserved.
+"""
+
+
+class Problem(Exception):
+    """A fault of an evidence file."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    name: str
+    values: dict
+
+    @property
+    def columns(self) -> dict[str, str]:
+        return self.values["columns"]
+
+    @property
+    def rows(self) -> list[dict[str, str]]:
+        return self.values["row"]
+
+
+def line_of(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1
+
+
+def check_rows(values: dict) -> None:
+    seen = set()
+    for row in values["row"]:
+        name = row.get("id")
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            raise Problem(f"a row has the id {name!r}; an id consists of a-z, 0-9 and _")
+        if name in seen:
+            raise Problem(f"two rows have the id '{name}'")
+        seen.add(name)
+        for column, value in row.items():
+            if column != "id" and column not in values["columns"]:
+                raise Problem(f"row '{name}' has '{column}', which is no column")
+            if not isinstance(value, str) or not value or "\n" in value or "<!--" in value:
+                raise Problem(f"'{column}' of row '{name}' must be a text of one line")
+    if not seen:
+        raise Problem("there are no rows")
+
+
+def check_values(values: dict) -> None:
+    for key in REQUIRED:
+        if key not in values:
+            raise Problem(f"the key '{key}' is missing")
+    for key in values:
+        if key not in REQUIRED:
+            raise Problem(f"the key '{key}' is unknown")
+    for key in TEXTS:
+        if not isinstance(values[key], str) or not values[key]:
+            raise Problem(f"'{key}' must be a text")
+    if values["topic"] not in TOPICS:
+        raise Problem(f"the topic is none of {', '.join(TOPICS)}")
+    if values["kind"] not in KINDS:
+        raise Problem(f"the kind is none of {', '.join(KINDS)}")
+    if type(values["date"]) is not datetime.date:
+        raise Problem("'date' must be a date such as 2026-11-18, without quotes")
+    if not COMMIT.fullmatch(values["commit"]):
+        raise Problem("'commit' must be 7 to 40 hexadecimal digits")
+    if not isinstance(values["notes"], list) or not all(isinstance(note, str) for note in values["notes"]):
+        raise Problem("'notes' must be a list of texts")
+    columns = values["columns"]
+    if not isinstance(columns, dict) or not all(isinstance(title, str) for title in columns.values()):
+        raise Problem("'columns' must be a table of titles")
+    for column in columns:
+        if column == "id" or not NAME.fullmatch(column):
+            raise Problem(f"'{column}' is no name of a column; a name consists of a-z, 0-9 and _")
+    if not isinstance(values["row"], list) or not all(isinstance(row, dict) for row in values["row"]):
+        raise Problem("rows must be [[row]] tables")
+    check_rows(values)
+
+
+def read_evidence(path: Path) -> Evidence:
+    if not NAME.fullmatch(path.stem):
+        raise Problem("a file name consists of a-z, 0-9 and _")
+    try:
+        values = tomllib.loads(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise Problem(str(error)) from error
+    check_values(values)
+    return Evidence(path.stem, values)
+
+
+def read_all(root: Path) -> tuple[list[Evidence], list[str]]:
+    """All evidence files by name, and the problems that were found."""
+    found, problems = [], []
+    for path in sorted((root / EVIDENCE).glob("*.toml")):
+        try:
+            found.append(read_evidence(path))
+        except Problem as problem:
+            problems.append(f"{EVIDENCE / path.name}:1: {problem}")
+    return found, problems
+
+
+def figures_of(evidence: list[Evidence]) -> dict[str, str]:
+    """Texts by FILE.ROW.COLUMN."""
+    return {
+        f"{each.name}.{row['id']}.{column}": value
+        for each in evidence
+        for row in each.rows
+        for column, value in row.items()
+        if column != "id"
+    }
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def section_of(each: Evidence) -> Iterator[str]:
+    values = each.values
+    yield f"### {each.name}\n\n{values['question']}\n\n"
+    yield f"- Command: `{values['command']}`\n"
+    yield f"- {values['date'].isoformat()}, {KINDS[values['kind']]}; commit {values['commit']}; n: {values['n']}\n"
+    yield f"- Hardware: {values['hardware']}. Software: {values['software']}.\n"
+    for note in values["notes"]:
+        yield f"- {note}\n"
+    used = [column for column in each.columns if any(column in row for row in each.rows)]
+    yield "\n| " + " | ".join(cell(each.columns[column]) for column in used) + " |\n"
+    yield "|" + "---|" * len(used) + "\n"
+    for row in each.rows:
+        yield "| " + " | ".join(cell(row.get(column, "")) for column in used) + " |\n"
+    yield f"\nSource: [{each.name}.toml](../evidence/{each.name}.toml)\n"
+
+
+def page_of(evidence: list[Evidence]) -> str:
+    parts = [INTRO]
+    for topic in TOPICS:
+        chosen = [each for each in evidence if each.values["topic"] == topic]
+        if chosen:
+            parts.append(f"## {topic}\n")
+            parts += ["".join(section_of(each)) for each in chosen]
+    return "\n".join(parts)
+
+
+def without_code(text: str) -> str:
+    """The text with the characters of code replaced by spaces, so that positions stay the same."""
+    return CODE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+
+
+def quote_figures(text: str, figures: dict[str, str]) -> tuple[str, list[tuple[int, str]]]:
+    """The text with all quotes up to date, and differences as line and description."""
+    visible, parts, end, problems = without_code(text), [], 0, []
+    for match in QUOTE.finditer(visible):
+        name, shown, line = match[1], text[match.start(2) : match.end(2)], line_of(text, match.start())
+        value = figures.get(name)
+        if value is None:
+            problems.append((line, f"{name} is in no evidence file"))
+        elif MARKER.search(shown):
+            problems.append((line, f"{name} is not closed by <!-- / -->"))
+        elif shown != value:
+            problems.append((line, f"{name} is '{value}', the page has '{shown}'"))
+            parts += [text[end : match.start(2)], value]
+            end = match.end(2)
+    for match in MARKER.finditer(QUOTE.sub(lambda quote: re.sub(r"[^\n]", " ", quote[0]), visible)):
+        problems.append((line_of(text, match.start()), f"{match[0]} has no counterpart"))
+    return "".join(parts) + text[end:], sorted(problems)
+
+
+def first_difference(old: str, new: str) -> int:
+    """The line of the first difference."""
+    lines = zip(old.split("\n"), new.split("\n"))
+    same = next((i for i, (a, b) in enumerate(lines) if a != b), min(old.count("\n"), new.count("\n")))
+    return same + 1
+
+
+def pages_of(root: Path) -> list[Path]:
+    pages = [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
+    return [page for page in pages if page.is_file() and page != root / PAGE]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if something differs")
+    parser.add_argument("--root", type=Path, default=ROOT, help="folder with README.md and docs/")
+    options = parser.parse_args(arguments)
+    evidence, problems = read_all(options.root)
+    if problems:
+        print("\n".join(problems), file=sys.stderr)
+        return 1
+    page, text = options.root / PAGE, page_of(evidence)
+    old = page.read_text() if page.is_file() else ""
+    failures = []
+    if old != text:
+        if options.check:
+            failures.append(f"{PAGE}:{first_difference(old, text)}: out of date; run tools/make_evidence.py")
+        else:
+            page.parent.mkdir(parents=True, exist_ok=True)
+            page.write_text(text)
+    figures = figures_of(evidence)
+    for path in pages_of(options.root):
+        old = path.read_text()
+        new, differences = quote_figures(old, figures)
+        if not options.check:
+            if new != old:
+                path.write_text(new)
+            differences = quote_figures(new, figures)[1]
+        failures += [f"{path.relative_to(options.root)}:{line}: {what}" for line, what in differences]
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,570 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes docs/reference/cli.md from the help of the program and docs/reference/python.md from the docstrings.
+
+    tools/make_reference.py [--program FILE]            write the pages
+    tools/make_reference.py [--program FILE] --check    exit with 1 if a page is out of date
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+PACKAGE = ROOT / "python" / "joulemap"
+PROGRAM = ROOT / "build" / "bin" / "joulemap"
+COLUMNS = 110
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Command line: the help texts of all verbs.
+
+CLI_INTRODUCTION = """# Command line
+
+Every verb and option of the program. `tools/make_reference.py` writes this page from `joulemap help VERB`.
+
+| verb | purpose |
+|---|---|
+{verbs}
+
+`joulemap FILE.joule` is short for `joulemap report FILE.joule`.
+
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | done |
+| 1 | failed; `diff --fail-over`: the energy grew beyond the limit |
+| 2 | wrong usage |
+| 3 | `--strict`: data were lost or damaged ([diagnostics](diagnostics.md)) |
+| 77 | not possible on this machine; the message contains the remedy |
+
+`stat` and `record` exit with the code of the command: 127 if it was not found, 126 if it is not executable, 128 + N if
+signal N killed it. They use 1, 2 and 77 only if the command did not start, and run it even without sensors.
+
+## Output
+
+`stat` and `record` print their text to stderr, because stdout belongs to the command. `--json` prints one line to stdout
+([JSON](json.md)); `-o FILE` writes the result to a file. Progress appears only on a terminal.
+
+## Common options
+
+All verbs accept these options, before or after the verb. A [configuration file](configuration.md) can set defaults.
+In all tables, a value in parentheses is the default, and "0.1 to 60" is the allowed range.
+
+{common}
+"""
+
+DESCRIPTION_COLUMN = 30  # where descriptions of options begin, on the line of the option or on the next one
+RANGE = re.compile(r"^(?:INT in )?\[?(-?[\d.e+-]+) (?:-|to) ([\d.e+-]+)\]?$")
+TYPES = ("TEXT", "UINT", "INT", "FLOAT")
+
+
+@dataclass
+class Entry:
+    """A line of a help text: an option, an argument or a verb."""
+
+    names: str
+    text: str
+
+
+@dataclass
+class Help:
+    summary: str
+    usages: list[str]
+    sections: dict[str, list[Entry]] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+
+def help_text(program: Path, *verb: str) -> str:
+    environment = {**os.environ, "JOULEMAP_CONFIG": "none", "COLUMNS": str(COLUMNS), "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
+    process = subprocess.run([program, "help", *verb], capture_output=True, text=True, env=environment, timeout=60)
+    if process.returncode != 0:
+        raise SystemExit(f"make_reference: joulemap help {' '.join(verb)}: {process.stderr.strip()}")
+    return process.stdout
+
+
+def parse_help(text: str) -> Help:
+    """The parts of a help text: its first line, usage, sections of entries, and what follows them."""
+    lines = text.splitlines()
+    parsed, section = Help(lines[0], []), None
+    for line, next_line in zip(lines[1:], [*lines[2:], ""]):
+        if match := re.match(r"^(?:Usage(?: with a command)?:|   or:) (.*)$", line):
+            parsed.usages.append(match[1])
+            section = None
+        elif re.match(r"^(Positionals|Options|Common options|Subcommands):$", line):
+            section = parsed.sections.setdefault(line[:-1], [])
+        elif section is not None and line.startswith(" " * DESCRIPTION_COLUMN):
+            section[-1].text = f"{section[-1].text} {line.strip()}".strip()
+        elif section is not None and re.match(r"^  \S", line):
+            column = len(line) if next_line.startswith(" " * DESCRIPTION_COLUMN) else DESCRIPTION_COLUMN
+            section.append(Entry(line[:column].strip(), line[column:]))
+        elif line.strip():
+            section = None
+            parsed.remarks.append(line)
+    if len(parsed.usages) > 1:  # the general form is less precise than those of the remarks
+        del parsed.usages[0]
+    return parsed
+
+
+def option_cells(entry: Entry) -> tuple[str, str]:
+    """The names of an option with its value, and its text with the limits of the value."""
+    limits = []
+    rest = entry.names
+    for key in ("Needs", "Excludes"):
+        if match := re.search(rf" {key}: (\S+)", rest):
+            limits.append(f"{'only with' if key == 'Needs' else 'not with'} `{match[1]}`")
+            rest = rest.replace(match[0], "")
+    if rest.endswith(" REQUIRED"):
+        limits.append("required")
+        rest = rest.removesuffix(" REQUIRED")
+    repeats = rest.endswith(" ...")
+    names, _, value = rest.removesuffix(" ...").partition(" ")
+    value, _, allowed = value.partition(":")
+    if match := RANGE.match(allowed):
+        limits.append(f"{match[1]} to {match[2]}")
+    elif allowed.startswith("{"):
+        choices = allowed.strip("{}").split(",")
+        if not all(re.search(rf"(?<![\w-]){re.escape(choice)}(?![\w-])", entry.text) for choice in choices):
+            limits.append("one of " + ", ".join(f"`{choice}`" for choice in choices))
+    if value in TYPES and not names.startswith("-"):
+        value = ""
+    spelled = [f"`{name}`" for name in names.split(",")]
+    spelled[-1] = f"`{names.split(',')[-1]}{' ' + value if value else ''}{' ...' if repeats else ''}`"
+    text = re.sub(r" \(docs/[\w./-]+\)", "", entry.text).replace("***", "`***`")
+    text = re.sub(r"(?<![\w`-])--?[a-z][\w-]*(?!`)", lambda match: f"`{match[0]}`", text)
+    return cell(", ".join(spelled)), cell(text + (f" ({'; '.join(limits)})" if limits else ""))
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
+
+
+def table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:
+    lines = [f"| {head[0]} | {head[1]} |", "|---|---|", *(f"| {first} | {second} |" for first, second in rows)]
+    return "\n".join(lines)
+
+
+def verb_section(program: Path, verb: tuple[str, ...]) -> str:
+    """The section of a verb, followed by those of its sub-verbs."""
+    parsed = parse_help(help_text(program, *verb))
+    name = "joulemap " + " ".join(verb)
+    parts = [f"{'#' * (len(verb) + 1)} {name}", sentence(parsed.summary)]
+    parts.append("```text\n" + "\n".join(parsed.usages) + "\n```")
+    for title, head in (("Positionals", "argument"), ("Options", "option")):
+        rows = [option_cells(entry) for entry in parsed.sections.get(title, []) if not entry.names.startswith("-h,")]
+        if rows:
+            parts.append(table((head, "meaning"), rows))
+    if parsed.remarks:
+        parts.append("\n".join(remark_lines(parsed.remarks)))
+    for entry in parsed.sections.get("Subcommands", []):
+        parts.append(verb_section(program, (*verb, entry.names)))
+    return "\n\n".join(parts)
+
+
+def remark_lines(remarks: list[str]) -> list[str]:
+    """Text after the options. Lines with columns are shown as they are."""
+    if any(re.search(r"\S {2,}\S", line) for line in remarks):
+        return ["```text", *remarks, "```"]
+    return remarks
+
+
+def sentence(text: str) -> str:
+    return text[0].upper() + text[1:].rstrip(".") + "."
+
+
+def overview_verbs(text: str) -> list[str]:
+    """Verbs in the order of `joulemap help`."""
+    return list(dict.fromkeys(re.findall(r"^  joulemap ([a-z]+) ", text, re.MULTILINE)))
+
+
+def collect_options() -> list[tuple[str, str]]:
+    """Options of `joulemap collect`, which is written in Python."""
+    tree = ast.parse((PACKAGE / "_collect" / "command.py").read_text(encoding="utf-8"))
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    rows = []
+    for call in calls:
+        if getattr(call.func, "attr", "") != "add_argument":
+            continue
+        name = call.args[0].value
+        given = {keyword.arg: getattr(keyword.value, "value", None) for keyword in call.keywords}
+        value = "" if given.get("action") == "store_true" else " " + (given.get("metavar") or name.strip("-").upper())
+        many = " ..." if given.get("nargs") == "*" else ""
+        rows.append((f"`{name}{value.replace('-', '_')}{many}`", cell(given["help"])))
+    return rows
+
+
+def cli_page(program: Path) -> str:
+    overview = help_text(program)
+    verbs = overview_verbs(overview)
+    summaries = {verb: parse_help(help_text(program, verb)).summary for verb in verbs}
+    rows = [f"| [`{verb}`](#joulemap-{verb}) | {summaries[verb]} |" for verb in verbs]
+    rows.append("| [`collect`](#joulemap-collect) | measure operations and networks, to fit predictions to |")
+    common = parse_help(overview).sections
+    common_rows = [option_cells(entry) for entry in common["Common options"]]
+    for entry in common["Options"]:
+        if not entry.names.startswith(("-h,", "-V,")):
+            names, text = option_cells(entry)
+            common_rows.append((names, text + " (before the verb only)"))
+    common_rows = [
+        ("`-h`, `--help`", "print the help of the verb"),
+        ("`-V`, `--version`", "print the version of the program"),
+        *common_rows,
+    ]
+    introduction = CLI_INTRODUCTION.format(verbs="\n".join(rows), common=table(("option", "meaning"), common_rows))
+    sections = [verb_section(program, (verb,)) for verb in verbs]
+    collect = "\n\n".join(
+        [
+            "## joulemap collect",
+            "Measure operations and networks on this GPU, as [data for predictions](prediction-data.md). Only the Python "
+            "package has\nthis verb; it needs PyTorch. Without the installed package: `python3 -m joulemap collect`.",
+            "```text\njoulemap collect [OPTIONS]\n```",
+            table(("option", "meaning"), collect_options()),
+        ]
+    )
+    return "\n\n".join([introduction.strip(), *sections, collect]) + "\n"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Python: docstrings and signatures of the public names.
+
+PYTHON_INTRODUCTION = """# Python
+
+The public names of the package `joulemap`. `tools/make_reference.py` writes this page from the docstrings.
+
+[Install it](../how-to/install.md) with pip. Importing the package starts no thread and opens no sensor: the first window
+does. Unknown values are `None`, never 0. `energy_j`, `low_j`, `high_j` and `time_s` mean the same in all results and in
+the [JSON output](json.md).
+
+Measure a block, a function, or anything between two lines:
+
+```python
+import joulemap as jm
+
+with jm.measure("squares") as m:
+    sum(i * i for i in range(300_000))
+print(m)         # energy with its interval, time, domains
+print(m.joules)  # a float, or None; then m.reason is the cause
+
+
+@jm.measure
+def step():
+    return sum(range(100_000))
+
+
+step()
+print(step.last, step.calls)
+```
+
+```python
+import joulemap as jm
+
+window = jm.begin("between two lines")
+jm.end(window)
+print(window.peek().seconds)  # without waiting for the sensors
+```
+
+Annotate a program that `joulemap record` measures. Without a recording these calls do nothing:
+
+```python
+import joulemap as jm
+
+jm.epoch(0)
+for number in range(3):
+    jm.step(number)
+    with jm.region("forward"):
+        loss = 1.0 / (number + 1)
+    jm.log(loss=loss, samples=32)
+```
+
+"""
+
+# Group -> names: of the package itself (`measure`), of one of its modules (`keras.EnergyCallback`), or classes that
+# results consist of (`_ledger.Row`), whose modules are private.
+GROUPS = {
+    "Measure": ["measure", "begin", "end", "Measurement", "Energy", "Domain", "Diagnostic"],
+    "Sensors": ["start", "stop", "doctor"],
+    "Annotate a recording": ["region", "step", "epoch", "log", "is_recording"],
+    "Record and attach": ["attach", "Attachment"],
+    "Load and report": ["load", "Run", "Ledger", "_ledger.Row", "_layer_steps.LayerSteps"],
+    "Predict": ["predict", "Prediction", "_prediction.Layer", "list_operations"],
+    "Validate the attribution": ["validate", "_validate_report.Validated", "_validate_report.ValidatedBlock"],
+    "Import traces": ["module_names", "save_module_names"],
+    "Trainers": ["keras.EnergyCallback", "lightning.EnergyCallback", "huggingface.add_to", "huggingface.EnergyCallback"],
+    "Experiment trackers": ["mlflow.EnergyLogger", "wandb.EnergyLogger"],
+    "Notebooks and pytest": ["_jupyter", "_pytest_plugin"],
+    "Errors and version": ["JoulemapError", "version"],
+}
+# Names that jm.NAME takes from the compiled module: their docstrings are in its stub.
+COMPILED = {"region": "Region", "is_recording": "is_recording"}
+# Classes that the program creates itself; others are results.
+CREATED = ("EnergyCallback", "EnergyLogger", "Region")
+EXTENDED = ("Run",)
+# Members that programs do not use: identity and memory of a window, the hook of LoopLogger.
+INTERNAL = ("id", "release", "log")
+Definition = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass
+class Module:
+    """The definitions of a source file, and the comment of each line: at its end, or alone on the line before."""
+
+    doc: str
+    nodes: dict[str, ast.AST]
+    comments: dict[int, str]
+
+
+def read_module(path: Path) -> Module:
+    text = path.read_text(encoding="utf-8")
+    tree, lines = ast.parse(text), text.splitlines()
+    nodes = {node.name: node for node in tree.body if isinstance(node, Definition)}
+    tokens = tokenize.generate_tokens(StringIO(text).readline)
+    comments = {token.start[0]: token.string.lstrip("# ") for token in tokens if token.type == tokenize.COMMENT}
+    alone = {number: comment for number, comment in comments.items() if lines[number - 1].lstrip().startswith("#")}
+    comments.update({number + 1: comment for number, comment in alone.items() if number + 1 not in comments})
+    return Module(ast.get_docstring(tree) or "", nodes, comments)
+
+
+def package_names() -> tuple[list[str], dict[str, str]]:
+    """__all__ of the package, and the module that defines each name."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    public: list[str] = []
+    modules: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.level == 1:
+            modules.update({alias.name: node.module for alias in node.names})
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            public = ast.literal_eval(node.value)
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "_LAZY":
+            modules.update(ast.literal_eval(node.value))
+    return public, modules
+
+
+def is_public(name: str) -> bool:
+    return not name.startswith("_")
+
+
+def plain_type(annotation: ast.AST) -> str:
+    """Optional[X] as `X or None`, so that no reader needs the names of `typing`."""
+    text = ast.unparse(annotation).strip("'\"")
+    while match := re.search(r"Optional\[((?:[^\[\]]|\[[^\[\]]*\])*)\]", text):
+        text = text.replace(match[0], f"{match[1]} or None")
+    while match := re.search(r"Union\[((?:[^\[\]]|\[[^\[\]]*\])*)\]", text):
+        text = text.replace(match[0], " or ".join(dict.fromkeys(part.strip() for part in split_commas(match[1]))))
+    text = text.replace("None or str or Sequence[str]", "str or Sequence[str] or None")
+    return text.replace("Path or None", "path or None") if text != "Path" else "path"
+
+
+def split_commas(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "[") - (character == "]")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def signature(name: str, function: ast.FunctionDef, *, is_method: bool) -> str:
+    """`name(a, b=1) -> type`, wrapped at COLUMNS."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args][1 if is_method else 0 :]
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + arguments.defaults[-len(positional) or None :]
+    if not positional:
+        defaults = []
+    shown = [argument_text(argument, default) for argument, default in zip(positional, defaults)]
+    if arguments.vararg:
+        shown.append(f"*{arguments.vararg.arg}")
+    elif arguments.kwonlyargs:
+        shown.append("*")
+    shown += [argument_text(argument, default) for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
+    if arguments.kwarg:
+        shown.append(f"**{arguments.kwarg.arg}")
+    returned = "" if function.returns is None or is_method is None else plain_type(function.returns)
+    arrow = f" -> {returned}" if returned not in ("", "None", "Any", "Self") else ""
+    line = f"{name}({', '.join(shown)}){arrow}"
+    if len(line) <= COLUMNS:
+        return line
+    wrapped = textwrap.fill(", ".join(shown), COLUMNS - 4, initial_indent="    ", subsequent_indent="    ")
+    return f"{name}(\n{wrapped}\n){arrow}"
+
+
+def argument_text(argument: ast.arg, default: ast.AST | None) -> str:
+    return argument.arg if default is None else f"{argument.arg}={ast.unparse(default)}"
+
+
+def paragraphs(docstring: str) -> str:
+    """A docstring as Markdown; examples stay indented."""
+    return "\n\n".join(part.rstrip() for part in docstring.strip().split("\n\n"))
+
+
+def one_line(docstring: str | None) -> str:
+    return cell(" ".join((docstring or "").split()))
+
+
+def decorators(node: ast.AST) -> set[str]:
+    return {ast.unparse(decorator).split("(")[0] for decorator in node.decorator_list}
+
+
+def class_rows(module: Module, node: ast.ClassDef) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Attributes (fields, attributes set in __init__, properties) and methods."""
+    attributes, methods = [], []
+    for member in node.body:
+        if isinstance(member, ast.AnnAssign) and is_public(member.target.id):
+            attributes.append(attribute_row(module, member.target.id, member))
+        elif isinstance(member, ast.FunctionDef) and "property" in decorators(member):
+            if is_public(member.name):
+                attributes.append((f"`{member.name}`", one_line(ast.get_docstring(member))))
+        elif isinstance(member, ast.FunctionDef) and member.name == "__init__":
+            attributes += [attribute_row(module, name, set_) for name, set_ in attributes_set_in(member)]
+        elif isinstance(member, ast.FunctionDef) and is_public(member.name) and not member.name.startswith("on_"):
+            methods.append((f"`{signature(member.name, member, is_method=True)}`", one_line(ast.get_docstring(member))))
+    for name, text in [*attributes, *methods]:
+        if not text and name.split("(")[0].strip("`") not in INTERNAL:
+            raise SystemExit(f"make_reference: {node.name}: describe {name}")
+    return [row for row in attributes if row[1]], [row for row in methods if row[1]]
+
+
+def attributes_set_in(function: ast.FunctionDef) -> Iterator[tuple[str, ast.AST]]:
+    for statement in function.body:
+        target = getattr(statement, "target", None) or getattr(statement, "targets", [None])[0]
+        if isinstance(target, ast.Attribute) and is_public(target.attr):
+            yield target.attr, statement
+
+
+def attribute_row(module: Module, name: str, statement: ast.AST) -> tuple[str, str]:
+    comment = module.comments.get(statement.end_lineno, module.comments.get(statement.lineno, ""))
+    if comment and "_" not in comment.split()[0]:
+        comment = comment[0].upper() + comment[1:]
+    return f"`{name}`", cell(comment if not comment or comment.endswith(".") else comment + ".")
+
+
+def bases(module: Module, node: ast.ClassDef, read: dict[str, Module]) -> Iterator[tuple[Module, ast.ClassDef]]:
+    """The class, after those base classes that belong to the package."""
+    for base in node.bases:
+        name = ast.unparse(base).split(".")[-1]
+        for other in read.values():
+            if name in other.nodes and name not in ("Callback", "TrainerCallback"):
+                yield from bases(other, other.nodes[name], read)
+                break
+    yield module, node
+
+
+def class_section(heading: str, name: str, module: Module, node: ast.ClassDef, read: dict[str, Module]) -> list[str]:
+    lineage = list(bases(module, node, read))
+    parts = [f"### {heading}"]
+    if (extended := lineage[-2][1].name if len(lineage) > 1 else "") in EXTENDED:
+        parts.append(f"Extends `jm.{extended}`.")
+    if node.name in CREATED:
+        members = [member for _, one in reversed(lineage) for member in one.body]
+        created = [member for member in members if getattr(member, "name", "") == "__init__"]
+        parts.append(code(signature(name, created[0], is_method=True) if created else f"{name}()"))
+    own = ast.get_docstring(node) or ""
+    inherited = [ast.get_docstring(one) or "" for _, one in lineage[:-1] if one.name == "LoopLogger"]
+    parts += [paragraphs(text) for text in (*inherited, own) if text]
+    attributes: dict[str, str] = {}
+    methods: dict[str, str] = {}
+    lineage = [pair for pair in lineage if pair[1] is node or pair[1].name in ("LoopLogger", "Window")]
+    for one_module, one in lineage:
+        found, called = class_rows(one_module, one)
+        attributes.update(found)
+        methods.update(called)
+    if attributes:
+        parts.append(table(("attribute", "meaning"), list(attributes.items())))
+    if methods:
+        parts.append(table(("method", "purpose"), list(methods.items())))
+    return parts
+
+
+def code(text: str) -> str:
+    return f"```py\n{text}\n```"
+
+
+def name_section(path: str, modules: dict[str, str], read: dict[str, Module]) -> list[str]:
+    if path.startswith("_") and "." not in path:  # a module whose docstring is all that a user needs
+        return [paragraphs(read[path].doc)]
+    place, _, name = path.rpartition(".")
+    module_name = place or modules[path]
+    if name in COMPILED:
+        module_name, name = "_hot", COMPILED[name]
+    module = read[module_name]
+    node = module.nodes[name]
+    shown = path.removeprefix(place + ".") if place.startswith("_") else path
+    called = f"jm.{path}" if not place else f"joulemap.{path}" if is_public(place) else shown
+    heading = f"`{called}`"
+    if isinstance(node, ast.ClassDef):
+        return class_section(heading, called, module, node, read)
+    return [
+        f"### {heading}",
+        code(signature(called, node, is_method=False)),
+        paragraphs(ast.get_docstring(node) or ""),
+    ]
+
+
+def python_page() -> str:
+    public, modules = package_names()
+    listed = [name for names in GROUPS.values() for name in names]
+    missing = sorted(set(public) - set(listed) - {name.split(".")[-1] for name in listed})
+    if missing:
+        raise SystemExit(f"make_reference: put {', '.join(missing)} into a group")
+    read = {
+        str(path.relative_to(PACKAGE).with_suffix("")).replace("/", "."): read_module(path)
+        for path in [*sorted(PACKAGE.glob("_*.py")), *sorted(PACKAGE.glob("[a-z]*.py")), PACKAGE / "_hot.pyi",
+                     PACKAGE / "_predict" / "operation_list.py"]
+    }  # fmt: skip
+    parts = [PYTHON_INTRODUCTION.strip()]
+    for group, names in GROUPS.items():
+        parts.append(f"## {group}")
+        last = ""
+        for path in names:
+            place = path.partition(".")[0]
+            if is_public(place) and place in read and place != last:
+                parts += [f"### `joulemap.{place}`", paragraphs(read[place].doc)]
+                last = place
+            section = name_section(path, modules, read)
+            if place == last:
+                section[0] = "#" + section[0]
+            parts += section
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", type=Path, default=PROGRAM, help="the program that prints the help texts")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a page is out of date")
+    arguments = parser.parse_args()
+    pages = {"cli.md": cli_page(arguments.program), "python.md": python_page()}
+    stale = 0
+    for name, made in pages.items():
+        path = REFERENCE / name
+        kept = path.read_text(encoding="utf-8") if path.exists() else ""
+        if kept == made:
+            continue
+        stale += 1
+        if not arguments.check:
+            path.write_text(made, encoding="utf-8")
+            continue
+        changes = difflib.unified_diff(kept.splitlines(), made.splitlines(), "committed", "made", n=0, lineterm="")
+        print("\n".join(list(changes)[:40]), file=sys.stderr)
+        print(f"make_reference: docs/reference/{name} is out of date: run tools/make_reference.py", file=sys.stderr)
+    return 1 if arguments.check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
