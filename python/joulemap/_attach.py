@@ -10,7 +10,7 @@ from typing import Any, Optional, Sequence
 from . import _hot
 from ._library import JoulemapError
 from ._recorder import Recorder
-from ._run import Run, validate_disabled_parts
+from ._run import Run, validate_excluded_parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ class Attachment(Run):
     it contains the data written so far (up to a second ago), and `is_complete` of its ledgers is False."""
 
     def __init__(
-        self, model: Any, probe: Optional[Probe], limit_s: float, recorder: Optional[Recorder], disable: Sequence[str] = ()
+        self, model: Any, probe: Optional[Probe], limit_s: float, recorder: Optional[Recorder], exclude: Sequence[str] = ()
     ) -> None:
-        super().__init__([recorder.file if recorder else _enclosing_recording()], disable)
+        super().__init__([recorder.file if recorder else _enclosing_recording()], exclude)
         self._model, self._probe, self._limit_s, self._recorder = model, probe, limit_s, recorder
         self.summary: Optional[dict] = None  # output of `joulemap record --json`, set when the recording has ended
 
@@ -74,7 +74,7 @@ def attach(
     loss: Any = None,
     optimizer: Any = None,
     loader: Any = None,
-    disable: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     probe: bool = False,
     file: str = "run.joule",
     trace: str = "auto",
@@ -91,12 +91,12 @@ def attach(
     Results of the training are unchanged, bit for bit. A model of torch.compile is one row.
 
     - `loss`, `optimizer`, `loader`: PyTorch's are always traced; attach() rejects any other kind
-    - `disable`: parts of the machine to exclude from all rows: "cpu", "ram", "gpu"
+    - `exclude`: parts of the machine to exclude from all rows: "cpu", "ram", "gpu"
     - `probe`: replay each module on detach() to measure its power
     - `file`: the recording; an existing one is renamed to FILE.old
     - `trace`, `sensors`, `keep_arguments`: the options of `joulemap record`
     """
-    validate_disabled_parts(disable)
+    validate_excluded_parts(exclude)
     if not hasattr(model, "named_modules"):
         raise TypeError(f"jm.attach needs a PyTorch module, not a {type(model).__name__}")
     torch = sys.modules["torch"]
@@ -114,7 +114,7 @@ def attach(
     if session is None:
         raise JoulemapError("modules are not captured: run joulemap record without --trace off or --trace kernels")
     session.name(model)
-    return Attachment(model, session.keep_inputs() if probe else None, session.limit_s, recorder, disable)
+    return Attachment(model, session.keep_inputs() if probe else None, session.limit_s, recorder, exclude)
 
 
 def _check_traceable(torch: Any, loss: Any, optimizer: Any, loader: Any) -> None:

@@ -24,73 +24,28 @@ class Layer:
 
     name: str  # name of the layer in the model
     op: str  # its main operation
-    joules: float  # energy in J
-    low: float  # lower bound of the 90 % interval, in J
-    high: float  # upper bound of the 90 % interval, in J; infinite if an operation of the layer is unknown
-    seconds: float  # time on the GPU, in s
-
-    @property
-    def energy_j(self) -> float:
-        """Same value as `joules`."""
-        return self.joules
-
-    @property
-    def low_j(self) -> float:
-        """Same value as `low`: lower bound of the 90 % interval."""
-        return self.low
-
-    @property
-    def high_j(self) -> float:
-        """Same value as `high`: upper bound of the 90 % interval."""
-        return self.high
-
-    @property
-    def time_s(self) -> float:
-        """Same value as `seconds`."""
-        return self.seconds
+    energy_j: float  # energy in J
+    low_j: float  # lower bound of the 90 % interval, in J
+    high_j: float  # upper bound of the 90 % interval, in J; infinite if an operation of the layer is unknown
+    time_s: float  # time on the GPU, in s
 
 
 @dataclass(frozen=True, repr=False)
 class Prediction:
     """The energy of a pass or of a training step on one GPU, without the rest of the machine.
 
-    If some operations are unknown (`unknown_ops`), `joules` is a lower bound and `high` is infinite."""
+    If some operations are unknown (`unknown_ops`), `energy_j` is a lower bound and `high_j` is infinite."""
 
-    joules: float  # energy in J
-    low: float  # lower bound of the 90 % interval, in J
-    high: float  # upper bound of the 90 % interval, in J
-    seconds: float  # time in s
-    watts: float  # mean power, in W
+    energy_j: float  # energy in J
+    low_j: float  # lower bound of the 90 % interval, in J
+    high_j: float  # upper bound of the 90 % interval, in J
+    time_s: float  # time in s
+    power_w: float  # mean power, in W
     device: str  # name of the GPU
     layers: list[Layer] = field(repr=False)  # in the order of the network
     unknown_ops: list[dict] = field(repr=False)  # operations that Joulemap does not know
     notes: list[str] = field(repr=False)  # assumptions, such as the batch size
     document: dict = field(repr=False)  # complete output of `joulemap predict --json`
-
-    @property
-    def energy_j(self) -> float:
-        """Same value as `joules`."""
-        return self.joules
-
-    @property
-    def low_j(self) -> float:
-        """Same value as `low`: lower bound of the 90 % interval."""
-        return self.low
-
-    @property
-    def high_j(self) -> float:
-        """Same value as `high`: upper bound of the 90 % interval."""
-        return self.high
-
-    @property
-    def time_s(self) -> float:
-        """Same value as `seconds`."""
-        return self.seconds
-
-    @property
-    def power_w(self) -> float:
-        """Same value as `watts`: mean power."""
-        return self.watts
 
     @property
     def is_lower_bound(self) -> bool:
@@ -100,10 +55,10 @@ class Prediction:
     def __str__(self) -> str:
         pass_name = "one training step" if self.document["pass"] == "training" else "one pass"
         if not self.is_lower_bound:
-            energy = f"{self.joules:.3g} J ({self.low:.3g} .. {self.high:.3g})"
-            return f"{pass_name} on {self.device}: {energy} in {self.seconds:.3g} s"
+            energy = f"{self.energy_j:.3g} J ({self.low_j:.3g} .. {self.high_j:.3g})"
+            return f"{pass_name} on {self.device}: {energy} in {self.time_s:.3g} s"
         unknown = _summarize_names(self.unknown_ops)
-        return f"{pass_name} on {self.device}: at least {self.joules:.3g} J; unknown operations: {unknown}"
+        return f"{pass_name} on {self.device}: at least {self.energy_j:.3g} J; unknown operations: {unknown}"
 
     def __repr__(self) -> str:
         return f"<Prediction {self}>"
@@ -125,7 +80,7 @@ def predict(
     training: bool = False,
     optimizer: Union[str, Any, None] = "adamw",
     loss: Any = None,
-    dtype: str = "default",
+    precision: str = "default",
     autocast: Any = None,
     batch: Optional[int] = None,
     execution: str = "eager",
@@ -135,7 +90,7 @@ def predict(
     """Predicts the energy of a call of `model`, or of a training step, without running it.
 
         prediction = jm.predict(model, [images], training=True)
-        print(prediction.joules, prediction.low, prediction.high)
+        print(prediction.energy_j, prediction.low_j, prediction.high_j)
         jm.predict("model.onnx", batch=32, device="a100")
 
     - `model`: a PyTorch module, a Keras model, or the path of an ONNX file or of a Keras model's JSON
@@ -143,7 +98,7 @@ def predict(
       computed, and everything may be on the meta device
     - `device`: name of a GPU, by default h200; `profile`: a file of `joulemap model fit` instead
     - `training`: a step with backward pass and optimizer
-    - `dtype`: default, fp32, tf32; for a file also fp16, bf16, amp-bf16
+    - `precision`: default, fp32, tf32; for a file also fp16, bf16, amp-bf16
     - `batch`: batch size, for all but PyTorch modules
     - `execution`: eager, or compiled as by torch.compile
     - `host_factor`: slowdown of the host relative to the host of the measurements
@@ -159,9 +114,9 @@ def predict(
         from ._predict.operation_list import list_operations
 
         step = {"optimizer": optimizer, "loss": loss} if training else {}
-        operations = list_operations(model, inputs, named, training=training, dtype=dtype, autocast=autocast, **step)
+        operations = list_operations(model, inputs, named, training=training, precision=precision, autocast=autocast, **step)
         return _run_predict(["-", *options], json.dumps(operations))
-    options += ["--precision", dtype, "--pass", "training" if training else "inference"]
+    options += ["--precision", precision, "--pass", "training" if training else "inference"]
     options += ["--batch", str(batch)] if batch is not None else []
     options += ["--optimizer", optimizer] if training and isinstance(optimizer, str) else []
     if hasattr(model, "to_json"):

@@ -32,23 +32,23 @@ def _text(argument: object) -> Any:
     return argument if isinstance(argument, os.PathLike) else str(argument)
 
 
-def validate_disabled_parts(disable: Sequence[str]) -> tuple:
-    """Validates the parts that disable=["ram"] excludes: one name or several."""
-    names = (disable,) if isinstance(disable, str) else tuple(disable or ())
+def validate_excluded_parts(exclude: Sequence[str]) -> tuple:
+    """Validates the parts in exclude=["ram"]: one name or several."""
+    names = (exclude,) if isinstance(exclude, str) else tuple(exclude or ())
     for name in names:
         if name not in PARTS:
-            raise ValueError(f"disable must be one of {', '.join(map(repr, PARTS))}, not {name!r}")
+            raise ValueError(f"exclude must be one of {', '.join(map(repr, PARTS))}, not {name!r}")
     if set(names) == set(PARTS):
-        raise ValueError("disable excludes all parts")
+        raise ValueError("exclude excludes all parts")
     return names
 
 
 class Run:
     """A recording: one file, or the parts of one run. All values come from `joulemap report` and `joulemap export`."""
 
-    def __init__(self, files: Sequence[Path], disable: Sequence[str] = ()) -> None:
+    def __init__(self, files: Sequence[Path], exclude: Sequence[str] = ()) -> None:
         self.files = [os.path.abspath(file) for file in files]  # absolute paths of its files
-        self._disabled_parts = validate_disabled_parts(disable)
+        self._excluded_parts = validate_excluded_parts(exclude)
 
     def ledger(
         self,
@@ -70,14 +70,14 @@ class Run:
             options += ["--time", ",".join(str(moment) for moment in time)]
         if library is not None:
             options += ["--library", library]
-        included = [part for part in PARTS if part not in self._disabled_parts]
+        included = [part for part in PARTS if part not in self._excluded_parts]
         if not apart:
             return self._load_ledger(options, included)
         return merge_ledgers([self._load_ledger(options, [part]) for part in included])
 
     def _load_ledger(self, options: list, included: list) -> Ledger:
         excluded = [part for part in PARTS if part not in included]
-        options = [*options, *(["--without", ",".join(excluded)] if excluded else [])]
+        options = [*options, *(["--exclude", ",".join(excluded)] if excluded else [])]
         report = json.loads(run_joulemap("report", *self.files, *options, "--json"))
         if excluded:  # rows of excluded parts have no energy
             excluded_devices = [
@@ -145,7 +145,7 @@ class Run:
     def layer_steps(self, layers: Union[None, str, Sequence[str]] = None) -> LayerSteps:
         """The energy of each layer in each step, up to 2000 steps. `layers`: only columns whose device, pass and path
         contain the text, or one of the texts."""
-        exclude_options = ["--without", ",".join(self._disabled_parts)] if self._disabled_parts else []
+        exclude_options = ["--exclude", ",".join(self._excluded_parts)] if self._excluded_parts else []
         csv_text = run_joulemap("export", *self.files, "--to", "csv", "--by", "layer-step", *exclude_options)
         steps = LayerSteps(csv.DictReader(io.StringIO(csv_text, newline="")))
         return steps if layers is None else steps.select_layers(layers)
@@ -176,8 +176,8 @@ class Run:
             options += ["--filter", layers if isinstance(layers, str) else "|".join(layers)]
         if smooth is not None:
             options += ["--smooth", smooth]
-        if self._disabled_parts:
-            options += ["--without", ",".join(self._disabled_parts)]
+        if self._excluded_parts:
+            options += ["--exclude", ",".join(self._excluded_parts)]
         run_joulemap("report", *self.files, "--plot", kind, "-o", path, *options)
 
     def to_tensorboard(self, folder: Path) -> None:

@@ -53,7 +53,7 @@ void add_analysis_option_flags(CLI::App& verb, AttributionFlags& flags) {
       ->check(CLI::IsMember({"regress", "integral", "hold"}));
   verb.add_option("--time", flags.time, "analyze only FROM to TO, in seconds since the start of the command")
       ->type_name("FROM,TO");
-  verb.add_option("--without", flags.excluded_domains, "exclude parts of the machine: cpu, ram, gpu")
+  verb.add_option("--exclude", flags.excluded_domains, "exclude parts of the machine: cpu, ram, gpu")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false)  // a file name may follow

@@ -22,7 +22,7 @@ struct AttributionFlags {
   std::vector<std::string> excluded_domains;
 };
 
-// Declares --mode, --time, --library and --without on `verb`. `flags` must outlive the parser.
+// Declares --mode, --time, --library and --exclude on `verb`. `flags` must outlive the parser.
 void add_analysis_option_flags(CLI::App& verb, AttributionFlags& flags);
 
 struct AttributionOptions {

@@ -116,9 +116,9 @@ try:
 except ImportError as error:
     print(f"joulemap: Parquet is written by Python: {error}\njoulemap: -> pip install pyarrow", file=sys.stderr)
     sys.exit(77)
-output, by, mode, time, library, without, *files = sys.argv[1:]
+output, by, mode, time, library, exclude, *files = sys.argv[1:]
 joulemap.load(*files)  # raises if a file is missing
-run = joulemap.Run(files, disable=without.split(",") if without else ())
+run = joulemap.Run(files, exclude=exclude.split(",") if exclude else ())
 if by == "layer-step":
     run.layer_steps().to_parquet(output)
 else:

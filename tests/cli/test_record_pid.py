@@ -1,4 +1,4 @@
-"""joulemap record -p: a running process, and one that joins later; report --without: excludes parts of the machine."""
+"""joulemap record -p: a running process, and one that joins later; report --exclude: excludes parts of the machine."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_report_excludes_parts_of_the_machine(joulemap, tmp_path):
         return {row["name"].rstrip("0123456789") for row in report["rows"]}
 
     assert counted() == {"package-", "dram-"}
-    assert counted("--without", "ram") == {"package-"}
-    assert counted("--without", "cpu") == {"dram-"}
-    assert counted("--without", "gpu,ram") == {"package-"}
-    assert joulemap("report", path, "--without", "tpu").code == 2
+    assert counted("--exclude", "ram") == {"package-"}
+    assert counted("--exclude", "cpu") == {"dram-"}
+    assert counted("--exclude", "gpu,ram") == {"package-"}
+    assert joulemap("report", path, "--exclude", "tpu").code == 2

@@ -119,7 +119,7 @@ def test_the_program_exports_only_the_requested_part_to_parquet(tmp_path):
     sums = []
     for name, options in (("whole", []), ("part", ["--time", "12,16"])):
         file = tmp_path / f"{name}.parquet"
-        command = [program(), "export", str(recording), "--to", "parquet", "--without", "cpu,ram", "-o", str(file), *options]
+        command = [program(), "export", str(recording), "--to", "parquet", "--exclude", "cpu,ram", "-o", str(file), *options]
         subprocess.run(command, check=True, env={**os.environ, "JOULEMAP_PYTHON": sys.executable})
         sums.append(sum(joules or 0 for joules in pyarrow.parquet.read_table(file)["energy_j"].to_pylist()))
     assert 0 < sums[1] < 0.5 * sums[0]

@@ -209,7 +209,7 @@ def test_untraceable_arguments_are_rejected_before_anything_begins(run, tmp_path
     result = run(
         """
 errors = []
-for arguments in ({"optimizer": object()}, {"loader": [1, 2]}, {"disable": ["tpu"]}, {"disable": ["cpu", "ram", "gpu"]},
+for arguments in ({"optimizer": object()}, {"loader": [1, 2]}, {"exclude": ["tpu"]}, {"exclude": ["cpu", "ram", "gpu"]},
                   {"trace": "off"}):
     try:
         jm.attach(net, file=FILE, **arguments)
@@ -243,7 +243,7 @@ except jm.JoulemapError as error:
 def test_parts_of_the_machine_can_be_excluded_or_listed_separately(run):
     result = run(
         """
-with jm.attach(net, file=FILE, disable=["ram"]) as attached:
+with jm.attach(net, file=FILE, exclude=["ram"]) as attached:
     train(20)
 def sums(ledger):
     parts = {row.part for row in ledger.rows}

@@ -225,7 +225,7 @@ def test_operations_of_others_are_listed_and_bounded():
     [("default", "tf32", "fp32"), ("tf32", "tf32", "tf32"), ("fp32", "fp32", "fp32")],
 )
 def test_products_are_computed_in_what_was_asked_for(dtype, convolution, product):
-    listed = list_operations(small_cnn(), (image(),), dtype=dtype)
+    listed = list_operations(small_cnn(), (image(),), precision=dtype)
     assert only(listed, kind="convolution")["dtype"] == convolution
     assert only(listed, kind="dense")["dtype"] == product
     assert only(listed, kind="activation")["dtype"] == "fp32"

@@ -43,7 +43,7 @@ def test_every_form_in_both_directions_and_with_the_batch_first(form):
 
 
 def test_a_sequence_without_a_batch_and_a_projection():
-    (one,) = recurrent_of(list_operations(nn.LSTM(24, 32, proj_size=8), [torch.empty(10, 24)], dtype="fp32"))
+    (one,) = recurrent_of(list_operations(nn.LSTM(24, 32, proj_size=8), [torch.empty(10, 24)], precision="fp32"))
     assert one["parameters"]["batch"] == 1 and one["parameters"]["projection"] == 8 and one["dtype"] == "fp32"
 
 

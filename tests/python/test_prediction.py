@@ -27,8 +27,8 @@ def test_a_module_without_data_is_predicted_layer_by_layer(python):
         + """
 one = jm.predict(model, [image])
 step = jm.predict(model, [image], training=True, optimizer="sgd")
-print(json.dumps({"j": one.joules, "low": one.low, "high": one.high, "names": [layer.name for layer in one.layers],
-                  "device": one.device, "pass": one.document["pass"], "step": step.joules,
+print(json.dumps({"j": one.energy_j, "low": one.low_j, "high": one.high_j, "names": [layer.name for layer in one.layers],
+                  "device": one.device, "pass": one.document["pass"], "step": step.energy_j,
                   "step_pass": step.document["pass"],
                   "text": str(one)}))
 """
@@ -43,7 +43,7 @@ print(json.dumps({"j": one.joules, "low": one.low, "high": one.high, "names": [l
 def test_inputs_may_be_a_tensor_a_sequence_or_keyword_arguments(python):
     pytest.importorskip("torch")
     found = python(
-        NETWORK + "print(json.dumps([jm.predict(model, given).joules for given in (image, [image], (image,), "
+        NETWORK + "print(json.dumps([jm.predict(model, given).energy_j for given in (image, [image], (image,), "
         '{"input": image})]))'
     )
     assert found[0] > 0 and len(set(found)) == 1
@@ -59,9 +59,9 @@ def test_a_trace_is_plain_data(python):
 def test_a_file_is_predicted_without_any_framework(python):
     one = python(
         f"""
-one = jm.predict({str(ONNX)!r}, batch=8, dtype="bf16")
+one = jm.predict({str(ONNX)!r}, batch=8, precision="bf16")
 assert "torch" not in sys.modules
-print(json.dumps({{"j": one.joules, "layers": len(one.layers), "batch": one.document["batch"]}}))
+print(json.dumps({{"j": one.energy_j, "layers": len(one.layers), "batch": one.document["batch"]}}))
 """
     )
     assert one["j"] > 0 and one["layers"] > 10 and one["batch"] == 8
@@ -146,8 +146,8 @@ made = jm.predict({module}, [torch.empty(128, 32, 256)], training={training})
 read = [jm.predict(file, training={training}) for file in files]
 assert not any(one.unknown_ops for one in (made, *read))
 # A training step of Keras copies its input from the host.
-copied = [sum(layer.joules for layer in one.layers if layer.op == "InputLayer") for one in (made, *read)]
-print(json.dumps([one.joules - copied_j for one, copied_j in zip((made, *read), copied)]))
+copied = [sum(layer.energy_j for layer in one.layers if layer.op == "InputLayer") for one in (made, *read)]
+print(json.dumps([one.energy_j - copied_j for one, copied_j in zip((made, *read), copied)]))
 """
     )
     assert max(joules) < 1.05 * min(joules), joules
@@ -169,7 +169,7 @@ with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     one = jm.predict(Sorted(), [torch.empty(64, 64)])
 print(json.dumps({"warned": [str(each.message) for each in caught], "repr": repr(one), "text": str(one),
-                  "open": one.high == float("inf"), "bound": one.is_lower_bound, "ops": one.unknown_ops}))
+                  "open": one.high_j == float("inf"), "bound": one.is_lower_bound, "ops": one.unknown_ops}))
 """
     )
     assert any("lower bound" in text and "aten.sort" in text for text in result["warned"])

@@ -29,7 +29,7 @@ def list_operations(
     training: bool = False,
     optimizer: Union[str, Any, None] = None,
     loss: Optional[Callable[[Any], Any]] = None,
-    dtype: str = "default",
+    precision: str = "default",
     autocast: Any = None,
 ) -> dict:
     """Returns the operations of a call of `model`, or of a training step, without running it. `joulemap predict` reads
@@ -39,7 +39,7 @@ def list_operations(
     - `named`: more keyword arguments
     - `optimizer`: a PyTorch optimizer, or its name: sgd, momentum, adam, adamw, rmsprop
     - `loss`: a function of the model's output; by default the cross entropy of its first tensor
-    - `dtype`: type of products of 32-bit numbers: default (TF32 in convolutions only, as PyTorch), tf32, fp32
+    - `precision`: precision of products of 32-bit numbers: default (TF32 in convolutions only, as PyTorch), tf32, fp32
     - `autocast`: a type, such as torch.bfloat16
     """
     import torch
@@ -48,14 +48,14 @@ def list_operations(
     if isinstance(optimizer, str):
         form_of(optimizer)  # validates before anything is changed
     arguments, keywords = _arguments_of(inputs, named)
-    recorder, mode = Recorder(torch, dtype), FakeTensorMode(allow_non_fake_inputs=True)
+    recorder, mode = Recorder(torch, precision), FakeTensorMode(allow_non_fake_inputs=True)
     factory, call_counter = FakeTensorFactory(torch, mode), PythonCallCounter()
     was_training = model.training
     try:
         model.train(training)
         with fake_state(torch, model, factory), mode:
             args, kwargs = factory.convert(arguments), factory.convert(keywords)
-            run_once(torch, model, Recorder(torch, dtype), args, kwargs, training, autocast)
+            run_once(torch, model, Recorder(torch, precision), args, kwargs, training, autocast)
             with named_modules(torch, model, recorder):
                 if training:
                     run_training(torch, model, recorder, call_counter, args, kwargs, loss, autocast)

@@ -56,7 +56,7 @@ inline constexpr double kDefaultIdleFraction = 0.25;
 PowerPrior fallback_coarse_prior(std::span<const ClassPrior> priors, const IntervalObservations& observations);
 
 // Observations that hardly separate classes repeat one another, and so do their errors. Returns the factor by which to
-// increase their noise variance when they are weighed against a library. Where nothing is separated, it is their
+// increase their noise variance when they are compared with a library. Where nothing is separated, it is their
 // number: together they then count as one observation and only determine the level. `identified_fractions`: by class,
 // how much of its power the observations identify (separable_groups.h).
 double redundancy_factor(const IntervalObservations& observations, std::span<const double> identified_fractions);

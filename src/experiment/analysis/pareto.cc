@@ -68,8 +68,8 @@ std::vector<bool> front_of(const std::vector<Costs>& points) {
 }
 
 // Energy, time and metrics that differ between rows; domains are left out because they are part of the energy.
-std::vector<std::size_t> weighed_measures(const ExperimentTable& table) {
-  std::vector<std::size_t> weighed;
+std::vector<std::size_t> compared_measures(const ExperimentTable& table) {
+  std::vector<std::size_t> compared;
   for (std::size_t i = 0; i < table.measures.size(); ++i) {
     if (table.measures[i].kind == MeasureKind::domain || !table.measures[i].is_compared) continue;
     std::optional<double> first;
@@ -79,9 +79,9 @@ std::vector<std::size_t> weighed_measures(const ExperimentTable& table) {
       differs = differs || (first && *row[i] != *first);
       first = row[i];
     }
-    if (differs) weighed.push_back(i);
+    if (differs) compared.push_back(i);
   }
-  return weighed;
+  return compared;
 }
 
 std::vector<Candidate> candidates_of(const ExperimentTable& table, const std::vector<std::size_t>& cells,
@@ -145,7 +145,7 @@ Association association(const std::vector<double>& x, const std::vector<double>&
 
 std::vector<ParetoSet> pareto_sets(const ExperimentData& data, const ExperimentTable& table,
                                    const ParetoOptions& options) {
-  const std::vector<std::size_t> measures = weighed_measures(table);
+  const std::vector<std::size_t> measures = compared_measures(table);
   if (measures.size() < 2) return {};
   std::map<std::vector<std::optional<std::size_t>>, std::vector<std::size_t>> groups;
   for (std::size_t cell = 0; cell < table.cells.size(); ++cell) {

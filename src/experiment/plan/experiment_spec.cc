@@ -138,7 +138,7 @@ MetricSpec read_metric(const DocumentMember& member, SpecErrors& errors) {
       {{"json", MetricSource::json}, {"output", MetricSource::output}, {"recording", MetricSource::recording}});
   reader.text("unit", metric.metric.unit);
   reader.boolean("more_is_better", metric.metric.more_is_better);
-  reader.boolean("weighed", metric.metric.is_compared);
+  reader.boolean("compared", metric.metric.is_compared);
   reader.choice<MetricReduction>("take", metric.reduction,
                                  {{"last", MetricReduction::last},
                                   {"first", MetricReduction::first},

@@ -63,7 +63,7 @@ std::string imported_experiment_toml(const ExperimentData& data) {
   for (const ExperimentMetric& metric : data.metrics) {
     toml += fmt::format("\n[metrics.{}]\nmore_is_better = {}\n", formats::toml_string_literal(metric.name),
                         metric.more_is_better);
-    if (!metric.is_compared) toml += "weighed = false\n";
+    if (!metric.is_compared) toml += "compared = false\n";
     if (!metric.unit.empty()) toml += fmt::format("unit = {}\n", formats::toml_string_literal(metric.unit));
   }
   for (const Diagnostic& note : data.diagnostics.list()) {

@@ -165,11 +165,11 @@ class RowBuilder {
     row.domains.push_back(std::move(domain));
   }
 
-  std::size_t metric_index(const std::string& name, std::string_view unit, bool higher_is_better, bool is_weighed) {
+  std::size_t metric_index(const std::string& name, std::string_view unit, bool higher_is_better, bool is_compared) {
     for (std::size_t i = 0; i < data_.metrics.size(); ++i) {
       if (data_.metrics[i].name == name) return i;
     }
-    data_.metrics.push_back({name, std::string(unit), higher_is_better, is_weighed});
+    data_.metrics.push_back({name, std::string(unit), higher_is_better, is_compared});
     return data_.metrics.size() - 1;
   }
 
