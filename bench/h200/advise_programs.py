@@ -16,6 +16,7 @@ import tempfile
 import time
 
 import torch
+from advise_further import CASES as FURTHER
 from torch import nn
 from torch.nn import functional as F
 
@@ -181,15 +182,17 @@ def half_precision(fixed: bool, steps: int, tiny: bool) -> None:
     train(mlp(width, 6), same(x, labels, steps), autocast=fixed)
 
 
-def memory_layout(fixed: bool, steps: int, tiny: bool) -> None:
+def memory_layout(fixed: bool, steps: int, tiny: bool, compiled: bool = False) -> None:
     form = torch.channels_last if fixed else torch.contiguous_format
     model = convnet(4 if tiny else 128).to(memory_format=form)
+    model = torch.compile(model) if compiled and not tiny else model
     images = torch.randn(32, 3, 16 if tiny else 96, 16 if tiny else 96, device=DEVICE).to(memory_format=form)
     train(model, same(images, torch.randint(0, 10, (32,), device=DEVICE), steps), autocast=True)
 
 
-def unfused_attention(fixed: bool, steps: int, tiny: bool) -> None:
+def unfused_attention(fixed: bool, steps: int, tiny: bool, compiled: bool = False) -> None:
     model = transformer(64 if tiny else 512, 2 if tiny else 4, fused=fixed)
+    model = torch.compile(model) if compiled and not tiny else model
     x = torch.randn(2 if tiny else 16, 32 if tiny else 1024, 64 if tiny else 512, device=DEVICE)
     train(model, same(x, None, steps), autocast=True)
 
@@ -227,14 +230,23 @@ def host_copies(fixed: bool, steps: int, tiny: bool) -> None:
     train(model, batches, autocast=True)
 
 
+def unfused_elementwise_convnet(fixed: bool, steps: int, tiny: bool) -> None:
+    memory_layout(True, steps, tiny, compiled=fixed)
+
+
+def unfused_elementwise_attention(fixed: bool, steps: int, tiny: bool) -> None:
+    unfused_attention(True, steps, tiny, compiled=fixed)
+
+
 def healthy_transformer(fixed: bool, steps: int, tiny: bool) -> None:
     model = transformer(64 if tiny else 1024, 2 if tiny else 8).bfloat16()
+    model = torch.compile(model) if not tiny else model
     x = torch.randn(4 if tiny else 16, 32 if tiny else 512, 64 if tiny else 1024, device=DEVICE, dtype=torch.bfloat16)
-    train(model, same(x, None, steps), torch.optim.AdamW(model.parameters(), lr=1e-4))
+    train(model, same(x, None, steps), torch.optim.AdamW(model.parameters(), lr=1e-4, fused=DEVICE == "cuda"))
 
 
 def healthy_convnet(fixed: bool, steps: int, tiny: bool) -> None:
-    memory_layout(True, steps, tiny)
+    memory_layout(True, steps, tiny, compiled=True)
 
 
 def healthy_mlp(fixed: bool, steps: int, tiny: bool) -> None:
@@ -242,7 +254,7 @@ def healthy_mlp(fixed: bool, steps: int, tiny: bool) -> None:
 
 
 def healthy_attention(fixed: bool, steps: int, tiny: bool) -> None:
-    unfused_attention(True, steps, tiny)
+    unfused_attention(True, steps, tiny, compiled=True)
 
 
 def healthy_inference(fixed: bool, steps: int, tiny: bool) -> None:
@@ -259,8 +271,9 @@ CASES = {
     half_precision: 150, memory_layout: 400, unfused_attention: 120, unfused_elementwise: 200, unfused_optimizer: 250,
     host_copies: 150,
 }  # fmt: skip
+FURTHER |= {unfused_elementwise_convnet: 400, unfused_elementwise_attention: 200}
 HEALTHY = {healthy_transformer: 150, healthy_convnet: 400, healthy_mlp: 200, healthy_attention: 200, healthy_inference: 150}
-BY_NAME = {case.__name__: (case, steps) for case, steps in {**CASES, **HEALTHY}.items()}
+BY_NAME = {case.__name__: (case, steps) for case, steps in {**CASES, **FURTHER, **HEALTHY}.items()}
 
 
 def main() -> int:

@@ -63,7 +63,8 @@ Advice advise(const AdviceInput& input) {
   advice.command = input.by_layer.command;
   advice.interval = input.by_layer.interval;
   advice.diagnostics = input.by_layer.diagnostics;
-  const Run run{input, gpu_energy_j(input.by_layer), static_cast<double>(input.by_layer.steps)};
+  advice.part = input.part;
+  const Run run{input, gpu_energy_j(input.by_layer), input.part.steps};
   if (!(run.energy_j > 0)) {
     advice.diagnostics.add({"advice_needs_gpu", 1, "the rules of advise need a GPU whose energy was recorded",
                             "joulemap report --by module lists the costliest layers of any run"});

@@ -10,13 +10,16 @@
 
 namespace joulemap::advise {
 
+// Reports of one recording.
 struct AdviceInput {
-  const ReportResult& by_layer;
-  const ReportResult& by_kernel;  // of the same recording
+  const ReportResult& by_layer;  // of the examined part
+  const ReportResult& by_kernel;
+  const ReportResult& by_op;  // of the whole run: light mode records operations in its first steps only
+  ExaminedPart part = {};
 };
 
-// Findings that save at least kMinSavedShare of the run's GPU energy, the largest saving first.
-inline constexpr double kMinSavedShare = 0.02;
+// Findings that save at least kMinSavedShare of the GPU energy of the examined part, the largest saving first.
+inline constexpr double kMinSavedShare = 0.03;
 Advice advise(const AdviceInput& input);
 
 }  // namespace joulemap::advise

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "advise/rules.h"
@@ -20,11 +22,9 @@ constexpr std::array<std::string_view, 6> kLayoutKernels = {"nchwToNhwc", "nhwcT
 constexpr std::array<std::string_view, 6> kFullPrecisionKernels = {
     "sgemm", "f32f32_f32f32_f32", "scudnn", "ffma_gemm", "simt_s", "gemmSN_"};
 constexpr std::array<std::string_view, 3> kTensorFloatKernels = {"tf32", "s1688gemm", "tfloat32"};
-constexpr std::array<std::string_view, 2> kSoftmaxKernels = {"softmax_warp", "cunn_SoftMax"};
 constexpr std::array<std::string_view, 4> kElementwiseKernels = {"elementwise_kernel", "CatArrayBatchedCopy",
                                                                  "reduce_kernel", "RowwiseMoments"};
-constexpr std::array<std::string_view, 2> kPageableCopies = {"Pageable -> Device", "Device -> Pageable"};
-constexpr std::array<std::string_view, 2> kLibraryCopies = {"Memcpy HtoD", "Memcpy DtoH"};
+constexpr std::array<std::string_view, 4> kHostCopies = {"HtoD", "DtoH", "Pageable -> Device", "Device -> Pageable"};
 
 bool contains_any(std::string_view text, std::span<const std::string_view> parts) {
   return std::ranges::any_of(parts,
@@ -57,7 +57,7 @@ std::string share_text(const Run& run, const KernelSum& sum, std::string_view wh
 std::optional<Finding> layout(const Run& run) {
   const KernelSum sum = kernels_named(run, kLayoutKernels);
   if (sum.amount.energy_j <= 0) return std::nullopt;
-  Finding finding = finding_of("memory_layout", sum.amount, {0.9, 0.4, 1.3});
+  Finding finding = finding_of("memory_layout", sum.amount, {1.3, 0.5, 2.2});
   finding.title = "cuDNN converts the memory layout of tensors around convolutions";
   finding.change = "model.to(memory_format=torch.channels_last), and the same for its inputs";
   finding.evidence.push_back(share_text(run, sum, "kernels that convert NCHW and NHWC"));
@@ -67,7 +67,7 @@ std::optional<Finding> layout(const Run& run) {
 std::optional<Finding> full_precision(const Run& run) {
   const KernelSum sum = kernels_named(run, kFullPrecisionKernels, kTensorFloatKernels);
   if (run.share(sum.amount.energy_j) < 0.1) return std::nullopt;
-  Finding finding = finding_of("full_precision", sum.amount, {0.7, 0.3, 0.95});
+  Finding finding = finding_of("full_precision", sum.amount, {0.75, 0.4, 0.95});
   finding.title = "Matrix products run in 32 bits without tensor cores";
   finding.change = "torch.set_float32_matmul_precision(\"high\"), or torch.autocast(\"cuda\", dtype=torch.bfloat16)";
   finding.evidence.push_back(share_text(run, sum, "such kernels"));
@@ -77,27 +77,57 @@ std::optional<Finding> full_precision(const Run& run) {
 std::optional<Finding> half_precision(const Run& run) {
   const KernelSum sum = kernels_named(run, kTensorFloatKernels);
   if (run.share(sum.amount.energy_j) < 0.2) return std::nullopt;
-  Finding finding = finding_of("half_precision", sum.amount, {0.4, 0.1, 0.7});
+  Finding finding = finding_of("half_precision", sum.amount, {0.45, 0.2, 0.7});
   finding.title = "Matrix products run in TF32";
   finding.change = "torch.autocast(\"cuda\", dtype=torch.bfloat16) around forward and loss; check the accuracy";
   finding.evidence.push_back(share_text(run, sum, "TF32 kernels"));
   return finding;
 }
 
+bool has_part(const ReportRow& row, std::string_view part) {
+  return !row.path.empty() && row.path.back().find(part) != std::string::npos;
+}
+
+// The module in the path of a row: {"train", "forward", module, ...}; empty: none.
+std::string module_of(const ReportRow& row) { return row.path.size() > 2 ? row.path[2] : std::string(); }
+
+// Modules that call softmax and multiply matrices themselves, not in a submodule: attention from single operations.
+std::set<std::string> attention_modules(const ReportResult& by_op) {
+  std::set<std::string> with_softmax;
+  std::set<std::string> modules;
+  for (const ReportRow& row : by_op.rows) {
+    if (is_gpu(row.device) && has_part(row, "softmax") && !has_part(row, "log_softmax"))
+      with_softmax.insert(module_of(row));
+  }
+  for (const ReportRow& row : by_op.rows) {
+    const bool is_product = has_part(row, "matmul") || has_part(row, "bmm") || has_part(row, "einsum");
+    if (is_gpu(row.device) && is_product && with_softmax.contains(module_of(row))) modules.insert(module_of(row));
+  }
+  modules.erase("");
+  return modules;
+}
+
 std::optional<Finding> unfused_attention(const Run& run) {
-  const KernelSum sum = kernels_named(run, kSoftmaxKernels);
-  if (run.share(sum.amount.energy_j) < 0.04) return std::nullopt;
-  Finding finding = finding_of("unfused_attention", sum.amount, {1, 0.3, 3});
-  finding.title = "Attention is computed with separate softmax kernels";
+  const std::set<std::string> modules = attention_modules(run.input.by_op);
+  KernelSum sum;
+  for (const ReportRow& row : run.input.by_layer.rows) {
+    if (!is_gpu(row.device) || !is_program_row(row) || !modules.contains(module_of(row))) continue;
+    sum.amount.add(row.energy_j, row.low_j, row.high_j, row.time_s);
+  }
+  if (run.share(sum.amount.energy_j) < 0.05) return std::nullopt;
+  Finding finding = finding_of("unfused_attention", sum.amount, {0.7, 0.25, 0.95});
+  finding.title = "Attention is computed by separate operations";
   finding.change = "torch.nn.functional.scaled_dot_product_attention, or attn_implementation=\"sdpa\" in transformers";
-  finding.evidence.push_back(share_text(run, sum, "softmax kernels"));
+  finding.evidence.push_back(share_text(
+      run, sum,
+      fmt::format("the softmax and products of {} module{}", modules.size(), modules.size() == 1 ? "" : "s")));
   return finding;
 }
 
 std::optional<Finding> elementwise(const Run& run) {
   const KernelSum sum = kernels_named(run, kElementwiseKernels);
   if (run.share(sum.amount.energy_j) < 0.15) return std::nullopt;
-  Finding finding = finding_of("unfused_elementwise", sum.amount, {0.5, 0.15, 0.9});
+  Finding finding = finding_of("unfused_elementwise", sum.amount, {0.7, 0.2, 1.2});
   finding.title = "Elementwise operations run as kernels of their own";
   finding.change = "torch.compile(model) fuses them with their neighbours";
   finding.evidence.push_back(share_text(run, sum, "elementwise and reduction kernels"));
@@ -105,8 +135,7 @@ std::optional<Finding> elementwise(const Run& run) {
 }
 
 std::optional<Finding> copies(const Run& run) {
-  const KernelSum pageable = kernels_named(run, kPageableCopies);
-  const KernelSum sum = pageable.amount.energy_j > 0 ? pageable : kernels_named(run, kLibraryCopies);
+  const KernelSum sum = kernels_named(run, kHostCopies);
   if (sum.amount.energy_j <= 0) return std::nullopt;
   Finding finding = finding_of("host_copies", sum.amount, {0.6, 0.2, 1});
   finding.saves_s = 0.6 * sum.amount.time_s;
@@ -128,9 +157,9 @@ std::optional<Finding> optimizer(const Run& run) {
     calls += static_cast<double>(row.count.value_or(0));
   }
   if (run.steps <= 0 || calls / run.steps < kManyCalls) return std::nullopt;
-  Finding finding = finding_of("unfused_optimizer", amount, {0.6, 0.2, 0.95});
-  finding.saves_s = 0.6 * amount.time_s;
-  finding.title = "The optimizer runs many small kernels";
+  Finding finding = finding_of("unfused_optimizer", amount, {0.75, 0.3, 1.1});
+  finding.saves_s = 0.75 * amount.time_s;
+  finding.title = "The optimizer runs many kernels";
   finding.change = "fused=True (torch.optim.AdamW, Adam, SGD), or foreach=True";
   finding.evidence.push_back(fmt::format("{:.0f} kernels in each step, {:.1f} % of the GPU's energy with their waiting",
                                          calls / run.steps, 100 * run.share(amount.energy_j)));

@@ -20,8 +20,9 @@ struct Amount {
            double seconds);
 };
 
-// Fraction of the concerned energy that a change saves: expected value and range. The ranges are wide on purpose: the
-// ledger shows what a waste costs, not how much of it a particular program can avoid.
+// Fraction of the concerned energy that a change saves: expected value and range, from programs with a known waste whose
+// saving was measured on an H200 (bench/h200/advise.py). Above 1 where the change also saves what surrounds the waste.
+// The ranges are wide: the ledger shows what a waste costs, not how much of it a particular program can avoid.
 struct SavedFraction {
   double expected = 0;
   double low = 0;
@@ -30,7 +31,7 @@ struct SavedFraction {
 
 struct Run {
   const AdviceInput& input;
-  double energy_j = 0;  // GPU energy without probing
+  double energy_j = 0;  // GPU energy of the examined part without probing
   double steps = 0;     // 0: unknown
   double share(double joules) const { return energy_j > 0 ? joules / energy_j : 0; }
 };

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "advise/advise.h"
-#include "attribution/analysis/report_builder.h"
+#include "attribution/analysis/steady_reports.h"
 #include "cli/attribution_options.h"
 #include "cli/output.h"
 #include "cli/page_file.h"
@@ -32,11 +32,8 @@ Result<Advice> advice_for(const AdviseFlags& flags) {
   query.time_range = options->time_range;
   query.library = std::move(options->library);
   query.excluded_domains = std::move(options->excluded_domains);
-  const std::array levels{attribution::RowLevel::layer, attribution::RowLevel::kernel};
-  const Result<std::vector<ReportResult>> reports = attribution::build_reports(flags.files, query, levels);
-  if (!reports) return reports.error();
-  Advice advice = advise::advise({.by_layer = reports->front(), .by_kernel = reports->back()});
-  advice.diagnostics.add_all(options->diagnostics);
+  Result<Advice> advice = advice_on(flags.files, query);
+  if (advice) advice->diagnostics.add_all(options->diagnostics);
   return advice;
 }
 
@@ -58,6 +55,21 @@ int run_advise(AdviseFlags flags, const CommandLine& line) {
 }
 
 }  // namespace
+
+Result<Advice> advice_on(std::span<const std::string> files, const attribution::ReportQuery& query) {
+  const std::array levels{attribution::RowLevel::layer, attribution::RowLevel::kernel};
+  const Result<attribution::SteadyReports> found = attribution::build_steady_reports(files, query, levels);
+  if (!found) return found.error();
+  const bool is_steady = found->steady_state.has_value();
+  const double steps = is_steady                         ? static_cast<double>(found->steady_state->steps)
+                       : query.time_range.is_whole_run() ? static_cast<double>(found->reports[0].steps)
+                                                         : 0;
+  attribution::ReportQuery by_op = query;
+  by_op.level = attribution::RowLevel::op;
+  const Result<ReportResult> operations = attribution::build_report(files, by_op);
+  if (!operations) return operations.error();
+  return advise::advise({found->reports[0], found->reports[1], *operations, {is_steady, steps}});
+}
 
 void add_advise_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<AdviseFlags>();

@@ -3,9 +3,18 @@
 // joulemap advise [FILE...] [--json] [-o FILE]
 #pragma once
 
+#include <span>
+#include <string>
+
+#include "attribution/analysis/report_builder.h"
+#include "base/result.h"
 #include "cli/command.h"
+#include "model/advice.h"
 
 namespace joulemap::cli {
+
+// Advice on the recording, from its steady state where it has one. `query.level` is not used.
+Result<Advice> advice_on(std::span<const std::string> files, const attribution::ReportQuery& query);
 
 void add_advise_command(CLI::App& verb, CommandLine& line);
 

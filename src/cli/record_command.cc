@@ -9,11 +9,11 @@
 #include <filesystem>
 #include <memory>
 
-#include "advise/advise.h"
 #include "attribution/analysis/report_builder.h"
 #include "base/clock.h"
 #include "base/small_file.h"
 #include "base/text.h"
+#include "cli/advise_command.h"
 #include "cli/capture_files.h"
 #include "cli/data_folder.h"
 #include "cli/kernel_library_update.h"
@@ -127,13 +127,14 @@ bool has_known_gpu(std::span<const Channel> channels) {
 // cannot be read.
 std::string answer_of(const RecordResult& result, const report::TextStyle& style) {
   if (result.file_bytes == 0) return {};
-  const std::array levels{attribution::RowLevel::layer, attribution::RowLevel::module, attribution::RowLevel::kernel};
+  const std::vector files{result.file};
+  const std::array levels{attribution::RowLevel::layer, attribution::RowLevel::module};
   const Result<std::vector<ReportResult>> reports =
-      attribution::build_reports(std::vector{result.file}, attribution::ReportQuery(), levels);
+      attribution::build_reports(files, attribution::ReportQuery(), levels);
   if (!reports) return {};
-  const Advice advice = advise::advise({.by_layer = reports->front(), .by_kernel = reports->back()});
-  const std::optional<Finding> top = advice.findings.empty() ? std::nullopt : std::optional(advice.findings.front());
-  return report::record_answer_text({reports->front(), (*reports)[1], top, result.file}, style);
+  const Result<Advice> advice = advice_on(files, attribution::ReportQuery());
+  return report::record_answer_text({reports->front(), reports->back(), advice ? *advice : Advice(), result.file},
+                                    style);
 }
 
 // Prints the result when the command has ended: JSON to stdout, or text to stderr.

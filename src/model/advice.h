@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Advice: ways to save energy in a recorded run, from `joulemap advise`. Plain data; joules and seconds of the whole run.
-// Field names follow the public JSON (schema joulemap.advice/1).
+// Advice: ways to save energy in a recorded run, from `joulemap advise`. Plain data; joules and seconds of the examined
+// part of the run. Field names follow the public JSON (schema joulemap.advice/1).
 #pragma once
 
 #include <optional>
@@ -27,11 +27,19 @@ struct Finding {
   std::optional<double> saves_s;  // time saved; none where the change does not shorten waiting
 };
 
+// The part of a run that the findings are about. The steady state, because what a training does only once matters less
+// the longer it runs; the whole run where it has no steady state.
+struct ExaminedPart {
+  bool is_steady = false;
+  double steps = 0;  // steps in the part; 0: unknown
+};
+
 struct Advice {
   std::vector<std::string> inputs;
   std::vector<std::string> command;
   double interval = 0.9;
-  std::optional<double> energy_j;  // GPU energy of the run without probing; none: unknown, and no findings
+  ExaminedPart part;
+  std::optional<double> energy_j;  // GPU energy of the part without probing; none: unknown, and no findings
   std::vector<Finding> findings;   // the largest expected saving first
   Diagnostics diagnostics;
 };

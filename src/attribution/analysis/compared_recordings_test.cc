@@ -131,6 +131,8 @@ TEST(ComparedRecordings, ReportsAtMostTenPercentFalseChanges) {
   EXPECT_GE(covered, 180);
 }
 
+// The printed change is detected in 80 % of the cases (730 of 900 in a longer trial of this test). By chance fewer than
+// 38 of 60 are detected once in a thousand times; which ones they are depends on the processor's rounding.
 TEST(ComparedRecordings, ThreeRecordingsPerSideDetectThePrintedChange) {
   Recorder recorder(kRecordingsSeed + 2);
   int found = 0;
@@ -139,7 +141,7 @@ TEST(ComparedRecordings, ThreeRecordingsPerSideDetectThePrintedChange) {
     const Result<RunDifference> changed = compare_files(recorder.runs(3), recorder.runs(3, 1 + printed));
     found += changed->total.verdict == Verdict::grew ? 1 : 0;
   }
-  EXPECT_GE(found, 44) << "of 60, seed " << kRecordingsSeed + 2;
+  EXPECT_GE(found, 38) << "of 60, seed " << kRecordingsSeed + 2;
 }
 
 }  // namespace

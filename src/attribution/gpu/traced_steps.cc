@@ -16,10 +16,18 @@ constexpr std::size_t kMaxComparedSteps = 1024;
 constexpr double kMaxDurationRatio = 3;
 // Enough durations for a median.
 constexpr std::size_t kMaxDurations = 64;
+// Bounds memory. Further pauses count as work.
+constexpr std::size_t kMaxPauses = 4096;
 // Code is loaded and memory allocated in the first steps.
 constexpr std::uint64_t kFirstSteps = 4;
 
 bool overlap(TimeSpan a, TimeSpan b) { return a.begin_ns < b.end_ns && b.begin_ns < a.end_ns; }
+
+double overlap_s(TimeSpan a, TimeSpan b) {
+  return seconds(std::max<std::int64_t>(std::min(a.end_ns, b.end_ns) - std::max(a.begin_ns, b.begin_ns), 0));
+}
+
+std::int64_t nanoseconds(double duration_s) { return static_cast<std::int64_t>(duration_s * 1e9); }
 
 }  // namespace
 
@@ -39,10 +47,13 @@ void TracedSteps::add(const StepRecord& step) {
   } else if (!runs_.empty()) {
     Run& run = runs_.back();
     const double usual_s = usual_duration_s(run);
-    const double work_s = step_s > kMaxDurationRatio * usual_s ? usual_s : step_s;
+    const bool has_pause = step_s > kMaxDurationRatio * usual_s;
+    const double work_s = has_pause ? usual_s : step_s;
     ++run.untraced_count;
     run.untraced_s += work_s;
-    run.until_ns = std::max(run.until_ns, step.begin_ns + static_cast<std::int64_t>(work_s * 1e9));
+    run.until_ns = std::max(run.until_ns, step.begin_ns + nanoseconds(work_s));
+    if (has_pause && run.pauses.size() < kMaxPauses)
+      run.pauses.push_back({step.begin_ns + nanoseconds(work_s), step.end_ns});
   } else {
     return;  // nothing was traced yet that could extrapolate to it
   }
@@ -85,6 +96,32 @@ void TracedSteps::add_weights(const Run& run, TimeSpan traced_span, Weights& wei
   if (of_steps.kernels <= 0) of_steps = {weight, 1};
   weights.sum += of_steps.sum;
   weights.kernels += of_steps.kernels;
+}
+
+// Time in `span` during which the run did no work although a step went on.
+double TracedSteps::pauses_s(const Run& run, TimeSpan span) {
+  double sum_s = 0;
+  for (const TimeSpan& pause : run.pauses) sum_s += overlap_s(pause, span);
+  const double usual_s = usual_duration_s(run);
+  for (const Step& step : run.steps) {
+    if (seconds(step.span.end_ns - step.span.begin_ns) > kMaxDurationRatio * usual_s)
+      sum_s += overlap_s({step.span.begin_ns + nanoseconds(usual_s), step.span.end_ns}, span);
+  }
+  return sum_s;
+}
+
+double TracedSteps::work_s(TimeSpan span) const {
+  double work_s = seconds(std::max<std::int64_t>(span.end_ns - span.begin_ns, 0));
+  for (const Run& run : runs_) {
+    if (run.begin_ns < span.end_ns) work_s -= pauses_s(run, span);
+  }
+  return std::max(work_s, 0.0);
+}
+
+double TracedSteps::share_of_work(TimeSpan span, TimeSpan part) const {
+  const TimeSpan inside{std::max(span.begin_ns, part.begin_ns), std::min(span.end_ns, part.end_ns)};
+  const double all_s = work_s(span);
+  return all_s > 0 ? work_s(inside) / all_s : 0;
 }
 
 Extrapolation TracedSteps::extrapolate(TimeSpan traced_span) const {

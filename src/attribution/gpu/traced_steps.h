@@ -34,6 +34,9 @@ class TracedSteps {
 
   // The time span and weight that kernels traced in the span `traced_span` extrapolate to.
   Extrapolation extrapolate(TimeSpan traced_span) const;
+  // The share of the work of `span` that was done in `part` of it. Work is spread evenly over the steps; of a step that
+  // takes far longer than the others of its run (it compiles, or a checkpoint follows) only the usual duration counts.
+  double share_of_work(TimeSpan span, TimeSpan part) const;
 
  private:
   struct Step {
@@ -49,6 +52,7 @@ class TracedSteps {
     double untraced_s = 0;
     std::vector<Step> steps;          // traced steps; only the first ones of a long run
     std::vector<double> durations_s;  // of the first steps of the run, traced or not
+    std::vector<TimeSpan> pauses;     // after the usual duration of untraced steps that take far longer
   };
   struct Weights {
     double sum = 0;      // of the weights of kernels
@@ -58,6 +62,8 @@ class TracedSteps {
   static double usual_duration_s(const Run& run);
   static bool resembles_untraced(const Run& run, const Step& step);  // by its duration
   static std::vector<bool> typical_steps(const Run& run);
+  static double pauses_s(const Run& run, TimeSpan span);
+  double work_s(TimeSpan span) const;
   static void add_weights(const Run& run, TimeSpan traced_span, Weights& weights);
 
   std::vector<Run> runs_;

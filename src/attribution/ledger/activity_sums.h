@@ -51,6 +51,9 @@ struct ProcessNames {
   // By device: long gaps in which it ran no kernel of this process (idle_gaps.h), in order of time.
   std::map<std::string, std::vector<TimeSpan>> idle_gaps = {};
 
+  // Whether kernels were recorded in some steps only. Also true for a part of the run, whose kernels are extrapolated
+  // before they are added.
+  bool was_light_mode() const { return traced_steps.traced_steps > 0 || steps.is_light_mode(); }
   // The interval and weight that kernel sums of the interval `span` extrapolate to in light mode; else `span` itself
   // and 1. Kernels that run once, such as those of probing, and lost kernels do not extrapolate.
   Extrapolation extrapolation_of(TimeSpan span, bool is_one_time, std::uint32_t class_id) const;

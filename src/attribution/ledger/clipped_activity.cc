@@ -46,9 +46,15 @@ bool is_inside(const Activity& activity, TimeSpan span) {
   return activity.begin_ns >= span.begin_ns && activity.end_ns <= span.end_ns;
 }
 
-Activity clip_activity(const Activity& activity, TimeSpan span) {
-  const TimeSpan inside{std::max(activity.begin_ns, span.begin_ns), std::min(activity.end_ns, span.end_ns)};
-  const double share = share_inside(activity, inside);
+namespace {
+
+TimeSpan part_inside(const Activity& activity, TimeSpan span) {
+  return {std::max(activity.begin_ns, span.begin_ns), std::min(activity.end_ns, span.end_ns)};
+}
+
+// `share`: of the sums of the activity, in the span.
+Activity clip_to_share(const Activity& activity, TimeSpan span, double share) {
+  const TimeSpan inside = part_inside(activity, span);
   Activity rest;
   rest.scopes = activity.scopes;
   rest.classes = activity.classes;
@@ -76,6 +82,12 @@ Activity clip_activity(const Activity& activity, TimeSpan span) {
   return rest;
 }
 
+}  // namespace
+
+Activity clip_activity(const Activity& activity, TimeSpan span) {
+  return clip_to_share(activity, span, share_inside(activity, part_inside(activity, span)));
+}
+
 std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, const TracedSteps& steps,
                                     const ScopePaths& scopes) {
   Activity traced = activity;
@@ -96,7 +108,7 @@ std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, con
   extrapolated.begin_ns = all.span.begin_ns;
   extrapolated.end_ns = all.span.end_ns;
   scale_tallies(extrapolated, all.weight);
-  Activity part = clip_activity(extrapolated, span);
+  Activity part = clip_to_share(extrapolated, span, steps.share_of_work(all.span, span));
   if (!part.kernel_tallies.empty() || !part.waits.empty()) parts.push_back(std::move(part));
   return parts;
 }

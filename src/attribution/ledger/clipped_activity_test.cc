@@ -81,6 +81,21 @@ TEST(ClippedActivity, AWindowWithoutTracedStepsHasTheKernelsThatExtrapolateToIt)
   EXPECT_EQ(parts[1].kernel_tallies[0].time_ns, 40);  // 4 per step
 }
 
+// The first of ten steps compiles for 1000 ns; the others take 10 ns each. Kernels are those of all steps alike.
+TEST(ClippedActivity, AStepThatTakesFarLongerThanTheOthersHasNoMoreKernels) {
+  TracedSteps steps;
+  for (std::int64_t i = 0; i < 10; ++i) {
+    const std::int64_t begin_ns = i == 0 ? 0 : 1000 + 10 * (i - 1);
+    const std::int64_t end_ns = 1000 + 10 * i;
+    steps.add({.number = i, .begin_ns = begin_ns, .end_ns = end_ns, .kernels = i < 8 ? 3U : 0U, .traced = i < 8});
+  }
+  Activity traced{.begin_ns = 0, .end_ns = 1070};
+  traced.kernel_tallies = {{0, 0, 1, 24, 80}};
+  const std::vector<Activity> parts = clip_activity(traced, {1000, 1090}, steps, ScopePaths());
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[1].kernel_tallies[0].time_ns, 90);  // 10 for each of the nine steps in the window
+}
+
 TEST(ClippedActivity, ConsecutiveWindowsContainAllExtrapolatedKernels) {
   Activity traced{.begin_ns = 0, .end_ns = 20};
   traced.kernel_tallies = {{0, 0, 1, 600, 800}};

@@ -621,7 +621,7 @@ void Ledger::charge_idle(std::uint32_t process, const WaitTally& wait, TimeSpan 
 void Ledger::add_unexplained_idle(std::uint32_t process, const Activity& activity) {
   const ProcessNames& names = sums_.names(process);
   const double length_s = seconds(activity.end_ns - activity.begin_ns);
-  if (!knows_waiting() || !names.steps.is_light_mode() || activity.scope_tallies.empty() || length_s <= 0) return;
+  if (!knows_waiting() || !names.was_light_mode() || activity.scope_tallies.empty() || length_s <= 0) return;
   std::set<std::string> devices;
   for (const auto& [id, queue] : names.queues) devices.insert(names.device_of(id));
   double scopes_s = 0;
@@ -634,7 +634,7 @@ void Ledger::add_unexplained_idle(std::uint32_t process, const Activity& activit
     GpuAttribution::IdleAmount idle = gpu_attribution_.unexplained_between(device, activity.begin_ns, activity.end_ns);
     if (gpu == energy_.gpus.end() || idle.energy_j <= 0) continue;
     const auto users = static_cast<double>(std::ranges::count_if(sums_.processes(), [&](const auto& process_names) {
-      return process_names.second.steps.is_light_mode() && uses_device(process_names.second, device);
+      return process_names.second.was_light_mode() && uses_device(process_names.second, device);
     }));
     idle = {idle.time_s / users, idle.energy_j / users};
     const auto charge = [&](std::uint32_t scope, double share) {

@@ -387,6 +387,29 @@ TEST(Ledger, IdleEnergyOfUntracedStepsBelongsToTheScopesOfTheHost) {
   EXPECT_GT(*outcome.row({"train", "dataloader"}, "gpu0")->waiting_j, 0);
 }
 
+// Kernels of light mode are extrapolated before a part of the run is added: all its steps count as traced.
+TEST(Ledger, IdleEnergyInAPartOfALightRunBelongsToTheScopesOfTheHost) {
+  Activity part = names();
+  part.scopes.push_back({10, 1, ScopeKind::phase, "checkpoint_save"});
+  part.begin_ns = kSpan.begin_ns;
+  part.end_ns = kSpan.end_ns;
+  part.scope_tallies = {cpu(4, 2), cpu(10, 8)};
+  part.kernel_tallies = {{0, 0, 4, 10, 2 * kSecond_ns}};
+  part.waits = {{0, 4, WaitKind::host, 1, kSecond_ns / 100}};
+  ActivitySums sums(kSpan);
+  sums.names(kProcess).traced_steps = {.traced_steps = 10, .all = 100};
+  sums.add(kProcess, part);
+  sums.finish();
+  MachineEnergy energy;
+  energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
+  Ledger ledger(RowLevel::layer, energy, sums);
+  ledger.add(kProcess, part);
+  const LedgerResult result = ledger.finish();
+  std::map<IdleCause, double> causes = idle_by_cause(result);
+  EXPECT_NEAR(causes[IdleCause::unknown], 0, 1e-6);
+  EXPECT_NEAR(causes[IdleCause::checkpoint], 0.8 * *result.idle_j, 0.02 * *result.idle_j);
+}
+
 TEST(Ledger, IdleEnergyWithoutKnownWaitsIsStartupShutdownOrUnknown) {
   Activity activity = names();
   activity.kernel_tallies = {{0, 0, 4, 100, 4 * kSecond_ns}};

@@ -22,6 +22,8 @@ std::string advice_json(const Advice& advice) {
   json.begin_object().member("schema", "joulemap.advice/1").member("interval", advice.interval);
   write_texts(json, "inputs", advice.inputs);
   write_texts(json, "command", advice.command);
+  json.key("part").begin_object().member("steady", advice.part.is_steady);
+  json.member("steps", advice.part.steps > 0 ? std::optional(advice.part.steps) : std::nullopt).end_object();
   json.member("gpu_energy_j", advice.energy_j).key("findings").begin_array();
   for (const Finding& finding : advice.findings) {
     json.begin_object()

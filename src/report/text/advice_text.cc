@@ -21,15 +21,29 @@ std::string command_text(const Advice& advice) {
   return shortened(text, kMaxCommand);
 }
 
-std::string savings_text(const Finding& finding, double total_j) {
-  std::string text =
-      fmt::format("saves about {} ({:.0f} %), {} to {}", energy_text(finding.saves_j), 100 * finding.saves_j / total_j,
-                  energy_text(finding.low_j), energy_text(std::min(finding.high_j, total_j)));
-  if (finding.saves_s) text += fmt::format("; {}", duration_text(*finding.saves_s));
-  return text;
+std::string range_text(const Finding& finding, double total_j) {
+  return fmt::format("{:.0f} to {:.0f} %", 100 * finding.low_j / total_j,
+                     100 * std::min(finding.high_j / total_j, 1.0));
+}
+
+std::string examined_text(const Advice& advice) {
+  if (!advice.part.is_steady)
+    return fmt::format("Savings are shares of the run's GPU energy, {}.", energy_text(*advice.energy_j));
+  return fmt::format("Savings are shares of the GPU energy of a step in steady state, {}.",
+                     energy_text(*advice.energy_j / advice.part.steps));
 }
 
 }  // namespace
+
+std::string saving_text(const Finding& finding, const Advice& advice) {
+  const double total_j = *advice.energy_j;
+  if (!(advice.part.steps > 0))
+    return fmt::format("saves about {:.0f} %, {}", 100 * finding.saves_j / total_j, energy_text(finding.saves_j));
+  std::string text = fmt::format("saves about {:.0f} %, {}", 100 * finding.saves_j / total_j,
+                                 energy_text(finding.saves_j / advice.part.steps));
+  if (finding.saves_s) text += fmt::format(" and {}", duration_text(*finding.saves_s / advice.part.steps));
+  return text + " per step";
+}
 
 std::string advice_text(const Advice& advice, const TextStyle& style) {
   std::string out = "\n " + style.bold(fmt::format("Findings in '{}'", command_text(advice))) + "\n";
@@ -44,17 +58,18 @@ std::string advice_text(const Advice& advice, const TextStyle& style) {
     const Finding& finding = advice.findings[i];
     const std::string number = fmt::format(" {}. ", i + 1);
     const std::string indent(number.size(), ' ');
-    out += "\n" + wrap_text(number, finding.title + ": " + savings_text(finding, *advice.energy_j), style.columns);
+    const std::string saving =
+        fmt::format("{} (range {})", saving_text(finding, advice), range_text(finding, *advice.energy_j));
+    out += "\n" + wrap_text(number, finding.title + ": " + saving, style.columns);
     for (const std::string& evidence : finding.evidence) out += wrap_text(indent, printable(evidence), style.columns);
     out += wrap_text(indent + "try: ", finding.change, style.columns);
   }
   if (!advice.findings.empty())
-    out += "\n" +
-           wrap_text(
-               " ",
-               "Savings of the whole run. They follow from assumed fractions that were not measured, and overlap. To "
-               "measure one: change the program, record again, and compare with joulemap diff.",
-               style.columns);
+    out += "\n" + wrap_text(" ",
+                            examined_text(advice) +
+                                " They overlap: do not add them. To measure one: change the program, record again, and "
+                                "compare with joulemap diff.",
+                            style.columns);
   const std::string notes = diagnostics_text(advice.diagnostics);
   return notes.empty() ? out + "\n" : out + "\n" + notes + "\n";
 }

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "model/run_rates.h"
+#include "report/text/advice_text.h"
 #include "report/text/energy_text.h"
 #include "report/text/waiting_text.h"
 #include "report/text/wrapped_text.h"
@@ -157,10 +158,10 @@ std::string total_text(const ReportResult& result, const TextStyle& style) {
   return out + "\n";
 }
 
-std::string to_try_text(const std::optional<Finding>& finding, const TextStyle& style) {
-  if (!finding) return {};
-  return wrap_text(" to try: ", fmt::format("{} (at most {})", finding->change, energy_text(finding->energy_j)),
-                   style.columns);
+std::string to_try_text(const Advice& advice, const TextStyle& style) {
+  if (advice.findings.empty()) return {};
+  const Finding& top = advice.findings.front();
+  return wrap_text(" to try: ", fmt::format("{} ({})", top.change, saving_text(top, advice)), style.columns);
 }
 
 }  // namespace
@@ -168,10 +169,10 @@ std::string to_try_text(const std::optional<Finding>& finding, const TextStyle& 
 std::string record_answer_text(const RecordAnswer& answer, const TextStyle& style) {
   std::string out = "\n" + total_text(answer.by_layer, style) + command_text(answer.by_layer, style);
   if (const std::string waiting = waiting_headline(answer.by_layer); !waiting.empty()) out += waiting;
-  out += layers_text(answer, style) + to_try_text(answer.top_finding, style);
+  out += layers_text(answer, style) + to_try_text(answer.advice, style);
   const std::string shown = printable(answer.file);
   return out + fmt::format(" next: joulemap report --by module {0}\n       joulemap {1} {0}\n", shown,
-                           answer.top_finding ? "advise" : "open");
+                           answer.advice.findings.empty() ? "open" : "advise");
 }
 
 std::string live_text(const LiveStatus& status) {

@@ -16,9 +16,9 @@ namespace joulemap::report {
 
 struct RecordAnswer {
   const ReportResult& by_layer;
-  const ReportResult& by_module;              // of the same recording
-  const std::optional<Finding>& top_finding;  // the advice with the largest saving, if any
-  const std::string& file;                    // path of the recording
+  const ReportResult& by_module;  // of the same recording
+  const Advice& advice;           // without findings where nothing is known
+  const std::string& file;        // path of the recording
 };
 std::string record_answer_text(const RecordAnswer& answer, const TextStyle& style);
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/steady_reports.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "model/run_rates.h"
+
+namespace joulemap::attribution {
+namespace {
+
+// Combines the energy of all machines, from the rows, with the step times of the machine that recorded the most steps.
+std::vector<StepEnergy> placed_steps(const std::vector<MachineView>& machines, const std::vector<ReportRow>& rows) {
+  std::vector<StepEnergy> steps;
+  for (const MachineView& machine : machines) {
+    if (machine.steps.size() <= steps.size()) continue;
+    steps.clear();
+    for (const NumberedEnergy& step : machine.steps) {
+      steps.push_back({seconds(step.span.begin_ns - machine.span.begin_ns),
+                       seconds(step.span.end_ns - machine.span.begin_ns), step.time_s, step.energy_j.value_or(0)});
+    }
+  }
+  for (std::size_t i = 0; i < std::min(steps.size(), rows.size()); ++i) {
+    steps[i].energy_j = rows[i].energy_j.value_or(0);
+  }
+  return steps;
+}
+
+}  // namespace
+
+Result<RecordedSteps> read_steps(std::span<const std::string> paths) {
+  Result<RecordingAnalysis> found = analyse_recording(paths, {.levels = {RowLevel::step}, .with_step_times = true});
+  if (!found) return std::move(found).error();
+  const LedgerResult& level = found->ledgers[RowLevel::step];
+  RecordedSteps read{placed_steps(found->machine_views, level.rows), found->summary.probe.has_value()};
+  const RunRates rates = run_rates(found->summary);  // without probing
+  read.elapsed_s = rates.time_s;
+  read.energy_j = rates.energy_j;
+  return read;
+}
+
+CommandTimeRange steady_range(const SteadyState& steady_state, bool is_probed) {
+  CommandTimeRange range{.from_s = steady_state.begin_s, .to_s = {}};
+  if (!is_probed) range.to_s = steady_state.end_s;
+  return range;
+}
+
+Result<SteadyReports> build_steady_reports(std::span<const std::string> paths, ReportQuery query,
+                                           std::span<const RowLevel> levels) {
+  SteadyReports steady;
+  if (query.time_range.is_whole_run()) {
+    const Result<RecordedSteps> read = read_steps(paths);
+    if (!read) return read.error();
+    steady.steady_state = find_steady_state(read->steps);
+    steady.is_probed = read->is_probed;
+    if (steady.steady_state) query.time_range = steady_range(*steady.steady_state, read->is_probed);
+  }
+  Result<std::vector<ReportResult>> reports = build_reports(paths, query, levels);
+  if (!reports) return std::move(reports).error();
+  steady.reports = std::move(*reports);
+  return steady;
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reports on the steady state of a run: what a training costs once it is under way, without first calls, start-up and
+// shutdown. A short recording then tells of a long training.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attribution/analysis/report_builder.h"
+#include "attribution/analysis/steady_state.h"
+#include "base/result.h"
+#include "model/report_result.h"
+
+namespace joulemap::attribution {
+
+// The steps of a recording with their energies.
+struct RecordedSteps {
+  std::vector<StepEnergy> steps;
+  bool is_probed = false;
+  double elapsed_s = 0;            // without probing
+  std::optional<double> energy_j;  // of the run, without probing
+};
+
+// `paths`: the files of one recording.
+Result<RecordedSteps> read_steps(std::span<const std::string> paths);
+
+// The time range of the steady state in a query. Probing follows the last step and identifies the powers of kernels,
+// so the range of a probed run extends to its end.
+CommandTimeRange steady_range(const SteadyState& steady_state, bool is_probed);
+
+struct SteadyReports {
+  std::vector<ReportResult> reports;        // at the requested levels
+  std::optional<SteadyState> steady_state;  // none: the reports cover the whole run, which has too few steps
+  bool is_probed = false;
+};
+
+// Reports at several levels on the steady state. On the whole query where it limits the time itself, or where the run
+// has no steady state.
+Result<SteadyReports> build_steady_reports(std::span<const std::string> paths, ReportQuery query,
+                                           std::span<const RowLevel> levels);
+
+}  // namespace joulemap::attribution
