@@ -29,6 +29,7 @@ TOPICS = [
     "Sensors",
     "Attribution to kernels and layers",
     "Waiting and user programs",
+    "Advice",
     "Cost of tracing",
     "Comparing runs and statistics",
     "Prediction",

@@ -19,8 +19,16 @@ namespace {
 constexpr std::array<std::string_view, 6> kLayoutKernels = {"nchwToNhwc", "nhwcToNchw",           "nchw2nhwc",
                                                             "nhwc2nchw",  "convertTensor_kernel", "nhwcAddPadding"};
 // Products of 32-bit numbers on ordinary cores. The same kernels on tensor cores are called tf32.
-constexpr std::array<std::string_view, 6> kFullPrecisionKernels = {
-    "sgemm", "f32f32_f32f32_f32", "scudnn", "ffma_gemm", "simt_s", "gemmSN_"};
+constexpr std::array<std::string_view, 10> kFullPrecisionKernels = {"sgemm",
+                                                                    "f32f32_f32f32_f32",
+                                                                    "scudnn",
+                                                                    "ffma_gemm",
+                                                                    "simt_s",
+                                                                    "gemmSN_",
+                                                                    "wgrad_alg0_engine",
+                                                                    "dgrad_engine",
+                                                                    "convolve_common_engine_float",
+                                                                    "fft2d_"};
 constexpr std::array<std::string_view, 3> kTensorFloatKernels = {"tf32", "s1688gemm", "tfloat32"};
 constexpr std::array<std::string_view, 4> kElementwiseKernels = {"elementwise_kernel", "CatArrayBatchedCopy",
                                                                  "reduce_kernel", "RowwiseMoments"};
