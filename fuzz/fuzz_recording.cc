@@ -66,7 +66,7 @@ void read_all(const std::string& file, RecordingVisitor& visitor) {
 void read_payloads(Bytes bytes) {
   std::string file = make_chunk(ChunkType::source, 0, encode_source(definition()));
   while (!bytes.empty()) {
-    const auto type = static_cast<ChunkType>(bytes.next() % 9);
+    const auto type = static_cast<ChunkType>(bytes.next() % 10);
     std::string payload;
     for (std::size_t left = bytes.next(); left > 0 && !bytes.empty(); --left)
       payload.push_back(static_cast<char>(bytes.next()));

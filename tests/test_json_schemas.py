@@ -22,7 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SCHEMAS = ROOT / "docs" / "reference" / "schemas"
 EXAMPLE = ROOT / "examples" / "resnet50-h200.joule"
 RECORDINGS = sorted((ROOT / "tests" / "data" / "recordings").glob("*.joule"))
-LEVELS = ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "stack", "step", "epoch", "rank"]
+LEVELS = ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "stack", "step", "epoch", "rank",
+          "request", "token"]
 SYSROOTS = sorted(path.name for path in (ROOT / "tests" / "sysroots").iterdir() if path.is_dir())
 INTERNAL = {"page", "profile"}  # of the page's own script, and of fitted profiles, which only the program reads
 EXPERIMENT = """name = "small"

@@ -59,6 +59,21 @@ JMC_API void jmc_mark(int kind, uint64_t id, const char* name);           /* kin
 JMC_API void jmc_region_push(const char* name);
 JMC_API int jmc_region_pop(void); /* 0 if this thread has no open region; 1 if not recorded */
 
+/* The part of one request in a forward step of a serving engine; jm_request_work of joulemap.h without its size. */
+typedef struct jmc_request {
+  const char* id;
+  const char* tenant; /* NULL: none; like model */
+  const char* model;
+  uint32_t prompt_tokens;
+  uint32_t cached_tokens;
+  uint32_t decoded_tokens;
+  uint32_t rejected_tokens;
+  uint32_t context_tokens;
+  uint32_t events;
+} jmc_request;
+/* Reports a forward step. Times are CLOCK_MONOTONIC. */
+JMC_API void jmc_engine_step(int64_t begin_ns, int64_t end_ns, const jmc_request* requests, size_t count);
+
 /* Events of a training or serving loop, in order of time; the capture infers steps and epochs from them. */
 typedef enum jmc_event {
   JMC_LOADER_NEW,    /* a new iterator over the data */

@@ -138,6 +138,38 @@ JM_API int jm_epoch(const int64_t* number);
 /* Reports a metric: loss, accuracy, samples. It belongs to the current step. */
 JM_API int jm_log(const char* name, double value);
 
+/* Forward steps of a serving engine, for `joulemap report --by request` and `--by token`: for each step, the requests in
+ * it and what the step computed for each of them. Recorded as marks are; a call takes about 0.1 us per request. */
+typedef enum jm_request_event {
+  JM_FINISHED = 1,
+  JM_PREEMPTED = 2, /* the KV cache of the request is dropped; its tokens will be computed again */
+  JM_ABORTED = 4
+} jm_request_event;
+
+typedef struct jm_request_work {
+  size_t size;
+  const char* id;     /* the same in all steps of the request */
+  const char* tenant; /* labels of the request, read in its first step; NULL: none */
+  const char* model;
+  uint32_t prompt_tokens;   /* prompt tokens that the step computed: the prompt, or a chunk of it */
+  uint32_t cached_tokens;   /* prompt tokens taken from a prefix cache; set it in the first step only */
+  uint32_t decoded_tokens;  /* tokens that the step generated, also the first token after the prompt */
+  uint32_t rejected_tokens; /* speculative tokens that the step computed in vain */
+  uint32_t context_tokens;  /* length of the KV cache after the step */
+  uint32_t events;          /* a sum of jm_request_event */
+} jm_request_work;
+
+typedef struct jm_engine_step_work {
+  size_t size;
+  int64_t begin_ns; /* CLOCK_MONOTONIC */
+  int64_t end_ns;   /* CLOCK_MONOTONIC; 0: now. Synchronize with the GPU first */
+  const jm_request_work* requests;
+  size_t request_count; /* at most 65536 */
+} jm_engine_step_work;
+
+/* Reports a step after it ended. A step with begin_ns equal to end_ns contains only events. */
+JM_API int jm_engine_step(const jm_engine_step_work* step);
+
 /* Available and unavailable sensors with reasons: the text of `joulemap doctor --json`. Free it with jm_text_free. */
 JM_API int jm_doctor_json(const jm_options* options, char** text);
 JM_API void jm_text_free(char* text);

@@ -14,13 +14,14 @@ Importing the package starts no thread and opens no sensor: the first window, or
 from __future__ import annotations
 
 from ._loading import load as _load_lazily
-from ._marks import epoch, is_recording, log, region, step
+from ._marks import engine_event, engine_step, epoch, is_recording, log, region, step
 from ._measure import Measurement, begin, end, measure
 
 __all__ = [
     "Attachment", "Diagnostic", "Domain", "Energy", "JoulemapError", "Ledger", "Measurement", "Prediction", "Run",
-    "attach", "begin", "doctor", "end", "epoch", "is_recording", "list_operations", "load", "log", "measure",
-    "module_names", "predict", "region", "save_module_names", "start", "step", "stop", "validate", "version",
+    "attach", "begin", "doctor", "end", "engine_event", "engine_step", "epoch", "is_recording", "list_operations",
+    "load", "log", "measure", "module_names", "predict", "region", "save_module_names", "start", "step", "stop",
+    "validate", "version",
 ]  # fmt: skip
 
 # Public name -> module from which it is loaded on first access: these modules need ctypes and dataclasses, which would

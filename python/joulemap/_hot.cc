@@ -7,6 +7,7 @@
 #define Py_LIMITED_API 0x03090000
 #include <Python.h>
 #include <structmember.h>
+#include <time.h>
 
 #include "joulemap/joulemap.h"
 
@@ -141,6 +142,136 @@ PyObject* log_value(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// A forward step of a serving engine: collects its requests and reports them when it ends. Without a recording its
+// methods return at once.
+struct EngineStep {
+  PyObject_HEAD jm_request_work* requests;
+  size_t count;
+  size_t capacity;
+  PyObject* texts;  // list of bytes objects that `requests` points into
+  int64_t begin_ns;
+};
+
+EngineStep* engine_step(PyObject* self) { return reinterpret_cast<EngineStep*>(self); }
+
+int64_t now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+PyObject* step_enter(PyObject* self, PyObject*) {
+  engine_step(self)->count = 0;
+  engine_step(self)->begin_ns = jm_is_recording() != 0 ? now_ns() : 0;
+  Py_INCREF(self);
+  return self;
+}
+
+// Appends the UTF-8 text of a value (str() of anything but a str) to `texts`; nullptr when Python has raised.
+const char* keep_text(EngineStep* step, PyObject* value) {
+  PyObject* const text = PyUnicode_Check(value) ? value : PyObject_Str(value);
+  if (text == nullptr) return nullptr;
+  PyObject* const bytes = PyUnicode_AsUTF8String(text);
+  if (text != value) Py_DECREF(text);
+  if (bytes == nullptr) return nullptr;
+  const int appended = PyList_Append(step->texts, bytes);
+  Py_DECREF(bytes);  // the list keeps it
+  return appended == 0 ? PyBytes_AsString(bytes) : nullptr;
+}
+
+bool make_room(EngineStep* step) {
+  if (step->texts == nullptr && (step->texts = PyList_New(0)) == nullptr) return false;
+  if (step->count < step->capacity) return true;
+  const size_t capacity = step->capacity == 0 ? 16 : 2 * step->capacity;
+  void* const larger = PyMem_Realloc(step->requests, capacity * sizeof(jm_request_work));
+  if (larger == nullptr) return PyErr_NoMemory() != nullptr;
+  step->requests = static_cast<jm_request_work*>(larger);
+  step->capacity = capacity;
+  return true;
+}
+
+PyObject* step_add(PyObject* self, PyObject* args, PyObject* kwargs) {
+  EngineStep* const step = engine_step(self);
+  if (step->begin_ns == 0) Py_RETURN_NONE;
+  static const char* names[] = {"id",       "prompt",    "decoded", "context", "cached", "rejected",
+                                "finished", "preempted", "aborted", "tenant",  "model",  nullptr};
+  PyObject *id = nullptr, *tenant = Py_None, *model = Py_None;
+  jm_request_work work{};
+  work.size = sizeof work;
+  int finished = 0, preempted = 0, aborted = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|IIIIIpppOO", const_cast<char**>(names), &id, &work.prompt_tokens,
+                                   &work.decoded_tokens, &work.context_tokens, &work.cached_tokens,
+                                   &work.rejected_tokens, &finished, &preempted, &aborted, &tenant, &model)) {
+    return nullptr;
+  }
+  if (!make_room(step)) return nullptr;
+  if ((work.id = keep_text(step, id)) == nullptr) return nullptr;
+  if (tenant != Py_None && (work.tenant = keep_text(step, tenant)) == nullptr) return nullptr;
+  if (model != Py_None && (work.model = keep_text(step, model)) == nullptr) return nullptr;
+  work.events =
+      (finished != 0 ? JM_FINISHED : 0) | (preempted != 0 ? JM_PREEMPTED : 0) | (aborted != 0 ? JM_ABORTED : 0);
+  step->requests[step->count++] = work;
+  Py_RETURN_NONE;
+}
+
+// Reports the step that began at `begin_ns` and ends now, and forgets its requests.
+bool report_step(EngineStep* step, int64_t begin_ns, int64_t end_ns) {
+  const jm_engine_step_work work{sizeof work, begin_ns, end_ns, step->requests, step->count};
+  const int status = jm_engine_step(&work);
+  step->count = 0;
+  if (step->texts != nullptr && PyList_SetSlice(step->texts, 0, PyList_Size(step->texts), nullptr) != 0) return false;
+  if (status != JM_OK) raise_last_error();
+  return status == JM_OK;
+}
+
+PyObject* step_exit(PyObject* self, PyObject*) {
+  EngineStep* const step = engine_step(self);
+  const int64_t begin_ns = step->begin_ns;
+  step->begin_ns = 0;
+  if (begin_ns != 0 && !report_step(step, begin_ns, now_ns())) return nullptr;
+  Py_RETURN_NONE;  // an exception inside the block propagates
+}
+
+void dealloc_step(PyObject* self) {
+  PyMem_Free(engine_step(self)->requests);
+  Py_XDECREF(engine_step(self)->texts);
+  PyTypeObject* const type = Py_TYPE(self);
+  const auto release = reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free));
+  release(self);
+  Py_DECREF(type);
+}
+
+PyMethodDef kStepMethods[] = {
+    {"add", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(step_add)), METH_VARARGS | METH_KEYWORDS,
+     "add(id, prompt=0, decoded=0, context=0, cached=0, rejected=0, finished=False, preempted=False, aborted=False, "
+     "tenant=None, model=None)"},
+    {"__enter__", step_enter, METH_NOARGS, nullptr},
+    {"__exit__", step_exit, METH_VARARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+PyType_Slot kStepSlots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_step)}, {Py_tp_methods, kStepMethods}, {0, nullptr}};
+PyType_Spec kStepSpec = {"joulemap.engine_step", sizeof(EngineStep), 0, Py_TPFLAGS_DEFAULT, kStepSlots};
+
+// engine_event(id, events): an event outside of a step.
+PyObject* engine_event(PyObject*, PyObject* args) {
+  PyObject* id = nullptr;
+  jm_request_work work{};
+  work.size = sizeof work;
+  if (!PyArg_ParseTuple(args, "OI", &id, &work.events)) return nullptr;
+  if (jm_is_recording() == 0) Py_RETURN_NONE;
+  EngineStep step{};
+  step.texts = PyList_New(0);
+  if (step.texts == nullptr) return nullptr;
+  work.id = keep_text(&step, id);
+  step.requests = &work;
+  step.count = 1;
+  const int64_t time_ns = now_ns();
+  const bool reported = work.id != nullptr && report_step(&step, time_ns, time_ns);
+  Py_DECREF(step.texts);
+  if (!reported) return nullptr;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef kWindowMethods[] = {{"begin", window_begin, METH_NOARGS, "Opens the window, again if it was open."},
                                 {"end", window_end, METH_NOARGS, "Closes the window. No effect if it is closed."},
                                 {"release", window_release, METH_NOARGS, "Frees the window."},
@@ -171,6 +302,7 @@ PyType_Spec kRegionSpec = {"joulemap.region", sizeof(Named), 0, Py_TPFLAGS_DEFAU
 PyMethodDef kFunctions[] = {{"step", step, METH_O, "step(number or None)"},
                             {"epoch", epoch, METH_O, "epoch(number or None)"},
                             {"log_value", log_value, METH_VARARGS, "log_value(name, value)"},
+                            {"engine_event", engine_event, METH_VARARGS, "engine_event(id, events)"},
                             {"is_recording", is_recording, METH_NOARGS, nullptr},
                             {nullptr, nullptr, 0, nullptr}};
 
@@ -188,7 +320,10 @@ bool add_type(PyObject* module, const char* name, PyType_Spec* spec) {
 PyMODINIT_FUNC PyInit__hot(void) {
   PyObject* const module = PyModule_Create(&kModule);
   if (module == nullptr) return nullptr;
-  if (add_type(module, "Window", &kWindowSpec) && add_type(module, "Region", &kRegionSpec)) return module;
+  if (add_type(module, "Window", &kWindowSpec) && add_type(module, "Region", &kRegionSpec) &&
+      add_type(module, "EngineStep", &kStepSpec)) {
+    return module;
+  }
   Py_DECREF(module);
   return nullptr;
 }

@@ -63,6 +63,11 @@ class Ledger:
         return bool(self._report["complete"])
 
     @property
+    def serving(self) -> Optional[dict]:
+        """By request and by token: energy of a serving engine, as `serving` of the JSON output; otherwise None."""
+        return self._report.get("serving")
+
+    @property
     def seconds(self) -> Optional[float]:
         """Duration of the recording, or of the selected part of it, in s."""
         return self._report["elapsed_s"]
@@ -150,10 +155,13 @@ class Ledger:
         return import_optional("pandas").DataFrame(self.to_dicts(), columns=_FIELDS)
 
     def to_arrow(self) -> Any:
-        """A pyarrow.Table, which pandas and polars import without a copy; needs pyarrow."""
+        """A pyarrow.Table, which pandas and polars import without a copy; needs pyarrow. By request, its columns are
+        the keys of `serving["requests"]`."""
         import_optional("pyarrow")
         import pyarrow as pa
 
+        if self.by == "request" and self.serving:
+            return pa.Table.from_pylist(self.serving["requests"])
         integer_types, number_fields = (
             {"count": pa.int64()},
             set(_FIELDS) - {"path", "name", "device", "count", "basis", "part"},

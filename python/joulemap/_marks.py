@@ -15,6 +15,16 @@ logged_names: set[str] = set()
 
 region = _hot.Region
 is_recording = _hot.is_recording
+engine_step = _hot.EngineStep
+
+_EVENTS = {"finished": 1, "preempted": 2, "aborted": 4}
+
+
+def engine_event(id: object, event: str) -> None:
+    """Reports that a request of a serving engine was "finished", "preempted" or "aborted" outside of a step."""
+    if event not in _EVENTS:
+        raise ValueError(f"event must be one of {', '.join(_EVENTS)}, not {event!r}")
+    _hot.engine_event(id, _EVENTS[event])
 
 
 def step(number: Optional[int] = None) -> None:

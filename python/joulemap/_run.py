@@ -59,10 +59,10 @@ class Run:
         time: Optional[tuple] = None,
         library: Optional[Path] = None,
     ) -> Ledger:
-        """The energy by layer, module, domain, phase, op, tensor, function, region, kernel, stack, step, epoch or rank.
-        With apart=True, CPU, RAM and GPU have separate rows. Otherwise CPU and RAM share one row, which has no energy
-        if they are only estimated beside a measured GPU. `mode`, `time` (a tuple in s) and `library` are the options of
-        `joulemap report`."""
+        """The energy by layer, module, domain, phase, op, tensor, function, region, kernel, stack, step, epoch,
+        rank, request or token. With apart=True, CPU, RAM and GPU have separate rows. Otherwise CPU and RAM share one
+        row, which has no energy if they are only estimated beside a measured GPU. `mode`, `time` (a tuple in s) and
+        `library` are the options of `joulemap report`."""
         options: list = ["--by", by]
         if mode is not None:
             options += ["--mode", mode]

@@ -15,10 +15,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/clock.h"
 #include "capi/process_state.h"
 #include "capi/sized_struct.h"
 #include "joulemap/capture.h"
+#include "model/engine_step.h"
 #include "model/recorded.h"
 #include "report/json/doctor_json.h"
 #include "session/doctor.h"
@@ -153,6 +156,32 @@ Result<WindowOptions> options_from(const jm_options* options) {
   return wanted;
 }
 
+// Sizes of the structures in the version that introduced them.
+constexpr std::size_t kFirstEngineStep_bytes = offsetof(jm_engine_step_work, request_count) + sizeof(std::size_t);
+constexpr std::size_t kFirstRequestWork_bytes = offsetof(jm_request_work, events) + sizeof(std::uint32_t);
+
+Result<std::vector<jmc_request>> requests_from(const jm_engine_step_work& given) {
+  const Result<jm_engine_step_work> step = copy_from_caller(given, kFirstEngineStep_bytes, "jm_engine_step_work");
+  if (!step) return step.error();
+  if (step->requests == nullptr && step->request_count > 0)
+    return Error{ErrorCode::usage, "requests is NULL", "set request_count to 0, or requests to an array"};
+  if (step->request_count > joulemap::kMaxRequestsPerStep)
+    return Error{ErrorCode::usage, "a step has at most 65536 requests", ""};
+  std::vector<jmc_request> requests;
+  requests.reserve(step->request_count);
+  const char* at = reinterpret_cast<const char*>(step->requests);
+  for (std::size_t i = 0; i < step->request_count; ++i) {
+    const auto& one = *reinterpret_cast<const jm_request_work*>(at);
+    const Result<jm_request_work> work = copy_from_caller(one, kFirstRequestWork_bytes, "jm_request_work");
+    if (!work) return work.error();
+    if (work->id == nullptr) return Error{ErrorCode::usage, "a request has no id", ""};
+    requests.push_back({work->id, work->tenant, work->model, work->prompt_tokens, work->cached_tokens,
+                        work->decoded_tokens, work->rejected_tokens, work->context_tokens, work->events});
+    at += one.size;  // an array of the caller's version of the structure
+  }
+  return requests;
+}
+
 }  // namespace
 
 extern "C" {
@@ -260,6 +289,18 @@ int jm_epoch(const int64_t* number) {
 int jm_log(const char* name, double value) {
   jmc_metric(name, value, 0);
   return JM_OK;
+}
+
+int jm_engine_step(const jm_engine_step_work* step) {
+  if (step == nullptr) return fail(JM_USAGE, "step is NULL");
+  if (jmc_is_recording() == 0) return JM_OK;
+  return guarded([&] {
+    const Result<std::vector<jmc_request>> requests = requests_from(*step);
+    if (!requests) return fail(requests.error());
+    jmc_engine_step(step->begin_ns, step->end_ns != 0 ? step->end_ns : joulemap::monotonic_ns(), requests->data(),
+                    requests->size());
+    return static_cast<int>(JM_OK);
+  });
 }
 
 int jm_doctor_json(const jm_options* options, char** text) {

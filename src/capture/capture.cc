@@ -327,6 +327,7 @@ Activity Capture::take_scope_tallies(std::int64_t now_ns) {
 }
 
 void Capture::collect_activity(MarkSink& sink, bool is_last) {
+  engine_.drain_into(sink);
   if (is_last) account_time(counted_capture_cpu_ns_);
   const std::int64_t now_ns = monotonic_ns();
   std::int64_t delivered_until_ns = now_ns;
@@ -370,6 +371,7 @@ std::vector<Activity> Capture::collect_waits(std::int64_t settled_ns, std::int64
 }
 
 void Capture::add_diagnostics(Diagnostics& diagnostics) {
+  diagnostics.add_all(engine_.diagnostics());
   if (scopes_.refused_count() > 0) {
     diagnostics.add({"places_refused", scopes_.refused_count(),
                      "there are too many distinct names of regions and modules",

@@ -18,6 +18,7 @@
 
 #include "capture/burst_schedule.h"
 #include "capture/capture_worker.h"
+#include "capture/engine_log.h"
 #include "capture/function_samples.h"
 #include "capture/hlo_scopes.h"
 #include "capture/kernel_log.h"
@@ -50,6 +51,7 @@ class Capture final : private PeriodicWork {
   }  // unique among the Captures of this process and of the processes it was forked from
   MarkLog& marks() { return marks_; }
   KernelLog& kernels() { return kernels_; }
+  EngineLog& engine() { return engine_; }
 
   std::uint32_t child_scope(std::uint32_t parent, ScopeKind kind, std::string_view name) {
     return scopes_.child(parent, kind, name);
@@ -128,6 +130,7 @@ class Capture final : private PeriodicWork {
   HloScopes hlo_;
   KernelLog kernels_;
   MarkLog marks_;
+  EngineLog engine_;
   std::shared_ptr<UntrackedCpuTime> untracked_cpu_;
   std::atomic<bool> reads_cpu_at_edges_{true};
   std::atomic<ThreadTrack*> leading_track_{nullptr};  // of the thread that last entered a scope; only compared

@@ -23,6 +23,7 @@ class TestSink final : public MarkSink {
   void add(Mark mark) override { written_.marks.push_back(std::move(mark)); }
   void add(Metric) override {}
   void add(EnvironmentFact) override {}
+  void add(EngineSteps) override {}
   void add(Activity activity) override {
     for (Scope& scope : activity.scopes) written_.scopes[scope.id] = std::move(scope);
     for (const ScopeTally& tally : activity.scope_tallies) {

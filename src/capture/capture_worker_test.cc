@@ -23,6 +23,7 @@ class TestSink final : public MarkSink {
   void add(Metric metric) override { written_.metrics.push_back(std::move(metric)); }
   void add(EnvironmentFact) override {}
   void add(Activity) override {}
+  void add(EngineSteps) override {}
   Status flush() override {
     if (written_.fails) return Error{ErrorCode::io, "the disk is full", ""};
     return Done{};

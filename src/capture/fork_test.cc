@@ -37,6 +37,7 @@ class StoredMarks final : public MarkSink {
   void add(Metric) override {}
   void add(EnvironmentFact) override {}
   void add(Activity) override {}
+  void add(EngineSteps) override {}
   Status flush() override { return Done{}; }
   Status finish(Diagnostics) override { return Done{}; }
 

@@ -4,6 +4,7 @@
 // that call is dropped and the program goes on.
 #include <exception>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "capture/capture.h"
@@ -14,8 +15,10 @@ using joulemap::Diagnostic;
 using joulemap::EnvironmentFact;
 using joulemap::MarkKind;
 using joulemap::ScopeKind;
+using joulemap::StepRequest;
 using joulemap::capture::Capture;
 using joulemap::capture::LoopEvent;
+using joulemap::capture::ReportedRequest;
 using joulemap::capture::ThreadTrack;
 
 namespace {
@@ -121,6 +124,21 @@ void jmc_region_push(const char* name) {
 
 int jmc_region_pop(void) {
   return when_recorded(1, [](Capture& capture) { return capture.pop_region() ? 1 : 0; });
+}
+
+void jmc_engine_step(int64_t begin_ns, int64_t end_ns, const jmc_request* requests, size_t count) {
+  when_recorded([&](Capture& capture) {
+    thread_local std::vector<ReportedRequest> reported;  // reused: a step of many requests must not allocate
+    reported.clear();
+    for (size_t i = 0; i < count; ++i) {
+      const jmc_request& given = requests[i];
+      reported.push_back(
+          {text_or_empty(given.id), text_or_empty(given.tenant), text_or_empty(given.model),
+           StepRequest{0, given.prompt_tokens, given.cached_tokens, given.decoded_tokens, given.rejected_tokens,
+                       given.context_tokens, static_cast<std::uint8_t>(given.events & joulemap::kRequestEvents)}});
+    }
+    capture.engine().add_step(begin_ns, end_ns, reported);
+  });
 }
 
 int jmc_on_event(int event) {

@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "model/activity.h"
+#include "model/engine_step.h"
 #include "model/recorded.h"
 
 namespace joulemap::capture {
@@ -26,6 +27,7 @@ class MarkSink {
   virtual void add(Metric metric) = 0;
   virtual void add(EnvironmentFact fact) = 0;
   virtual void add(Activity activity) = 0;
+  virtual void add(EngineSteps steps) = 0;
   virtual Status flush() = 0;
   virtual Status finish(Diagnostics diagnostics) = 0;
 };

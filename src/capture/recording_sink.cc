@@ -22,6 +22,7 @@ class RecordingSink final : public MarkSink {
   void add(Metric metric) override { writer_.add(std::move(metric)); }
   void add(EnvironmentFact fact) override { writer_.add(std::move(fact)); }
   void add(Activity activity) override { writer_.add(std::move(activity)); }
+  void add(EngineSteps steps) override { writer_.add(steps); }
 
   // Writes nothing when nothing was added since the last flush.
   Status flush() override {

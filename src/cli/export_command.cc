@@ -180,10 +180,11 @@ void add_export_command(CLI::App& verb, CommandLine& line) {
   verb.add_option(
           "--by", flags->by,
           "level of stacks and tables: layer (the default), module (layers with all passes together), phase, op, "
-          "tensor, function, region, kernel, stack; for csv also domain, step, epoch, layer-step, power")
+          "tensor, function, region, kernel, stack; for csv also domain, step, epoch, layer-step, power; of a serving "
+          "engine: request, token")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"layer", "module", "phase", "op", "tensor", "function", "region", "kernel", "stack",
-                             "domain", "step", "epoch", "layer-step", "power"}));
+                             "domain", "step", "epoch", "layer-step", "power", "request", "token"}));
   add_analysis_option_flags(verb, flags->attribution_options);
   verb.add_option("-o,--output", flags->output, "write to FILE or to a folder")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_export(*flags); });

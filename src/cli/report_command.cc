@@ -216,10 +216,12 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
   verb.add_option(
           "--by", flags->by,
           "level of rows: layer (the default), module (layers with all passes together), domain, phase, op, tensor, "
-          "function, region, kernel, stack (layers and their kernels), step, epoch, rank")
+          "function, region, kernel, stack (layers and their kernels), step, epoch, rank; of a serving engine: "
+          "request, "
+          "token (prefill and decode)")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"domain", "phase", "layer", "module", "op", "tensor", "function", "region", "kernel",
-                             "step", "epoch", "rank", "stack"}));
+                             "step", "epoch", "rank", "stack", "request", "token"}));
   add_analysis_option_flags(verb, flags->attribution_options);
   add_view_flags(verb, *flags);
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");

@@ -15,6 +15,7 @@
 #include "model/energy_totals.h"
 #include "model/idle_cause.h"
 #include "model/recorded.h"
+#include "model/serving_result.h"
 
 namespace joulemap {
 
@@ -120,6 +121,8 @@ struct ReportResult {
   // Sums over branches of the tree of rows, each with the path of its branch (scopes/path_tree.h); an empty path is the
   // whole device. Their intervals account for correlated errors of rows. Empty unless the query requests groups.
   std::vector<ReportRow> groups;
+
+  std::optional<ServingResult> serving;  // by request and by token
 
   double slice_s = 0;
   std::vector<PowerSeries> power;

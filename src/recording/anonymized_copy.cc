@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "recording/byte_source.h"
 #include "recording/chunk_file.h"
 #include "recording/chunk_scanner.h"
+#include "recording/engine_codec.h"
 #include "recording/recording_decoder.h"
 
 namespace joulemap::recording {
@@ -59,11 +61,13 @@ class AnonymizedCopyWriter {
   std::optional<std::string> end(const std::string& payload) const;
   std::optional<std::string> diagnostics(const std::string& payload) const;
   std::optional<std::vector<std::string>> activity(const std::string& payload) const;
+  std::optional<std::vector<std::string>> engine_steps(const std::string& payload);
   Diagnostics diagnostics(const Diagnostics& given) const;
 
   Anonymizer& names_;
   ChunkFile& out_;
   AnonymizedCopySummary summary_;
+  std::map<std::string, std::size_t> tenants_;  // their numbers
 };
 
 Status AnonymizedCopyWriter::add(const ScannedChunk& chunk) {
@@ -89,6 +93,7 @@ Status AnonymizedCopyWriter::add(const ScannedChunk& chunk) {
 std::optional<std::vector<std::string>> AnonymizedCopyWriter::shared(const ChunkHeader& header,
                                                                      const std::string& payload) {
   if (header.is(ChunkType::activity)) return activity(payload);
+  if (header.is(ChunkType::engine_steps)) return engine_steps(payload);
   std::optional<std::string> one;
   if (header.is(ChunkType::source)) one = source(payload);
   if (header.is(ChunkType::events)) one = events(payload);
@@ -172,6 +177,21 @@ std::optional<std::vector<std::string>> AnonymizedCopyWriter::activity(const std
     payloads.push_back(encode_activity(part, time_unit_log2));
   }
   return payloads;
+}
+
+// Ids of requests and names of tenants may identify users: numbers replace them. The same tenant keeps its number.
+std::optional<std::vector<std::string>> AnonymizedCopyWriter::engine_steps(const std::string& payload) {
+  std::optional<EngineSteps> steps = decode_engine_steps(payload);
+  if (!steps) return std::nullopt;
+  for (EngineRequest& request : steps->requests) {
+    request.id = fmt::format("request-{}", request.number);
+    if (!request.tenant.empty()) {
+      const std::size_t number = tenants_.try_emplace(request.tenant, tenants_.size() + 1).first->second;
+      request.tenant = fmt::format("tenant-{}", number);
+    }
+    request.model = names_.text(request.model);
+  }
+  return encode_engine_steps(*steps);
 }
 
 }  // namespace

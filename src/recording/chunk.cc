@@ -26,7 +26,7 @@ std::uint32_t little_endian(std::string_view bytes, std::size_t at, std::size_t 
 
 bool is_known_chunk_type(std::uint8_t type) {
   return type >= static_cast<std::uint8_t>(ChunkType::source) &&
-         type <= static_cast<std::uint8_t>(ChunkType::kernel_powers);
+         type <= static_cast<std::uint8_t>(ChunkType::engine_steps);
 }
 
 std::string to_bytes(const ChunkHeader& header) {

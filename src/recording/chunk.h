@@ -15,7 +15,7 @@
 namespace joulemap::recording {
 
 inline constexpr std::uint8_t kFormatMajor = 1;  // readers reject files of another major version
-inline constexpr std::uint8_t kFormatMinor = 2;  // readers of an older minor version skip what they do not know
+inline constexpr std::uint8_t kFormatMinor = 3;  // readers of an older minor version skip what they do not know
 
 inline constexpr std::string_view kChunkMagic = "\xB5J\r\n";
 inline constexpr std::size_t kChunkHeaderSize = 24;
@@ -32,6 +32,7 @@ enum class ChunkType : std::uint8_t {
   diagnostics = 6,    // losses that were found when parts were joined
   activity = 7,       // scopes, kernels, steps and their tallies
   kernel_powers = 8,  // powers of kernel classes, from the kernel library
+  engine_steps = 9,   // forward steps of a serving engine and their requests
 };
 bool is_known_chunk_type(std::uint8_t type);
 

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "recording/activity_codec.h"
+#include "recording/engine_codec.h"
 #include "recording/power_codec.h"
 #include "recording/sample_codec.h"
 
@@ -201,6 +202,7 @@ bool RecordingDecoder::read_payload(const ChunkHeader& header, std::string_view 
   if (header.is(ChunkType::events)) return read_events(payload, source);
   if (header.is(ChunkType::facts)) return read_facts(payload, source);
   if (header.is(ChunkType::kernel_powers)) return read_powers(payload, source);
+  if (header.is(ChunkType::engine_steps)) return read_engine_steps(payload, source);
   if (header.is(ChunkType::activity)) return read_activity(payload, source);
   return read_end(payload, source);
 }
@@ -237,6 +239,13 @@ bool RecordingDecoder::read_powers(std::string_view payload, std::uint32_t sourc
   const std::optional<std::vector<KernelPower>> powers = decode_powers(payload);
   if (!powers) return false;
   for (const KernelPower& known : *powers) visitor_->on_power(source, known);
+  return true;
+}
+
+bool RecordingDecoder::read_engine_steps(std::string_view payload, std::uint32_t source) {
+  const std::optional<EngineSteps> steps = decode_engine_steps(payload);
+  if (!steps) return false;
+  visitor_->on_engine_steps(source, *steps);
   return true;
 }
 

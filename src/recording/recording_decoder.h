@@ -63,6 +63,7 @@ class RecordingDecoder {
   bool read_events(std::string_view payload, std::uint32_t source);
   bool read_facts(std::string_view payload, std::uint32_t source);
   bool read_powers(std::string_view payload, std::uint32_t source);
+  bool read_engine_steps(std::string_view payload, std::uint32_t source);
   bool read_activity(std::string_view payload, std::uint32_t source);
   bool read_end(std::string_view payload, std::uint32_t source);
   bool read_notes(std::string_view payload);

@@ -103,6 +103,22 @@ Activity golden_activity() {
   return activity;
 }
 
+EngineSteps golden_engine_steps() {
+  EngineSteps engine;
+  engine.requests = {{0, "chat-7", "acme", "llama"}, {1, "chat-8", "", ""}};
+  engine.steps = {{1'200'000'000, 1'240'000'000, 1},
+                  {1'240'100'000, 1'262'000'000, 2},
+                  {1'262'100'000, 1'280'000'123, 2},
+                  {1'300'000'000, 1'300'000'000, 1}};
+  engine.entries = {{0, 512, 64, 0, 0, 576, 0},
+                    {0, 100, 0, 1, 0, 677, 0},
+                    {1, 32, 0, 1, 0, 33, kRequestPreempted},
+                    {0, 0, 0, 2, 3, 679, kRequestFinished},
+                    {1, 33, 0, 1, 0, 34, 0},
+                    {1, 0, 0, 0, 0, 34, kRequestAborted}};
+  return engine;
+}
+
 void write_process(const std::string& folder) {
   RecordingSource source = recording_source(4712);
   source.role = "process";
@@ -115,6 +131,7 @@ void write_process(const std::string& folder) {
   }
   writer.add(Mark{-5, MarkKind::command_begin, 18'000'000'000'000'000'000u, 1, "\xC3\xA9poque"});
   writer.add(Metric{7, std::nullopt, "accuracy", -0.5});
+  writer.add(golden_engine_steps());
   writer.add(golden_activity());
   EXPECT_TRUE(writer.flush());  // no end chunk: the process was killed
 }

@@ -22,6 +22,7 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "model/activity.h"
+#include "model/engine_step.h"
 #include "model/kernel_power.h"
 #include "model/recorded.h"
 #include "model/sample.h"
@@ -46,6 +47,8 @@ class RecordingVisitor {
   virtual void on_power(std::uint32_t /*source*/, const KernelPower&) {}
   // Activity of one time interval. Definitions of scopes and classes may follow their use, and may repeat at the end.
   virtual void on_activity(std::uint32_t /*source*/, const Activity&) {}
+  // Forward steps of a serving engine. Requests are defined before their first use.
+  virtual void on_engine_steps(std::uint32_t /*source*/, const EngineSteps&) {}
   virtual void on_end(std::uint32_t /*source*/, const RecordingEnd&) {}  // its diagnostics are not in the summary
 };
 

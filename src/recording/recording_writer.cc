@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "recording/activity_codec.h"
 #include "recording/chunk.h"
+#include "recording/engine_codec.h"
 #include "recording/power_codec.h"
 
 namespace joulemap::recording {
@@ -93,6 +94,10 @@ void RecordingWriter::add(ChannelCalibration calibration) {
 
 void RecordingWriter::add(KernelPower known) { powers_.push_back(std::move(known)); }
 
+void RecordingWriter::add(const EngineSteps& steps) {
+  for (std::string& payload : encode_engine_steps(steps)) engine_steps_.push_back(std::move(payload));
+}
+
 void RecordingWriter::add(EncodedActivity activity) {
   for (std::string& chunk : activity.chunks) activity_.push_back(std::move(chunk));
 }
@@ -105,7 +110,7 @@ std::size_t RecordingWriter::pending() const {
   std::size_t count = samples_.samples.size() + samples_.clocks.size();
   for (const EventBatch& batch : events_) count += count_of(batch);
   for (const FactBatch& batch : facts_) count += count_of(batch);
-  return count + powers_.size() + activity_.size();
+  return count + powers_.size() + engine_steps_.size() + activity_.size();
 }
 
 bool RecordingWriter::is_definition_due() const {
@@ -196,6 +201,17 @@ Status RecordingWriter::write_powers() {
   return status;
 }
 
+Status RecordingWriter::write_engine_steps() {
+  Status status = Done{};
+  for (const std::string& payload : engine_steps_) {
+    Status written = append(ChunkType::engine_steps, payload);
+    if (!written) ++lost_events_;
+    keep_first_error(status, std::move(written));
+  }
+  engine_steps_.clear();
+  return status;
+}
+
 Status RecordingWriter::write_activity() {
   const std::vector<std::string> chunks = std::exchange(activity_, {});
   if (chunks.size() > 1) {
@@ -230,6 +246,7 @@ Status RecordingWriter::flush() {
   keep_first_error(status, write_samples());
   keep_first_error(status, write_events());
   keep_first_error(status, write_powers());
+  keep_first_error(status, write_engine_steps());
   keep_first_error(status, write_activity());
   return status;
 }

@@ -21,6 +21,7 @@
 
 #include "base/result.h"
 #include "model/activity.h"
+#include "model/engine_step.h"
 #include "model/kernel_power.h"
 #include "model/recorded.h"
 #include "model/sample.h"
@@ -53,6 +54,7 @@ class RecordingWriter {
   void add(EnvironmentFact fact);
   void add(ChannelCalibration calibration);
   void add(KernelPower known);
+  void add(const EngineSteps& steps);
   void add(Activity activity) { add(encoder_.encode(std::move(activity))); }
   // Adds activity that another thread encoded with an encoder from activity_encoder().
   void add(EncodedActivity activity);
@@ -82,6 +84,7 @@ class RecordingWriter {
   Status write_events();
   Status write_facts();
   Status write_powers();
+  Status write_engine_steps();
   Status write_activity();
   Status append(ChunkType type, const std::string& payload);
   Status append(const std::string& chunk);
@@ -95,7 +98,8 @@ class RecordingWriter {
   std::vector<EventBatch> events_;  // each fits into a chunk
   std::vector<FactBatch> facts_;
   std::vector<KernelPower> powers_;
-  std::vector<std::string> activity_;  // encoded chunks
+  std::vector<std::string> engine_steps_;  // payloads
+  std::vector<std::string> activity_;      // encoded chunks
   std::size_t last_events_bytes_ = 0;
   std::size_t last_facts_bytes_ = 0;
 

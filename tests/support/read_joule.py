@@ -206,6 +206,34 @@ def read_powers(f: Fields, source: int):
         yield f"power {source} " + " ".join(map(str, fields))
 
 
+def read_engine_steps(f: Fields, source: int):
+    for r in f.records():
+        yield f"request {source} {r.varint()} {r.text()} {r.text()} {r.text()}"
+    n = f.varint()
+    begins, durations = f.column(n), f.column(n)
+    counts = [f.varint() for _ in range(n)]
+    m = f.varint()
+    request, requests = 0, []
+    for _ in range(m):
+        request += f.svarint()
+        requests.append(request)
+    prompt, cached, decoded, rejected = ([f.varint() for _ in range(m)] for _ in range(4))
+    last: dict[int, int] = {}
+    contexts = []
+    for i, request in enumerate(requests):
+        last[request] = last.get(request, 0) + prompt[i] + cached[i] + decoded[i] + f.svarint()
+        contexts.append(last[request])
+    events = [f.u8() for _ in range(m)]
+    entry = 0
+    for begin, duration, count in zip(begins, durations, counts):
+        begin = signed(begin)
+        yield f"engine-step {source} {begin} {begin + signed(duration)} {count}"
+        for i in range(entry, entry + count):
+            fields = (requests[i], prompt[i], cached[i], decoded[i], rejected[i], contexts[i], events[i])
+            yield f"in-step {source} " + " ".join(map(str, fields))
+        entry += count
+
+
 def read_end(f: Fields, source: int):
     r = f.record()
     yield f"end {source} {r.optional(r.svarint)} {r.optional(r.svarint)} {r.f64()} {r.varint()} {r.varint()}"
@@ -236,7 +264,7 @@ def chunks(data: bytes):
 def dump(data: bytes) -> list[str]:
     lines: list[str] = []
     first_channels: dict[int, int] = {}
-    readers = {3: read_events, 4: read_facts, 5: read_end, 7: read_activity, 8: read_powers}
+    readers = {3: read_events, 4: read_facts, 5: read_end, 7: read_activity, 8: read_powers, 9: read_engine_steps}
     for kind, source, payload in chunks(data):
         if kind == 1 and source not in first_channels:
             first_channels[source] = sum(line.startswith("channel ") for line in lines)

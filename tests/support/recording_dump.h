@@ -92,6 +92,19 @@ class RecordingDump final : public recording::RecordingVisitor {
       line("share {} {} {} {} {}", source, row.coarse_scope, row.scope, row.count, row.time_ns);
     }
   }
+  void on_engine_steps(std::uint32_t source, const EngineSteps& it) override {
+    for (const EngineRequest& row : it.requests)
+      line("request {} {} {} {} {}", source, row.number, row.id, row.tenant, row.model);
+    std::size_t entry = 0;
+    for (const EngineStep& step : it.steps) {
+      line("engine-step {} {} {} {}", source, step.begin_ns, step.end_ns, step.requests);
+      for (std::uint32_t i = 0; i < step.requests; ++i) {
+        const StepRequest& row = it.entries[entry++];
+        line("in-step {} {} {} {} {} {} {} {}", source, row.request, row.prompt_tokens, row.cached_tokens,
+             row.decoded_tokens, row.rejected_tokens, row.context_tokens, int(row.events));
+      }
+    }
+  }
   void on_end(std::uint32_t source, const RecordingEnd& it) override {
     line("end {} {} {} {} {} {}", source, known(it.exit_code), known(it.signal), it.overhead_cpu_s, it.missed_ticks,
          it.lost_samples);

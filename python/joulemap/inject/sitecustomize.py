@@ -17,6 +17,7 @@ CAPTURE_MODULES = {
     "keras": "_tensorflow_capture",
     "jax": "_jax_capture",
     "onnxruntime": "_onnxruntime_capture",
+    "transformers.generation.utils": "_transformers_capture",
 }
 
 

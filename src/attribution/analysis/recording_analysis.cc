@@ -43,6 +43,7 @@ class EnergyPass final : public recording::RecordingVisitor {
     }
   }
   void on_activity(std::uint32_t source, const Activity& activity) override { totals_.add(source, activity); }
+  void on_engine_steps(std::uint32_t source, const EngineSteps& steps) override { totals_.add(source, steps); }
   void on_mark(std::uint32_t source, const Mark& mark) override {
     totals_.add(source, mark);
     if (events_ != nullptr) events_->add(source, mark);
@@ -72,6 +73,7 @@ class LedgerPass final : public recording::RecordingVisitor {
  public:
   explicit LedgerPass(HostAttribution& attribution) : attribution_(attribution) {}
   void on_activity(std::uint32_t source, const Activity& activity) override { attribution_.add(source, activity); }
+  void on_engine_steps(std::uint32_t source, const EngineSteps& steps) override { attribution_.add(source, steps); }
 
  private:
   HostAttribution& attribution_;
@@ -223,7 +225,8 @@ void note_empty_level(const std::vector<ReportRow>& rows, std::string_view by, D
   if (!rows.empty()) return;
   diagnostics.add(
       {"nothing_captured", 1, fmt::format("the recording contains no activity by {}", by),
-       by == "kernel"
+       by == "request" || by == "token" ? "report the steps of a serving engine with jm.engine_step()"
+       : by == "kernel"
            ? "kernels are those of NVIDIA GPUs: run joulemap doctor to see whether they can be recorded"
            : "record a program that uses PyTorch or CUDA, or mark its parts with jm.region() and jm.step()"});
 }

@@ -24,6 +24,7 @@ void add_rows(ReportResult& result, RowLevel level, RecordingAnalysis& analysis)
     result.idle_j = ledger.idle_j;
     result.unattributed_j = ledger.unattributed_j;
     result.idle = std::move(ledger.idle);
+    result.serving = std::move(ledger.serving);
     result.diagnostics.add_all(ledger.diagnostics);
     note_empty_level(result.rows, result.by, result.diagnostics);
   }

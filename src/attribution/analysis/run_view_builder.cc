@@ -227,6 +227,7 @@ void add_levels(RunView& view, RecordingAnalysis& found, const std::vector<RowLe
     const bool has_kernels =
         std::ranges::any_of(result.rows, [](const ReportRow& row) { return row.device != kCpuDevice; });
     if (level == RowLevel::stack && !has_kernels) continue;
+    if (result.serving) view.run.serving = std::move(result.serving);
     view.levels.push_back({std::string(name_of(level)), std::move(result.rows), std::move(result.groups),
                            result.attributed_j, result.idle_j, result.unattributed_j, std::move(result.idle),
                            std::move(result.diagnostics)});

@@ -36,6 +36,7 @@ class HostLedgers {
 class HostAttribution {
  public:
   void add(std::uint32_t source, const Activity& activity) { machines_->add(source, activity); }
+  void add(std::uint32_t source, const EngineSteps& steps) { machines_->add(source, steps); }
   HostLedgers finish() && { return HostLedgers(std::move(machines_)); }
 
   // The kernel powers found on the GPUs of all machines.
@@ -67,6 +68,7 @@ class HostTotals {
 
   void add(std::uint32_t source, const Activity& activity) { machines_->add_sums(source, activity); }
   void add(std::uint32_t source, const Mark& mark) { machines_->add_mark(source, mark); }
+  void add(std::uint32_t source, const EngineSteps& steps) { machines_->observe(source, steps); }
   // Moves readings and CPU times out of `energies`; tables and curves stay there.
   HostAttribution attribute(std::vector<HostEnergy>& energies) && {
     for (HostEnergy& one : energies) machines_->set_energy(one.source, one.energy, one.prefix);

@@ -315,7 +315,7 @@ LedgerResult Ledger::finish(const Grouping& grouping) {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, RowLevel>, 13> kLevels = {{{"domain", RowLevel::domain},
+constexpr std::array<std::pair<std::string_view, RowLevel>, 15> kLevels = {{{"domain", RowLevel::domain},
                                                                             {"phase", RowLevel::phase},
                                                                             {"layer", RowLevel::layer},
                                                                             {"module", RowLevel::module},
@@ -327,7 +327,9 @@ constexpr std::array<std::pair<std::string_view, RowLevel>, 13> kLevels = {{{"do
                                                                             {"step", RowLevel::step},
                                                                             {"epoch", RowLevel::epoch},
                                                                             {"rank", RowLevel::rank},
-                                                                            {"stack", RowLevel::stack}}};
+                                                                            {"stack", RowLevel::stack},
+                                                                            {"request", RowLevel::request},
+                                                                            {"token", RowLevel::token}}};
 
 constexpr double kLeastTime_s = 1e-9;  // resolution of recorded times; less is rounding error of sums
 constexpr double kLeastEnergy_j = 1e-12;

@@ -36,6 +36,7 @@
 #include "attribution/ledger/time_curve.h"
 #include "model/activity.h"
 #include "model/report_result.h"
+#include "model/serving_result.h"
 
 namespace joulemap::attribution {
 
@@ -53,7 +54,9 @@ enum class RowLevel : std::uint8_t {
   step,
   epoch,
   rank,
-  stack
+  stack,
+  request,  // requests of a serving engine
+  token,    // prefill, decode and waste of a serving engine
 };
 std::optional<RowLevel> parse_level(std::string_view name);
 std::string_view name_of(RowLevel level);
@@ -71,6 +74,7 @@ struct LedgerResult {
   std::optional<double> idle_j;
   std::optional<double> unattributed_j;
   std::vector<IdleEntry> idle;
+  std::optional<ServingResult> serving = {};  // of levels request and token
   Diagnostics diagnostics;
 };
 

@@ -21,6 +21,14 @@ void merge_result(LedgerResult& all, LedgerResult added) {
   add(all.idle_j, added.idle_j);
   add(all.unattributed_j, added.unattributed_j);
   all.diagnostics.add_all(added.diagnostics);
+  if (added.serving && all.serving) {
+    all.diagnostics.add({"serving_on_several_machines", 1,
+                         "several machines ran serving engines: rows cover all of them, details only the one with the "
+                         "most steps",
+                         "report the recording of each machine on its own"});
+  }
+  if (added.serving && (!all.serving || added.serving->steps > all.serving->steps))
+    all.serving = std::move(added.serving);
   all.idle.insert(all.idle.end(), std::make_move_iterator(added.idle.begin()),
                   std::make_move_iterator(added.idle.end()));
   all.groups.insert(all.groups.end(), std::make_move_iterator(added.groups.begin()),

@@ -11,6 +11,7 @@
 #include "attribution/ledger/clipped_activity.h"
 #include "attribution/ledger/ledger_notes.h"
 #include "attribution/ledger/machine_rows.h"
+#include "attribution/requests/serving_rows.h"
 #include "base/quadrature.h"
 
 namespace joulemap::attribution {
@@ -35,9 +36,12 @@ std::vector<std::int64_t> times_of(const std::vector<EnergyPoint>& readings) {
   return times_ns;
 }
 
-// Rows of domains, steps and epochs need no attribution.
+bool is_serving_level(RowLevel level) { return level == RowLevel::request || level == RowLevel::token; }
+
+// Rows of domains, steps and epochs need no attribution; those of requests have their own (serving_ledger.h).
 bool needs_attribution(RowLevel level) {
-  return level != RowLevel::domain && level != RowLevel::step && level != RowLevel::epoch;
+  return level != RowLevel::domain && level != RowLevel::step && level != RowLevel::epoch &&
+         level != RowLevel::request && level != RowLevel::token;
 }
 
 const std::vector<NumberedMark>* longest(const std::map<std::uint32_t, std::vector<NumberedMark>>& moments) {
@@ -117,6 +121,55 @@ void Machines::add_mark(std::uint32_t source, const Mark& mark) {
   host->dithering.add(source, mark);
   if (mark.kind == MarkKind::step) host->steps[source].push_back({mark.time_ns, mark.id});
   if (mark.kind == MarkKind::epoch) host->epochs[source].push_back({mark.time_ns, mark.id});
+}
+
+void Machines::observe(std::uint32_t source, const EngineSteps& steps) {
+  if (std::ranges::none_of(outputs_.levels, is_serving_level)) return;
+  if (Host* const host = host_of(source)) host->serving.observe(source, steps);
+}
+
+void Machines::add(std::uint32_t source, const EngineSteps& steps) {
+  if (std::ranges::none_of(outputs_.levels, is_serving_level)) return;
+  if (Host* const host = host_of(source)) host->serving.add(source, steps);
+}
+
+// The model of steps is fitted to the energy between updates of the GPU's counter, or of the CPU's if there is no GPU.
+void Machines::fit_serving(Host& host, const RecordedEnergy::Result& energy) {
+  if (!host.serving.has_steps()) return;
+  std::vector<std::int64_t> edges_ns;
+  double joules = 0;
+  double uncertainty_j = 0;
+  std::vector<std::int64_t> lags_ns;
+  bool has_gpu_edges = false;
+  for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
+    const bool is_gpu = curve.domain_class == DomainClass::gpu;
+    const auto gpu = host.energy.gpus.find(curve.device);
+    const bool is_fitted = is_gpu && gpu != host.energy.gpus.end() && gpu->second.powers;
+    const bool is_slow = is_gpu && !curve.counter_updates.empty();
+    const std::int64_t usual_ns = is_slow ? kUsualCounterLag_ns : 0;
+    lags_ns.push_back(is_fitted ? gpu->second.powers->fit.counter_lag_ns : usual_ns);
+    const std::vector<EnergyPoint>& points = is_slow ? curve.counter_updates : curve.readings;
+    if (is_gpu == has_gpu_edges ? edges_ns.empty() : is_gpu) {
+      edges_ns.clear();
+      for (const EnergyPoint& point : points) edges_ns.push_back(point.time_ns - lags_ns.back());
+      has_gpu_edges = is_gpu;
+    }
+    for (const DomainEnergy& row : energy.table.rows) {
+      if (row.name != curve.domain || !row.joules) continue;
+      joules += *row.joules;
+      uncertainty_j += row.uncertainty_j.value_or(0) / kHalfWidth95;
+    }
+  }
+  EnergyFunction energy_j;
+  if (!host.curves.empty()) {
+    energy_j = [&host, lags_ns](std::int64_t from_ns, std::int64_t to_ns) {
+      double sum_j = 0;
+      for (std::size_t i = 0; i < host.curves.size(); ++i)
+        sum_j += host.curves[i].joules_at(to_ns, lags_ns[i]) - host.curves[i].joules_at(from_ns, lags_ns[i]);
+      return sum_j;
+    };
+  }
+  host.serving.fit(edges_ns, energy_j, joules > 0 ? uncertainty_j / joules : 0);
 }
 
 void Machines::add_lost_kernels(Host& host) {
@@ -232,6 +285,7 @@ void Machines::set_energy(std::uint32_t source, RecordedEnergy::Result& energy, 
       host.energy.gpus.insert_or_assign(by_number, gpu_of(host, curve, work_of(by_number), {prefix, by_number}));
     }
   }
+  fit_serving(host, energy);
   const auto cpu_time = [&](std::string_view name) -> std::optional<TimeCurve> {
     const auto curve = energy.cpu_times_s.find(std::string(name));
     return curve == energy.cpu_times_s.end() ? std::nullopt : std::optional(std::move(curve->second));
@@ -257,7 +311,19 @@ void Machines::add(std::uint32_t source, const Activity& activity) {
   });
 }
 
+LedgerResult Machines::serving_rows(Host& host, RowLevel level) {
+  if (!host.serving.has_steps()) return {};
+  if (!host.serving_result) host.serving_result = host.serving.finish();
+  LedgerResult result =
+      level == RowLevel::request ? request_rows(*host.serving_result) : token_rows(*host.serving_result);
+  result.serving = host.serving_result;
+  if (level != RowLevel::request) result.serving->listed.clear();
+  result.diagnostics.add_all(host.serving.diagnostics());
+  return result;
+}
+
 LedgerResult Machines::result_of(Host& host, RowLevel level, const Grouping& grouping) const {
+  if (is_serving_level(level)) return serving_rows(host, level);
   if (!needs_attribution(level)) {
     const std::vector<NumberedMark>* const moments = longest(level == RowLevel::epoch ? host.epochs : host.steps);
     return step_rows(name_of(level), moments == nullptr ? std::vector<NumberedMark>() : *moments, energy_of(host),
@@ -284,7 +350,8 @@ LedgerResult Machines::finish(RowLevel level, const Grouping& grouping) {
     of_hosts.push_back(std::exchange(one.rows, {}));
     merge_result(all, std::move(one));
   }
-  all.rows = needs_attribution(level) ? merge_rows(std::move(of_hosts)) : merge_step_rows(of_hosts);
+  all.rows =
+      needs_attribution(level) || is_serving_level(level) ? merge_rows(std::move(of_hosts)) : merge_step_rows(of_hosts);
   for (ReportRow& row : all.rows) {
     if (row.energy_j && all.attributed_j.value_or(0) > 0) row.share = *row.energy_j / *all.attributed_j;
   }

@@ -21,6 +21,7 @@
 #include "attribution/ledger/ledger.h"
 #include "attribution/ledger/recorded_energy.h"
 #include "attribution/ledger/step_rows.h"
+#include "attribution/requests/serving_ledger.h"
 
 namespace joulemap::attribution {
 
@@ -37,10 +38,12 @@ class Machines {
   // Second pass.
   void add_sums(std::uint32_t source, const Activity& activity);
   void add_mark(std::uint32_t source, const Mark& mark);
+  void observe(std::uint32_t source, const EngineSteps& steps);
   // After the second pass: the energy of the recorder `source`. `prefix` precedes the names of its domains.
   void set_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix);
   // Third pass.
   void add(std::uint32_t source, const Activity& activity);
+  void add(std::uint32_t source, const EngineSteps& steps);
 
   // After the third pass, once for each wanted level.
   LedgerResult finish(RowLevel level, const Grouping& grouping = {});
@@ -75,6 +78,8 @@ class Machines {
     std::string prefix;                                             // of the names of its devices
     std::map<RowLevel, Ledger> ledgers;
     std::optional<HostView> view;
+    ServingLedger serving;
+    std::optional<ServingResult> serving_result;
 
     Host(std::string boot, TimeSpan command)
         : boot_id(std::move(boot)),
@@ -83,7 +88,8 @@ class Machines {
           work(command),
           probing(command),
           dithering(command, kDitherRegion),
-          cpu_work(command) {}
+          cpu_work(command),
+          serving(command) {}
   };
 
   Host* host_of(std::uint32_t source);
@@ -103,6 +109,8 @@ class Machines {
   CpuAttributionInputs cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const;
   static EnergyFunction energy_of(const Host& host);
   static std::vector<NumberedEnergy> energies(const Host& host, RowLevel level);
+  static void fit_serving(Host& host, const RecordedEnergy::Result& energy);
+  static LedgerResult serving_rows(Host& host, RowLevel level);
   LedgerResult result_of(Host& host, RowLevel level, const Grouping& grouping) const;
 
   Outputs outputs_;

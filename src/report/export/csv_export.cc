@@ -115,6 +115,27 @@ std::string rows_csv(const LevelView& level) {
   return out;
 }
 
+std::string requests_csv(const ServingResult& serving) {
+  static constexpr std::string_view kStatus[] = {"unfinished", "finished", "aborted"};
+  std::string out =
+      "id,tenant,model,status,prompt_tokens,cached_tokens,output_tokens,rejected_tokens,steps,begin_s,end_s,first_"
+      "token_s,"
+      "step_s,energy_j,low_j,high_j,token_j,time_j,marginal_j,prefill_j,decode_j,fixed_j,context_j,wasted_j\r\n";
+  const auto known = [&](double energy_j) { return serving.has_energy ? std::optional(energy_j) : std::nullopt; };
+  for (const ServedRequest& request : serving.listed) {
+    CsvLine line;
+    line.add(request.id).add(request.tenant).add(request.model);
+    line.add(kStatus[static_cast<std::size_t>(request.status)]).add(request.prompt_tokens).add(request.cached_tokens);
+    line.add(request.output_tokens).add(request.rejected_tokens).add(request.steps).add(request.begin_s);
+    line.add(request.end_s).add(request.first_token_s).add(request.step_s).add(known(request.shares.shapley_j));
+    line.add(known(request.low_j)).add(known(request.high_j)).add(known(request.shares.token_j));
+    line.add(known(request.shares.time_j)).add(known(request.shares.marginal_j)).add(known(request.prefill_j));
+    line.add(known(request.decode_j)).add(known(request.fixed_j)).add(known(request.context_j));
+    out += std::move(line.add(known(request.wasted_j))).end();
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<std::string> csv_text(const RunView& view, const ExportOptions& query) {
@@ -123,6 +144,7 @@ Result<std::string> csv_text(const RunView& view, const ExportOptions& query) {
   if (query.by == "layer-step") return layer_steps_csv(view.layer_distributions);
   if (query.by == "domain") return domains_csv(view.run.domains);
   if (query.by == "power") return power_csv(view.run);
+  if (query.by == "request" && view.run.serving) return requests_csv(*view.run.serving);
   const LevelView* const level = find_level(view, query.by);
   return level != nullptr ? rows_csv(*level) : domains_csv(view.run.domains);
 }

@@ -5,6 +5,7 @@
 #include "model_json/cause_json.h"
 #include "model_json/diagnostics_json.h"
 #include "report/json/calibrate_json.h"
+#include "report/json/serving_json.h"
 
 namespace joulemap::report {
 namespace {
@@ -154,6 +155,7 @@ std::string report_json(const ReportResult& result) {
   write_domains(json, result);
   write_rows(json, result);
   write_idle(json, result);
+  write_serving(json, result.serving);
   write_power(json, result);
   write_counter_steps(json, result);
   json.member("steps", result.steps).member("epochs", result.epochs);

@@ -9,6 +9,7 @@
 #include "model/run_rates.h"
 #include "report/text/diagnostics_text.h"
 #include "report/text/energy_rows.h"
+#include "report/text/serving_text.h"
 #include "report/text/sparkline.h"
 #include "report/text/summary_text.h"
 #include "report/text/waiting_text.h"
@@ -70,8 +71,8 @@ std::string report_text(const ReportResult& result, const TreeTextOptions& view,
   if (const std::string waiting = waiting_headline(result); !waiting.empty()) out += waiting + "\n";
   for (const DomainEnergy& domain : result.domains) out += energy_row_text(energy_row_of(domain));
   if (result.domains.empty()) out += "  no sensor returned a value\n";
-  out += totals(result) + tree_text(result, view, style) + waiting_table(result, style) + power_curves(result, style) +
-         summary_text(result, style);
+  out += totals(result) + serving_text(result, style) + tree_text(result, view, style) + waiting_table(result, style) +
+         power_curves(result, style) + summary_text(result, style);
   const std::string notes = diagnostics_text(result.diagnostics);
   if (!notes.empty()) out += "\n" + notes;
   return out + "\n";

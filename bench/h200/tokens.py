@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Measures how well `report --by token` attributes the energy of a serving engine, by replay.
+
+    python3 bench/h200/tokens.py --joulemap build/dist/joulemap-*/bin/joulemap --json OUT.json
+    python3 bench/h200/tokens.py --joulemap build/bin/joulemap --device cpu --quick      a trial, on any machine
+
+- Leave-one-class-out: tokens_load.py serves a mixture of request classes, then the same without one class. The
+  difference in counter energy is compared with the energy that the report of the whole mixture calls avoidable for that
+  class, and with other shares: Shapley, proportional to tokens, proportional to time.
+- Phases: a static batch, then only its prefill, then only its decode, compared with the split of the report.
+- Throughput: output tokens per second with and without recording.
+
+Needs joulemap and PyTorch only. About 4 minutes for each model shape; --shapes 1b and --shapes 8b can run separately. Prints Markdown tables; exits 1 when
+a bar is missed (not with --quick: short runs on a CPU show that it runs, not how accurate it is).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+COUNTER_LAG_NS = 6_000_000  # of an H200's energy counter at an update, by bench/h200/calibrate.py
+MOST_ERROR = 0.05  # of avoidable energy and of phases
+MOST_LOST = 0.02  # of tokens per second
+SHARES = ("avoidable", "shapley", "token", "time")
+
+
+class Recording:
+    def __init__(self, joulemap: str, file: Path, options: list[str], device: str) -> None:
+        self.joulemap, self.file, self.options = joulemap, file, options
+        self.lag_ns = COUNTER_LAG_NS if device.startswith("cuda") else 0
+        self.began_ns = self.report([])["start_monotonic_ns"]
+
+    def report(self, arguments: list[str], run: dict | None = None, lag_ns: int = 0) -> dict:
+        command = [self.joulemap, "report", "--json", *self.options, *arguments, str(self.file)]
+        if run is not None:
+            begin_s, end_s = ((run[edge] + lag_ns - self.began_ns) * 1e-9 for edge in ("begin_ns", "end_ns"))
+            command += ["--time", f"{max(begin_s, 0):.6f},{end_s:.6f}"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"{' '.join(command)}: {done.stderr}")
+        return json.loads(done.stdout)
+
+    def energy_j(self, run: dict) -> float:
+        """Energy of all counted domains during a run, measured or, without counters, estimated."""
+        report = self.report(["--by", "domain"], run, self.lag_ns)
+        energy_j = report["measured_j"] if report["measured_j"] is not None else report["estimated_j"]
+        if energy_j is None:
+            raise SystemExit("no sensor measures or estimates energy here; see joulemap doctor")
+        return energy_j
+
+    def serving(self) -> dict:
+        serving = self.report(["--by", "request"])["serving"]
+        if serving is None:
+            raise SystemExit("the recording contains no engine steps")
+        return serving
+
+
+def run_load(arguments: argparse.Namespace, shape: str, folder: Path, recorded: bool) -> tuple[Path, dict]:
+    name = f"{shape}-{'recorded' if recorded else 'alone'}"
+    file, diary = folder / f"{name}.joule", folder / f"{name}.json"
+    program = [sys.executable, str(HERE / "tokens_load.py"), "--shape", shape, "--device", arguments.device]
+    program += ["--out", str(diary), "--run-s", str(arguments.run_s), "--scale", str(arguments.scale)]
+    program += ["--mixes", arguments.mixes, "--cache-blocks", str(arguments.cache_blocks)]
+    if recorded:
+        program = [arguments.joulemap, "record", "-o", str(file), *arguments.record_option, "--", *program]
+    else:
+        program += ["--only-throughput"]
+    package = Path(arguments.joulemap).resolve().parent.parent / "python"
+    paths = [str(package), os.environ.get("PYTHONPATH", "")]
+    began = time.monotonic()
+    done = subprocess.run(program, env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(program)}: exit code {done.returncode}")
+    print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    return file, json.loads(diary.read_text())
+
+
+def replays(serving: dict, runs: list[dict], energies: list[float]) -> list[dict]:
+    """One case for each mixture and class that was left out."""
+    found = []
+    for mix in dict.fromkeys(run["mix"] for run in runs if run["kind"] == "replay"):
+        numbers = [number for number, run in enumerate(runs) if run.get("mix") == mix]
+        whole = [number for number in numbers if runs[number]["left_out"] is None]
+        whole_j = statistics.fmean(energies[number] for number in whole)
+        for number in numbers:
+            name = runs[number]["left_out"]
+            if name is None:
+                continue
+            shares = [class_shares(serving, f"{name}@{one}") for one in whole]
+            case = {key: statistics.fmean(one[key] for one in shares) for key in shares[0]}
+            saved_j = whole_j - energies[number]
+            found.append({"mix": mix, "class": name, "whole_j": whole_j, "saved_j": saved_j, **case})
+    return found
+
+
+def class_shares(serving: dict, tenant: str) -> dict:
+    label = next(one for one in serving["labels"] if one["kind"] == "tenant" and one["name"] == tenant)
+    requests = [one for one in serving["requests"] if one["tenant"] == tenant]
+    return {
+        "avoidable": label["avoidable_j"],
+        "low": label["avoidable_low_j"],
+        "high": label["avoidable_high_j"],
+        "shapley": label["energy_j"],
+        "token": sum(one["token_j"] for one in requests),
+        "time": sum(one["time_j"] for one in requests),
+    }
+
+
+def phase_cases(serving: dict, runs: list[dict], energies: list[float]) -> list[dict]:
+    """For each batch: energy of prefill and decode by the report, and of runs with only prefill and only decode."""
+    found = []
+    for batch in dict.fromkeys(run["batch"] for run in runs if run["kind"] == "phases"):
+        numbers = {run["phase"]: number for number, run in enumerate(runs) if run.get("batch") == batch}
+        both = [one for one in serving["requests"] if one["tenant"] == f"both@{numbers['both']}"]
+        for phase in ("prefill", "decode"):
+            alone_j = energies[numbers[phase]] / runs[numbers[phase]]["rounds"]
+            report_j = sum(one[f"{phase}_j"] for one in both) / runs[numbers["both"]]["rounds"]
+            relative = serving[phase]["high_j"] / serving[phase]["energy_j"] - 1  # of the whole recording
+            low, high = report_j * (1 - relative), report_j * (1 + relative)
+            found.append({"batch": batch, "phase": phase, "alone_j": alone_j, "report_j": report_j, "low": low, "high": high})
+    return found
+
+
+def tokens_per_s(diary: dict) -> float:
+    runs = [run for run in diary["runs"] if run["kind"] == "throughput"]
+    return statistics.median(run["output_tokens"] / ((run["end_ns"] - run["begin_ns"]) * 1e-9) for run in runs)
+
+
+def error(found: float, true: float) -> float:
+    return (found - true) / true if true else float("nan")
+
+
+def print_replays(shape: str, cases: list[dict]) -> None:
+    print(f"\n### {shape}: energy saved by leaving out a class, and what the report gave it\n")
+    print("| mixture | class | whole J | saved J | avoidable | in its interval | Shapley | by tokens | by time |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for one in cases:
+        errors = [f"{error(one[share], one['saved_j']):+.1%}" for share in SHARES]
+        covered = "yes" if one["low"] <= one["saved_j"] <= one["high"] else "no"
+        print(
+            f"| {one['mix']} | {one['class']} | {one['whole_j']:.0f} | {one['saved_j']:.1f} | {errors[0]} | {covered} | "
+            + " | ".join(errors[1:])
+            + " |"
+        )
+
+
+def print_phases(shape: str, cases: list[dict]) -> None:
+    print(f"\n### {shape}: prefill and decode in a batch, and each alone\n")
+    print("| batch | phase | alone J | report J | error | in its interval |")
+    print("|---|---|---|---|---|---|")
+    for one in cases:
+        covered = "yes" if one["low"] <= one["alone_j"] <= one["high"] else "no"
+        print(
+            f"| {one['batch']} | {one['phase']} | {one['alone_j']:.2f} | {one['report_j']:.2f} | "
+            f"{error(one['report_j'], one['alone_j']):+.1%} | {covered} |"
+        )
+
+
+def summarize(results: list[dict]) -> bool:
+    """Prints the bars and returns whether all hold."""
+    cases = [case for result in results for case in result["replays"]]
+    phases = [case for result in results for case in result["phases"]]
+    print("\n### All shapes\n")
+    for share in SHARES:
+        errors = [abs(error(case[share], case["saved_j"])) for case in cases]
+        within = sum(one <= MOST_ERROR for one in errors)
+        print(
+            f"- {share}: median error {statistics.median(errors):.1%}, largest {max(errors):.1%}, "
+            f"{within} of {len(errors)} within {MOST_ERROR:.0%}"
+        )
+    worst_phase = max(abs(error(case["report_j"], case["alone_j"])) for case in phases)
+    covered = sum(case["low"] <= case["saved_j"] <= case["high"] for case in cases)
+    covered += sum(case["low"] <= case["alone_j"] <= case["high"] for case in phases)
+    lost = max(result["lost"] for result in results)
+    print(f"- phases: largest error {worst_phase:.1%}")
+    print(f"- 90 % intervals: {covered} of {len(cases) + len(phases)} cover")
+    print(f"- tokens per s lost to recording: at most {lost:.1%}")
+    worst = max(abs(error(case["avoidable"], case["saved_j"])) for case in cases)
+    return worst <= MOST_ERROR and worst_phase <= MOST_ERROR and lost <= MOST_LOST
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--joulemap", required=True)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--shapes", default="1b,8b")
+    parser.add_argument("--mixes", default="even,chat,retrieval,writing,sparse,dense")
+    parser.add_argument("--run-s", type=float, default=4.0, help="length of a run, about")
+    parser.add_argument("--scale", type=float, default=1.0, help="factor of prompt and output lengths")
+    parser.add_argument("--cache-blocks", type=int, default=24_000)
+    parser.add_argument("--record-option", action="append", default=[], help="passed to joulemap record")
+    parser.add_argument("--folder", type=Path, help="for recordings; kept")
+    parser.add_argument("--json", type=Path, help="write all numbers to this file")
+    parser.add_argument("--quick", action="store_true", help="a tiny network and short runs")
+    arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.shapes, arguments.mixes, arguments.run_s = "tiny", "even", 0.5
+        arguments.scale, arguments.cache_blocks = 0.05, 1000
+    # The GPU's energy alone: other domains contain the rest of the machine.
+    options = ["--exclude", "cpu,ram"] if arguments.device.startswith("cuda") else []
+    results = []
+    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(8) as pool:
+        folder = arguments.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for shape in arguments.shapes.split(","):
+            _, alone = run_load(arguments, shape, folder, recorded=False)
+            file, diary = run_load(arguments, shape, folder, recorded=True)
+            recording = Recording(arguments.joulemap, file, options, arguments.device)
+            serving = recording.serving()
+            energies = list(pool.map(recording.energy_j, diary["runs"]))
+            result = {
+                "shape": shape,
+                "replays": replays(serving, diary["runs"], energies),
+                "phases": phase_cases(serving, diary["runs"], energies),
+                "alone_tokens_per_s": tokens_per_s(alone),
+                "recorded_tokens_per_s": tokens_per_s(diary),
+                "runs": [{**run, "energy_j": energy_j} for run, energy_j in zip(diary["runs"], energies)],
+                "serving": {key: value for key, value in serving.items() if key not in ("requests", "labels")},
+            }
+            result["lost"] = 1 - result["recorded_tokens_per_s"] / result["alone_tokens_per_s"]
+            results.append(result)
+            print_replays(shape, result["replays"])
+            print_phases(shape, result["phases"])
+            print(
+                f"\n{shape}: {result['alone_tokens_per_s']:.1f} output tokens per s alone, "
+                f"{result['recorded_tokens_per_s']:.1f} recorded"
+            )
+            if arguments.json:  # after each shape, in case time runs out
+                arguments.json.write_text(json.dumps({"device": arguments.device, "results": results}, indent=1))
+    return 0 if summarize(results) or arguments.quick else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load of tokens.py: serves mixtures of request classes with examples/serving/engine.py, whole and without one class
+each, and writes when each run was and how many tokens it made. Requests arrive at step numbers, not at times: leaving
+out a class does not change what the steps compute for the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent / "examples" / "serving"))
+from engine import SHAPES, Engine, Request  # noqa: E402
+
+# Prompt and output tokens of each class.
+CLASSES = {"short": (128, 64), "prompt": (3072, 32), "output": (128, 192)}
+# Arrivals of each class per step.
+MIXES = {
+    "even": {"short": 0.15, "prompt": 0.03, "output": 0.03},
+    "chat": {"short": 0.3, "prompt": 0.01, "output": 0.05},
+    "retrieval": {"short": 0.05, "prompt": 0.08, "output": 0.01},
+    "writing": {"short": 0.03, "prompt": 0.01, "output": 0.1},
+    "sparse": {"short": 0.03, "prompt": 0.01, "output": 0.005},
+    "dense": {"short": 0.4, "prompt": 0.05, "output": 0.06},
+}
+WARM_UP = "warm-up"
+BETWEEN_S = 0.4  # pause between runs, so that the counter shows their edges
+
+
+class Load:
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.shape = SHAPES[arguments.shape]
+        self.scale = arguments.scale
+        self.run_s = arguments.run_s
+        self.engine = Engine(self.shape, arguments.device, arguments.cache_blocks, most_requests=96, chunk_tokens=2048)
+        self.runs: list[dict] = []
+        self.serial = 0
+        self.label = WARM_UP  # number of the run, or WARM_UP
+
+    def request(self, name: str, draw: random.Random) -> Request:
+        prompt, output = (max(2, round(tokens * self.scale * draw.uniform(0.6, 1.4))) for tokens in CLASSES[name])
+        return self.made(name, prompt, output, draw)
+
+    def made(self, name: str, prompt: int, output: int, draw: random.Random) -> Request:
+        """A request whose tenant is its class and the number of the run: labels of the report tell runs apart."""
+        self.serial += 1
+        tokens = [draw.randrange(self.shape.vocabulary) for _ in range(prompt)]
+        return Request(f"{name}-{self.serial}", tokens, output, f"{name}@{self.label}")
+
+    def plan(self, mix: str, steps: int, seed: int) -> list[tuple[int, str]]:
+        """Arrival step and class of each request."""
+        draw = random.Random(seed)
+        arrivals = []
+        for name, rate in MIXES[mix].items():
+            at = draw.expovariate(rate)
+            arrivals += [(0, name)]
+            while at < steps:
+                arrivals.append((int(at), name))
+                at += draw.expovariate(rate)
+        return sorted(arrivals)
+
+    def serve(self, arrivals: list[tuple[int, str]], left_out: str | None, seed: int, most_steps: int = 10**9) -> dict:
+        """Serves the requests and returns the times of the run and its tokens."""
+        pending = []
+        for number, (step, name) in enumerate(arrivals):  # a request is the same with and without the others
+            request = self.request(name, random.Random(seed * 1_000_003 + number))
+            if name != left_out:
+                pending.append((step, request))
+        time.sleep(BETWEEN_S)
+        begin_ns = time.monotonic_ns()
+        step, tokens, at = 0, 0, 0
+        while (at < len(pending) or self.engine.has_work()) and step < most_steps:
+            while at < len(pending) and pending[at][0] <= step:
+                self.engine.submit(pending[at][1])
+                at += 1
+            if self.engine.has_work():
+                tokens += sum(len(request.output) for request in self.engine.step())
+            step += 1
+        end_ns = time.monotonic_ns()
+        while self.engine.has_work():
+            self.engine.step()
+        return {"begin_ns": begin_ns, "end_ns": end_ns, "output_tokens": tokens, "steps": step}
+
+    def step_s(self, mix: str) -> float:
+        """Mean duration of a step of the mixture; also warms up."""
+        self.label = WARM_UP
+        run = self.serve(self.plan(mix, 400, 1), None, 1, most_steps=80)
+        return (run["end_ns"] - run["begin_ns"]) * 1e-9 / 80
+
+    def replay(self, mix: str, seed: int) -> None:
+        drain = round(CLASSES["output"][1] * self.scale)  # steps from the last arrivals to the end
+        arrivals = self.plan(mix, max(30, round(self.run_s / self.step_s(mix)) - drain), seed)
+        for left_out in (None, *CLASSES, None):
+            self.label = str(len(self.runs))
+            run = self.serve(arrivals, left_out, seed)
+            self.runs.append({"kind": "replay", "mix": mix, "left_out": left_out, **run})
+
+    def phases(self, batch: int, prompt: int, output: int) -> None:
+        """A static batch: all prompts, then all outputs; then only the prompts, then only the outputs."""
+        prompt, output = max(2, round(prompt * self.scale)), max(2, round(output * self.scale))
+        for phase in ("both", "prefill", "decode"):
+            self.label = str(len(self.runs))
+            time.sleep(BETWEEN_S)
+            begin_ns = time.monotonic_ns()
+            rounds = 0
+            while (time.monotonic_ns() - begin_ns) * 1e-9 < self.run_s or rounds < 2:
+                draw = random.Random(rounds)
+                for _ in range(batch):
+                    request = self.made(phase, prompt, 1 if phase == "prefill" else output, draw)
+                    if phase == "decode":  # its prompt counts as computed: the cache contains other tokens
+                        self.engine.cache.reserve(request, prompt + output)
+                        request.computed, request.output = prompt, [0]
+                        self.engine.running.append(request)
+                    else:
+                        self.engine.submit(request)
+                while self.engine.has_work():
+                    self.engine.step()
+                rounds += 1
+            run = {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "rounds": rounds}
+            self.runs.append({"kind": "phases", "batch": batch, "phase": phase, "prompt": prompt, "output": output, **run})
+
+    def throughput(self) -> None:
+        """Tokens per second of a fixed mixture, for runs with and without a recording."""
+        arrivals = self.plan("even", 150 if self.scale == 1 else 20, 7)
+        self.serve(arrivals, None, 7)
+        for _ in range(3):
+            self.label = str(len(self.runs))
+            run = self.serve(arrivals, None, 7)
+            self.runs.append({"kind": "throughput", **run})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shape", choices=SHAPES, required=True)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--run-s", type=float, default=4.0)
+    parser.add_argument("--scale", type=float, default=1.0, help="factor of prompt and output lengths")
+    parser.add_argument("--mixes", default=",".join(MIXES))
+    parser.add_argument("--cache-blocks", type=int, default=24_000)
+    parser.add_argument("--only-throughput", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.device == "cpu":
+        torch.set_num_threads(1)  # threads that wait for each other disturb a trial on a busy machine
+    load = Load(arguments)
+    load.throughput()
+    if not arguments.only_throughput:
+        for number, mix in enumerate(arguments.mixes.split(",")):
+            load.replay(mix, seed=11 + number)
+        for batch, prompt, output in ((4, 1024, 128), (32, 512, 128)):
+            load.phases(batch, prompt, output)
+    if arguments.device.startswith("cuda"):
+        torch.cuda.synchronize()
+    Path(arguments.out).write_text(json.dumps({"shape": arguments.shape, "runs": load.runs}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/requests/serving_ledger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/clock.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr std::size_t kMostObservedSteps = std::size_t{1} << 22;
+constexpr double kHalfWidth90 = 1.6449;  // of a normal distribution, in standard deviations
+constexpr std::uint32_t kUnlisted = UINT32_MAX;
+
+bool has_work(const StepRequest& entry) {
+  return entry.prompt_tokens > 0 || entry.decoded_tokens > 0 || entry.rejected_tokens > 0;
+}
+
+double tokens_of(const StepRequest& entry) {
+  return double{1} * entry.prompt_tokens + entry.decoded_tokens + entry.rejected_tokens;
+}
+
+std::array<float, kStepTerms> step_terms(std::span<const StepRequest> entries) {
+  StepTerms sum{1};
+  for (const StepRequest& entry : entries) add_to(sum, terms_of(entry));
+  std::array<float, kStepTerms> terms{};
+  std::ranges::transform(sum, terms.begin(), [](double value) { return static_cast<float>(value); });
+  return terms;
+}
+
+// Calls use(step, its entries) for each step of a batch.
+template <class Use>
+void for_each_step(const EngineSteps& batch, const Use& use) {
+  std::span<const StepRequest> entries = batch.entries;
+  for (const EngineStep& step : batch.steps) {
+    const std::size_t count = std::min<std::size_t>(step.requests, entries.size());
+    use(step, entries.first(count));
+    entries = entries.subspan(count);
+  }
+}
+
+// Ranges of lengths: 0, 1, 2-3, 4-7 ... The lower end of the range of `length`.
+std::uint64_t range_begin(std::uint64_t length) { return length == 0 ? 0 : std::bit_floor(length); }
+std::uint64_t range_end(std::uint64_t begin) { return begin == 0 ? 0 : 2 * begin - 1; }
+
+double percentile(const std::vector<double>& sorted, double fraction) {
+  const double position = fraction * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+RequestDistribution distribution_of(std::vector<double> joules, std::uint64_t from, std::uint64_t to) {
+  RequestDistribution all{from, to, joules.size(), 0, 0, 0, 0};
+  if (joules.empty()) return all;
+  std::ranges::sort(joules);
+  for (const double energy_j : joules) all.mean_j += energy_j / static_cast<double>(joules.size());
+  all.p50_j = percentile(joules, 0.5);
+  all.p90_j = percentile(joules, 0.9);
+  all.p99_j = percentile(joules, 0.99);
+  return all;
+}
+
+template <class LengthOf>
+std::vector<RequestDistribution> distributions_by(const std::vector<ServedRequest>& requests, LengthOf length_of) {
+  std::map<std::uint64_t, std::vector<double>> by_length;
+  for (const ServedRequest& request : requests) {
+    if (request.status == RequestStatus::finished)
+      by_length[range_begin(length_of(request))].push_back(request.shares.shapley_j);
+  }
+  std::vector<RequestDistribution> all;
+  for (auto& [begin, joules] : by_length) all.push_back(distribution_of(std::move(joules), begin, range_end(begin)));
+  return all;
+}
+
+std::optional<double> ratio(double amount, std::uint64_t count) {
+  return count > 0 ? std::optional(amount / static_cast<double>(count)) : std::nullopt;
+}
+
+void finish_phase(ServingPhase& phase) {
+  phase.j_per_output_token = ratio(phase.energy_j, phase.output_tokens);
+  if (phase.time_s > 0) phase.output_tokens_per_s = static_cast<double>(phase.output_tokens) / phase.time_s;
+}
+
+}  // namespace
+
+// A step that a report of a part of the run cuts is left out.
+bool ServingLedger::is_inside(const EngineStep& step) const {
+  return step.begin_ns >= command_.begin_ns && step.end_ns <= command_.end_ns;
+}
+
+void ServingLedger::observe(std::uint32_t source, const EngineSteps& batch) {
+  Engine& engine = engines_[source];
+  for_each_step(batch, [&](const EngineStep& step, std::span<const StepRequest> entries) {
+    const std::int64_t begin_ns = std::max(engine.observed.begin_of(step, entries), command_.begin_ns);
+    if (!is_inside(step) || std::ranges::none_of(entries, has_work)) return;
+    ++step_count_;
+    if (!serving_) serving_ = {begin_ns, step.end_ns};
+    serving_ = {std::min(serving_->begin_ns, begin_ns), std::max(serving_->end_ns, step.end_ns)};
+    const std::array<float, kStepTerms> terms = step_terms(entries);
+    if (unmerged_steps_ == 0) unmerged_ = {begin_ns, step.end_ns, {}};
+    unmerged_.begin_ns = std::min(unmerged_.begin_ns, begin_ns);
+    unmerged_.end_ns = std::max(unmerged_.end_ns, step.end_ns);
+    for (std::size_t i = 0; i < kStepTerms; ++i) unmerged_.terms[i] += terms[i];
+    if (++unmerged_steps_ < steps_per_observed_) return;
+    observed_.push_back(unmerged_);
+    unmerged_steps_ = 0;
+    if (observed_.size() >= kMostObservedSteps) merge_observed_steps();
+  });
+}
+
+// Halves the number of observed steps. Steps of several engines may alternate: their times overlap then.
+void ServingLedger::merge_observed_steps() {
+  for (std::size_t i = 0; i + 1 < observed_.size(); i += 2) {
+    ObservedStep merged = observed_[i];
+    merged.begin_ns = std::min(merged.begin_ns, observed_[i + 1].begin_ns);
+    merged.end_ns = std::max(merged.end_ns, observed_[i + 1].end_ns);
+    for (std::size_t k = 0; k < kStepTerms; ++k) merged.terms[k] += observed_[i + 1].terms[k];
+    observed_[i / 2] = merged;
+  }
+  observed_.resize(observed_.size() / 2);
+  steps_per_observed_ *= 2;
+}
+
+// The steady state: from the first to the last step that decodes at least half as many tokens as the median decoding
+// step, by time.
+void ServingLedger::find_steady_state() {
+  std::vector<std::pair<float, double>> decoded;  // tokens, s
+  double decoding_s = 0;
+  const auto rate = [](const ObservedStep& step) { return step.terms[kDecodeTerm] / step.terms[kFixedTerm]; };
+  for (const ObservedStep& step : observed_) {
+    if (step.terms[kDecodeTerm] <= 0) continue;
+    decoded.emplace_back(rate(step), seconds(step.end_ns - step.begin_ns));
+    decoding_s += decoded.back().second;
+  }
+  if (decoded.empty()) return;
+  std::ranges::sort(decoded);
+  double before_s = 0;
+  float median = decoded.back().first;
+  for (const auto& [tokens, time_s] : decoded) {
+    before_s += time_s;
+    if (before_s < decoding_s / 2) continue;
+    median = tokens;
+    break;
+  }
+  for (const ObservedStep& step : observed_) {
+    if (step.terms[kDecodeTerm] <= 0 || rate(step) < median / 2) continue;
+    if (!steady_) steady_ = {step.begin_ns, step.end_ns};
+    steady_ = {std::min(steady_->begin_ns, step.begin_ns), std::max(steady_->end_ns, step.end_ns)};
+  }
+}
+
+void ServingLedger::fit(std::span<const std::int64_t> edges_ns, const EnergyFunction& energy_j,
+                        double relative_uncertainty) {
+  if (unmerged_steps_ > 0) observed_.push_back(unmerged_);
+  unmerged_steps_ = 0;
+  find_steady_state();
+  relative_uncertainty_ = relative_uncertainty;
+  has_energy_ = bool{energy_j} && serving_.has_value();
+  if (has_energy_) {
+    serving_j_ = energy_j(serving_->begin_ns, serving_->end_ns);
+    command_j_ = energy_j(command_.begin_ns, command_.end_ns);
+    model_ = fit_step_model(std::move(observed_), edges_ns, energy_j);
+  }
+  observed_ = {};
+}
+
+std::uint32_t ServingLedger::label_index(const std::string& kind, const std::string& name) {
+  const auto [known, is_new] = label_index_.try_emplace({kind, name}, static_cast<std::uint32_t>(labels_.size()));
+  if (is_new) {
+    labels_.emplace_back();
+    labels_.back().sums.kind = kind;
+    labels_.back().sums.name = name;
+  }
+  return known->second;
+}
+
+void ServingLedger::define(Engine& engine, const EngineRequest& given) {
+  if (id_hashes_.size() < most_listed_ && !id_hashes_.insert(std::hash<std::string>()(given.id)).second)
+    ++repeated_ids_;
+  if (requests_.size() >= most_listed_) {
+    engine.request_of.insert_or_assign(given.number, kUnlisted);
+    return;
+  }
+  engine.request_of.insert_or_assign(given.number, static_cast<std::uint32_t>(requests_.size()));
+  Request& request = requests_.emplace_back();
+  request.sums.id = given.id;
+  request.sums.tenant = given.tenant;
+  request.sums.model = given.model;
+  request.tenant = label_index("tenant", given.tenant);
+  request.model = label_index("model", given.model);
+}
+
+ServingLedger::Request& ServingLedger::request_of(Engine& engine, std::uint32_t number) {
+  auto known = engine.request_of.find(number);
+  if (known == engine.request_of.end()) {  // its definition is lost: a damaged recording
+    define(engine, {number, fmt::format("request {}", number), "", ""});
+    known = engine.request_of.find(number);
+  }
+  return known->second == kUnlisted ? unlisted_ : requests_[known->second];
+}
+
+void ServingLedger::add(std::uint32_t source, const EngineSteps& batch) {
+  Engine& engine = engines_[source];
+  for (const EngineRequest& request : batch.requests) define(engine, request);
+  for_each_step(batch,
+                [&](const EngineStep& step, std::span<const StepRequest> entries) { add_step(engine, step, entries); });
+}
+
+ServingLedger::StepEnergies ServingLedger::energies_of(std::int64_t begin_ns, const EngineStep& step,
+                                                       std::span<const StepRequest> entries) const {
+  StepEnergies found{.begin_ns = begin_ns, .end_ns = step.end_ns};
+  StepTerms terms{};
+  for (const StepRequest& entry : entries) {
+    if (!has_work(entry)) continue;
+    add_to(terms, terms_of(entry));
+    found.tokens += tokens_of(entry);
+    found.requests += 1;
+  }
+  if (found.requests > 0) terms[kFixedTerm] = 1;
+  found.scale = has_energy_ ? model_.scale_between(begin_ns, step.end_ns) : 0;
+  found.energy_j = found.scale * dot(terms, model_.coefficients);
+  found.fixed_j = found.scale * terms[kFixedTerm] * model_.coefficients[kFixedTerm];
+  return found;
+}
+
+void ServingLedger::add_step(Engine& engine, const EngineStep& step, std::span<const StepRequest> entries) {
+  const std::int64_t begin_ns = std::max(engine.added.begin_of(step, entries), command_.begin_ns);
+  if (!is_inside(step)) return;
+  StepEnergies energies = energies_of(begin_ns, step, entries);
+  for (const StepRequest& entry : entries) add_entry(request_of(engine, entry.request), entry, energies);
+  if (energies.requests == 0) return;
+  add_avoidable_fixed(engine, entries, energies.scale);
+  add_step_sums(energies);
+}
+
+void ServingLedger::add_entry(Request& request, const StepRequest& entry, StepEnergies& step) {
+  ServedRequest& sums = request.sums;
+  const bool works = has_work(entry);
+  const auto recomputed =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(entry.prompt_tokens, request.to_recompute));
+  if (works) {
+    if (!request.has_begun) sums.begin_s = seconds(step.begin_ns - command_.begin_ns);
+    request.has_begun = true;
+    sums.end_s = std::max(sums.end_s, seconds(step.end_ns - command_.begin_ns));
+    if (entry.decoded_tokens > 0 && !sums.first_token_s) sums.first_token_s = sums.end_s - sums.begin_s;
+    sums.step_s += seconds(step.end_ns - step.begin_ns);
+    ++sums.steps;
+    sums.prompt_tokens += entry.prompt_tokens - recomputed;
+    sums.cached_tokens += entry.cached_tokens;
+    sums.output_tokens += entry.decoded_tokens;
+    sums.rejected_tokens += entry.rejected_tokens;
+    step.prompt_tokens += entry.prompt_tokens - recomputed;
+    step.output_tokens += entry.decoded_tokens;
+    step.decoded_tokens += entry.decoded_tokens - (entry.prompt_tokens > 0 && entry.decoded_tokens > 0 ? 1 : 0);
+    sums_.cached_tokens += entry.cached_tokens;
+    sums_.rejected_tokens += entry.rejected_tokens;
+    add_energy(request, entry, step, recomputed);
+  }
+  request.to_recompute -= recomputed;
+  if ((entry.events & kRequestPreempted) != 0) request.to_recompute = entry.context_tokens;
+  if ((entry.events & kRequestFinished) != 0) sums.status = RequestStatus::finished;
+  if ((entry.events & kRequestAborted) != 0) sums.status = RequestStatus::aborted;
+}
+
+void ServingLedger::add_energy(Request& request, const StepRequest& entry, StepEnergies& step,
+                               std::uint32_t recomputed) {
+  StepTerms prefill{};
+  StepTerms decode{};
+  const StepTerms terms = terms_of(entry);
+  for (const StepTerm term : {kPromptTerm, kPromptAttentionTerm}) prefill[term] = step.scale * terms[term];
+  for (const StepTerm term : {kDecodeTerm, kContextTerm}) decode[term] = step.scale * terms[term];
+  const double variable_j = dot(prefill, model_.coefficients) + dot(decode, model_.coefficients);
+  (entry.prompt_tokens > 0 ? prefill : decode)[kFixedTerm] = step.scale / step.requests;
+  const double prefill_j = dot(prefill, model_.coefficients);
+  const double decode_j = dot(decode, model_.coefficients);
+  add_to(prefill_amounts_, prefill);
+  add_to(decode_amounts_, decode);
+  add_to(request.amounts, prefill);
+  add_to(request.amounts, decode);
+  ServedRequest& sums = request.sums;
+  sums.shares.shapley_j += prefill_j + decode_j;
+  sums.shares.token_j += step.tokens > 0 ? step.energy_j * tokens_of(entry) / step.tokens : 0;
+  sums.shares.time_j += step.energy_j / step.requests;
+  sums.shares.marginal_j += variable_j + (step.requests == 1 ? step.fixed_j : 0);
+  sums.prefill_j += prefill_j;
+  sums.decode_j += decode_j;
+  sums.fixed_j += step.fixed_j / step.requests;
+  sums.context_j += prefill[kPromptAttentionTerm] * model_.coefficients[kPromptAttentionTerm] +
+                    decode[kContextTerm] * model_.coefficients[kContextTerm];
+  step.decode_j += decode_j;
+  const double decoded = decode_work(entry);
+  const double rejected_j =
+      decoded > 0 ? decode_j * std::min(1.0, static_cast<double>(entry.rejected_tokens) / decoded) : 0;
+  const double recomputed_j = recomputed > 0 ? prefill_j * recomputed / entry.prompt_tokens : 0;
+  sums.wasted_j += rejected_j + recomputed_j;
+  sums_.wasted_rejected_j += rejected_j;
+  sums_.wasted_preempted_j += recomputed_j;
+  sums_.cached_j += step.scale * model_.coefficients[kPromptAttentionTerm] * entry.prompt_tokens *
+                    static_cast<double>(sums.cached_tokens);
+  const double cached = entry.cached_tokens;
+  saved_amounts_[kPromptTerm] += step.scale * cached;
+  saved_amounts_[kPromptAttentionTerm] += step.scale * cached * cached / 2;
+  if (&request == &unlisted_) return;
+  StepTerms amounts = prefill;
+  add_to(amounts, decode);
+  for (const std::uint32_t label : {request.tenant, request.model}) {
+    add_to(labels_[label].amounts, amounts);
+    add_to(labels_[label].avoidable, amounts);
+    labels_[label].avoidable[kFixedTerm] -= amounts[kFixedTerm];
+  }
+}
+
+// Without the requests of a label, a step that contained only them would not have run.
+void ServingLedger::add_avoidable_fixed(Engine& engine, std::span<const StepRequest> entries, double scale) {
+  for (const auto member : {&Request::tenant, &Request::model}) {
+    std::optional<std::uint32_t> only;
+    bool is_mixed = false;
+    for (const StepRequest& entry : entries) {
+      if (!has_work(entry)) continue;
+      const Request& request = request_of(engine, entry.request);
+      is_mixed = is_mixed || &request == &unlisted_ || (only && *only != request.*member);
+      only = request.*member;
+    }
+    if (only && !is_mixed) labels_[*only].avoidable[kFixedTerm] += scale;
+  }
+}
+
+void ServingLedger::add_step_sums(const StepEnergies& step) {
+  const double time_s = seconds(step.end_ns - step.begin_ns);
+  ++sums_.steps;
+  sums_.busy_s += time_s;
+  sums_.prompt_tokens += step.prompt_tokens;
+  sums_.output_tokens += step.output_tokens;
+  sums_.decoded_tokens += step.decoded_tokens;
+  steps_j_ += step.energy_j;
+  sums_.fixed_j += step.fixed_j;
+  const bool is_steady = steady_ && step.begin_ns >= steady_->begin_ns && step.end_ns <= steady_->end_ns;
+  ServingPhase& phase = is_steady ? sums_.steady : sums_.ramps;
+  phase.time_s += time_s;
+  phase.energy_j += step.energy_j;
+  phase.prompt_tokens += step.prompt_tokens;
+  phase.output_tokens += step.output_tokens;
+  const std::uint64_t from = range_begin(static_cast<std::uint64_t>(step.requests));
+  BatchSizeEnergy& batch = batches_[from];
+  batch.from = from;
+  batch.to = range_end(from);
+  ++batch.steps;
+  batch.time_s += time_s;
+  batch.energy_j += step.energy_j;
+  batch.decode_j += step.decode_j;
+  batch.decoded_tokens += step.decoded_tokens;
+}
+
+double ServingLedger::half_width_j(double energy_j, const StepTerms& amounts) const {
+  const double gain_j = energy_j * relative_uncertainty_;
+  const double model_j = model_.standard_error_j(amounts);
+  return kHalfWidth90 * std::sqrt(gain_j * gain_j + model_j * model_j);
+}
+
+EnergyInterval ServingLedger::with_interval(double energy_j, const StepTerms& amounts) const {
+  const double half_j = half_width_j(energy_j, amounts);
+  return {energy_j, std::max(energy_j - half_j, 0.0), energy_j + half_j};
+}
+
+void ServingLedger::finish_requests(ServingResult& result) {
+  std::vector<double> joules;
+  for (Request& request : requests_) {
+    ServedRequest& sums = request.sums;
+    if (!request.has_begun) continue;
+    if (sums.status == RequestStatus::aborted) {
+      result.wasted_aborted_j += std::max(sums.shares.shapley_j - sums.wasted_j, 0.0);
+      sums.wasted_j = sums.shares.shapley_j;
+    }
+    const EnergyInterval energy = with_interval(sums.shares.shapley_j, request.amounts);
+    sums.low_j = energy.low_j;
+    sums.high_j = energy.high_j;
+    result.finished += sums.status == RequestStatus::finished ? 1 : 0;
+    result.aborted += sums.status == RequestStatus::aborted ? 1 : 0;
+    result.unfinished += sums.status == RequestStatus::unfinished ? 1 : 0;
+    if (sums.status == RequestStatus::finished) joules.push_back(sums.shares.shapley_j);
+    for (const std::uint32_t label : {request.tenant, request.model}) {
+      LabelEnergy& of_label = labels_[label].sums;
+      ++of_label.requests;
+      of_label.prompt_tokens += sums.prompt_tokens;
+      of_label.cached_tokens += sums.cached_tokens;
+      of_label.output_tokens += sums.output_tokens;
+    }
+    result.listed.push_back(std::move(sums));
+  }
+  result.requests = result.listed.size() + unlisted_count_;
+  result.distribution = distribution_of(std::move(joules), 0, 0);
+  result.by_prompt_length = distributions_by(
+      result.listed, [](const ServedRequest& request) { return request.prompt_tokens + request.cached_tokens; });
+  result.by_output_length =
+      distributions_by(result.listed, [](const ServedRequest& request) { return request.output_tokens; });
+}
+
+void ServingLedger::add_model(ServingResult& result) const {
+  const auto coefficient = [&](StepTerm term) {
+    const double value_j = model_.coefficients[term];
+    const double half_j = kHalfWidth90 * std::sqrt(std::pow(model_.standard_error_of(term), 2) +
+                                                   std::pow(value_j * relative_uncertainty_, 2));
+    return EnergyInterval{value_j, std::max(value_j - half_j, 0.0), value_j + half_j};
+  };
+  result.model.per_step = coefficient(kFixedTerm);
+  result.model.per_prompt_token = coefficient(kPromptTerm);
+  result.model.per_prompt_token_pair = coefficient(kPromptAttentionTerm);
+  result.model.per_decoded_token = coefficient(kDecodeTerm);
+  result.model.per_context_token = coefficient(kContextTerm);
+  if (has_energy_) result.model.idle_w = model_.idle_w;
+  result.model.observations = model_.observations;
+  result.model.relative_error = model_.relative_error;
+  result.model.is_regressed = model_.is_regressed;
+}
+
+void ServingLedger::add_notes(const ServingResult& result) {
+  std::uint64_t out_of_order = 0;
+  for (const auto& [source, engine] : engines_) out_of_order += engine.added.out_of_order();
+  if (out_of_order > 0)
+    diagnostics_.add({"engine_steps_out_of_order", out_of_order,
+                      "engine steps began before the step that was reported before them; their times are used as given",
+                      "report the steps of an engine in order"});
+  if (repeated_ids_ > 0)
+    diagnostics_.add({"request_ids_repeated", repeated_ids_,
+                      "requests have the id of an earlier, finished request; they are listed separately",
+                      "use unique ids"});
+  if (result.unfinished > 0)
+    diagnostics_.add({"requests_unfinished", result.unfinished,
+                      "requests neither finished nor were aborted: they still ran at the end of the recording, or the "
+                      "engine does not report their end",
+                      "pass finished=True in the last step of each request"});
+  if (unlisted_count_ > 0)
+    diagnostics_.add(
+        {"requests_not_listed", unlisted_count_,
+         fmt::format("only the first {} requests are listed and labelled; the others are in the sums", most_listed_),
+         "report a part of the run: --time FROM..TO"});
+  if (has_energy_ && !model_.is_regressed)
+    diagnostics_.add({"serving_too_short", 1,
+                      fmt::format("{} intervals of measured energy are too few to fit the energy of a step; the energy "
+                                  "of requests follows the duration of steps",
+                                  model_.observations),
+                      "serve for a few seconds or longer"});
+}
+
+ServingResult ServingLedger::finish() {
+  ServingResult result = std::move(sums_);
+  result.has_energy = has_energy_;
+  if (serving_) {
+    result.begin_s = seconds(serving_->begin_ns - command_.begin_ns);
+    result.end_s = seconds(serving_->end_ns - command_.begin_ns);
+  }
+  for (const auto& [source, engine] : engines_) {
+    for (const auto& [number, index] : engine.request_of) unlisted_count_ += index == kUnlisted ? 1 : 0;
+  }
+  result.prefill = with_interval(dot(prefill_amounts_, model_.coefficients), prefill_amounts_);
+  result.decode = with_interval(dot(decode_amounts_, model_.coefficients), decode_amounts_);
+  result.saved_by_cache = with_interval(dot(saved_amounts_, model_.coefficients), saved_amounts_);
+  result.context_j = prefill_amounts_[kPromptAttentionTerm] * model_.coefficients[kPromptAttentionTerm] +
+                     decode_amounts_[kContextTerm] * model_.coefficients[kContextTerm];
+  finish_requests(result);
+  result.requests_j = steps_j_ - result.wasted_j();
+  result.idle_j = std::max(serving_j_ - steps_j_, 0.0);
+  result.outside_j = command_j_ - steps_j_ - result.idle_j;
+  for (Label& label : labels_) {
+    const EnergyInterval energy = with_interval(dot(label.amounts, model_.coefficients), label.amounts);
+    const EnergyInterval avoidable = with_interval(dot(label.avoidable, model_.coefficients), label.avoidable);
+    label.sums.energy_j = energy.energy_j;
+    label.sums.low_j = energy.low_j;
+    label.sums.high_j = energy.high_j;
+    label.sums.avoidable_j = avoidable.energy_j;
+    label.sums.avoidable_low_j = avoidable.low_j;
+    label.sums.avoidable_high_j = avoidable.high_j;
+    if (!label.sums.name.empty()) result.labels.push_back(std::move(label.sums));
+  }
+  for (auto& [from, batch] : batches_) {
+    batch.j_per_output_token = ratio(batch.decode_j, batch.decoded_tokens);
+    result.by_batch_size.push_back(batch);
+  }
+  finish_phase(result.steady);
+  finish_phase(result.ramps);
+  add_model(result);
+  add_notes(result);
+  return result;
+}
+
+}  // namespace joulemap::attribution

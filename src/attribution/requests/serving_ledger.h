@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ServingLedger: attributes the energy of a machine to the requests of its serving engines. Two passes over the steps:
+//
+//   observe(...)       second pass over the recording: the composition of each step
+//   fit(...)           the energy model of a step (step_model.h)
+//   add(...)           third pass: the energy of each step, divided among its requests
+//   finish()           sums, distributions, intervals
+//
+// requests + waste + idle + outside = measured energy. Memory: 40 bytes for each step up to a limit, then neighbouring
+// steps are merged; about 300 bytes for each request up to a limit, then requests are summed and no longer listed. Pure;
+// joules, seconds, CLOCK_MONOTONIC nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "attribution/requests/step_extents.h"
+#include "attribution/requests/step_model.h"
+#include "model/diagnostics.h"
+#include "model/serving_result.h"
+#include "model/time_points.h"
+
+namespace joulemap::attribution {
+
+class ServingLedger {
+ public:
+  // At most `most_listed` requests are listed one by one.
+  explicit ServingLedger(TimeSpan command, std::size_t most_listed = std::size_t{1} << 20)
+      : command_(command), most_listed_(most_listed) {}
+
+  void observe(std::uint32_t source, const EngineSteps& steps);
+  bool has_steps() const { return step_count_ > 0; }
+  // `edges_ns`: updates of the counter that measures most of the energy. `relative_uncertainty`: standard deviation of
+  // the energy of the run. Without `energy_j`, energies stay unknown.
+  void fit(std::span<const std::int64_t> edges_ns, const EnergyFunction& energy_j, double relative_uncertainty);
+  void add(std::uint32_t source, const EngineSteps& steps);
+  // Call once.
+  ServingResult finish();
+  const Diagnostics& diagnostics() const { return diagnostics_; }
+
+ private:
+  struct Label {
+    LabelEnergy sums;
+    StepTerms amounts{};
+    StepTerms avoidable{};
+  };
+  struct Request {
+    ServedRequest sums;
+    std::uint32_t tenant = 0;  // index of labels_
+    std::uint32_t model = 0;
+    std::uint64_t to_recompute = 0;  // tokens whose KV cache a preemption dropped
+    bool has_begun = false;
+    StepTerms amounts{};  // scaled to the measured energy; of the fixed term: its parts of steps
+  };
+  struct Engine {  // one process
+    StepExtents observed;
+    StepExtents added;
+    std::unordered_map<std::uint32_t, std::uint32_t> request_of;  // index into requests_ by number
+  };
+  // A step and what its requests share.
+  struct StepEnergies {
+    std::int64_t begin_ns = 0;
+    std::int64_t end_ns = 0;
+    double scale = 0;
+    double energy_j = 0;
+    double fixed_j = 0;
+    double tokens = 0;
+    double requests = 0;  // that the step computed tokens for
+    double decode_j = 0;
+    std::uint64_t prompt_tokens = 0;
+    std::uint64_t output_tokens = 0;
+    std::uint64_t decoded_tokens = 0;  // without first tokens
+  };
+
+  bool is_inside(const EngineStep& step) const;
+  void merge_observed_steps();
+  void find_steady_state();
+  void define(Engine& engine, const EngineRequest& request);
+  Request& request_of(Engine& engine, std::uint32_t number);
+  std::uint32_t label_index(const std::string& kind, const std::string& name);
+  void add_step(Engine& engine, const EngineStep& step, std::span<const StepRequest> entries);
+  StepEnergies energies_of(std::int64_t begin_ns, const EngineStep& step, std::span<const StepRequest> entries) const;
+  void add_entry(Request& request, const StepRequest& entry, StepEnergies& step);
+  void add_energy(Request& request, const StepRequest& entry, StepEnergies& step, std::uint32_t recomputed);
+  void add_avoidable_fixed(Engine& engine, std::span<const StepRequest> entries, double scale);
+  void add_step_sums(const StepEnergies& step);
+  double half_width_j(double energy_j, const StepTerms& amounts) const;
+  EnergyInterval with_interval(double energy_j, const StepTerms& amounts) const;
+  void finish_requests(ServingResult& result);
+  void add_model(ServingResult& result) const;
+  void add_notes(const ServingResult& result);
+
+  TimeSpan command_;
+  std::size_t most_listed_;
+  std::map<std::uint32_t, Engine> engines_;  // by source
+  std::vector<ObservedStep> observed_;
+  std::size_t steps_per_observed_ = 1;
+  ObservedStep unmerged_ = {};  // the next observed step, until it has steps_per_observed_ steps
+  std::size_t unmerged_steps_ = 0;
+  std::uint64_t step_count_ = 0;
+  std::optional<TimeSpan> serving_;  // from the first to the last step
+  std::optional<TimeSpan> steady_;
+  FittedStepModel model_;
+  bool has_energy_ = false;
+  double relative_uncertainty_ = 0;
+  double serving_j_ = 0;  // energy from the first to the last step
+  double command_j_ = 0;
+
+  std::vector<Request> requests_;
+  Request unlisted_ = {};  // sum of the requests beyond the limit
+  std::uint64_t unlisted_count_ = 0;
+  std::vector<Label> labels_;
+  std::map<std::pair<std::string, std::string>, std::uint32_t> label_index_;
+  std::map<std::uint64_t, BatchSizeEnergy> batches_;  // by lower end of the range
+  ServingResult sums_;
+  StepTerms prefill_amounts_{};
+  StepTerms decode_amounts_{};
+  StepTerms saved_amounts_{};
+  double steps_j_ = 0;
+  std::unordered_set<std::size_t> id_hashes_;
+  std::uint64_t repeated_ids_ = 0;
+  Diagnostics diagnostics_;
+};
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The ledger of requests, on synthetic engines whose energy is known: each step costs what its composition costs, with
+// noise, and a counter shows the sum every 100 ms.
+#include "attribution/requests/serving_ledger.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "attribution/requests/serving_rows.h"
+#include "statistics/random.h"
+
+namespace joulemap::attribution {
+namespace {
+
+using statistics::Random;
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kUpdate_ns = 100 * kMs;
+constexpr double kIdle_w = 120;
+
+struct Truth {
+  StepTerms joules{3.0, 0.02, 2e-7, 0.01, 5e-5};        // J per unit of each term
+  StepTerms seconds{0.008, 40e-6, 3e-10, 25e-6, 8e-8};  // s per unit of each term
+  double noise = 0.03;                                  // relative, of each step
+};
+
+struct PlannedRequest {
+  std::string id;
+  std::string tenant;
+  std::uint32_t prompt = 0;
+  std::uint32_t output = 0;
+  std::uint32_t arrival_step = 0;
+};
+
+// A run of an engine: its steps as a recording contains them, and the true energy of everything.
+struct EngineRun {
+  EngineSteps steps;
+  std::vector<std::pair<std::int64_t, double>> energy;  // cumulative J at times
+  std::vector<double> step_j;
+  std::map<std::string, double> variable_j;  // by request
+  std::int64_t end_ns = 0;
+  double total_j = 0;
+
+  double joules_at(std::int64_t time_ns) const {
+    const auto after = std::upper_bound(energy.begin(), energy.end(), time_ns,
+                                        [](std::int64_t time, const auto& point) { return time < point.first; });
+    if (after == energy.begin()) return energy.front().second;
+    if (after == energy.end()) return energy.back().second;
+    const auto before = after - 1;
+    const double share =
+        static_cast<double>(time_ns - before->first) / static_cast<double>(after->first - before->first);
+    return before->second + share * (after->second - before->second);
+  }
+  // What a counter shows that updates every 100 ms: linear between updates.
+  double counter_j(std::int64_t time_ns) const {
+    const std::int64_t before_ns = time_ns / kUpdate_ns * kUpdate_ns;
+    const std::int64_t after_ns = std::min(before_ns + kUpdate_ns, end_ns);
+    const double before_j = joules_at(before_ns);
+    if (after_ns <= before_ns) return before_j;
+    const double share = static_cast<double>(time_ns - before_ns) / static_cast<double>(after_ns - before_ns);
+    return before_j + (joules_at(after_ns) - before_j) * share;
+  }
+  std::vector<std::int64_t> updates() const {
+    std::vector<std::int64_t> times_ns;
+    for (std::int64_t at_ns = 0; at_ns <= end_ns; at_ns += kUpdate_ns) times_ns.push_back(at_ns);
+    return times_ns;
+  }
+};
+
+// Serves requests in order of their arrival, at most `most` at a time, one chunk of 512 prompt tokens per step and
+// request. Requests arrive at step numbers, so that leaving some out does not change the composition of the others.
+EngineRun serve(const std::vector<PlannedRequest>& requests, const Truth& truth, std::uint64_t seed,
+                double idle_every = 0) {
+  struct Running {
+    std::uint32_t number = 0;
+    std::uint32_t prompt_left = 0;
+    std::uint32_t output_left = 0;
+    std::uint32_t context = 0;
+  };
+  Random random(seed);
+  EngineRun run;
+  std::vector<Running> running;
+  std::size_t next = 0;
+  std::uint32_t number = 0;
+  std::int64_t now_ns = 500 * kMs;
+  run.energy = {{0, 0}, {now_ns, kIdle_w * 0.5}};
+  run.total_j = kIdle_w * 0.5;
+  for (std::uint32_t step = 0; next < requests.size() || !running.empty(); ++step) {
+    while (next < requests.size() && requests[next].arrival_step <= step) {
+      run.steps.requests.push_back({number, requests[next].id, requests[next].tenant, ""});
+      running.push_back({number++, requests[next].prompt, requests[next].output, 0});
+      ++next;
+    }
+    if (running.empty()) continue;
+    StepTerms terms{1};
+    const std::size_t first_entry = run.steps.entries.size();
+    for (Running& one : running) {
+      StepRequest entry{one.number};
+      entry.prompt_tokens = std::min(one.prompt_left, 512u);
+      one.prompt_left -= entry.prompt_tokens;
+      if (one.prompt_left == 0) {
+        entry.decoded_tokens = 1;
+        --one.output_left;
+      }
+      one.context += entry.prompt_tokens > 0 ? entry.prompt_tokens : entry.decoded_tokens;
+      entry.context_tokens = one.context;
+      if (one.output_left == 0) entry.events = kRequestFinished;
+      add_to(terms, terms_of(entry));
+      run.steps.entries.push_back(entry);
+    }
+    const double factor = 1 + truth.noise * random.normal();
+    const double energy_j = factor * dot(terms, truth.joules);
+    const double time_s = dot(terms, truth.seconds) * (1 + 0.01 * random.normal());
+    for (std::size_t i = first_entry; i < run.steps.entries.size(); ++i) {
+      const StepRequest& entry = run.steps.entries[i];
+      run.variable_j[run.steps.requests[entry.request].id] += factor * dot(terms_of(entry), truth.joules);
+    }
+    const std::int64_t end_ns = now_ns + static_cast<std::int64_t>(time_s * 1e9);
+    run.steps.steps.push_back({now_ns, end_ns, static_cast<std::uint32_t>(running.size())});
+    run.step_j.push_back(energy_j);
+    run.total_j += energy_j;
+    run.energy.emplace_back(end_ns, run.total_j);
+    now_ns = end_ns;
+    std::erase_if(running, [](const Running& one) { return one.output_left == 0; });
+    if (running.empty() && random.uniform() < idle_every) {
+      now_ns += 300 * kMs;
+      run.total_j += 0.3 * kIdle_w;
+      run.energy.emplace_back(now_ns, run.total_j);
+    }
+  }
+  run.end_ns = now_ns + 500 * kMs;
+  run.total_j += 0.5 * kIdle_w;
+  run.energy.emplace_back(run.end_ns, run.total_j);
+  return run;
+}
+
+// A mixture of short requests, long prompts and long outputs.
+std::vector<PlannedRequest> mixture(std::size_t count, std::uint64_t seed, double steps_between = 6) {
+  Random random(seed);
+  std::vector<PlannedRequest> requests;
+  double arrival = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t kind = random.uniform_below(3);
+    PlannedRequest one{fmt::format("r{}", i), kind == 0 ? "short" : kind == 1 ? "prompt" : "output"};
+    one.prompt = static_cast<std::uint32_t>((kind == 1 ? 3000 : 100) * (0.5 + random.uniform())) + 1;
+    one.output = static_cast<std::uint32_t>((kind == 2 ? 300 : 30) * (0.5 + random.uniform())) + 1;
+    arrival += steps_between * random.exponential();
+    one.arrival_step = static_cast<std::uint32_t>(arrival);
+    requests.push_back(std::move(one));
+  }
+  return requests;
+}
+
+ServingResult analyse(const EngineRun& run, Diagnostics* notes = nullptr, double relative_uncertainty = 0.01) {
+  ServingLedger ledger({0, run.end_ns});
+  ledger.observe(0, run.steps);
+  ledger.fit(
+      run.updates(),
+      [&run](std::int64_t from_ns, std::int64_t to_ns) { return run.counter_j(to_ns) - run.counter_j(from_ns); },
+      relative_uncertainty);
+  ledger.add(0, run.steps);
+  ServingResult result = ledger.finish();
+  if (notes != nullptr) *notes = ledger.diagnostics();
+  return result;
+}
+
+double label_of(const ServingResult& result, std::string_view name, double LabelEnergy::*member) {
+  for (const LabelEnergy& label : result.labels) {
+    if (label.kind == "tenant" && label.name == name) return label.*member;
+  }
+  return -1;
+}
+
+TEST(ServingLedger, RequestsWasteIdleAndOutsideSumToTheMeasuredEnergy) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Random random(seed);
+    Truth truth;
+    for (double& value : truth.joules) value *= std::exp(0.7 * random.normal());
+    for (double& value : truth.seconds) value *= std::exp(0.3 * random.normal());
+    EngineRun run = serve(mixture(40 + random.uniform_below(100), seed, 1 + 20 * random.uniform()), truth, seed, 0.5);
+    for (StepRequest& entry : run.steps.entries) {  // random events
+      if (random.uniform() < 0.01) entry.events |= kRequestPreempted;
+      if (random.uniform() < 0.005) entry.events = kRequestAborted;
+      if (random.uniform() < 0.02) entry.rejected_tokens = 2;
+    }
+    const ServingResult result = analyse(run);
+    const double sum_j = result.requests_j + result.wasted_j() + result.idle_j + result.outside_j;
+    EXPECT_NEAR(sum_j, run.total_j, 1e-3 * run.total_j);
+    double listed_j = 0;
+    double tokens_j = 0;
+    double times_j = 0;
+    for (const ServedRequest& request : result.listed) {
+      listed_j += request.shares.shapley_j;
+      tokens_j += request.shares.token_j;
+      times_j += request.shares.time_j;
+      EXPECT_GE(request.shares.shapley_j, 0);
+      EXPECT_NEAR(request.prefill_j + request.decode_j, request.shares.shapley_j, 1e-9 * sum_j);
+      EXPECT_LE(request.low_j, request.shares.shapley_j);
+      EXPECT_LE(request.wasted_j, request.shares.shapley_j * 1.000001);
+    }
+    const double steps_j = result.requests_j + result.wasted_j();
+    EXPECT_NEAR(listed_j, steps_j, 1e-6 * sum_j);
+    EXPECT_NEAR(tokens_j, steps_j, 1e-6 * sum_j);
+    EXPECT_NEAR(times_j, steps_j, 1e-6 * sum_j);
+    for (const LedgerResult& rows : {request_rows(result), token_rows(result)}) {
+      double rows_j = 0;
+      for (const ReportRow& row : rows.rows) rows_j += row.energy_j.value_or(0);
+      EXPECT_NEAR(rows_j, *rows.attributed_j, 1e-6 * sum_j);
+      EXPECT_NEAR(*rows.attributed_j + *rows.idle_j + *rows.unattributed_j, run.total_j, 1e-3 * run.total_j);
+    }
+  }
+}
+
+TEST(ServingLedger, FindsTheCostOfPrefillAndDecode) {
+  const Truth truth;
+  const EngineRun run = serve(mixture(300, 5), truth, 5);
+  const ServingResult result = analyse(run);
+  ASSERT_TRUE(result.model.is_regressed);
+  const auto near = [](const EnergyInterval& found, double true_j, double tolerance) {
+    EXPECT_NEAR(found.energy_j, true_j, tolerance * true_j);
+    EXPECT_LE(found.low_j, found.energy_j);
+    EXPECT_GE(found.high_j, found.energy_j);
+  };
+  near(result.model.per_step, truth.joules[kFixedTerm], 0.1);
+  near(result.model.per_prompt_token, truth.joules[kPromptTerm], 0.1);
+  near(result.model.per_context_token, truth.joules[kContextTerm], 0.3);
+  double decode_j = 0;
+  double prefill_j = 0;
+  std::size_t entry = 0;
+  for (const EngineStep& step : run.steps.steps) {
+    for (std::uint32_t i = 0; i < step.requests; ++i, ++entry) {
+      const StepRequest& one = run.steps.entries[entry];
+      (one.prompt_tokens > 0 ? prefill_j : decode_j) +=
+          dot(terms_of(one), truth.joules) + truth.joules[kFixedTerm] / step.requests;
+    }
+  }
+  EXPECT_NEAR(result.prefill.energy_j, prefill_j, 0.05 * prefill_j);
+  EXPECT_NEAR(result.decode.energy_j, decode_j, 0.05 * decode_j);
+}
+
+// Leave-one-class-out replay: the same arrivals without the requests of one class. The difference in energy is what the
+// class could have avoided. Chooses the default share, and the figures of docs/explanation/requests.md.
+TEST(ServingLedger, AvoidableEnergyPredictsWhatLeavingOutAClassSaves) {
+  double worst_avoidable = 0;
+  double shapley_error = 0;
+  double token_error = 0;
+  double time_error = 0;
+  int cases = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Truth truth;
+    truth.noise = 0.02;
+    if (seed % 2 == 0) truth.joules = {1.0, 0.05, 1e-6, 0.02, 2e-4};
+    const std::vector<PlannedRequest> all = mixture(240, seed, seed < 4 ? 3 : 12);
+    const EngineRun run = serve(all, truth, seed);
+    const ServingResult result = analyse(run);
+    for (const std::string_view tenant : {"short", "prompt", "output"}) {
+      std::vector<PlannedRequest> others = all;
+      std::erase_if(others, [&](const PlannedRequest& one) { return one.tenant == tenant; });
+      const auto steps_j = [](const EngineRun& some) {
+        return std::accumulate(some.step_j.begin(), some.step_j.end(), 0.0);
+      };
+      const double saved_j = steps_j(run) - steps_j(serve(others, truth, seed + 100));
+      double tokens_j = 0;
+      double times_j = 0;
+      for (const ServedRequest& request : result.listed) {
+        if (request.tenant != tenant) continue;
+        tokens_j += request.shares.token_j;
+        times_j += request.shares.time_j;
+      }
+      const auto error = [&](double found_j) { return std::abs(found_j - saved_j) / saved_j; };
+      worst_avoidable = std::max(worst_avoidable, error(label_of(result, tenant, &LabelEnergy::avoidable_j)));
+      shapley_error += error(label_of(result, tenant, &LabelEnergy::energy_j));
+      token_error += error(tokens_j);
+      time_error += error(times_j);
+      ++cases;
+    }
+  }
+  RecordProperty("worst_avoidable", fmt::format("{}", worst_avoidable));
+  fmt::print("avoidable: at most {:.3f}; mean error of shapley {:.3f}, token {:.3f}, time {:.3f}\n", worst_avoidable,
+             shapley_error / cases, token_error / cases, time_error / cases);
+  EXPECT_LT(worst_avoidable, 0.10);
+  EXPECT_LT(shapley_error, token_error);
+  EXPECT_LT(shapley_error, time_error);
+}
+
+TEST(ServingLedger, NinetyPercentIntervalsCoverTheTruth) {
+  int covered = 0;
+  int cases = 0;
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    const Truth truth;
+    const EngineRun run = serve(mixture(80, seed, 5), truth, seed);
+    const ServingResult result = analyse(run, nullptr, 0);
+    double prefill_j = 0;
+    double decode_j = 0;
+    std::size_t entry = 0;
+    for (std::size_t i = 0; i < run.steps.steps.size(); ++i) {
+      StepTerms terms{1};
+      const std::uint32_t requests = run.steps.steps[i].requests;
+      for (std::uint32_t k = 0; k < requests; ++k) add_to(terms, terms_of(run.steps.entries[entry + k]));
+      const double factor = run.step_j[i] / dot(terms, truth.joules);
+      for (std::uint32_t k = 0; k < requests; ++k, ++entry) {
+        const StepRequest& one = run.steps.entries[entry];
+        (one.prompt_tokens > 0 ? prefill_j : decode_j) +=
+            factor * (dot(terms_of(one), truth.joules) + truth.joules[kFixedTerm] / requests);
+      }
+    }
+    for (const auto& [found, true_j] : {std::pair(result.prefill, prefill_j), std::pair(result.decode, decode_j)}) {
+      covered += found.low_j <= true_j && true_j <= found.high_j ? 1 : 0;
+      ++cases;
+    }
+  }
+  fmt::print("{} of {} intervals cover the truth\n", covered, cases);
+  EXPECT_GE(covered, cases * 8 / 10);
+}
+
+TEST(ServingLedger, WasteIsWorkThatIsThrownAway) {
+  // One request is preempted after its prompt and computes it again; one is aborted; one rejects half of its tokens.
+  EngineRun run = serve({{"a", "", 512, 20, 0}, {"b", "", 512, 20, 0}, {"c", "", 512, 20, 0}}, {.noise = 0}, 1);
+  bool preempted = false;
+  for (StepRequest& entry : run.steps.entries) {
+    if (entry.request == 1 && (entry.events & kRequestFinished) != 0) entry.events = kRequestAborted;
+    if (entry.request == 2 && entry.prompt_tokens == 0) entry.rejected_tokens = 1;
+    if (entry.request != 0) continue;
+    if (preempted) {
+      entry.prompt_tokens = entry.context_tokens;
+      preempted = false;
+    }
+    if (entry.prompt_tokens == 512) {
+      entry.events = kRequestPreempted;
+      preempted = true;
+    }
+  }
+  const ServingResult result = analyse(run);
+  EXPECT_EQ(result.finished, 2u);
+  EXPECT_EQ(result.aborted, 1u);
+  EXPECT_EQ(result.prompt_tokens, 3 * 512u + 1);  // the token before the preemption is computed again, too
+  EXPECT_GT(result.wasted_preempted_j, 0);
+  EXPECT_NEAR(result.wasted_aborted_j, result.listed[1].shares.shapley_j, 1e-6);
+  EXPECT_NEAR(result.wasted_rejected_j, result.listed[2].decode_j / 2, 0.02 * result.listed[2].decode_j);
+  EXPECT_EQ(result.listed[1].wasted_j, result.listed[1].shares.shapley_j);
+}
+
+TEST(ServingLedger, CachedTokensCostLessThanComputedOnes) {
+  EngineRun run = serve(mixture(60, 3), {}, 3);
+  for (std::size_t i = 0; i < run.steps.entries.size(); ++i) {
+    if (run.steps.entries[i].prompt_tokens > 0) run.steps.entries[i].cached_tokens = 100;
+  }
+  const ServingResult result = analyse(run);
+  EXPECT_GT(result.cached_tokens, 0u);
+  EXPECT_GT(result.saved_by_cache.energy_j, result.cached_j);
+}
+
+TEST(ServingLedger, AGapBetweenStepsIsIdleUnlessRequestsWait) {
+  EngineRun run;
+  run.steps.requests = {{0, "a", "", ""}, {1, "b", "", ""}};
+  run.steps.steps = {{1000 * kMs, 1100 * kMs, 1}, {1150 * kMs, 1250 * kMs, 1}, {1290 * kMs, 1390 * kMs, 1}};
+  run.steps.entries = {{0, 10, 0, 1, 0, 10, 0}, {0, 0, 0, 1, 0, 11, kRequestFinished}, {1, 10, 0, 1, 0, 10, 0}};
+  run.energy = {{0, 0}, {2000 * kMs, 200}};
+  run.end_ns = 2000 * kMs;
+  const ServingResult result = analyse(run);
+  EXPECT_NEAR(result.busy_s, 0.35, 1e-9);  // with 50 ms in which "a" waited for its second step
+  EXPECT_NEAR(result.end_s - result.begin_s, 0.39, 1e-9);
+}
+
+TEST(ServingLedger, FaultsOfAnEngineAreReported) {
+  EngineRun run = serve(mixture(30, 9), {}, 9);
+  std::swap(run.steps.steps[4].begin_ns, run.steps.steps[5].begin_ns);  // out of order, and one overlaps
+  std::swap(run.steps.steps[4].end_ns, run.steps.steps[5].end_ns);
+  run.steps.requests[3].id = run.steps.requests[2].id;
+  for (StepRequest& entry : run.steps.entries) {
+    if (entry.request == 7) entry.events = 0;  // the engine died, or does not report ends
+  }
+  run.steps.steps[6].end_ns = run.steps.steps[6].begin_ns;  // a clock that jumped
+  run.steps.requests.pop_back();                            // a lost definition
+  Diagnostics notes;
+  const ServingResult result = analyse(run, &notes);
+  EXPECT_TRUE(notes.contains("engine_steps_out_of_order"));
+  EXPECT_TRUE(notes.contains("request_ids_repeated"));
+  EXPECT_TRUE(notes.contains("requests_unfinished"));
+  EXPECT_EQ(result.listed.size(), 30u);
+  const double sum_j = result.requests_j + result.wasted_j() + result.idle_j + result.outside_j;
+  EXPECT_NEAR(sum_j, run.total_j, 1e-3 * run.total_j);
+}
+
+TEST(ServingLedger, RequestsBeyondTheLimitAreSummedAndNotListed) {
+  const EngineRun run = serve(mixture(50, 4), {}, 4);
+  ServingLedger ledger({0, run.end_ns}, 20);
+  ledger.observe(0, run.steps);
+  ledger.fit(
+      run.updates(),
+      [&run](std::int64_t from_ns, std::int64_t to_ns) { return run.counter_j(to_ns) - run.counter_j(from_ns); }, 0.01);
+  ledger.add(0, run.steps);
+  const ServingResult result = ledger.finish();
+  EXPECT_EQ(result.listed.size(), 20u);
+  EXPECT_EQ(result.requests, 50u);
+  EXPECT_TRUE(ledger.diagnostics().contains("requests_not_listed"));
+  const LedgerResult rows = request_rows(result);
+  double rows_j = 0;
+  for (const ReportRow& row : rows.rows) rows_j += row.energy_j.value_or(0);
+  EXPECT_NEAR(rows_j, *rows.attributed_j, 1e-6 * *rows.attributed_j);
+}
+
+TEST(ServingLedger, WithoutEnergyTokensAreCounted) {
+  const EngineRun run = serve(mixture(10, 2), {}, 2);
+  ServingLedger ledger({0, run.end_ns});
+  ledger.observe(0, run.steps);
+  ledger.fit({}, {}, 0);
+  ledger.add(0, run.steps);
+  const ServingResult result = ledger.finish();
+  EXPECT_FALSE(result.has_energy);
+  EXPECT_GT(result.output_tokens, 0u);
+  for (const ReportRow& row : request_rows(result).rows) EXPECT_FALSE(row.energy_j);
+}
+
+TEST(ServingLedger, ARunTooShortForAFitFollowsTheDurationOfSteps) {
+  const EngineRun run = serve({{"a", "", 100, 5, 0}}, {}, 1);
+  Diagnostics notes;
+  const ServingResult result = analyse(run, &notes);
+  EXPECT_TRUE(notes.contains("serving_too_short"));
+  EXPECT_EQ(request_rows(result).rows[0].basis, "time-share");
+  EXPECT_GT(result.requests_j, 0);
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

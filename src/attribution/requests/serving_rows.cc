@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/requests/serving_rows.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace joulemap::attribution {
+namespace {
+
+// Sums of the rows, and the energy outside of all rows.
+void balance(LedgerResult& result, const ServingResult& serving) {
+  if (!serving.has_energy) return;
+  const double attributed_j = serving.requests_j + serving.wasted_j();
+  result.attributed_j = attributed_j;
+  result.idle_j = serving.idle_j;
+  result.unattributed_j = serving.outside_j;
+  IdleEntry idle;
+  idle.cause = IdleCause::between;
+  idle.time_s = std::max(serving.end_s - serving.begin_s - serving.busy_s, 0.0);
+  idle.energy_j = serving.idle_j;
+  if (serving.idle_j > 0) result.idle.push_back(std::move(idle));
+  for (ReportRow& row : result.rows) {
+    if (attributed_j > 0 && row.energy_j) row.share = *row.energy_j / attributed_j;
+  }
+}
+
+std::string basis_of(const ServingResult& serving) { return serving.model.is_regressed ? "regressed" : "time-share"; }
+
+ReportRow row_of(std::vector<std::string> path, std::uint64_t count, double time_s) {
+  ReportRow row;
+  row.name = row.display_name = path.back();
+  row.path = std::move(path);
+  row.count = count;
+  row.time_s = time_s;
+  return row;
+}
+
+void set_energy(ReportRow& row, const ServingResult& serving, const EnergyInterval& energy) {
+  row.basis = basis_of(serving);
+  if (!serving.has_energy) return;
+  row.energy_j = energy.energy_j;
+  row.low_j = energy.low_j;
+  row.high_j = energy.high_j;
+  if (row.time_s > 0) row.power_w = energy.energy_j / row.time_s;
+}
+
+}  // namespace
+
+LedgerResult request_rows(const ServingResult& serving) {
+  LedgerResult result;
+  double listed_j = 0;
+  for (const ServedRequest& request : serving.listed) {
+    std::vector<std::string> path;
+    if (!request.tenant.empty()) path.push_back(request.tenant);
+    path.push_back(request.id);
+    ReportRow row = row_of(std::move(path), request.steps, request.step_s);
+    set_energy(row, serving, {request.shares.shapley_j, request.low_j, request.high_j});
+    row.power_w.reset();  // several requests share each step
+    listed_j += request.shares.shapley_j;
+    result.rows.push_back(std::move(row));
+  }
+  const double unlisted_j = serving.requests_j + serving.wasted_j() - listed_j;
+  if (serving.requests > serving.listed.size()) {
+    ReportRow row = row_of({"requests not listed"}, serving.requests - serving.listed.size(), 0);
+    row.basis = basis_of(serving);
+    if (serving.has_energy) row.energy_j = unlisted_j;
+    result.rows.push_back(std::move(row));
+  }
+  balance(result, serving);
+  return result;
+}
+
+LedgerResult token_rows(const ServingResult& serving) {
+  LedgerResult result;
+  const double useful_j = serving.prefill.energy_j + serving.decode.energy_j;
+  const auto add = [&](std::vector<std::string> path, std::uint64_t count, const EnergyInterval& energy) {
+    const double share = useful_j > 0 ? energy.energy_j / useful_j : 0;
+    ReportRow row = row_of(std::move(path), count, serving.busy_s * share);
+    set_energy(row, serving, energy);
+    result.rows.push_back(std::move(row));
+  };
+  // Waste was computed in prefill and decode. Without it they are the energy of useful tokens.
+  const double aborted_prefill_j = serving.wasted_aborted_j * (useful_j > 0 ? serving.prefill.energy_j / useful_j : 0);
+  const auto without = [](const EnergyInterval& energy, double wasted_j) {
+    const double left_j = std::max(energy.energy_j - wasted_j, 0.0);
+    return EnergyInterval{left_j, std::max(energy.low_j - wasted_j, 0.0), std::max(energy.high_j - wasted_j, 0.0)};
+  };
+  const double wasted_prefill_j = serving.wasted_preempted_j + aborted_prefill_j;
+  add({"prefill"}, serving.prompt_tokens, without(serving.prefill, wasted_prefill_j));
+  add({"decode"}, serving.output_tokens, without(serving.decode, serving.wasted_j() - wasted_prefill_j));
+  const auto add_waste = [&](const char* cause, double wasted_j, std::uint64_t count) {
+    if (wasted_j <= 0) return;
+    ReportRow row = row_of({"waste", cause}, count, useful_j > 0 ? serving.busy_s * wasted_j / useful_j : 0);
+    row.basis = basis_of(serving);
+    row.energy_j = wasted_j;
+    result.rows.push_back(std::move(row));
+  };
+  add_waste("preempted", serving.wasted_preempted_j, 0);
+  add_waste("aborted", serving.wasted_aborted_j, serving.aborted);
+  add_waste("rejected", serving.wasted_rejected_j, serving.rejected_tokens);
+  balance(result, serving);
+  return result;
+}
+
+}  // namespace joulemap::attribution

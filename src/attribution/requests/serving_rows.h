@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of a serving engine for `report --by request` (one row for each request, below its tenant) and `--by token`
+// (prefill, decode and waste). Rows sum to the energy of all steps; idle_j is the energy between steps. Pure.
+#pragma once
+
+#include "attribution/ledger/ledger.h"
+#include "model/serving_result.h"
+
+namespace joulemap::attribution {
+
+LedgerResult request_rows(const ServingResult& serving);
+LedgerResult token_rows(const ServingResult& serving);
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// StepExtents: the time that belongs to each step of one engine. A step begins where the step before it ended, if
+// requests were unfinished then: they waited for the engine to schedule the step. Otherwise the engine was idle. Steps
+// are added in the order of the recording. Memory: 16 bytes for each unfinished request. Pure.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_set>
+
+#include "base/clock.h"
+#include "model/engine_step.h"
+
+namespace joulemap::attribution {
+
+// A longer pause between two steps is idle time, even if requests are unfinished: the engine may have died.
+inline constexpr std::int64_t kLongestScheduling_ns = 100 * kNanosecondsPerMillisecond;
+
+class StepExtents {
+ public:
+  // The begin of the time that belongs to the step.
+  std::int64_t begin_of(const EngineStep& step, std::span<const StepRequest> entries) {
+    std::int64_t begin_ns = step.begin_ns;
+    const std::int64_t gap_ns = step.begin_ns - last_end_ns_;
+    if (has_step_ && gap_ns > 0 && gap_ns <= kLongestScheduling_ns && !unfinished_.empty()) begin_ns = last_end_ns_;
+    if (has_step_ && step.begin_ns < last_begin_ns_) ++out_of_order_;
+    for (const StepRequest& entry : entries) {
+      if ((entry.events & (kRequestFinished | kRequestAborted)) != 0) {
+        unfinished_.erase(entry.request);
+      } else {
+        unfinished_.insert(entry.request);
+      }
+    }
+    if (step.end_ns > step.begin_ns) {
+      last_end_ns_ = has_step_ ? std::max(last_end_ns_, step.end_ns) : step.end_ns;
+      last_begin_ns_ = step.begin_ns;
+      has_step_ = true;
+    }
+    return begin_ns;
+  }
+  std::uint64_t out_of_order() const { return out_of_order_; }
+
+ private:
+  std::unordered_set<std::uint32_t> unfinished_;
+  std::int64_t last_begin_ns_ = 0;
+  std::int64_t last_end_ns_ = 0;
+  bool has_step_ = false;
+  std::uint64_t out_of_order_ = 0;
+};
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/requests/step_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/clock.h"
+#include "base/median.h"
+#include "statistics/huber.h"
+#include "statistics/nonnegative_least_squares.h"
+
+namespace joulemap::attribution {
+namespace {
+
+using statistics::NormalEquations;
+using statistics::Prior;
+
+constexpr std::size_t kIdle = kStepTerms;  // index of idle power among the unknowns
+constexpr std::size_t kUnknowns = kStepTerms + 1;
+using Unknowns = std::array<double, kUnknowns>;
+
+// Shorter intervals have more edge error than information.
+constexpr std::int64_t kShortestInterval_ns = 20 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kUsualInterval_ns = 100 * kNanosecondsPerMillisecond;
+constexpr std::size_t kMostIntervals = 20'000;
+constexpr std::size_t kFewestObservations = 12;
+
+constexpr double kHuberThreshold = 2;
+constexpr int kRobustRounds = 3;
+// Standard deviation of the ratio of a coefficient to its prior. Power differs between phases: on an H200, decoding
+// uses half the power of prefill.
+constexpr double kPriorSpread = 0.7;
+// Prior of idle power as a fraction of the mean power in steps, and its spread.
+constexpr double kIdleFraction = 0.3;
+constexpr double kIdleSpread = 1;
+// Scale and spread of a coefficient whose prior is 0, as a fraction of all energy.
+constexpr double kZeroPriorShare = 0.02;
+constexpr double kZeroPriorSpread = 5;
+constexpr double kWeakPrecision = 1e-6;
+constexpr std::size_t kBlock = 8;  // observations in a block, to find their autocorrelation
+
+struct Observation {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  double energy_j = 0;
+  Unknowns amounts{};  // terms, and idle seconds
+  double covered_s = 0;
+
+  double length_s() const { return seconds(end_ns - begin_ns); }
+};
+
+std::vector<std::int64_t> interval_edges(std::span<const std::int64_t> updates_ns, std::int64_t begin_ns,
+                                         std::int64_t end_ns) {
+  const std::int64_t shortest_ns =
+      std::max(kShortestInterval_ns, (end_ns - begin_ns) / static_cast<std::int64_t>(kMostIntervals));
+  std::vector<std::int64_t> edges = {begin_ns};
+  for (const std::int64_t time_ns : updates_ns) {
+    if (time_ns - edges.back() >= shortest_ns && end_ns - time_ns >= shortest_ns) edges.push_back(time_ns);
+  }
+  if (updates_ns.empty()) {
+    const std::int64_t step_ns = std::max(kUsualInterval_ns, shortest_ns);
+    while (end_ns - edges.back() >= 2 * step_ns) edges.push_back(edges.back() + step_ns);
+  }
+  edges.push_back(end_ns);
+  return edges;
+}
+
+// Calls use(observation, overlap in s) for each observation that overlaps [begin, end).
+template <class Use>
+void for_each_overlap(std::vector<Observation>& all, std::int64_t begin_ns, std::int64_t end_ns, const Use& use) {
+  auto at = std::upper_bound(all.begin(), all.end(), begin_ns,
+                             [](std::int64_t time_ns, const Observation& one) { return time_ns < one.end_ns; });
+  for (; at != all.end() && at->begin_ns < end_ns; ++at) {
+    const std::int64_t overlap_ns = std::min(at->end_ns, end_ns) - std::max(at->begin_ns, begin_ns);
+    if (overlap_ns > 0) use(*at, seconds(overlap_ns));
+  }
+}
+
+// `steps`: sorted by begin.
+std::vector<Observation> observe(std::span<const ObservedStep> steps, std::span<const std::int64_t> edges,
+                                 const EnergyFunction& energy_j) {
+  std::vector<Observation> all;
+  for (std::size_t i = 1; i < edges.size(); ++i)
+    all.push_back({edges[i - 1], edges[i], std::max(energy_j(edges[i - 1], edges[i]), 0.0)});
+  std::int64_t covered_until_ns = edges.front();
+  for (const ObservedStep& step : steps) {
+    const double length_s = seconds(step.end_ns - step.begin_ns);
+    for_each_overlap(all, step.begin_ns, step.end_ns, [&](Observation& one, double overlap_s) {
+      for (std::size_t i = 0; i < kStepTerms; ++i) one.amounts[i] += double{step.terms[i]} * overlap_s / length_s;
+    });
+    for_each_overlap(all, std::max(step.begin_ns, covered_until_ns), step.end_ns,
+                     [](Observation& one, double overlap_s) { one.covered_s += overlap_s; });
+    covered_until_ns = std::max(covered_until_ns, step.end_ns);
+  }
+  for (Observation& one : all) one.amounts[kIdle] = std::max(one.length_s() - one.covered_s, 0.0);
+  return all;
+}
+
+// Robust standard deviation of residuals.
+double spread_of(const std::vector<double>& residuals) {
+  std::vector<double> sizes(residuals.size());
+  std::ranges::transform(residuals, sizes.begin(), [](double value) { return std::abs(value); });
+  return 1.4826 * median_or(std::move(sizes), 0.0);
+}
+
+// Seconds per unit of each term, from the durations of all steps: Huber regression with nonnegative coefficients.
+StepTerms time_coefficients(std::span<const ObservedStep> steps) {
+  StepTerms mean{};
+  for (const ObservedStep& step : steps) {
+    for (std::size_t i = 0; i < kStepTerms; ++i) mean[i] += step.terms[i] / static_cast<double>(steps.size());
+  }
+  const auto row_of = [&](const ObservedStep& step) {
+    StepTerms row{};
+    for (std::size_t i = 0; i < kStepTerms; ++i) row[i] = mean[i] > 0 ? step.terms[i] / mean[i] : 0;
+    return row;
+  };
+  const std::vector<Prior> priors(kStepTerms, {0, 1e-6 * static_cast<double>(steps.size())});
+  std::vector<double> x(kStepTerms, 0);
+  double noise_s = 0;
+  for (int round = 0; round < kRobustRounds; ++round) {
+    NormalEquations sums(kStepTerms);
+    for (const ObservedStep& step : steps) {
+      const StepTerms row = row_of(step);
+      const double time_s = seconds(step.end_ns - step.begin_ns);
+      double predicted_s = 0;
+      for (std::size_t i = 0; i < kStepTerms; ++i) predicted_s += row[i] * x[i];
+      const double weight =
+          noise_s > 0 ? statistics::huber_weight((time_s - predicted_s) / noise_s, kHuberThreshold) : 1;
+      sums.add_observation(row, time_s, weight);
+    }
+    x = statistics::nonnegative_least_squares(sums, priors).x;
+    constexpr std::size_t kMostResiduals = 100'000;
+    const std::size_t stride = steps.size() / kMostResiduals + 1;
+    std::vector<double> residuals;
+    for (std::size_t k = 0; k < steps.size(); k += stride) {
+      const StepTerms row = row_of(steps[k]);
+      double predicted_s = 0;
+      for (std::size_t i = 0; i < kStepTerms; ++i) predicted_s += row[i] * x[i];
+      residuals.push_back(seconds(steps[k].end_ns - steps[k].begin_ns) - predicted_s);
+    }
+    noise_s = spread_of(residuals);
+  }
+  StepTerms coefficients{};
+  for (std::size_t i = 0; i < kStepTerms; ++i) coefficients[i] = mean[i] > 0 ? x[i] / mean[i] : 0;
+  return coefficients;
+}
+
+// The unknowns are fitted as multiples of `unit`, near `value` with standard deviation `spread`.
+struct ScaledPrior {
+  double unit = 0;
+  double value = 1;
+  double spread = 1;
+};
+using ScaledPriors = std::array<ScaledPrior, kUnknowns>;
+
+ScaledPriors energy_priors(std::span<const ObservedStep> steps, std::span<const Observation> observations) {
+  Unknowns totals{};
+  double energy_j = 0;
+  double covered_s = 0;
+  for (const Observation& one : observations) {
+    for (std::size_t i = 0; i < kUnknowns; ++i) totals[i] += one.amounts[i];
+    energy_j += one.energy_j;
+    covered_s += one.covered_s;
+  }
+  const double mean_w = energy_j / (covered_s + kIdleFraction * totals[kIdle]);
+  const StepTerms times = time_coefficients(steps);
+  ScaledPriors priors;
+  for (std::size_t i = 0; i < kStepTerms; ++i) {
+    if (totals[i] <= 0) continue;
+    priors[i] = {mean_w * times[i], 1, kPriorSpread};
+    const double smallest = kZeroPriorShare * energy_j / totals[i];
+    if (priors[i].unit < smallest) priors[i] = {smallest, priors[i].unit / smallest, kZeroPriorSpread};
+  }
+  priors[kIdle] = {kIdleFraction * mean_w, 1, kIdleSpread};
+  return priors;
+}
+
+struct EnergyFit {
+  std::vector<double> z;  // unknowns / unit
+  std::vector<double> covariance;
+  double noise = 0;  // J per square root of a second
+};
+
+double residual_of(const Observation& one, const ScaledPriors& priors, const std::vector<double>& z) {
+  double predicted_j = 0;
+  for (std::size_t i = 0; i < kUnknowns; ++i) predicted_j += one.amounts[i] * priors[i].unit * z[i];
+  return (one.energy_j - predicted_j) / std::sqrt(one.length_s());
+}
+
+// Ratio of the variance of sums over blocks to that of independent observations; at least 1.
+double autocorrelation_factor(const std::vector<double>& residuals) {
+  double squares = 0;
+  double block_squares = 0;
+  std::size_t used = 0;
+  for (std::size_t i = 0; i + kBlock <= residuals.size(); i += kBlock, used += kBlock) {
+    double sum = 0;
+    for (std::size_t k = i; k < i + kBlock; ++k) {
+      sum += residuals[k];
+      squares += residuals[k] * residuals[k];
+    }
+    block_squares += sum * sum;
+  }
+  return used < 4 * kBlock || squares <= 0 ? 1 : std::max(1.0, block_squares / squares);
+}
+
+EnergyFit fit_energy(std::span<const Observation> observations, const ScaledPriors& scaled) {
+  EnergyFit fit;
+  fit.z.assign(kUnknowns, 0);
+  for (std::size_t i = 0; i < kUnknowns; ++i) fit.z[i] = scaled[i].value;
+  std::vector<double> residuals(observations.size());
+  const auto set_residuals = [&] {
+    for (std::size_t k = 0; k < observations.size(); ++k) residuals[k] = residual_of(observations[k], scaled, fit.z);
+    fit.noise = std::max(spread_of(residuals), 1e-9);
+  };
+  set_residuals();
+  std::vector<Prior> priors(kUnknowns);
+  NormalEquations sums(kUnknowns);
+  for (int round = 0; round < kRobustRounds + 1; ++round) {
+    sums = NormalEquations(kUnknowns);
+    for (std::size_t k = 0; k < observations.size(); ++k) {
+      const Observation& one = observations[k];
+      const double root_s = std::sqrt(one.length_s());
+      Unknowns row{};
+      for (std::size_t i = 0; i < kUnknowns; ++i) row[i] = one.amounts[i] * scaled[i].unit / root_s;
+      const double weight = round == 0 ? 1 : statistics::huber_weight(residuals[k] / fit.noise, kHuberThreshold);
+      sums.add_observation(row, one.energy_j / root_s, weight);
+    }
+    for (std::size_t i = 0; i < kUnknowns; ++i) {
+      const double relative = fit.noise / scaled[i].spread;
+      priors[i] = {scaled[i].value, round == 0 ? kWeakPrecision * (sums.gram(i, i) + 1) : relative * relative};
+    }
+    fit.z = statistics::nonnegative_least_squares(sums, priors).x;
+    set_residuals();
+  }
+  fit.covariance = statistics::unscaled_posterior_covariance(sums, priors);
+  const auto count = static_cast<double>(observations.size());
+  const double freedom = count / std::max(count - static_cast<double>(kUnknowns), 1.0);
+  const double variance = fit.noise * fit.noise * freedom * autocorrelation_factor(residuals);
+  for (double& value : fit.covariance) value *= variance;
+  return fit;
+}
+
+}  // namespace
+
+double FittedStepModel::scale_between(std::int64_t begin_ns, std::int64_t end_ns) const {
+  if (edges_ns_.size() < 2 || end_ns <= begin_ns) return 0;
+  const auto integral_at = [&](std::int64_t time_ns) {
+    const std::int64_t inside_ns = std::clamp(time_ns, edges_ns_.front(), edges_ns_.back());
+    const auto after = std::upper_bound(edges_ns_.begin(), edges_ns_.end() - 1, inside_ns);
+    const auto interval = static_cast<std::size_t>(after - edges_ns_.begin()) - 1;
+    return scale_integral_[interval] + scale_[interval] * seconds(inside_ns - edges_ns_[interval]);
+  };
+  return (integral_at(end_ns) - integral_at(begin_ns)) / seconds(end_ns - begin_ns);
+}
+
+double FittedStepModel::standard_error_of(StepTerm term) const {
+  return covariance_.empty() ? 0 : std::sqrt(std::max(covariance_[term * kUnknowns + term], 0.0));
+}
+
+double FittedStepModel::standard_error_j(const StepTerms& amounts) const {
+  if (covariance_.empty()) return 0;
+  double total_j = totals_[kIdle] * idle_w;
+  for (std::size_t i = 0; i < kStepTerms; ++i) total_j += totals_[i] * coefficients[i];
+  const double share = total_j > 0 ? dot(amounts, coefficients) / total_j : 0;
+  Unknowns gradient{};
+  for (std::size_t i = 0; i < kUnknowns; ++i) gradient[i] = (i < kStepTerms ? amounts[i] : 0) - share * totals_[i];
+  double variance = 0;
+  for (std::size_t i = 0; i < kUnknowns; ++i) {
+    for (std::size_t k = 0; k < kUnknowns; ++k) variance += gradient[i] * gradient[k] * covariance_[i * kUnknowns + k];
+  }
+  return std::sqrt(std::max(variance, 0.0));
+}
+
+FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const std::int64_t> edges_ns,
+                               const EnergyFunction& energy_j) {
+  FittedStepModel model;
+  std::erase_if(steps, [](const ObservedStep& step) { return step.end_ns <= step.begin_ns; });
+  if (steps.empty()) return model;
+  std::ranges::sort(steps, {}, &ObservedStep::begin_ns);
+  const std::int64_t end_ns = std::ranges::max(steps, {}, &ObservedStep::end_ns).end_ns;
+  model.edges_ns_ = interval_edges(edges_ns, steps.front().begin_ns, end_ns);
+  const std::vector<Observation> observations = observe(steps, model.edges_ns_, energy_j);
+  const ScaledPriors priors = energy_priors(steps, observations);
+  model.observations = observations.size();
+  model.is_regressed = observations.size() >= kFewestObservations;
+  std::vector<double> z(kUnknowns);
+  for (std::size_t i = 0; i < kUnknowns; ++i) z[i] = priors[i].value;
+  model.covariance_.assign(kUnknowns * kUnknowns, 0);
+  if (model.is_regressed) {
+    EnergyFit fit = fit_energy(observations, priors);
+    z = std::move(fit.z);
+    model.covariance_ = std::move(fit.covariance);
+  } else {
+    for (std::size_t i = 0; i < kUnknowns; ++i)
+      model.covariance_[i * kUnknowns + i] = priors[i].spread * priors[i].spread;
+  }
+  for (std::size_t i = 0; i < kUnknowns; ++i) {
+    (i == kIdle ? model.idle_w : model.coefficients[i]) = z[i] * priors[i].unit;
+    for (std::size_t k = 0; k < kUnknowns; ++k) model.covariance_[i * kUnknowns + k] *= priors[i].unit * priors[k].unit;
+  }
+  double squares = 0;
+  double integral = 0;
+  for (const Observation& one : observations) {
+    double modelled_j = one.amounts[kIdle] * model.idle_w;
+    for (std::size_t i = 0; i < kStepTerms; ++i) modelled_j += one.amounts[i] * model.coefficients[i];
+    const double scale = modelled_j > 0 ? one.energy_j / modelled_j : 0;
+    squares += modelled_j > 0 ? (scale - 1) * (scale - 1) : 0;
+    model.scale_.push_back(scale);
+    model.scale_integral_.push_back(integral);
+    integral += scale * one.length_s();
+    for (std::size_t i = 0; i < kUnknowns; ++i) model.totals_[i] += scale * one.amounts[i];
+  }
+  model.relative_error = std::sqrt(squares / static_cast<double>(observations.size()));
+  return model;
+}
+
+}  // namespace joulemap::attribution

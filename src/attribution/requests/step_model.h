@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fits the energy model of forward steps (step_terms.h) to the measured energy over time.
+//
+// - A counter updates less often than an engine steps. So observations are the intervals between counter updates: the
+//   energy of an interval is the sum over the steps in it, plus idle power x time between steps.
+// - Coefficients are nonnegative. Their priors are the durations of steps, which are known exactly: regressed on the
+//   same terms, times the mean power. Observations override the priors as far as they determine the coefficients.
+// - Within each interval the modelled energies are scaled to the measured energy, so that nothing is lost.
+//
+// Pure; joules, seconds, CLOCK_MONOTONIC nanoseconds.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "attribution/gpu/probe_spans.h"
+#include "attribution/requests/step_terms.h"
+
+namespace joulemap::attribution {
+
+struct ObservedStep {
+  std::int64_t begin_ns = 0;  // with the time in which its requests waited for it
+  std::int64_t end_ns = 0;
+  std::array<float, kStepTerms> terms{};
+};
+
+class FittedStepModel {
+ public:
+  StepTerms coefficients{};  // J per unit of each term
+  double idle_w = 0;
+  bool is_regressed = false;
+  std::size_t observations = 0;
+  double relative_error = 0;
+
+  // Modelled energy of a step, scaled to the measured energy.
+  double scale_between(std::int64_t begin_ns, std::int64_t end_ns) const;
+  // Standard deviation of the energy coefficients x amounts, given that the energy of all steps and idle time is known.
+  // `amounts`: scaled by scale_between().
+  double standard_error_j(const StepTerms& amounts) const;
+  // Standard deviation of one coefficient.
+  double standard_error_of(StepTerm term) const;
+
+ private:
+  friend FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const std::int64_t> edges_ns,
+                                        const EnergyFunction& energy_j);
+  static constexpr std::size_t kUnknowns = kStepTerms + 1;  // and idle power
+
+  std::vector<std::int64_t> edges_ns_;
+  std::vector<double> scale_;           // of the interval after each edge
+  std::vector<double> scale_integral_;  // up to each edge, in s
+  std::array<double, kUnknowns> totals_{};
+  std::vector<double> covariance_;  // of the unknowns, row by row
+};
+
+// `edges_ns`: times at which the energy is known best, such as updates of a counter; sorted. `energy_j`: energy between
+// two times. Steps may overlap and come in any order; those without duration are ignored.
+FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const std::int64_t> edges_ns,
+                               const EnergyFunction& energy_j);
+
+}  // namespace joulemap::attribution

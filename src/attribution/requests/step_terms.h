@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Terms of the energy model of a forward step: how much of each kind of work a step did. A step costs a fixed energy
+// (reading the weights, launching kernels, waiting for the scheduler), and energy in proportion to each other term.
+// Plain data; pure.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "model/engine_step.h"
+
+namespace joulemap::attribution {
+
+enum StepTerm : std::size_t {
+  kFixedTerm,            // 1 for each step
+  kPromptTerm,           // prompt tokens
+  kPromptAttentionTerm,  // pairs of a prompt token and a token before it: attention within a prompt is quadratic
+  kDecodeTerm,           // decoded and rejected tokens
+  kContextTerm,          // tokens of KV cache that decoding requests read
+  kStepTerms
+};
+
+using StepTerms = std::array<double, kStepTerms>;
+
+// Tokens that the step decoded for the request. The first token of a request comes with its prompt, at no cost.
+inline double decode_work(const StepRequest& entry) {
+  const std::uint32_t decoded = entry.decoded_tokens + entry.rejected_tokens;
+  return static_cast<double>(entry.prompt_tokens > 0 && decoded > 0 ? decoded - 1 : decoded);
+}
+
+// The terms of one request in a step; its fixed term is 0, because the fixed energy belongs to the whole step.
+inline StepTerms terms_of(const StepRequest& entry) {
+  const double prompt = entry.prompt_tokens;
+  const double context = entry.context_tokens;
+  const double before = std::max(context - prompt, 0.0);
+  const double decoded = decode_work(entry);
+  return {0, prompt, prompt * (before + prompt / 2), decoded, decoded > 0 ? context : 0};
+}
+
+inline void add_to(StepTerms& sum, const StepTerms& terms, double factor = 1) {
+  for (std::size_t i = 0; i < kStepTerms; ++i) sum[i] += factor * terms[i];
+}
+
+inline double dot(const StepTerms& a, const StepTerms& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < kStepTerms; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/json/serving_json.h"
+
+#include <string_view>
+
+namespace joulemap::report {
+namespace {
+
+using formats::JsonWriter;
+
+// Writes energies, as null if they are unknown.
+class ServingWriter {
+ public:
+  ServingWriter(JsonWriter& json, const ServingResult& serving) : json_(json), serving_(serving) {}
+
+  void write() {
+    json_.key("serving").begin_object();
+    write_counts();
+    write_energy();
+    write_model();
+    write_requests();
+    write_distributions();
+    write_batches();
+    write_labels();
+    write_phase("steady", serving_.steady);
+    write_phase("ramps", serving_.ramps);
+    json_.end_object();
+  }
+
+ private:
+  std::optional<double> known(double energy_j) const {
+    return serving_.has_energy ? std::optional(energy_j) : std::nullopt;
+  }
+  std::optional<double> per(double energy_j, std::uint64_t tokens) const {
+    return tokens > 0 ? known(energy_j / static_cast<double>(tokens)) : std::nullopt;
+  }
+  void write_estimate(std::string_view name, const EnergyInterval& value) {
+    json_.key(name).begin_object();
+    json_.member("energy_j", known(value.energy_j))
+        .member("low_j", known(value.low_j))
+        .member("high_j", known(value.high_j))
+        .end_object();
+  }
+  void write_per_token(std::string_view name, const EnergyInterval& value, std::uint64_t tokens) {
+    json_.key(name).begin_object();
+    json_.member("energy_j", per(value.energy_j, tokens))
+        .member("low_j", per(value.low_j, tokens))
+        .member("high_j", per(value.high_j, tokens))
+        .end_object();
+  }
+
+  void write_counts() {
+    json_.member("steps", serving_.steps)
+        .member("requests_total", serving_.requests)
+        .member("finished", serving_.finished)
+        .member("aborted", serving_.aborted)
+        .member("unfinished", serving_.unfinished)
+        .member("prompt_tokens", serving_.prompt_tokens)
+        .member("cached_tokens", serving_.cached_tokens)
+        .member("output_tokens", serving_.output_tokens)
+        .member("decoded_tokens", serving_.decoded_tokens)
+        .member("rejected_tokens", serving_.rejected_tokens)
+        .member("begin_s", serving_.begin_s)
+        .member("end_s", serving_.end_s)
+        .member("busy_s", serving_.busy_s);
+  }
+
+  void write_energy() {
+    json_.member("requests_j", known(serving_.requests_j));
+    json_.key("wasted").begin_object();
+    json_.member("preempted_j", known(serving_.wasted_preempted_j))
+        .member("aborted_j", known(serving_.wasted_aborted_j))
+        .member("rejected_j", known(serving_.wasted_rejected_j))
+        .end_object();
+    json_.member("wasted_j", known(serving_.wasted_j()))
+        .member("idle_j", known(serving_.idle_j))
+        .member("outside_j", known(serving_.outside_j));
+    write_estimate("prefill", serving_.prefill);
+    write_estimate("decode", serving_.decode);
+    json_.member("fixed_j", known(serving_.fixed_j))
+        .member("context_j", known(serving_.context_j))
+        .member("cached_j", known(serving_.cached_j));
+    write_estimate("saved_by_cache", serving_.saved_by_cache);
+    write_per_token("per_input_token", serving_.prefill, serving_.prompt_tokens);
+    write_per_token("per_output_token", serving_.decode, serving_.decoded_tokens);
+    json_.member("j_per_cached_token", per(serving_.cached_j, serving_.cached_tokens))
+        .member("j_per_token",
+                per(serving_.requests_j + serving_.wasted_j(), serving_.prompt_tokens + serving_.output_tokens));
+  }
+
+  void write_model() {
+    const StepModel& model = serving_.model;
+    json_.key("model").begin_object();
+    json_.member("basis", std::string_view(model.is_regressed ? "regressed" : "time-share"))
+        .member("observations", model.observations)
+        .member("relative_error", known(model.relative_error))
+        .member("idle_w", model.idle_w);
+    write_estimate("per_step", model.per_step);
+    write_estimate("per_prompt_token", model.per_prompt_token);
+    write_estimate("per_prompt_token_pair", model.per_prompt_token_pair);
+    write_estimate("per_decoded_token", model.per_decoded_token);
+    write_estimate("per_context_token", model.per_context_token);
+    json_.end_object();
+  }
+
+  void write_requests() {
+    static constexpr std::string_view kStatus[] = {"unfinished", "finished", "aborted"};
+    json_.key("requests").begin_array();
+    for (const ServedRequest& request : serving_.listed) {
+      json_.begin_object()
+          .member("id", request.id)
+          .text_or_null("tenant", request.tenant)
+          .text_or_null("model", request.model)
+          .member("status", kStatus[static_cast<std::size_t>(request.status)])
+          .member("prompt_tokens", request.prompt_tokens)
+          .member("cached_tokens", request.cached_tokens)
+          .member("output_tokens", request.output_tokens)
+          .member("rejected_tokens", request.rejected_tokens)
+          .member("steps", request.steps)
+          .member("begin_s", request.begin_s)
+          .member("end_s", request.end_s)
+          .member("first_token_s", request.first_token_s)
+          .member("step_s", request.step_s)
+          .member("energy_j", known(request.shares.shapley_j))
+          .member("low_j", known(request.low_j))
+          .member("high_j", known(request.high_j))
+          .member("token_j", known(request.shares.token_j))
+          .member("time_j", known(request.shares.time_j))
+          .member("marginal_j", known(request.shares.marginal_j))
+          .member("prefill_j", known(request.prefill_j))
+          .member("decode_j", known(request.decode_j))
+          .member("fixed_j", known(request.fixed_j))
+          .member("context_j", known(request.context_j))
+          .member("wasted_j", known(request.wasted_j))
+          .end_object();
+    }
+    json_.end_array();
+  }
+
+  void write_distribution(const RequestDistribution& one) {
+    const bool is_empty = one.requests == 0;
+    const auto value = [&](double energy_j) { return is_empty ? std::nullopt : known(energy_j); };
+    json_.member("requests", one.requests)
+        .member("mean_j", value(one.mean_j))
+        .member("p50_j", value(one.p50_j))
+        .member("p90_j", value(one.p90_j))
+        .member("p99_j", value(one.p99_j));
+  }
+
+  void write_ranges(std::string_view name, const std::vector<RequestDistribution>& all) {
+    json_.key(name).begin_array();
+    for (const RequestDistribution& one : all) {
+      json_.begin_object().member("from", one.from).member("to", one.to);
+      write_distribution(one);
+      json_.end_object();
+    }
+    json_.end_array();
+  }
+
+  void write_distributions() {
+    json_.key("distribution").begin_object();
+    write_distribution(serving_.distribution);
+    json_.end_object();
+    write_ranges("by_prompt_length", serving_.by_prompt_length);
+    write_ranges("by_output_length", serving_.by_output_length);
+  }
+
+  void write_batches() {
+    json_.key("by_batch_size").begin_array();
+    for (const BatchSizeEnergy& batch : serving_.by_batch_size) {
+      json_.begin_object()
+          .member("from", batch.from)
+          .member("to", batch.to)
+          .member("steps", batch.steps)
+          .member("time_s", batch.time_s)
+          .member("energy_j", known(batch.energy_j))
+          .member("decode_j", known(batch.decode_j))
+          .member("decoded_tokens", batch.decoded_tokens)
+          .member("j_per_output_token", serving_.has_energy ? batch.j_per_output_token : std::nullopt)
+          .end_object();
+    }
+    json_.end_array();
+  }
+
+  void write_labels() {
+    json_.key("labels").begin_array();
+    for (const LabelEnergy& label : serving_.labels) {
+      json_.begin_object()
+          .member("kind", label.kind)
+          .member("name", label.name)
+          .member("requests", label.requests)
+          .member("prompt_tokens", label.prompt_tokens)
+          .member("cached_tokens", label.cached_tokens)
+          .member("output_tokens", label.output_tokens)
+          .member("energy_j", known(label.energy_j))
+          .member("low_j", known(label.low_j))
+          .member("high_j", known(label.high_j))
+          .member("avoidable_j", known(label.avoidable_j))
+          .member("avoidable_low_j", known(label.avoidable_low_j))
+          .member("avoidable_high_j", known(label.avoidable_high_j))
+          .end_object();
+    }
+    json_.end_array();
+  }
+
+  void write_phase(std::string_view name, const ServingPhase& phase) {
+    json_.key(name).begin_object();
+    json_.member("time_s", phase.time_s)
+        .member("energy_j", known(phase.energy_j))
+        .member("prompt_tokens", phase.prompt_tokens)
+        .member("output_tokens", phase.output_tokens)
+        .member("j_per_output_token", serving_.has_energy ? phase.j_per_output_token : std::nullopt)
+        .member("output_tokens_per_s", phase.output_tokens_per_s)
+        .end_object();
+  }
+
+  JsonWriter& json_;
+  const ServingResult& serving_;
+};
+
+}  // namespace
+
+void write_serving(JsonWriter& json, const std::optional<ServingResult>& serving) {
+  if (serving) return ServingWriter(json, *serving).write();
+  json.key("serving");
+  json.null();
+}
+
+}  // namespace joulemap::report

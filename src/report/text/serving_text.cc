@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/serving_text.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "base/printable_text.h"
+#include "report/text/energy_rows.h"
+#include "report/text/text_table.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr std::size_t kMostLabels = 12;
+
+std::string joules(double energy_j) { return format_number(energy_j, 4); }
+
+std::string counts_text(const ServingResult& serving) {
+  std::string line = fmt::format(" Serving: {} requests ({} finished", serving.requests, serving.finished);
+  if (serving.aborted > 0) line += fmt::format(", {} aborted", serving.aborted);
+  if (serving.unfinished > 0) line += fmt::format(", {} unfinished", serving.unfinished);
+  return line + fmt::format(") in {} steps", serving.steps);
+}
+
+std::string token_counts_text(const ServingResult& serving) {
+  std::string line = fmt::format("  tokens: {} input", serving.prompt_tokens);
+  if (serving.cached_tokens > 0) line += fmt::format(" (and {} cached)", serving.cached_tokens);
+  line += fmt::format(", {} output", serving.output_tokens);
+  if (serving.rejected_tokens > 0) line += fmt::format(", {} rejected", serving.rejected_tokens);
+  return line + "\n";
+}
+
+std::string balance_text(const ServingResult& serving) {
+  const double all_j = serving.requests_j + serving.wasted_j() + serving.idle_j + serving.outside_j;
+  std::string out;
+  const auto add = [&](std::string_view name, double energy_j) {
+    const double percent = all_j > 0 ? 100 * energy_j / all_j : 0;
+    out += fmt::format("  {:>11} J  {:>5.1f} %  {}\n", joules(energy_j), percent, name);
+  };
+  add("requests", serving.requests_j);
+  if (serving.wasted_aborted_j > 0) add("waste: aborted requests", serving.wasted_aborted_j);
+  if (serving.wasted_preempted_j > 0) add("waste: recomputed after preemption", serving.wasted_preempted_j);
+  if (serving.wasted_rejected_j > 0) add("waste: rejected speculative tokens", serving.wasted_rejected_j);
+  add("idle while loaded, between steps", serving.idle_j);
+  add("outside: before the first and after the last step", serving.outside_j);
+  return out;
+}
+
+std::string per_token_line(std::string_view name, const EnergyInterval& energy, std::uint64_t tokens) {
+  if (tokens == 0) return {};
+  const auto count = static_cast<double>(tokens);
+  return fmt::format("  {:>11} J per {} ({} to {})\n", joules(energy.energy_j / count), name,
+                     joules(energy.low_j / count), joules(energy.high_j / count));
+}
+
+std::string tokens_text(const ServingResult& serving) {
+  const double both_j = serving.prefill.energy_j + serving.decode.energy_j;
+  std::string out = per_token_line("input token, computed in prefill", serving.prefill, serving.prompt_tokens) +
+                    per_token_line("output token, decoded", serving.decode, serving.decoded_tokens);
+  if (serving.cached_tokens > 0) {
+    out += fmt::format("  {:>11} J per cached input token; computing them would have used {} J\n",
+                       joules(serving.cached_j / static_cast<double>(serving.cached_tokens)),
+                       joules(serving.saved_by_cache.energy_j));
+  }
+  if (both_j <= 0) return out;
+  return out + fmt::format(
+                   "  Of prefill and decode, {:.0f} % is fixed energy of steps (weights, launches, waiting), "
+                   "{:.0f} % reads the KV cache.\n",
+                   100 * serving.fixed_j / both_j, 100 * serving.context_j / both_j);
+}
+
+std::string range_text(std::uint64_t from, std::uint64_t to) {
+  return from == to ? fmt::format("{}", from) : fmt::format("{}-{}", from, to);
+}
+
+void add_distribution(TextTable& table, std::string name, const RequestDistribution& one) {
+  table.rows.push_back({std::move(name), fmt::format("{}", one.requests), joules(one.mean_j), joules(one.p50_j),
+                        joules(one.p90_j), joules(one.p99_j)});
+}
+
+std::string distribution_text(const ServingResult& serving, const TextStyle& style) {
+  if (serving.distribution.requests == 0) return {};
+  TextTable table{
+      "", {"J per request", "requests", "mean", "P50", "P90", "P99"}, {false, true, true, true, true, true}, {}};
+  add_distribution(table, "all finished", serving.distribution);
+  for (const RequestDistribution& one : serving.by_prompt_length)
+    add_distribution(table, "prompt " + range_text(one.from, one.to), one);
+  for (const RequestDistribution& one : serving.by_output_length)
+    add_distribution(table, "output " + range_text(one.from, one.to), one);
+  return "\n" + terminal_table(table, "  ", style.columns);
+}
+
+std::string batch_text(const ServingResult& serving, const TextStyle& style) {
+  TextTable table{
+      "", {"requests in a step", "steps", "s", "J", "J per output token"}, {false, true, true, true, true}, {}};
+  for (const BatchSizeEnergy& batch : serving.by_batch_size) {
+    table.rows.push_back({range_text(batch.from, batch.to), fmt::format("{}", batch.steps),
+                          format_number(batch.time_s, 4), joules(batch.energy_j),
+                          batch.j_per_output_token ? joules(*batch.j_per_output_token) : "-"});
+  }
+  return table.rows.empty() ? std::string() : "\n" + terminal_table(table, "  ", style.columns);
+}
+
+std::string labels_text(const ServingResult& serving, const TextStyle& style) {
+  TextTable table{
+      "", {"label", "requests", "input", "output", "J", "avoidable J"}, {false, true, true, true, true, true}, {}};
+  for (const LabelEnergy& label : serving.labels) {
+    if (table.rows.size() == kMostLabels) break;
+    table.rows.push_back({printable(label.kind + " " + label.name), fmt::format("{}", label.requests),
+                          fmt::format("{}", label.prompt_tokens), fmt::format("{}", label.output_tokens),
+                          joules(label.energy_j), joules(label.avoidable_j)});
+  }
+  return table.rows.empty() ? std::string() : "\n" + terminal_table(table, "  ", style.columns);
+}
+
+std::string phase_line(std::string_view name, const ServingPhase& phase) {
+  if (phase.time_s <= 0 || !phase.j_per_output_token) return {};
+  return fmt::format("  {}: {} s, {} J per output token, {} output tokens per s\n", name,
+                     format_number(phase.time_s, 4), joules(*phase.j_per_output_token),
+                     format_number(phase.output_tokens_per_s.value_or(0), 4));
+}
+
+}  // namespace
+
+std::string serving_text(const ReportResult& result, const TextStyle& style) {
+  if (!result.serving) return {};
+  const ServingResult& serving = *result.serving;
+  std::string out = "\n" + style.bold(counts_text(serving)) + "\n" + token_counts_text(serving);
+  if (!serving.has_energy) return out;
+  out += "\n" + balance_text(serving) + "\n" + tokens_text(serving) + distribution_text(serving, style) +
+         batch_text(serving, style) + labels_text(serving, style);
+  const std::string phases = phase_line("steady state", serving.steady) + phase_line("ramps", serving.ramps);
+  return out + (phases.empty() ? "" : "\n" + phases);
+}
+
+}  // namespace joulemap::report

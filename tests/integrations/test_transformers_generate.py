@@ -1,0 +1,95 @@
+"""`generate` of transformers under `joulemap record`: its steps are recorded in all decoding modes, without a change of
+the program, and its results do not change."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+from recorded_program import run_alone, run_recorded  # noqa: E402
+
+PROGRAM = """
+import json, torch, transformers
+
+torch.manual_seed(0)
+config = transformers.LlamaConfig(
+    vocab_size=64, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+    intermediate_size=64, max_position_embeddings=128, eos_token_id=None, bos_token_id=1, pad_token_id=0)
+model = transformers.LlamaForCausalLM(config).eval()
+assistant = transformers.LlamaForCausalLM(config).eval()
+assistant.load_state_dict(model.state_dict())
+prompts = torch.randint(2, 64, (3, 10))
+mask = torch.ones_like(prompts)
+mask[1, :4] = 0
+fixed = dict(attention_mask=mask, min_new_tokens=6, max_new_tokens=6)
+outputs = [
+    model.generate(prompts, **fixed, do_sample=False),
+    model.generate(prompts, **fixed, do_sample=True, top_k=8),
+    model.generate(prompts, **fixed, num_beams=4, do_sample=False),
+    model.generate(prompts[:1], max_new_tokens=6, assistant_model=assistant, do_sample=False),
+    model.generate(input_ids=prompts[:1], max_new_tokens=1, do_sample=False),
+]
+print(json.dumps([output.tolist() for output in outputs]))
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    build = ROOT / os.environ.get("JOULEMAP_BUILD", "build")
+    return run_recorded(build, tmp_path_factory.mktemp("generate"), PROGRAM, HF_HUB_OFFLINE="1")
+
+
+def entries(recorded, call: int) -> dict[str, list[tuple[int, ...]]]:
+    """By request: (prompt, cached, decoded, rejected, context, events) of each step."""
+    names = {}
+    for line in recorded.part.of("request"):
+        _, number, id, _ = line.split(" ", 3)
+        names[int(number)] = id
+    found: dict[str, list[tuple[int, ...]]] = {}
+    for line in recorded.part.of("in-step"):
+        _, request, *rest = map(int, line.split())
+        if names[request].startswith(f"generate-{call}-"):
+            found.setdefault(names[request], []).append(tuple(rest))
+    return found
+
+
+def test_results_do_not_change(recorded, tmp_path):
+    assert recorded.code == 0, recorded.err
+    assert "capture_failed" not in recorded.part.diagnostics
+    alone = run_alone(tmp_path, PROGRAM)
+    assert json.loads(recorded.out.splitlines()[-1]) == json.loads(alone.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("call", [0, 1], ids=["greedy", "sampling"])
+def test_a_step_decodes_one_token_of_each_sequence(recorded, call):
+    requests = entries(recorded, call)
+    assert list(requests) == [f"generate-{call}-{number}" for number in range(3)]
+    for number, steps in enumerate(requests.values()):
+        assert [step[0] for step in steps] == [6 if number == 1 else 10, 0, 0, 0, 0, 0]  # padding is no prompt
+        assert [step[2] for step in steps] == [1] * 6
+        assert [step[5] for step in steps] == [0] * 5 + [1]
+        assert [step[4] for step in steps] == [10, 11, 12, 13, 14, 15]
+
+
+def test_beams_that_are_not_the_output_are_rejected_tokens(recorded):
+    for steps in entries(recorded, 2).values():
+        assert [step[2] for step in steps] == [1] * 6
+        assert [step[3] for step in steps] == [0] + [3] * 5
+
+
+def test_assisted_decoding_reports_accepted_tokens_once(recorded):
+    (steps,) = entries(recorded, 3).values()
+    assert sum(step[2] for step in steps) >= 6  # the last step may accept more tokens than are returned
+    assert len(steps) < 6  # an assistant of equal weights is always right
+    assert steps[-1][5] == 1
+
+
+def test_a_single_token_is_a_prefill(recorded):
+    (steps,) = entries(recorded, 4).values()
+    assert steps == [(10, 0, 1, 0, 10, 1)]
