@@ -23,7 +23,7 @@ _FIRST_STEPS = 3
 _MAX_TRACES = 16
 _FIRST_WAIT_S = 10.0
 
-Scope = Tuple[str, str, str]  # scope or operation, phase or "", layer
+Line = Tuple[str, ...]  # kind and fields of a line: "scope", name in the graph, phase or "", layer
 
 
 class TracingSchedule:
@@ -58,9 +58,9 @@ def _clean(text: str) -> str:
     return text.replace("\t", " ").replace("\n", " ")
 
 
-def _write_metadata(stem: str, coarse: Sequence[Tuple[str, str]], scopes: Iterable[Scope]) -> None:
+def _write_metadata(stem: str, coarse: Sequence[Tuple[str, str]], names: Iterable[Line]) -> None:
     lines = [f"coarse\t{kind}\t{_clean(name)}" for kind, name in coarse]
-    lines += ["scope\t" + "\t".join(map(_clean, scope)) for scope in scopes]
+    lines += ["\t".join(map(_clean, fields)) for fields in names]
     with open(stem + ".part", "w", encoding="utf-8", errors="replace") as file:
         file.write("\n".join(lines) + "\n")
     os.replace(stem + ".part", stem + ".meta")
@@ -81,15 +81,16 @@ class Trace:
         self._stem = os.path.join(_folder(), f"{os.getpid()}-{next(_numbers)}")
         self.folder = self._stem + ".running"
 
-    def store(self, kind: str, coarse: Sequence[Tuple[str, str]], scopes: Iterable[Scope] = ()) -> None:
+    def store(self, kind: str, coarse: Sequence[Tuple[str, str]], names: Iterable[Line] = ()) -> None:
         """Moves the trace to its final name and writes the .meta file. `kind`: xplane.pb or onnxruntime.json. `coarse`:
-        the scopes whose time the trace divides. `scopes`: names in the trace and the phase and layer of each."""
+        the scopes whose time the trace divides. `names`: what the names in the trace mean, as in
+        src/ingest/trace_sidecar.h."""
         trace_file = _find(self.folder, "." + kind.rpartition(".")[2])
         if trace_file is None:
             capture.diagnose("no_trace", "the framework's profiler wrote no trace: that step has no layers")
         else:
             os.replace(trace_file, f"{self._stem}.{kind}")
-            _write_metadata(self._stem, coarse, scopes)
+            _write_metadata(self._stem, coarse, names)
         self.drop()
 
     def drop(self) -> None:

@@ -18,6 +18,7 @@ import types
 from typing import Optional
 
 from . import _capture_interface as capture
+from ._compiled_steps import StepDetector
 from ._framework_trace import TracingSchedule, Trace
 from ._jax_programs import watch_compiler
 
@@ -55,32 +56,6 @@ class Profiler:
             self._has_recorded_cost = True
             cost_ms = (time.perf_counter() - begin_s) * 1e3
             capture.fact("jax_profiler", f"a profiled call took {cost_ms:.1f} ms more, outside of its scope")
-
-
-class StepDetector:
-    """Detects training steps: StepTraceAnnotation if the program uses it; otherwise each call of the function with the
-    largest total time."""
-
-    def __init__(self) -> None:
-        self._has_annotations = False
-        self._spent_s: dict = {}
-        self._step_function: Optional[str] = None
-
-    def record_step(self) -> None:
-        self._has_annotations = True
-        capture.step()
-
-    def on_call(self, function: str) -> None:
-        if not self._has_annotations and function == self._step_function:
-            capture.on_event(capture.FORWARD_INFER)
-
-    def on_return(self, function: str, spent_s: float, was_compiled: bool) -> None:
-        if self._has_annotations or was_compiled:
-            return
-        self._spent_s[function] = self._spent_s.get(function, 0.0) + spent_s
-        leading_s = self._spent_s.get(self._step_function, 0.0) if self._step_function else 0.0
-        if self._step_function is None or self._spent_s[function] > 2 * leading_s:
-            self._step_function = function
 
 
 class JaxCapture:

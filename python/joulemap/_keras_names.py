@@ -7,39 +7,17 @@ scope is opened. It changes nothing in the graph, and does nothing outside of tr
 from __future__ import annotations
 
 import functools
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import List, Optional
 
 from . import _capture_interface as capture
-
-
-class GraphNames:
-    """The names of one function of the program, collected while it is traced."""
-
-    def __init__(self) -> None:
-        self._scopes: Dict[str, Tuple[str, str]] = {}
-
-    def add(self, name: str, phase: str, module: str) -> None:
-        self._scopes[name] = (phase, module)
-
-    def module_of(self, name: str) -> Optional[str]:
-        """The module of the innermost known scope that contains the operation."""
-        name = name[len("gradient_tape/"):] if name.startswith("gradient_tape/") else name
-        while name:
-            known = self._scopes.get(name)
-            if known is not None:
-                return known[1]
-            name = name.rpartition("/")[0]
-        return None
-
-    def __iter__(self) -> Iterator[Tuple[str, str, str]]:
-        return ((name, phase, module) for name, (phase, module) in self._scopes.items())
+from ._graph_names import GraphNames
+from ._tensorflow_calls import names_being_traced
 
 
 class GraphNameRecorder:
-    """Collects names while TensorFlow traces a function. `names`: the names of the function being called, or None."""
+    """Collects names while TensorFlow traces a function."""
 
     def __init__(self, keras, tf) -> None:
-        self.names: Optional[GraphNames] = None
         self._tf = tf
         self._layer = keras.layers.Layer
         self._optimizer = keras.optimizers.Optimizer
@@ -47,6 +25,7 @@ class GraphNameRecorder:
     def install(self) -> None:
         from keras.src.backend.common import global_state
         from keras.src.backend.tensorflow import core
+        from keras.src.losses.loss import Loss
         from keras.src.metrics.reduction_metrics import Mean
         from keras.src.optimizers.base_optimizer import BaseOptimizer
         from keras.src.trainers.trainer import Trainer
@@ -55,9 +34,15 @@ class GraphNameRecorder:
         self._call_after(core.name_scope, "__enter__", self._note_scope)
         self._call_with_new_operations(Mean, "update_state", self._note_metric)
         self._call_with_new_operations(Trainer, "compute_metrics", self._note_metrics)
+        self._call_with_new_operations(Loss, "__call__", self._note_loss)
         self._call_with_new_operations(self._tf.GradientTape, "gradient", self._note_sums)
         self._watched_optimizers = {BaseOptimizer}
         self._call_before(BaseOptimizer, "apply", self._watch_optimizer)
+
+    @property
+    def names(self) -> Optional[GraphNames]:
+        """The names of the function that this thread calls."""
+        return names_being_traced()
 
     def _is_tracing(self) -> bool:
         return self.names is not None and not self._tf.executing_eagerly()
@@ -86,6 +71,11 @@ class GraphNameRecorder:
         for operation in operations:
             if self.names.module_of(operation.name) is None:
                 self.names.add(operation.name, "metrics", "compile_metrics")
+
+    def _note_loss(self, operations, loss, *args) -> None:
+        for operation in operations:
+            if self.names.module_of(operation.name) is None:
+                self.names.add(operation.name, "loss", loss.name)
 
     def _note_sums(self, operations, *args) -> None:
         """Names the sums of gradients that reach a tensor on several paths. TensorFlow adds them outside of any scope;

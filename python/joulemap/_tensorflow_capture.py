@@ -1,156 +1,252 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures Keras on TensorFlow in a recorded program: install() is called after keras has been imported.
+"""Captures tf.function and Session.run in a recorded program: install() is called after tensorflow has been imported.
 
-fit, evaluate and predict run a compiled graph for each batch, in which no hook sees a layer. Each call is therefore one
-coarse scope, "train" or "inference", whose time is exact. TensorFlow's own profiler traces a few calls, and the names
-in these traces divide the time among layers. Training itself is unchanged: no Keras callback is added, and nothing
-waits for a device.
+Each outermost call of a tf.function, and each run of a session, is one coarse scope: a region with the name of the
+function or of the fetches, in the mode "train" if its graph computes gradients, else "inference". TensorFlow's own
+profiler traces a few calls, and the names in these traces divide the time among phases, layers and operations
+(_tensorflow_calls.py). The program's graphs and results stay unchanged, and nothing waits for a device. keras.fit has
+its own capture (_keras_capture.py).
 """
 
 from __future__ import annotations
 
 import functools
+import os
+import re
 import time
-from typing import Optional
+import weakref
+from typing import Callable, List, Optional
 
 from . import _capture_interface as capture
-from ._framework_trace import TracingSchedule, Trace
-from ._keras_names import GraphNames, GraphNameRecorder
+from ._compiled_steps import StepDetector
+from ._framework_trace import TracingSchedule
+from ._graph_names import GraphNames
+from ._tensorflow_calls import Call, Profiler, current_call, set_current_call, watch_graphs
+from ._tensorflow_eager import is_recording_tape, watch_eager
+from ._tensorflow_graphs import computes_gradients, read_graphs
 
-_MODES = {"train": "train", "test": "inference", "predict": "inference"}
+_CONCRETE_NAME = re.compile(r"^__(?:inference|forward|backward)_(.+?)_\d+$")
+_MAX_FETCHES_IN_NAME = 3
+# Sets of fetches of a session that have their own scope. A program that extends its graph in every step has more.
+_MAX_FETCH_SETS = 64
 
-
-class Profiler:
-    """TensorFlow's own profiler, for one call at a time, on machines without a GPU. On a GPU, host launch times do not
-    show kernel durations, and two profilers cannot share the GPU's records."""
-
-    def __init__(self, tf) -> None:
-        self._experimental = tf.profiler.experimental
-        self._list_devices = tf.config.list_physical_devices
-        self._has_gpu: Optional[bool] = None
-        self._has_recorded_cost = False
-
-    def _is_useful(self) -> bool:
-        if self._has_gpu is None:
-            self._has_gpu = bool(self._list_devices("GPU"))
-            if self._has_gpu:
-                capture.diagnose("layers_not_told", "TensorFlow graphs on a GPU have no energy by layer")
-        return not self._has_gpu
-
-    @capture.guarded
-    def start(self) -> Optional[Trace]:
-        if not self._is_useful():
-            return None
-        trace = Trace()
-        options = self._experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0, device_tracer_level=0)
-        try:
-            self._experimental.start(trace.folder, options)
-        except Exception as error:  # noqa: BLE001 - usually another profiler is active
-            message = f"TensorFlow's profiler did not start, so layers have no energy: {error}"
-            capture.diagnose("profiler_taken", message, "stop other profilers of the program")
-            return None
-        return trace
-
-    @capture.guarded
-    def stop(self, trace: Trace, mode: str, names: GraphNames) -> None:
-        begin_s = time.perf_counter()
-        self._experimental.stop()
-        trace.store("xplane.pb", [("mode", mode)], names)
-        if not self._has_recorded_cost:
-            self._has_recorded_cost = True
-            cost_ms = (time.perf_counter() - begin_s) * 1e3
-            capture.fact("tensorflow_profiler", f"a profiled step took {cost_ms:.1f} ms more, outside of its scope")
+_profiler: Optional[Profiler] = None
 
 
-class TracedFunction:
-    """Wraps the function that Keras makes of a train_step, test_step or predict_step, and captures each call."""
+def shared_profiler(tf) -> Profiler:
+    global _profiler
+    if _profiler is None:
+        _profiler = Profiler(tf)
+    return _profiler
 
-    def __init__(self, function, kind: str, watch: GraphNameRecorder, profiler: Profiler) -> None:
-        functools.update_wrapper(self, function, updated=())
-        self._function = function
-        self._is_train = kind == "train"
-        self._mode = _MODES[kind]
-        self._watch = watch
+
+class CapturedFunction:
+    """A tf.function, a concrete function, or a set of fetches of a session."""
+
+    def __init__(self, name: str, profiler: Profiler, steps: StepDetector) -> None:
+        self.name = name
+        self.names = GraphNames()
         self._profiler = profiler
+        self._steps = steps
         self._plan = TracingSchedule()
-        self._names = GraphNames()
-        self._scope = capture.child_scope(0, capture.MODE, self._mode)
+        self._mode = ""  # unknown until the function has been traced
+        self._set_scopes()
+
+    def _set_scopes(self) -> None:
+        mode = capture.child_scope(0, capture.MODE, self._mode) if self._mode else 0
+        self._scope = capture.child_scope(mode, capture.REGION, self.name)
         self._compile_scope = capture.child_scope(self._scope, capture.PHASE, "compile")
-        self._was_called = False
 
-    def __getattr__(self, name: str):
-        if name == "_function":  # while this object is copied, the attribute does not exist yet
-            raise AttributeError(name)
-        return getattr(self._function, name)
-
-    def __call__(self, *args, **kwargs):
-        if self._is_train:
-            capture.step()
+    def call(self, function: Callable, args, kwargs, compiles: bool = False):
+        """Calls the function. `compiles`: this call is known to compile a graph that was built before."""
+        if is_recording_tape():
+            self.names.trains = True
         else:
-            capture.on_event(capture.FORWARD_INFER)
-        trace = self._profiler.start() if self._plan.is_due() else None
-        outer, self._watch.names = self._watch.names, self._names
-        depth = capture.enter(self._scope if self._was_called else self._compile_scope)
-        returned = False
+            self._steps.on_call(self.name)
+        is_due = self._profiler.can_start() and self._plan.is_due()
+        trace = self._profiler.start() if is_due else None
+        call = Call(self.names, self._compile_scope)
+        set_current_call(call)
+        depth = capture.enter(self._compile_scope if compiles else self._scope)
+        begin_s = time.perf_counter()
         try:
-            result = self._function(*args, **kwargs)
-            returned = True
-            return result
+            return function(*args, **kwargs)
         finally:
             capture.leave_to(depth)
-            self._watch.names = outer
-            self._was_called = True
-            if trace is not None:
-                self._profiler.stop(trace, self._mode, self._names)
-            if returned and self._is_train:
-                self._record_loss(result, trace is not None)
+            set_current_call(None)
+            self._end(call, compiles, time.perf_counter() - begin_s, trace)
 
     @capture.guarded
-    def _record_loss(self, logs, may_wait: bool) -> None:
-        """Records the loss. A loss on a GPU is read only after a profiled step, which has synchronized anyway."""
-        loss = logs.get("loss") if isinstance(logs, dict) else None
-        if loss is not None and (may_wait or "CPU" in getattr(loss, "device", "CPU")):
-            capture.metric("loss", float(loss))
+    def _end(self, call: Call, compiles: bool, spent_s: float, trace) -> None:
+        if call.was_compiled:
+            read_graphs(call.graphs, self.names, unscoped_phase="forward")
+        if trace is not None:
+            self._profiler.stop(trace, [("mode", self._mode or "inference"), ("region", self.name)], self.names)
+        mode = "train" if self.names.trains else "inference"
+        if mode != self._mode:
+            self._mode = mode
+            self._set_scopes()
+        was_compiled = compiles or call.was_compiled
+        self._steps.on_return(self.name, spent_s, was_compiled, self.names.trains)
+        self._profiler.times.add(self.name, spent_s, trace is not None)
 
 
-def _watch_function(trainer_class, kind: str, watch: GraphNameRecorder, profiler: Profiler) -> None:
-    make, attribute = f"make_{kind}_function", f"{kind}_function"
-    original = getattr(trainer_class, make)
+class FunctionCapture:
+    """Captures outermost calls of tf.function and of concrete functions."""
+
+    def __init__(self, tf, profiler: Profiler, steps: StepDetector) -> None:
+        self._executing_eagerly = tf.executing_eagerly
+        self._profiler = profiler
+        self._steps = steps
+        self._known: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+    @capture.guarded
+    def _captured(self, function) -> CapturedFunction:
+        known = self._known.get(function)
+        if known is None:
+            name = str(getattr(function, "name", None) or "function")
+            concrete = _CONCRETE_NAME.match(name)
+            known = CapturedFunction(concrete[1] if concrete else name, self._profiler, self._steps)
+            self._known[function] = known
+        return known
+
+    def watch(self, kind) -> None:
+        original = kind.__call__
+        capture_function = self
+
+        @functools.wraps(original)
+        def __call__(self, *args, **kwargs):
+            # While another function is traced, a call adds to its graph and executes nothing.
+            if current_call() is not None or not capture_function._executing_eagerly():
+                return original(self, *args, **kwargs)
+            captured = capture_function._captured(self)
+            if captured is None:
+                return original(self, *args, **kwargs)
+            return captured.call(original, (self, *args), kwargs)
+
+        kind.__call__ = __call__
+
+
+class SessionCapture:
+    """Captures runs of sessions of tf.compat.v1."""
+
+    def __init__(self, nest, profiler: Profiler, steps: StepDetector) -> None:
+        self._flatten = nest.flatten
+        self._profiler = profiler
+        self._steps = steps
+        self._by_session: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+    @staticmethod
+    def _name_of(fetch) -> str:
+        name = getattr(fetch, "name", None)
+        return (name if isinstance(name, str) else str(fetch)).partition(":")[0]
+
+    @capture.guarded
+    def _captured(self, session, fetches) -> Optional["CapturedFetches"]:
+        try:
+            names = tuple(sorted({self._name_of(fetch) for fetch in self._flatten(fetches) if fetch is not None}))
+        except (TypeError, ValueError):  # a structure that cannot be sorted
+            names = ()
+        known = self._by_session.setdefault(session, {})
+        if names not in known and len(known) >= _MAX_FETCH_SETS:
+            names = ()
+        if names not in known:
+            known[names] = CapturedFetches(names, self._profiler, self._steps)
+        return known[names]
+
+    def watch(self, kind) -> None:
+        run, make_callable = kind.run, kind.make_callable
+        session_capture = self
+
+        @functools.wraps(run)
+        def traced_run(self, fetches, *args, **kwargs):
+            captured = session_capture._captured(self, fetches) if current_call() is None else None
+            if captured is None:
+                return run(self, fetches, *args, **kwargs)
+            return captured.run(self.graph, run, (self, fetches, *args), kwargs)
+
+        @functools.wraps(make_callable)
+        def traced_make_callable(self, fetches, *args, **kwargs):
+            made = make_callable(self, fetches, *args, **kwargs)
+            captured = session_capture._captured(self, fetches) if current_call() is None else None
+            if captured is None:
+                return made
+            return functools.wraps(made)(lambda *given, **named: captured.run(self.graph, made, given, named))
+
+        kind.run, kind.make_callable = traced_run, traced_make_callable
+
+
+class CapturedFetches:
+    """Runs of one set of fetches. Names are read from the session's graph again after the graph has grown."""
+
+    def __init__(self, fetches, profiler: Profiler, steps: StepDetector) -> None:
+        shown = list(fetches[:_MAX_FETCHES_IN_NAME])
+        if len(fetches) > len(shown) or not fetches:
+            shown.append("...")
+        self._fetches = fetches
+        self._function = CapturedFunction(f"Session.run({', '.join(shown)})", profiler, steps)
+        self._graph_version: Optional[int] = None
+
+    def run(self, graph, function: Callable, args, kwargs):
+        is_new = self._graph_version is None
+        if graph.version != self._graph_version:
+            self._read(graph)
+        return self._function.call(function, args, kwargs, compiles=is_new)
+
+    @capture.guarded
+    def _read(self, graph) -> None:
+        self._graph_version = graph.version
+        names = self._function.names
+        read_graphs([graph], names, unscoped_phase="forward")
+        names.trains = computes_gradients(self._operations(graph))
+
+    def _operations(self, graph) -> List:
+        found = []
+        for name in self._fetches:
+            try:
+                found.append(graph.get_operation_by_name(name))
+            except (KeyError, ValueError):  # a composite fetch, such as a sparse tensor, has no operation of its name
+                continue
+        return found
+
+
+def _watch_steps(steps: StepDetector) -> None:
+    """tf.profiler.experimental.Trace("train", step_num=...) begins a step."""
+    from tensorflow.python.profiler.trace import Trace
+
+    original, record_step = Trace.__init__, capture.guarded(steps.record_step)
 
     @functools.wraps(original)
-    def wrapper(self, force=False):
-        given = original(self, force)
-        function = getattr(self, attribute, None)
-        if function is not None and not isinstance(function, TracedFunction):
-            setattr(self, attribute, TracedFunction(function, kind, watch, profiler))
-        return getattr(self, attribute) if given is not None else None
+    def __init__(self, name, **kwargs):
+        if "step_num" in kwargs:
+            record_step()
+        original(self, name, **kwargs)
 
-    setattr(trainer_class, make, wrapper)
+    Trace.__init__ = __init__
 
 
-def _watch_epochs(callback_list_class) -> None:
-    original, record_epoch = callback_list_class.on_epoch_begin, capture.guarded(capture.epoch)
-
-    @functools.wraps(original)
-    def on_epoch_begin(self, epoch, logs=None):
-        record_epoch(epoch)
-        return original(self, epoch, logs)
-
-    callback_list_class.on_epoch_begin = on_epoch_begin
+def is_enabled() -> bool:
+    return capture.is_recording() and os.environ.get("JOULEMAP_TRACE") not in ("off", "kernels")
 
 
 @capture.guarded
-def install(keras) -> None:
-    if not capture.is_recording() or keras.backend.backend() != "tensorflow":
+def install(tf) -> None:
+    if not is_enabled():
         return
-    import tensorflow as tf
-    from keras.src.backend.tensorflow.trainer import TensorFlowTrainer
-    from keras.src.callbacks.callback_list import CallbackList
-
-    watch, profiler = GraphNameRecorder(keras, tf), Profiler(tf)
-    watch.install()
-    for kind in _MODES:
-        _watch_function(TensorFlowTrainer, kind, watch, profiler)
-    _watch_epochs(CallbackList)
+    try:
+        from tensorflow.python.client.session import BaseSession
+        from tensorflow.python.eager.polymorphic_function.concrete_function import ConcreteFunction
+        from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
+    except ImportError as error:
+        message = f"TensorFlow {tf.__version__} cannot be captured: {error}"
+        capture.diagnose("tensorflow_not_captured", message, "use TensorFlow 2.13 or later")
+        return
+    profiler, steps = shared_profiler(tf), StepDetector()
+    watch_graphs()
+    functions = FunctionCapture(tf, profiler, steps)
+    for kind in (Function, ConcreteFunction):
+        functions.watch(kind)
+    SessionCapture(tf.nest, profiler, steps).watch(BaseSession)
+    _watch_steps(steps)
+    watch_eager(tf)
     capture.fact("tensorflow", tf.__version__)
-    capture.fact("keras", keras.__version__)

@@ -173,11 +173,15 @@ Result<ImportResult> import(const ImportFlags& flags, const CommandLine& line) {
     session.emplace(std::move(*begun));
     return Done{};
   };
-  for (std::size_t number = 0; format != nullptr && number < flags.inputs.size(); ++number) {
+  const bool inputs_are_steps = format != nullptr && format->read_steps != nullptr;
+  const std::size_t traces = format == nullptr ? 0 : inputs_are_steps ? 1 : flags.inputs.size();
+  for (std::size_t number = 0; number < traces; ++number) {
     const std::string& input = flags.inputs[number];
     ProgressLine progress("importing " + input, line);
     // The trace is read before begin() creates the recording, so that an unreadable trace leaves no file.
-    Result<ingest::Trace> trace = format->read(input, part_of_progress(progress.callback(), 0, kReadingShare));
+    Result<ingest::Trace> trace = inputs_are_steps
+                                      ? format->read_steps(flags.inputs)
+                                      : format->read(input, part_of_progress(progress.callback(), 0, kReadingShare));
     report_progress(progress.callback(), kReadingShare);
     Status added = trace ? begin() : Status(std::move(trace).error());
     if (added) added = session->add(std::move(*trace), input);
@@ -258,7 +262,8 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
                           "the folder of the PrEnGDL measurements, as an experiment"));
   verb.add_option("FORMAT", flags->format, "format of the inputs, see below; default: found by their content")
       ->required();
-  verb.add_option("INPUT", flags->inputs, "input files; several files are processes (ranks) of one run");
+  verb.add_option("INPUT", flags->inputs,
+                  "input files; several files are processes (ranks) of one run, of tensorflow its steps");
   verb.add_option("--power", flags->power,
                   "power log of the same time: CSV time_unix_ns,domain,kind,value, or of nvidia-smi")
       ->type_name("FILE")

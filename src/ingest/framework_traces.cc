@@ -89,7 +89,7 @@ Result<OpTimes> read_trace(const std::string& stem, const TraceSidecar& note) {
   const bool is_json = file_exists(json);
   Result<std::string> bytes = read_whole(is_json ? json : stem + std::string(kXPlane));
   if (!bytes) return std::move(bytes).error();
-  return is_json ? read_onnxruntime_op_times(*bytes) : read_xplane_op_times(*bytes, note.name_scopes);
+  return is_json ? read_onnxruntime_op_times(*bytes) : read_xplane_op_times(*bytes, note.names);
 }
 
 }  // namespace

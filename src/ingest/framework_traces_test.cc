@@ -45,14 +45,16 @@ TEST_F(FrameworkTraces, BecomeSharesOfTheScopeInTheSidecar) {
   ASSERT_EQ(read.activity.shares.size(), 1u);
   EXPECT_EQ(read.activity.shares[0].time_ns, 800);
   EXPECT_EQ(read.activity.shares[0].count, 2u);
-  ASSERT_EQ(read.activity.scopes.size(), 4u);
+  ASSERT_EQ(read.activity.scopes.size(), 5u);
   EXPECT_EQ(read.activity.scopes[0].name, "train");
   EXPECT_EQ(read.activity.scopes[0].id, read.activity.shares[0].coarse_scope);
   EXPECT_EQ(read.activity.scopes[1].name, "forward");
   EXPECT_EQ(read.activity.scopes[2].name, "dense");
   EXPECT_EQ(read.activity.scopes[2].kind, ScopeKind::module);
   EXPECT_EQ(read.activity.scopes[3].name, "MatMul");
-  EXPECT_EQ(read.activity.scopes[3].id, read.activity.shares[0].scope);
+  EXPECT_EQ(read.activity.scopes[4].name, "model_1/dense_1/MatMul");
+  EXPECT_EQ(read.activity.scopes[4].kind, ScopeKind::tensors);
+  EXPECT_EQ(read.activity.scopes[4].id, read.activity.shares[0].scope);
   EXPECT_TRUE(read.diagnostics.contains("layers_from_profiler"));
 }
 
@@ -90,14 +92,23 @@ TEST_F(FrameworkTraces, AreEmptyWithoutAFolder) {
   EXPECT_TRUE(read.diagnostics.empty());
 }
 
+TEST(TraceSidecar, ReadsShapesAndFusedOperations) {
+  const TraceSidecar note =
+      parse_trace_sidecar("tensors\ta/b\t[2,3]\nfused\ta/Relu\ta/b/MatMul\t[2]\ntensors\tshort\n");
+  EXPECT_EQ(note.names.tensors.at("a/b"), "[2,3]");
+  EXPECT_EQ(note.names.tensors.size(), 1u);
+  EXPECT_EQ(note.names.fused.at("a/Relu").first, "a/b/MatMul");
+  EXPECT_EQ(note.names.fused.at("a/Relu").tensors, "[2]");
+}
+
 TEST(TraceSidecar, IgnoresUnknownEntries) {
   const TraceSidecar note =
       parse_trace_sidecar("coarse\tmode\ttrain\ncoarse\tcolour\tred\nfuture\tx\nscope\ta/b\toptimizer\tc\n\n");
   ASSERT_EQ(note.coarse_scope.size(), 1u);
   EXPECT_EQ(note.coarse_scope[0].second, "train");
-  ASSERT_EQ(note.name_scopes.size(), 1u);
-  EXPECT_EQ(note.name_scopes.at("a/b").phase, "optimizer");
-  EXPECT_EQ(note.name_scopes.at("a/b").module, "c");
+  ASSERT_EQ(note.names.scopes.size(), 1u);
+  EXPECT_EQ(note.names.scopes.at("a/b").phase, "optimizer");
+  EXPECT_EQ(note.names.scopes.at("a/b").module, "c");
 }
 
 }  // namespace

@@ -83,6 +83,9 @@ struct Trace {
   // `external_id` of a GPU event is the op's index in `names` + 1, and that name's scope is the event's; 0: none.
   bool gpu_events_identify_ops = false;
 
+  // Whether the reader inferred the steps, which are annotations named ProfilerStep#N, from other events.
+  bool are_steps_inferred = false;
+
   std::uint64_t events_read = 0;     // all events in the file
   std::uint64_t events_dropped = 0;  // invalid events, included in events_read; diagnostics give the reasons
   Diagnostics diagnostics;

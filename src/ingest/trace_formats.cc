@@ -28,7 +28,8 @@ std::span<const TraceFormat> trace_formats() {
        }},
       {"xplane", "TensorFlow's and JAX's profiler: *.xplane.pb", &without_progress<read_xplane_trace>},
       {"onnxruntime", "ONNX Runtime's profile: onnxruntime_profile_*.json", &without_progress<read_onnxruntime_trace>},
-      {"tensorflow", "TensorFlow 1: timeline JSON, RunMetadata", &without_progress<read_tensorflow_trace>},
+      {"tensorflow", "TensorFlow 1: timeline JSON, RunMetadata", &without_progress<read_tensorflow_trace>,
+       &read_tensorflow_traces},
       {"nsys", "Nsight Systems: nsys export --type sqlite", &without_progress<read_nsys_trace>},
   };
   return kFormats;

@@ -18,6 +18,8 @@ struct TraceFormat {
   std::string_view name;
   std::string_view file_description;  // the profiler and its file names, for help texts
   Result<Trace> (*read)(const std::string& path, const ProgressCallback& on_progress);
+  // For formats whose files are steps of one process: reads all of them. Null: each file is a process.
+  Result<Trace> (*read_steps)(std::span<const std::string> paths) = nullptr;
 };
 
 std::span<const TraceFormat> trace_formats();

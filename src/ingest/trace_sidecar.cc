@@ -39,8 +39,18 @@ TraceSidecar parse_trace_sidecar(std::string_view text) {
       if (const auto kind = parse_scope_kind(words[1])) note.coarse_scope.emplace_back(*kind, to_valid_utf8(words[2]));
     }
     if (words[0] == "scope" && words.size() == 4) {
-      note.name_scopes.insert_or_assign(std::string(words[1]),
-                                        scopes::NameScope{to_valid_utf8(words[2]), to_valid_utf8(words[3])});
+      note.names.scopes.insert_or_assign(std::string(words[1]),
+                                         scopes::NameScope{to_valid_utf8(words[2]), to_valid_utf8(words[3])});
+    }
+    if (words[0] == "tensors" && words.size() == 3) {
+      note.names.tensors.insert_or_assign(std::string(words[1]), to_valid_utf8(words[2]));
+    }
+    if (words[0] == "update" && words.size() == 3) {
+      note.names.updates.insert_or_assign(std::string(words[1]), std::string(words[2]));
+    }
+    if (words[0] == "fused" && words.size() == 4) {
+      note.names.fused.insert_or_assign(std::string(words[1]),
+                                        FusedOperation{std::string(words[2]), to_valid_utf8(words[3])});
     }
   }
   return note;

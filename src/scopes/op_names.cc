@@ -156,9 +156,28 @@ bool is_call(std::string_view part) {
   return is_one_of(kCalls, without_number(part)) || part.starts_with("ArithmeticOptimizer");
 }
 
+bool is_camel_case(std::string_view part) { return std::isupper(static_cast<unsigned char>(part.front())) != 0; }
+
+// Types of operations contain no underscore; layers of TF-Slim do: Conv2d_1a_3x3.
+bool is_slim_layer(std::string_view part) {
+  return is_camel_case(part) && without_number(part).find('_') != std::string_view::npos;
+}
+
 // Operations are CamelCase; layers are not, unless the user named one so.
 bool is_within_layer(std::string_view part) {
-  return std::isupper(static_cast<unsigned char>(part.front())) != 0 || is_one_of(kFunctions, without_number(part));
+  return (is_camel_case(part) && !is_slim_layer(part)) || is_one_of(kFunctions, without_number(part));
+}
+
+// Whether the only scope of an operation is one that TensorFlow opened for it: MatMul/ReadVariableOp, or of its gradient
+// Mean/Tile, but not Encoder/MatMul, or of its gradient Encoder/ReluGrad.
+bool is_operation_scope(std::string_view part, std::string_view op, std::string_view phase) {
+  if (!is_camel_case(part) || is_slim_layer(part)) return false;
+  part = without_number(part);
+  op = without_number(op);
+  if (op == part || op == "ReadVariableOp") return true;
+  constexpr std::string_view kGrad = "Grad";
+  const bool is_of_layer = op.ends_with(kGrad) && op.substr(0, op.size() - kGrad.size()) != part;
+  return phase == kBackward && !is_of_layer;
 }
 
 // Without a table: the first part is the model; the following parts are its layers, up to the first operation.
@@ -168,9 +187,14 @@ OpScope scope_as_written(std::span<const std::string_view> parts, std::string_vi
   const std::string_view first = without_number(parts.front());
   if (is_one_of(kOptimizers, first)) return {std::string(kOptimizer), std::string(first), {}};
   if (first == "compile_loss") return {std::string(phase == kBackward ? kBackward : kLoss), std::string(parts[1]), {}};
+  if (first == kLoss) return {std::string(phase == kBackward ? kBackward : kLoss), std::string(kLoss), {}};
   scope.phase = phase;
+  if (parts.size() == 2 && is_operation_scope(parts[0], parts[1], phase)) return scope;
   std::size_t end = 1;
   while (end + 1 < parts.size() && !is_within_layer(parts[end])) ++end;
+  for (std::size_t i = end; i + 1 < parts.size(); ++i) {
+    if (is_slim_layer(parts[i])) end = i + 1;
+  }
   scope.module = end > 1 ? dotted(parts.subspan(1, end - 1)) : std::string(parts.front());
   return scope;
 }
@@ -197,12 +221,13 @@ std::string joined(std::span<const std::string_view> parts) {
 
 // The name of the operation whose gradient this operation computes; nullopt if it computes no gradient. TensorFlow 2
 // puts gradient_tape in front of that name. TensorFlow 1 opens a scope, possibly within a scope of the program:
-// gradients/net/dense/MatMul_grad/Reshape belongs to net/dense/MatMul.
+// gradients/net/dense/MatMul_grad/Reshape belongs to net/dense/MatMul. A tape over a tf.function writes both.
 std::optional<std::vector<std::string_view>> differentiated(std::span<const std::string_view> parts) {
-  if (!parts.empty() && parts.front() == "gradient_tape") return std::vector(parts.begin() + 1, parts.end());
+  const bool is_of_tape = !parts.empty() && parts.front() == "gradient_tape";
+  while (!parts.empty() && parts.front() == "gradient_tape") parts = parts.subspan(1);
   const auto scope = std::find_if(parts.begin(), parts.end(),
                                   [](std::string_view part) { return without_number(part) == "gradients"; });
-  if (scope == parts.end()) return std::nullopt;
+  if (scope == parts.end()) return is_of_tape ? std::optional(std::vector(parts.begin(), parts.end())) : std::nullopt;
   std::vector<std::string_view> of(scope + 1, parts.end());
   constexpr std::string_view kGradient = "_grad";
   const auto op = std::find_if(of.begin(), of.end(), [&](std::string_view part) { return part.ends_with(kGradient); });
@@ -248,6 +273,12 @@ OpScope mapped_scope_or_as_written(std::span<const std::string_view> parts, cons
 }
 
 }  // namespace
+
+std::string tensorflow_node(std::string_view name) {
+  std::vector<std::string_view> parts = parts_of(name);
+  std::erase_if(parts, is_call);
+  return joined(parts);
+}
 
 OpScope scope_of_tensorflow_op(std::string_view node, std::string_view type, const NameScopes& name_scopes) {
   std::vector<std::string_view> parts = parts_of(node);

@@ -127,6 +127,43 @@ TEST(KerasNames, WithoutATableNamesAreUsedVerbatim) {
   EXPECT_EQ(scope_of_tensorflow_op("Cast_3", "Cast", {}), scope("", "", "Cast"));
 }
 
+TEST(TensorFlowNames, AnOperationWithoutScopeHasNoLayer) {
+  EXPECT_EQ(scope_of_tensorflow_op("MatMul/ReadVariableOp", "ReadVariableOp", {}),
+            scope("forward", "", "ReadVariableOp"));
+  EXPECT_EQ(scope_of_tensorflow_op("gradient_tape/MatMul/MatMul_1", "MatMul", {}), scope("backward", "", "MatMul"));
+  EXPECT_EQ(scope_of_tensorflow_op("gradient_tape/Mean/truediv", "RealDiv", {}), scope("backward", "", "RealDiv"));
+  EXPECT_EQ(scope_of_tensorflow_op("gradient_tape/BiasAdd/BiasAddGrad", "BiasAddGrad", {}),
+            scope("backward", "", "BiasAddGrad"));
+  EXPECT_EQ(scope_of_tensorflow_op("Encoder/MatMul", "MatMul", {}), scope("forward", "Encoder", "MatMul"));
+  EXPECT_EQ(scope_of_tensorflow_op("gradient_tape/Encoder/MatMul/MatMul_1", "MatMul", {}),
+            scope("backward", "Encoder", "MatMul"));
+  EXPECT_EQ(scope_of_tensorflow_op("gradient_tape/Encoder/ReluGrad", "ReluGrad", {}),
+            scope("backward", "Encoder", "ReluGrad"));
+}
+
+TEST(TensorFlowNames, AScopeNamedLossIsThePhaseLoss) {
+  EXPECT_EQ(scope_of_tensorflow_op("loss/Mean", "Mean", {}), scope("loss", "loss", "Mean"));
+  EXPECT_EQ(scope_of_tensorflow_op("gradient_tape/loss/Mean/Tile", "Tile", {}), scope("backward", "loss", "Tile"));
+}
+
+TEST(TensorFlowNames, AGradientOfANestedFunctionBelongsToItsLayer) {
+  EXPECT_EQ(scope_of_tensorflow_op("PartitionedCall/gradients/net/second/MatMul_grad/MatMul_1", "MatMul", {}),
+            scope("backward", "second", "MatMul"));
+  EXPECT_EQ(scope_of_tensorflow_op("gradient_tape/PartitionedCall_1/gradients/net/second/MatMul_grad/MatMul", "", {}),
+            scope("backward", "second", "MatMul"));
+}
+
+TEST(TensorFlowNames, LayersOfTfSlimAreLayers) {
+  EXPECT_EQ(scope_of_tensorflow_op("InceptionV3/Mixed_5b/Branch_0/Conv2d_0a_1x1/Conv2D", "Conv2D", {}),
+            scope("forward", "Mixed_5b.Branch_0.Conv2d_0a_1x1", "Conv2D"));
+  EXPECT_EQ(scope_of_tensorflow_op("InceptionV3/Conv2d_1a_3x3/BatchNorm/FusedBatchNormV3", "FusedBatchNormV3", {}),
+            scope("forward", "Conv2d_1a_3x3", "FusedBatchNormV3"));
+}
+
+TEST(TensorFlowNames, ANodeIsNamedWithoutTheCallsAroundIt) {
+  EXPECT_EQ(tensorflow_node("StatefulPartitionedCall/PartitionedCall_2/net/dense/MatMul_1"), "net/dense/MatMul_1");
+}
+
 TEST(TensorFlow1Names, AGradientBelongsToTheLayerOfItsOperation) {
   EXPECT_EQ(scope_of_tensorflow_op("gradients/dense/MatMul_grad/MatMul", "MatMul", {}),
             scope("backward", "dense", "MatMul"));

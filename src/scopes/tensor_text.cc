@@ -19,6 +19,7 @@ constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
     {"f64", "float64"},
     {"c10::Half", "float16"},
     {"f16", "float16"},
+    {"half", "float16"},
     {"c10::BFloat16", "bfloat16"},
     {"bf16", "bfloat16"},
     {"long int", "int64"},
@@ -125,6 +126,32 @@ std::string parse_onnxruntime_tensors(std::string_view types_and_shapes) {
     if (index < names.size()) text.add(names[index], shape);
   });
   return text.text();
+}
+
+std::string parse_tensorflow_tensors(std::string_view types_and_shapes) {
+  if (!types_and_shapes.starts_with('(') || !types_and_shapes.ends_with(')')) return {};
+  types_and_shapes = types_and_shapes.substr(1, types_and_shapes.size() - 2);
+  TensorText text;
+  while (!types_and_shapes.empty()) {
+    const std::size_t end = std::min(types_and_shapes.find(';'), types_and_shapes.size());
+    const std::string_view tensor = types_and_shapes.substr(0, end);
+    types_and_shapes.remove_prefix(std::min(end + 1, types_and_shapes.size()));
+    const std::size_t bracket = tensor.find('[');
+    if (bracket == std::string_view::npos) continue;
+    const std::string_view shape = tensor.substr(bracket + 1);
+    text.add(tensor.substr(0, bracket), shape.substr(0, shape.find(']')));
+  }
+  return text.text();
+}
+
+std::string node_with_tensors(std::string_view node, std::string_view tensors) {
+  std::string text(node);
+  if (!text.empty() && !tensors.empty()) text += ' ';
+  return text.append(tensors);
+}
+
+bool has_tensors(std::string_view text) {
+  return text.ends_with(']') || text.ends_with("()") || text.ends_with(" more");
 }
 
 }  // namespace joulemap::scopes

@@ -33,4 +33,14 @@ std::string parse_kineto_tensors(std::string_view shapes, std::string_view types
 // malformed input.
 std::string parse_onnxruntime_tensors(std::string_view types_and_shapes);
 
+// Parses "shape" of TensorFlow's profiler: (float[256,64];;int32[]). Inputs that are not tensors are empty. Returns an
+// empty text for malformed input.
+std::string parse_tensorflow_tensors(std::string_view types_and_shapes);
+
+// The text of a framework's node, which is an operation of its own: its name, and its input tensors where they are known:
+// "net/dense/MatMul_1 [64,3] [3,2]".
+std::string node_with_tensors(std::string_view node, std::string_view tensors);
+// Whether the text contains input tensors, not only the name of a node.
+bool has_tensors(std::string_view text);
+
 }  // namespace joulemap::scopes

@@ -46,5 +46,20 @@ TEST(TensorText, DamagedTextsGiveNothingOrTheirContent) {
   EXPECT_EQ(parse_onnxruntime_tensors("{}"), "");
 }
 
+TEST(TensorFlowTensors, InputsThatAreNotTensorsAreOmitted) {
+  EXPECT_EQ(parse_tensorflow_tensors("(float[256,64];;int32[];half[2])"), "[256,64] int32[] float16[2]");
+  EXPECT_EQ(parse_tensorflow_tensors("()"), "()");
+  for (const char* const text : {"", "(", "float[2]", "(float[2]"})
+    EXPECT_EQ(parse_tensorflow_tensors(text), "") << text;
+}
+
+TEST(TensorFlowTensors, ANodeIsFollowedByItsTensors) {
+  EXPECT_EQ(node_with_tensors("net/MatMul_1", "[2,3]"), "net/MatMul_1 [2,3]");
+  EXPECT_EQ(node_with_tensors("net/MatMul_1", ""), "net/MatMul_1");
+  EXPECT_TRUE(has_tensors("net/MatMul_1 [2,3]"));
+  EXPECT_TRUE(has_tensors("net/NoOp ()"));
+  EXPECT_FALSE(has_tensors("net/MatMul_1"));
+}
+
 }  // namespace
 }  // namespace joulemap::scopes

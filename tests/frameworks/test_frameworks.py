@@ -59,6 +59,7 @@ def recorded(joulemap, tmp_path):
         assert report.code == 0, report.err
         return Recorded(last_line(run.out), report.json)
 
+    record.again = lambda by: joulemap("report", tmp_path / "run.joule", "--by", by, "--json").json["rows"]
     return record
 
 
@@ -99,6 +100,52 @@ def test_keras_compiled_by_xla_has_layers_too(recorded):
 def test_keras_steps_are_batches(recorded):
     run = recorded("keras_networks.py", "mlp", by="step")
     assert len(run.report["rows"]) == 60
+
+
+@pytest.mark.parametrize("kind", ["function", "nested", "jit", "keras"])
+def test_a_training_loop_of_tf_function_has_phases_layers_and_steps(recorded, kind):
+    run = recorded("tensorflow_loops.py", kind)
+    assert "capture_failed" not in run.codes()
+    assert run.printed == plain("tensorflow_loops.py", kind)
+    assert run.placed_percent() >= (80 if kind == "jit" else 95)
+    for phase in ("forward", "backward"):
+        assert {"first", "second"} <= run.modules("train", phase), phase
+    assert run.modules("train", "optimizer")
+    if kind != "jit":  # XLA fuses the loss and the updates with other operations
+        assert {"first", "second"} <= run.modules("train", "optimizer")
+        assert "loss" in run.modules("train", "loss")
+    # The first layer has 50 times the work of the second one.
+    assert run.time_s("train", "forward", "first") > run.time_s("train", "forward", "second")
+    assert len(recorded.again("step")) in range(38, 41)  # the first calls compile
+    names = {row["name"] for row in recorded.again("tensor") if row["path"][:3] == ["train", "backward", "second"]}
+    products = {name for name in names if "[512,512] [512,10]" in name or "[512,10] [512,10]" in name or "MatMul" in name}
+    assert len(products) >= 2, "the two matrix products of a backward pass are two rows"
+    assert any("[" in name for name in products)
+
+
+def test_sessions_have_phases_layers_and_steps(recorded):
+    run = recorded("tensorflow1_sessions.py")
+    assert "capture_failed" not in run.codes()
+    assert run.printed == plain("tensorflow1_sessions.py")
+    for phase in ("forward", "backward", "optimizer"):
+        assert {"first", "second"} <= run.modules("train", phase), phase
+    assert {"first", "second"} <= run.modules("inference", "forward")
+    assert not run.modules("inference", "backward")
+    assert len(recorded.again("step")) in range(37, 41)
+
+
+def test_steps_are_those_that_the_program_annotates(recorded):
+    run = recorded("tensorflow_loops.py", "annotated", by="step")
+    assert len(run.report["rows"]) == 40
+
+
+def test_eager_training_has_phases_and_says_what_has_no_layers(recorded):
+    run = recorded("tensorflow_loops.py", "eager")
+    assert run.printed == plain("tensorflow_loops.py", "eager")
+    assert {"first", "second"} <= run.modules("train", "forward")
+    assert run.time_s("train", "backward") > 0 and run.time_s("train", "optimizer") > 0
+    assert "eager_backward" in run.codes() and "capture_failed" not in run.codes()
+    assert len(recorded.again("step")) in range(39, 41)
 
 
 def test_jax_operations_have_a_layer_and_a_phase(recorded):

@@ -68,6 +68,8 @@ def test_a_profile_of_keras_has_its_layers(imported, tmp_path):
         layers = {layer.rstrip("_0123456789") for layer in layers_of(trace.paths(), "train", phase)}
         assert {"conv2d", "dense"} <= layers, phase
     assert trace.time_s("train", "forward") > 0 and trace.time_s("train", "backward") > 0
+    assert len(trace.report("step")["rows"]) == 5, "each call of Keras's training function is a step"
+    assert all("/" in row["name"] for row in trace.report("tensor")["rows"] if row["path"][1] == "backward")
 
 
 @pytest.mark.parametrize("which", ["timeline.json", "metadata.pb"])
@@ -85,6 +87,9 @@ def test_both_traces_of_tensorflow_1_give_the_same_result(imported, tmp_path):
     finer = imported("tensorflow", tmp_path / "metadata.pb")
     assert finer.paths("op") == paths
     assert finer.time_s() == pytest.approx(time_s, rel=0.05)
+    assert len(finer.report("step")["rows"]) == 1
+    tensors = {row["name"] for row in finer.report("tensor")["rows"]}
+    assert any(name.endswith("gradients/net/second/MatMul_grad/MatMul_1 [256,512] [256,10]") for name in tensors), tensors
 
 
 def test_a_profile_of_jax_has_its_layers_and_steps(imported, tmp_path):

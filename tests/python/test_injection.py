@@ -62,6 +62,11 @@ def test_every_way_out_completes_the_recording(record, end):
     assert part.count("train", "forward", "Linear") == 3
 
 
+def test_looking_for_a_framework_without_importing_it_does_not_lose_its_capture(record):
+    probe = "import importlib.util\nassert importlib.util.find_spec('torch') and importlib.util.find_spec('torch')\n"
+    assert record(probe + STEPS).part.count("train", "forward", "Linear") == 3
+
+
 def test_a_program_that_is_not_found_does_not_end_the_recording(record):
     more = "try:\n    os.execvp('no-such-program', ['x'])\nexcept FileNotFoundError:\n    net(torch.ones(1, 4))\n"
     assert record(STEPS + more).part.count("train", "forward", "Linear") == 4

@@ -227,7 +227,7 @@ export const NOTE_TEXTS = {
     "counts operations.",
   "shapes_unknown":
     "Input shapes of some operations are unknown. Operations with one name and different shapes share a row. To do: " +
-    "for an import, profile PyTorch with record_shapes=True.",
+    "for an import, profile PyTorch with record_shapes=True; of TensorFlow, import a RunMetadata.",
   "shapes_left_out":
     "Operations had more than 4096 different inputs. Further ones share a row without shapes.",
   "layers_from_profiler":
@@ -235,7 +235,17 @@ export const NOTE_TEXTS = {
     "extrapolated; the total is measured.",
   "layers_not_told":
     "TensorFlow graphs on a GPU have no energy by layer. The total and the energy of kernels are unaffected. To do: " +
-    "use report --by kernel or --by phase.",
+    "use report --by kernel or --by phase; or profile some steps with tf.profiler and " +
+    "[import](trace-formats.md#tensorflow) the trace.",
+  "function_without_layers":
+    "No call of a compiled TensorFlow function was profiled: its only call also compiled it, or profiling had " +
+    "reached its limit of time. The energy of the function is known, but not that of its layers.",
+  "tensorflow_not_captured":
+    "This version of TensorFlow lacks the functions that Joulemap hooks. The energy of the run is unaffected; it " +
+    "has no layers and steps. To do: use TensorFlow 2.13 or later.",
+  "eager_backward":
+    "TensorFlow ran the backward pass eagerly. Its energy has the phase backward, but no layers. To do: decorate " +
+    "the training step with @tf.function.",
   "no_capture":
     "The capture library is not next to the joulemap program, so layers and kernels are not recorded. The total is " +
     "unaffected. To do: install the wheel, or the folder that make dist creates.",

@@ -10,11 +10,13 @@ An error in that module, or its absence, is left to Python.
 
 import os
 import sys
+from _thread import get_ident
 
 # Framework -> Joulemap's module whose install() is called once the framework has been imported.
 CAPTURE_MODULES = {
     "torch": "_torch_capture",
-    "keras": "_tensorflow_capture",
+    "tensorflow": "_tensorflow_capture",
+    "keras": "_keras_capture",
     "jax": "_jax_capture",
     "onnxruntime": "_onnxruntime_capture",
     "transformers.generation.utils": "_transformers_capture",
@@ -37,18 +39,24 @@ class _Finder:
     def __init__(self, packages):
         self._packages = packages
         self._waiting = dict(CAPTURE_MODULES)
+        self._searching = set()  # names and threads: other finders may ask this one again
 
     def find_spec(self, name, path=None, target=None):
         if name == "joulemap":
             from importlib.machinery import PathFinder
 
             return PathFinder.find_spec(name, [self._packages], target)
-        if name in self._waiting:
-            return self._watched(name, path, target)
+        search = (name, get_ident())
+        if name in self._waiting and search not in self._searching:
+            self._searching.add(search)
+            try:
+                return self._watched(name, path, target)
+            finally:
+                self._searching.discard(search)
         return None
 
     def _watched(self, name, path, target):
-        watcher = self._waiting.pop(name)
+        """Watches each spec until one is executed: programs also look for a framework without importing it."""
         spec = None
         for finder in sys.meta_path:
             find = None if finder is self else getattr(finder, "find_spec", None)
@@ -56,24 +64,22 @@ class _Finder:
             if spec is not None:
                 break
         if spec is None:
-            self._waiting[name] = watcher  # not found yet; the program may make it importable later
-            return None
+            return None  # not found yet; the program may make it importable later
         try:
-            self._call_afterwards(name, spec.loader, watcher)
+            self._call_afterwards(name, spec.loader)
         except Exception as error:  # noqa: BLE001
             _record_failure(error)
         return spec
 
-    def _call_afterwards(self, name, loader, watcher):
+    def _call_afterwards(self, name, loader):
         execute = loader.exec_module
 
         def execute_and_watch(module):
             del loader.exec_module
-            try:
-                execute(module)
-            except BaseException:
-                self._waiting[name] = watcher  # the program may retry the import
-                raise
+            execute(module)  # if it fails, the program may retry the import
+            watcher = self._waiting.pop(name, None)
+            if watcher is None:
+                return
             try:
                 from importlib import import_module
 

@@ -39,7 +39,7 @@ void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostic
   diagnostics.add({"shapes_unknown", all.without_tensors,
                    fmt::format("input shapes are unknown for {} of {} operations: their rows show the name only",
                                all.without_tensors, all.all),
-                   is_imported ? "profile PyTorch with record_shapes=True" : ""});
+                   is_imported ? "profile PyTorch with record_shapes=True; of TensorFlow, import a RunMetadata" : ""});
 }
 
 // Work that took time ran at least once: if no calls were counted, the count is unknown. Names of XLA's and

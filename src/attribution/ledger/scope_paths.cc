@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "scopes/tensor_text.h"
+
 namespace joulemap::attribution {
 namespace {
 
@@ -79,7 +81,7 @@ ScopePaths::OperationCounts ScopePaths::operations() const {
   std::unordered_set<std::uint32_t> with_tensors;
   for (const auto& [id, scope] : scopes_) {
     if (scope.kind == ScopeKind::op) ++counts.all;
-    if (scope.kind != ScopeKind::tensors) continue;
+    if (scope.kind != ScopeKind::tensors || !scopes::has_tensors(scope.name)) continue;
     const auto parent = scopes_.find(scope.parent);
     if (parent != scopes_.end() && parent->second.kind == ScopeKind::op) with_tensors.insert(scope.parent);
   }

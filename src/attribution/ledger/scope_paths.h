@@ -23,7 +23,7 @@ struct ResolvedScope {
   std::string phase;
   std::string module;  // the innermost one
   std::string op;
-  std::string tensors;  // shapes of its inputs; empty: unknown
+  std::string tensors;  // the node of a graph and shapes of its inputs (tensor_text.h); empty: unknown
   std::string function;
   std::vector<std::string> regions;  // outermost first
 

@@ -44,6 +44,7 @@ void TraceSurvey::take_annotated_steps(const Trace& trace, const TraceNames& nam
   for_each(trace, [&](const TraceEvent& event) {
     if (event.kind != EventKind::annotation || names[event.name].role != NameRole::step) return;
     annotated.push_back({event.start_ns, end_ns_of(event), names[event.name].number, thread_id_of(trace, event)});
+    annotated.back().is_inferred = trace.are_steps_inferred;
   });
   std::sort(annotated.begin(), annotated.end(),
             [](const TraceStep& a, const TraceStep& b) { return a.begin_ns < b.begin_ns; });

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <optional>
+#include <string>
+
 #include "formats/protobuf.h"
 #include "ingest/tensorflow/step_rows.h"
 
@@ -12,8 +16,17 @@ using formats::ProtobufReader;
 constexpr std::uint32_t kMetadataStepStats = 1;
 constexpr std::uint32_t kStatsDevices = 1;
 constexpr std::uint32_t kDeviceName = 1, kDeviceNodes = 2;
-constexpr std::uint32_t kNodeName = 1, kNodeStart_us = 2, kNodeEnd_us = 5, kNodeLabel = 8, kNodeStart_ns = 13,
-                        kNodeEnd_ns = 16;
+constexpr std::uint32_t kNodeName = 1, kNodeStart_us = 2, kNodeEnd_us = 5, kNodeOutput = 7, kNodeLabel = 8,
+                        kNodeStart_ns = 13, kNodeEnd_ns = 16;
+constexpr std::uint32_t kOutputSlot = 1, kOutputTensor = 3;
+constexpr std::uint32_t kTensorType = 1, kTensorShape = 2;
+constexpr std::uint32_t kShapeDimension = 2, kDimensionSize = 1;
+// DataType of tensorflow/core/framework/types.proto, by number. A type of references is 100 more.
+constexpr std::array<std::string_view, 24> kTypes = {
+    "",          "float",  "double",     "int32", "uint8",    "int16",    "int8",     "string",
+    "complex64", "int64",  "bool",       "qint8", "quint8",   "qint32",   "bfloat16", "qint16",
+    "quint16",   "uint16", "complex128", "half",  "resource", "resource", "uint32",   "uint64"};
+constexpr std::uint64_t kReferences = 100;
 constexpr std::int64_t kMost_us = 4'000'000'000'000'000;  // the year 2096; larger values would overflow
 
 // Visits every message in a field, and the beginning of the last one in a truncated file. Returns false if the bytes
@@ -44,10 +57,45 @@ bool is_step_stats(std::string_view bytes) {
   return found;
 }
 
+std::string sizes_of(std::string_view shape) {
+  std::string sizes;
+  ProtobufReader fields(shape);
+  while (fields.next()) {
+    if (fields.field() != kShapeDimension) continue;
+    std::int64_t size = 0;
+    ProtobufReader dimension(fields.bytes());
+    while (dimension.next()) {
+      if (dimension.field() == kDimensionSize) size = dimension.signed_number();
+    }
+    sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
+  }
+  return sizes;
+}
+
+void read_output(std::string_view bytes, std::string_view node, StepTensors& tensors) {
+  std::int64_t slot = 0;
+  std::uint64_t type = 0;
+  std::string sizes;
+  ProtobufReader fields(bytes);
+  while (fields.next()) {
+    if (fields.field() == kOutputSlot) slot = fields.signed_number();
+    if (fields.field() != kOutputTensor) continue;
+    ProtobufReader tensor(fields.bytes());
+    while (tensor.next()) {
+      if (tensor.field() == kTensorType) type = tensor.unsigned_number();
+      if (tensor.field() == kTensorShape) sizes = sizes_of(tensor.bytes());
+    }
+  }
+  if (type > kReferences) type -= kReferences;
+  const std::string_view name = type < kTypes.size() ? kTypes[type] : std::string_view();
+  if (!name.empty()) tensors.add_output(std::string(node) + ":" + std::to_string(slot), name, std::move(sizes));
+}
+
 struct Label {
   std::string_view node;
   std::string_view op;
   std::string_view kernel;
+  std::optional<std::string_view> inputs = {};
 };
 
 // Parses the label of a row on a device: "node = Op(input, input)".
@@ -56,7 +104,9 @@ Label node_label(std::string_view name, std::string_view text) {
   const std::size_t equals = text.find(" = ");
   if (equals == std::string_view::npos) return label;
   text.remove_prefix(equals + 3);
-  label.op = text.substr(0, text.find('('));
+  const std::size_t bracket = text.find('(');
+  label.op = text.substr(0, bracket);
+  if (bracket != std::string_view::npos) label.inputs = text.substr(bracket + 1, text.rfind(')') - bracket - 1);
   return label;
 }
 
@@ -80,12 +130,13 @@ bool is_of_gpu_tracer(std::string_view device) {
   return device.find("/stream:") != std::string_view::npos || device.find("/memcpy") != std::string_view::npos;
 }
 
-void read_node(std::string_view bytes, std::string_view device, StepRows& result) {
+void read_node(std::string_view bytes, std::string_view device, StepRows& result, StepTensors& tensors) {
   std::string_view name, text;
   std::int64_t start_us = 0, end_us = 0, start_ns = 0, end_ns = 0;
   ProtobufReader fields(bytes);
   while (fields.next()) {
     if (fields.field() == kNodeName) name = fields.bytes();
+    if (fields.field() == kNodeOutput) read_output(fields.bytes(), name, tensors);
     if (fields.field() == kNodeLabel) text = fields.bytes();
     if (fields.field() == kNodeStart_us) start_us = fields.signed_number();
     if (fields.field() == kNodeEnd_us) end_us = fields.signed_number();
@@ -106,34 +157,40 @@ void read_node(std::string_view bytes, std::string_view device, StepRows& result
     return;
   }
   const Label label = is_of_gpu_tracer(device) ? kernel_label(name, text) : node_label(name, text);
+  if (label.inputs) tensors.add_inputs(label.node, *label.inputs);
   result.rows.push_back({start_ns, end_ns, result.texts.intern(device), result.texts.intern(label.node),
-                         result.texts.intern(label.op), result.texts.intern(label.kernel)});
+                         result.texts.intern(label.op), result.texts.intern(label.kernel), 0, result.steps});
 }
 
 void read_step_stats(std::string_view bytes, StepRows& result) {
-  result.found = true;
+  const std::size_t first = result.rows.size();
+  StepTensors tensors;
   const bool is_whole = for_each_message(bytes, kStatsDevices, [&](std::string_view stats) {
     const std::string_view device = device_of(stats);
     const bool has_all_nodes =
-        for_each_message(stats, kDeviceNodes, [&](std::string_view node) { read_node(node, device, result); });
+        for_each_message(stats, kDeviceNodes, [&](std::string_view node) { read_node(node, device, result, tensors); });
     result.is_truncated |= !has_all_nodes;
   });
   result.is_truncated |= !is_whole;
+  result.set_tensors(first, tensors);
+  ++result.steps;
 }
 
 }  // namespace
 
-StepRows read_run_metadata(std::string_view bytes) {
-  StepRows result;
+bool read_run_metadata(std::string_view bytes, StepRows& result) {
   if (is_step_stats(bytes)) {
     read_step_stats(bytes, result);
-    return result;
+    return true;
   }
+  bool found = false;
   const bool is_whole = for_each_message(bytes, kMetadataStepStats, [&](std::string_view stats) {
-    if (is_step_stats(stats)) read_step_stats(stats, result);
+    if (!is_step_stats(stats)) return;
+    found = true;
+    read_step_stats(stats, result);
   });
-  result.is_truncated |= !is_whole;
-  return result;
+  if (found) result.is_truncated |= !is_whole;
+  return found;
 }
 
 }  // namespace joulemap::ingest

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "base/text.h"
@@ -13,6 +14,7 @@
 #include "ingest/tensorflow/step_rows.h"
 #include "ingest/trace_builder.h"
 #include "ingest/trace_file.h"
+#include "scopes/tensor_text.h"
 
 namespace joulemap::ingest {
 namespace {
@@ -21,6 +23,7 @@ namespace {
 constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
 constexpr std::string_view kForward = "forward";
 constexpr std::string_view kAllStreams = "all";
+constexpr std::string_view kStepName = "ProfilerStep#";  // PyTorch's name of a step, which scope_assignment/ recognizes
 
 enum class DeviceKind : std::uint8_t { host, stream, all_streams, copies, unknown };
 
@@ -89,6 +92,7 @@ class TraceConversion {
       if (device.kind == DeviceKind::stream) have_streams_.insert(device.gpu);
     }
     for (const StepRow& row : ordered) add(row);
+    add_steps(ordered);
     builder_.trace().gpu_events_identify_ops = true;
     // The median: a damaged time must not decide.
     if (!ordered.empty() && ordered[ordered.size() / 2].start_ns < kEarliestUnix_ns) {
@@ -104,6 +108,30 @@ class TraceConversion {
     std::int64_t end_ns = 0;
     std::uint32_t track = 0;
   };
+
+  // Each step lasts from its first to its last row. Steps are numbered in order of time: files may come in any order.
+  void add_steps(const std::vector<StepRow>& ordered) {
+    std::vector<TraceEvent> steps(rows_.steps);
+    std::vector<std::uint32_t> in_order;
+    for (const StepRow& row : ordered) {
+      TraceEvent& step = steps[row.step];
+      if (step.kind != EventKind::annotation) {
+        step = {.start_ns = row.start_ns, .kind = EventKind::annotation};
+        in_order.push_back(row.step);
+      }
+      const std::int64_t end_ns = row.start_ns + std::max<std::int64_t>(row.duration_ns, 0);
+      step.duration_ns = std::max(step.duration_ns, end_ns - step.start_ns);
+    }
+    if (in_order.empty()) return;
+    const std::uint32_t track = builder_.thread(0, threads_++);
+    builder_.trace().threads[track].name = "steps";
+    for (std::size_t number = 0; number < in_order.size(); ++number) {
+      TraceEvent& step = steps[in_order[number]];
+      step.name = builder_.name(fmt::format("{}{}", kStepName, number));
+      step.track = track;
+      builder_.add(step);
+    }
+  }
 
   const Device& device_of(const StepRow& row) {
     const auto [slot, is_new] = devices_.try_emplace(row.device);
@@ -149,13 +177,14 @@ class TraceConversion {
   }
 
   std::uint32_t node(const StepRow& row) {
-    const auto [slot, is_new] = nodes_.try_emplace({row.node, row.op}, 0);
+    const auto [slot, is_new] = nodes_.try_emplace({row.node, row.op, row.tensors}, 0);
     if (!is_new) return slot->second;
     const std::string& name = rows_.texts[row.node];
     const std::string& op = rows_.texts[row.op];
     scopes::OpScope scope = scopes::scope_of_tensorflow_op(name, op == "unknown" ? std::string_view() : op, {});
     // Names with a leading underscore are internal to the runtime: arguments, results, transfers.
     if (scope.phase.empty() && !name.starts_with('_')) scope.phase = kForward;
+    scope.tensors = scopes::node_with_tensors(scopes::tensorflow_node(name), rows_.texts[row.tensors]);
     return slot->second = builder_.name(name, scope);
   }
 
@@ -187,30 +216,43 @@ class TraceConversion {
   std::map<std::uint32_t, Device> devices_;
   std::set<std::string> have_streams_;  // GPUs with individual streams
   std::map<std::uint32_t, std::vector<Lane>> lanes_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> nodes_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> nodes_;  // by node, op and tensors
   std::int64_t threads_ = 0;
 };
 
 }  // namespace
 
+namespace {
+
+Status read_file(std::string_view bytes, StepRows& rows) {
+  if (read_run_metadata(bytes, rows) || read_timeline(bytes, rows)) return Done{};
+  return Error{ErrorCode::malformed, "neither a timeline nor a RunMetadata of TensorFlow",
+               "pass the output of Timeline(...).generate_chrome_trace_format() or run_metadata.SerializeToString(); "
+               "import profiles of TensorFlow 2 as xplane"};
+}
+
+}  // namespace
+
 Result<Trace> read_tensorflow_trace_bytes(std::string_view bytes) {
-  StepRows rows = read_run_metadata(bytes);
-  if (!rows.found) rows = read_timeline(bytes);
-  if (!rows.found) {
-    return Error{ErrorCode::malformed, "neither a timeline nor a RunMetadata of TensorFlow",
-                 "pass the output of Timeline(...).generate_chrome_trace_format() or run_metadata.SerializeToString(); "
-                 "import profiles of TensorFlow 2 as xplane"};
-  }
+  StepRows rows;
+  if (Status read = read_file(bytes, rows); !read) return std::move(read).error();
   return TraceConversion(rows).run();
 }
 
-Result<Trace> read_tensorflow_trace(const std::string& path) {
-  Result<TraceBytes> bytes = read_trace_file(path);
-  if (!bytes) return std::move(bytes).error();
-  Result<Trace> trace = read_tensorflow_trace_bytes(bytes->view());
-  if (!trace) return std::move(trace).error().with_context(path);
-  bytes->report_damage(trace->diagnostics);
+Result<Trace> read_tensorflow_traces(std::span<const std::string> paths) {
+  StepRows rows;
+  Diagnostics damage;
+  for (const std::string& path : paths) {
+    Result<TraceBytes> bytes = read_trace_file(path);
+    if (!bytes) return std::move(bytes).error();
+    if (Status read = read_file(bytes->view(), rows); !read) return std::move(read).error().with_context(path);
+    bytes->report_damage(damage);
+  }
+  Trace trace = TraceConversion(rows).run();
+  trace.diagnostics.add_all(damage);
   return trace;
 }
+
+Result<Trace> read_tensorflow_trace(const std::string& path) { return read_tensorflow_traces({&path, 1}); }
 
 }  // namespace joulemap::ingest

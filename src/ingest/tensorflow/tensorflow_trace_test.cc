@@ -4,10 +4,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "formats/protobuf.h"
 #include "support/events_of.h"
+#include "support/temporary_directory.h"
 
 namespace joulemap::ingest {
 namespace {
@@ -43,6 +47,25 @@ Trace trace_of(const std::string& bytes) {
   return trace ? *std::move(trace) : Trace();
 }
 
+// The events except steps.
+std::vector<TraceEvent> work_of(const Trace& trace) {
+  std::vector<TraceEvent> events = events_of(trace);
+  std::erase_if(events, [](const TraceEvent& event) { return event.kind == EventKind::annotation; });
+  return events;
+}
+
+scopes::OpScope scope_without_node(const Trace& trace, const TraceEvent& event) {
+  scopes::OpScope scope = trace.names.at(event.name).scope;
+  scope.tensors.clear();
+  return scope;
+}
+
+ProtobufWriter output(int slot, int type, std::initializer_list<int> sizes) {
+  ProtobufWriter shape;
+  for (const int size : sizes) shape.add(2, ProtobufWriter().add(1, size));
+  return ProtobufWriter().add(1, slot).add(3, ProtobufWriter().add(1, type).add(2, shape));
+}
+
 TEST(TensorFlowTrace, NodesOfATimelineAreOperationsInTheirScopes) {
   const Trace trace =
       trace_of(timeline(device(0, "Allocators") + device(1, kCpu + " Compute") + device(2, kCpu + " Tensors") +
@@ -50,11 +73,11 @@ TEST(TensorFlowTrace, NodesOfATimelineAreOperationsInTheirScopes) {
                         row(1, "gradients/net/dense/MatMul_grad/MatMul", "MatMul", 20, 10) +
                         row(1, "Adam/update_net/dense/kernel/ResourceApplyAdam", "ResourceApplyAdam", 40, 5) +
                         R"({"ph":"C","name":"cpu","pid":0,"ts":1,"args":{"cpu":5}},)"));
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = work_of(trace);
   ASSERT_EQ(events.size(), 3u);
-  EXPECT_EQ(trace.names.at(events[0].name).scope, (scopes::OpScope{"forward", "dense", "MatMul"}));
-  EXPECT_EQ(trace.names.at(events[1].name).scope, (scopes::OpScope{"backward", "dense", "MatMul"}));
-  EXPECT_EQ(trace.names.at(events[2].name).scope, (scopes::OpScope{"optimizer", "dense", "ResourceApplyAdam"}));
+  EXPECT_EQ(scope_without_node(trace, events[0]), (scopes::OpScope{"forward", "dense", "MatMul"}));
+  EXPECT_EQ(scope_without_node(trace, events[1]), (scopes::OpScope{"backward", "dense", "MatMul"}));
+  EXPECT_EQ(scope_without_node(trace, events[2]), (scopes::OpScope{"optimizer", "dense", "ResourceApplyAdam"}));
   EXPECT_EQ(events[0].start_ns, (kStart_us + 2) * 1000);
   EXPECT_EQ(events[0].duration_ns, 10'000);
   EXPECT_EQ(trace.clock, TraceClock::unix_time);
@@ -64,7 +87,7 @@ TEST(TensorFlowTrace, NodesOfATimelineAreOperationsInTheirScopes) {
 TEST(TensorFlowTrace, NodesThatOverlapAreOnDifferentThreads) {
   const Trace trace = trace_of(timeline(device(1, kCpu + " Compute") + row(1, "a/x", "Add", 0, 10) +
                                         row(1, "a/y", "Add", 5, 10) + row(1, "a/z", "Add", 10, 3)));
-  const std::vector<TraceEvent> events = events_of(trace);
+  const std::vector<TraceEvent> events = work_of(trace);
   ASSERT_EQ(events.size(), 3u);
   EXPECT_NE(events[0].track, events[1].track);
   EXPECT_EQ(events[0].track, events[2].track);
@@ -77,7 +100,7 @@ TEST(TensorFlowTrace, ReadsAKernelOnce) {
                            row(7, "edge_5", "MEMCPYHtoD", 9, 2) + row(5, "edge_5", "MEMCPYHtoD", 9, 2);
   const Trace trace = trace_of(timeline(devices + both + row(1, "net/dense/MatMul", "MatMul", 0, 1) +
                                         row(5, "unknown", "cuStreamSynchronize", 20, 50)));
-  std::vector<TraceEvent> events = events_of(trace);
+  std::vector<TraceEvent> events = work_of(trace);
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0].kind, EventKind::op);
   EXPECT_EQ(events[1].kind, EventKind::kernel);
@@ -90,7 +113,7 @@ TEST(TensorFlowTrace, ReadsAKernelOnce) {
   const Trace without =
       trace_of(timeline(device(3, kGpu + "/stream:all Compute") + device(7, kGpu + "/memcpy Compute") +
                         row(3, "net/dense/MatMul", "MatMul", 1, 5) + row(7, "edge_5", "MEMCPYHtoD", 9, 2)));
-  EXPECT_EQ(events_of(without).size(), 2u);
+  EXPECT_EQ(work_of(without).size(), 2u);
 }
 
 TEST(TensorFlowTrace, RunMetadataGivesTheSameTraceWithKernelNames) {
@@ -106,9 +129,9 @@ TEST(TensorFlowTrace, RunMetadataGivesTheSameTraceWithKernelNames) {
   const ProtobufWriter stats = ProtobufWriter().add(1, cpu).add(1, stream);
   for (const std::string& bytes : {ProtobufWriter().add(1, stats).bytes(), stats.bytes()}) {
     const Trace trace = trace_of(bytes);
-    const std::vector<TraceEvent> events = events_of(trace);
+    const std::vector<TraceEvent> events = work_of(trace);
     ASSERT_EQ(events.size(), 2u);
-    EXPECT_EQ(trace.names.at(events[0].name).scope, (scopes::OpScope{"forward", "dense", "MatMul"}));
+    EXPECT_EQ(scope_without_node(trace, events[0]), (scopes::OpScope{"forward", "dense", "MatMul"}));
     EXPECT_EQ(events[0].start_ns, kStart_us * 1000 + 2'345);
     EXPECT_EQ(events[0].duration_ns, 9'876);
     EXPECT_EQ(trace.classes.at(events[1].name).name, "volta_sgemm");
@@ -118,17 +141,62 @@ TEST(TensorFlowTrace, RunMetadataGivesTheSameTraceWithKernelNames) {
   }
 }
 
+TEST(TensorFlowTrace, NodesHaveTheShapesThatTheNodesBeforeThemPutOut) {
+  ProtobufWriter cpu;
+  cpu.add(1, kCpu);
+  cpu.add(2, node("x", "x = Placeholder()", 0, 1).add(7, output(0, 1, {256, 64})));
+  cpu.add(2, node("w", "w = VarHandleOp()", 1, 1).add(7, output(0, 20, {})));
+  cpu.add(2, node("d/read", "d/read = ReadVariableOp(w)", 2, 1).add(7, output(0, 1, {64, 8})));
+  cpu.add(2, node("d/MatMul", "[cpu 0.5MB] d/MatMul = MatMul(x, d/read, ^w)", 3, 5).add(7, output(0, 1, {256, 8})));
+  cpu.add(2, node("d/MatMul_1", "d/MatMul_1 = MatMul(x, unseen:1)", 9, 5));
+  const Trace trace = trace_of(ProtobufWriter().add(1, ProtobufWriter().add(1, cpu)).bytes());
+  const std::vector<TraceEvent> events = work_of(trace);
+  ASSERT_EQ(events.size(), 5u);
+  EXPECT_EQ(trace.names.at(events[2].name).scope.tensors, "d/read ()");
+  EXPECT_EQ(trace.names.at(events[3].name).scope.tensors, "d/MatMul [256,64] [64,8]");
+  EXPECT_EQ(trace.names.at(events[4].name).scope.tensors, "d/MatMul_1");
+
+  const std::string shape =
+      R"(dtype: DT_INT64\nshape {\n dim {\n size: 3\n }\n dim {\n size: 2\n }\n}\nallocation_description {)";
+  const std::string tensor = fmt::format(
+      R"({{"ph":"O","name":"a/y","pid":2,"ts":1,"args":{{"snapshot":{{"tensor_description":"{}"}}}}}},)", shape);
+  const std::string reader = R"({"ph":"X","name":"Neg","pid":1,"ts":5,"dur":1,)"
+                             R"("args":{"name":"a/z","op":"Neg","input0":"a/y"}},)";
+  const Trace text = trace_of(timeline(device(1, kCpu + " Compute") + tensor + reader));
+  EXPECT_EQ(text.names.at(work_of(text).at(0).name).scope.tensors, "a/z int64[3,2]");
+}
+
+TEST(TensorFlowTrace, EachRunMetadataAndEachFileIsAStep) {
+  const auto metadata = [](int start_us) {
+    const ProtobufWriter cpu = ProtobufWriter().add(1, kCpu).add(2, node("a/x", "a/x = Add()", start_us, 7));
+    return ProtobufWriter().add(1, ProtobufWriter().add(1, cpu)).bytes();
+  };
+  const TemporaryDirectory folder;
+  folder.write("late.pb", metadata(500));
+  folder.write("early.pb", metadata(0) + metadata(100));
+  const std::vector<std::string> paths = {folder.path() + "/late.pb", folder.path() + "/early.pb"};
+  const Result<Trace> trace = read_tensorflow_traces(paths);
+  ASSERT_TRUE(trace) << trace.error().message;
+  std::vector<std::pair<std::string, std::int64_t>> steps;
+  for (const TraceEvent& event : events_of(*trace)) {
+    if (event.kind == EventKind::annotation) steps.emplace_back(trace->names.at(event.name).text, event.start_ns);
+  }
+  EXPECT_EQ(steps, (std::vector<std::pair<std::string, std::int64_t>>{{"ProfilerStep#0", kStart_us * 1000},
+                                                                      {"ProfilerStep#1", (kStart_us + 100) * 1000},
+                                                                      {"ProfilerStep#2", (kStart_us + 500) * 1000}}));
+}
+
 TEST(TensorFlowTrace, ATruncatedTraceGivesItsContent) {
   const std::string whole =
       timeline(device(1, kCpu + " Compute") + row(1, "a/x", "Add", 0, 10) + row(1, "a/y", "Add", 20, 1));
   const Trace text = trace_of(whole.substr(0, whole.size() - 20));
-  EXPECT_EQ(events_of(text).size(), 1u);
+  EXPECT_EQ(work_of(text).size(), 1u);
   EXPECT_TRUE(text.diagnostics.contains("trace_cut"));
   ProtobufWriter cpu;
   cpu.add(1, kCpu).add(2, node("a/x", "a/x = Add()", 0, 1)).add(2, node("a/y", "a/y = Add()", 5, 1));
   const std::string stats = ProtobufWriter().add(1, cpu).bytes();
   const Trace bytes = trace_of(stats.substr(0, stats.size() - 3));
-  EXPECT_EQ(events_of(bytes).size(), 1u);
+  EXPECT_EQ(work_of(bytes).size(), 1u);
   EXPECT_EQ(bytes.events_dropped, 1u);
   EXPECT_TRUE(bytes.diagnostics.contains("trace_cut"));
 }
@@ -137,7 +205,7 @@ TEST(TensorFlowTrace, CountsInvalidRows) {
   const Trace trace =
       trace_of(timeline(device(1, kCpu + " Compute") + row(1, "a/x", "Add", 0, 10) + row(9, "a/x", "Add", 0, 10) +
                         row(1, "a/x", "Add", 0, -10) + R"({"ph":"X","name":"Add","pid":1,"ts":"x"},)"));
-  EXPECT_EQ(events_of(trace).size(), 1u);
+  EXPECT_EQ(work_of(trace).size(), 1u);
   EXPECT_EQ(trace.events_dropped, 3u);
 }
 

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cctype>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -27,12 +31,43 @@ std::string process_id_of(const JsonFields& event) {
   return number ? std::to_string(*number) : std::string(event.text("pid"));
 }
 
+// The inputs of a node in the order of their numbers: args.input0, args.input1, ...
+std::string inputs_of(const JsonFields& event) {
+  std::string inputs;
+  for (std::size_t i = 0;; ++i) {
+    const std::string_view name = event.text(fmt::format("args.input{}", i));
+    if (name.empty()) return inputs;
+    if (i > 0) inputs += ',';
+    inputs += name;
+  }
+}
+
+// Parses the text form of a TensorDescription, with show_memory=True: dtype: DT_FLOAT shape { dim { size: 256 } ... }
+void add_tensor(std::string_view name, std::string_view text, StepTensors& tensors) {
+  constexpr std::string_view kType = "dtype: DT_", kSize = "size: ", kAllocation = "allocation_description";
+  const std::size_t at = text.find(kType);
+  if (name.empty() || at == std::string_view::npos) return;
+  std::string type;
+  for (const char letter : text.substr(at + kType.size())) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0) break;
+    type += static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  }
+  text = text.substr(0, text.find(kAllocation));
+  std::string sizes;
+  for (std::size_t size = text.find(kSize); size != std::string_view::npos; size = text.find(kSize, size + 1)) {
+    const std::string_view number = text.substr(size + kSize.size());
+    sizes += (sizes.empty() ? "" : ",") + std::string(number.substr(0, number.find_first_not_of("-0123456789")));
+  }
+  tensors.add_output(name, type == "variant" ? "resource" : type, std::move(sizes));
+}
+
 }  // namespace
 
 // A device's name may follow its rows, so `device` of a row is the process id until all events are read.
-StepRows read_timeline(std::string_view json) {
-  StepRows result;
+bool read_timeline(std::string_view json, StepRows& result) {
+  const std::size_t first = result.rows.size();
   std::unordered_map<std::string, std::string> devices;
+  StepTensors tensors;
   const auto add_row = [&](const JsonFields& event) {
     const std::optional<std::int64_t> start_ns = nanoseconds(event, "ts");
     const std::optional<std::int64_t> duration_ns = nanoseconds(event, "dur");
@@ -44,11 +79,14 @@ StepRows read_timeline(std::string_view json) {
     const std::string_view node = event.text("args.name").empty() ? event.text("name") : event.text("args.name");
     result.rows.push_back({*start_ns, *duration_ns, result.texts.intern(process_id_of(event)),
                            result.texts.intern(node), result.texts.intern(op),
-                           result.texts.intern(event.text("args.kernel"))});
+                           result.texts.intern(event.text("args.kernel")), 0, result.steps});
+    tensors.add_inputs(node, inputs_of(event));
   };
   const formats::JsonObjectsResult read = formats::for_each_json_object(json, [&](const JsonFields& event) {
     if (event.text("ph") == "X") return add_row(event);
     ++result.skipped_events;
+    if (event.text("ph") == "O")
+      add_tensor(event.text("name"), event.text("args.snapshot.tensor_description"), tensors);
     if (event.text("ph") == "M" && event.text("name") == "process_name") {
       std::string_view name = event.text("args.name");
       const bool is_compute = name.ends_with(kCompute);
@@ -60,22 +98,24 @@ StepRows read_timeline(std::string_view json) {
       }
     }
   });
-  result.found = read.found && !devices.empty();
-  result.damaged = read.damaged;
-  result.is_truncated = !read.ended;
-  std::vector<StepRow> named_rows;
-  named_rows.reserve(result.rows.size());
-  for (StepRow row : result.rows) {
+  if (!read.found || devices.empty()) return false;
+  result.damaged += read.damaged;
+  result.is_truncated |= !read.ended;
+  std::size_t named = first;
+  for (std::size_t i = first; i < result.rows.size(); ++i) {
+    StepRow row = result.rows[i];
     const auto device = devices.find(result.texts[row.device]);
     if (device == devices.end()) {
       ++result.rows_of_unnamed_device;
       continue;
     }
     row.device = result.texts.intern(device->second);
-    named_rows.push_back(row);
+    result.rows[named++] = row;
   }
-  result.rows = std::move(named_rows);
-  return result;
+  result.rows.resize(named);
+  result.set_tensors(first, tensors);
+  ++result.steps;
+  return true;
 }
 
 }  // namespace joulemap::ingest

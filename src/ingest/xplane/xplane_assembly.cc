@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/xplane/xplane_assembly.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <thread>
 #include <utility>
 
 #include "base/scoped_signal_block.h"
 
 namespace joulemap::ingest {
+namespace {
+
+constexpr std::string_view kStepName = "ProfilerStep#";  // PyTorch's name of a step, which scope_assignment/ recognizes
+
+}  // namespace
 
 XPlaneAssembly::XPlaneAssembly(TraceBuilder& builder, std::vector<XPlaneEvents>& readers)
     : builder_(builder), readers_(readers), index_maps_(readers.size()) {}
@@ -80,6 +88,7 @@ Diagnostics XPlaneAssembly::finish(std::size_t threads) {
     }
     rest.operation_ends.insert(rest.operation_ends.end(), segment.events.operation_ends.begin(),
                                segment.events.operation_ends.end());
+    rest.steps.insert(rest.steps.end(), segment.events.steps.begin(), segment.events.steps.end());
     for (GraphKernel& kernel : segment.events.graph_kernels) {
       renumber(kernel.event, numbers);
       rest.graph_kernels.push_back(kernel);
@@ -89,7 +98,21 @@ Diagnostics XPlaneAssembly::finish(std::size_t threads) {
   for (XPlaneEvents& reader : readers_) builder_.add_counts(reader.builder());
   add_cross_thread_ends(rest);
   add_graph_kernels(std::move(rest.graph_kernels));
+  add_steps(std::move(rest.steps));
   return damage;
+}
+
+void XPlaneAssembly::add_steps(std::vector<XStep> candidates) {
+  const XSteps found = select_steps(std::move(candidates));
+  for (const XStep& step : found.steps) {
+    builder_.add({.start_ns = step.start_ns,
+                  .duration_ns = std::max<std::int64_t>(step.end_ns - step.start_ns, 0),
+                  .name = builder_.name(fmt::format("{}{}", kStepName, *step.number)),
+                  .track = step.track,
+                  .kind = EventKind::annotation});
+  }
+  builder_.trace().events_read -= found.steps.size();  // their events were counted when they were read
+  builder_.trace().are_steps_inferred = found.are_inferred;
 }
 
 // For each operation that ended on another thread than it began, adds the rest of its time on the thread that ended it.

@@ -51,6 +51,7 @@ class XPlaneAssembly {
   void renumber_events(std::size_t first, std::size_t stride);
   void add_cross_thread_ends(const XSegmentEvents& events);
   void add_graph_kernels(std::vector<GraphKernel> kernels);
+  void add_steps(std::vector<XStep> candidates);
 
   TraceBuilder& builder_;
   std::vector<XPlaneEvents>& readers_;

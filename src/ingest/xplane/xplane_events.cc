@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ingest/xplane/xplane_events.h"
 
-#include <fmt/format.h>
-
+#include "base/text.h"
 #include "ingest/kernel_details.h"
 
 namespace joulemap::ingest {
 namespace {
 
 constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
-constexpr std::string_view kStepName = "ProfilerStep#";  // PyTorch's name of a step, which scope_assignment/ recognizes
+constexpr std::string_view kCompilingCall = "traced";  // of a call of a tf.function that also traced it
 
 std::int64_t duration_ns(const XEvent& event) { return event.duration_ps / kPicosecondsPerNanosecond; }
+
+// The number at the end of "step 12" or "12".
+std::optional<std::uint64_t> trailing_number(std::string_view text) {
+  const std::size_t before = text.find_last_not_of("0123456789");
+  return parse_u64(text.substr(before == std::string_view::npos ? 0 : before + 1));
+}
+
+std::optional<std::uint64_t> as_number(std::optional<std::int64_t> value) {
+  return value && *value >= 0 ? std::optional<std::uint64_t>(*value) : std::nullopt;
+}
 
 std::int64_t end_ns_of(const XEvent& event) {
   std::int64_t end_ns = 0;
@@ -34,6 +43,10 @@ XSegmentEvents XPlaneEvents::take_segment() {
 }
 
 void XPlaneEvents::on_event(const XEvent& event) {
+  if (line_.is_steps) {
+    add_step(event);
+    return builder_.count_skipped();
+  }
   if (line_.is_device) return add_on_gpu(event);
   if (event.known_stat_bits == 0) return add_by_name(event);
   if (!event.name.starts_with("end: ")) return add_on_thread(event);
@@ -71,7 +84,29 @@ void XPlaneEvents::add_by_name(const XEvent& event) {
                 .kind = known->kind});
 }
 
+// Collects the event if it may be a step. Returns false if it is none.
+bool XPlaneEvents::add_step(const XEvent& event) {
+  XStep step{.start_ns = event.begin_ns, .end_ns = end_ns_of(event), .track = line_.track, .name = event.name};
+  const std::string_view call = event.text(XStatName::tf_function_call);
+  if (line_.is_steps) {
+    step.source = XStepSource::device_line;
+    step.number = as_number(event.integer(XStatName::step_num));
+    if (!step.number) step.number = trailing_number(event.name);
+  } else if (event.has_stat(XStatName::step_num)) {
+    step.number = as_number(event.integer(XStatName::step_num));
+  } else if (!call.empty() && !call.starts_with(kCompilingCall)) {
+    step.source = XStepSource::function_call;
+  } else if (call.empty() && event.integer(XStatName::is_root).value_or(0) == 1) {
+    step.source = XStepSource::root_event;
+  } else {
+    return false;
+  }
+  segment_.steps.push_back(step);
+  return true;
+}
+
 void XPlaneEvents::add_on_thread(const XEvent& event) {
+  if (add_step(event)) return builder_.count_skipped();
   const Meaning meaning = meaning_of(event);
   if (!meaning.is_included) return builder_.count_skipped();
   TraceEvent made{.start_ns = event.begin_ns, .duration_ns = duration_ns(event), .track = line_.track};
@@ -90,14 +125,12 @@ XPlaneEvents::Meaning XPlaneEvents::meaning_of(const XEvent& event) {
   if (const auto operation = operations_.operation_of_host_event(event, line_.is_input_pipeline)) {
     return {true, EventKind::op, name_of(*operation)};
   }
-  if (const auto step = event.integer(XStatName::step_num)) {
-    return {true, EventKind::annotation, builder_.name(fmt::format("{}{}", kStepName, *step))};
-  }
   if (event.name.starts_with('$')) return {true, EventKind::function, name_of(event.name.substr(1))};
   return {};
 }
 
 void XPlaneEvents::add_on_gpu(const XEvent& event) {
+  if (event.has_stat(XStatName::memory_details)) return builder_.count_skipped();
   TraceEvent made{.start_ns = event.begin_ns, .duration_ns = duration_ns(event), .kind = EventKind::kernel};
   made.correlation = static_cast<std::uint32_t>(event.integer(XStatName::correlation_id).value_or(0));
   made.track = queue_of(event);

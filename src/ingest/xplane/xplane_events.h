@@ -18,6 +18,7 @@
 #include "ingest/xplane/xplane_lines.h"
 #include "ingest/xplane/xplane_operations.h"
 #include "ingest/xplane/xplane_reader.h"
+#include "ingest/xplane/xplane_steps.h"
 
 namespace joulemap::ingest {
 
@@ -37,6 +38,7 @@ struct XSegmentEvents {
   std::vector<OperationBegin> begun;         // operations that may end on another thread
   std::vector<OperationEnd> operation_ends;  // ends of operations, on another thread than they began
   std::vector<GraphKernel> graph_kernels;
+  std::vector<XStep> steps;  // events that may be steps
 };
 
 class XPlaneEvents : public XEventVisitor {
@@ -70,6 +72,7 @@ class XPlaneEvents : public XEventVisitor {
   void add_by_name(const XEvent& event);
   void add_on_thread(const XEvent& event);
   void add_on_gpu(const XEvent& event);
+  bool add_step(const XEvent& event);
   Meaning meaning_of(const XEvent& event);
   std::uint32_t name_of(std::uint32_t operation);
   std::uint32_t name_of(std::string_view text);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "ingest/kernel_details.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr std::string_view kEnvironment = "Task Environment";
 constexpr std::string_view kGpuPlane = "/device:GPU:", kTpuPlane = "/device:TPU:";
 constexpr std::string_view kTpuOperations = "XLA Ops";
+constexpr std::string_view kSteps = "Steps";
 // Internal events of the runtimes, whose values need not be read.
 constexpr std::array<std::string_view, 4> kIgnoredNames = {"ThreadpoolListener::", "MemoryAllocation",
                                                            "MemoryDeallocation", "ExecutorState::"};
@@ -56,6 +58,13 @@ bool XPlaneLines::on_line(const XLine& line) {
     return true;
   }
   line_.stream = static_cast<std::uint32_t>(line.id);
+  // Each device has such a line; the first one counts.
+  line_.is_steps = line.name == kSteps && !std::exchange(has_steps_, has_steps_ || line.name == kSteps);
+  if (line_.is_steps) {
+    line_.track = builder_.thread(process_.value_or(0), line.id);
+    builder_.trace().threads[line_.track].name = kSteps;
+    return true;
+  }
   if (is_tpu_) return line.name == kTpuOperations;
   if (line.is_derived) return false;
   if (line.name.empty() || line.name.find("tream") != std::string_view::npos) return true;

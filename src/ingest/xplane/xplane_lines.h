@@ -21,6 +21,7 @@ struct XLineContext {
   std::size_t plane = 0;  // counted from 1; names are numbered within a plane
   bool is_device = false;
   bool is_input_pipeline = false;  // a thread of tf.data
+  bool is_steps = false;           // the line "Steps" of a device, which the profiler derives
   std::uint32_t track = 0;         // host: index of the thread in the trace
   std::uint32_t ordinal = 0;       // device: its number
   std::uint32_t stream = 0;        // device: number of the stream
@@ -52,6 +53,7 @@ class XPlaneLines : public XLineVisitor {
   TraceBuilder& builder_;
   XLineContext line_;
   bool is_tpu_ = false;
+  bool has_steps_ = false;  // a line "Steps" was selected
   std::size_t recognized_planes_ = 0;
   std::optional<std::int64_t> process_;
   std::optional<std::int64_t> start_ns_;

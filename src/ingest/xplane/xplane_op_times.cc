@@ -23,7 +23,7 @@ struct Operation {
 
 class OpTimeVisitor : public XPlaneVisitor {
  public:
-  explicit OpTimeVisitor(const scopes::NameScopes& name_scopes) : known_(name_scopes) {}
+  explicit OpTimeVisitor(const GraphNames& names) : known_(names) {}
 
   void on_program(std::string_view name, std::string_view hlo_proto) override { known_.add_program(name, hlo_proto); }
   bool on_plane(const XPlane& plane) override { return plane.kind == XPlaneKind::host; }
@@ -106,8 +106,8 @@ class OpTimeVisitor : public XPlaneVisitor {
 
 }  // namespace
 
-OpTimes read_xplane_op_times(std::string_view bytes, const scopes::NameScopes& name_scopes) {
-  OpTimeVisitor sharing(name_scopes);
+OpTimes read_xplane_op_times(std::string_view bytes, const GraphNames& names) {
+  OpTimeVisitor sharing(names);
   OpTimes result;
   result.diagnostics = read_xplane(bytes, sharing);
   result.op_times = sharing.finish();

@@ -7,12 +7,12 @@
 
 #include <string_view>
 
+#include "ingest/graph_names.h"
 #include "ingest/op_times.h"
-#include "scopes/op_names.h"
 
 namespace joulemap::ingest {
 
 // Reads the host's plane: TensorFlow's operations, stages of tf.data, XLA code for the CPU.
-OpTimes read_xplane_op_times(std::string_view bytes, const scopes::NameScopes& name_scopes);
+OpTimes read_xplane_op_times(std::string_view bytes, const GraphNames& names);
 
 }  // namespace joulemap::ingest

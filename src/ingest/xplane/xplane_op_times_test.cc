@@ -37,7 +37,7 @@ class Trace {
     programs_.add(4, ProtobufWriter().add(1, 1).add(2, ProtobufWriter().add(2, name).add(5, stat)));
     return *this;
   }
-  OpTimes op_times(const scopes::NameScopes& name_scopes = {}) {
+  OpTimes op_times(const GraphNames& names = {}) {
     line("");
     ProtobufWriter host;
     host.add(2, "/host:CPU");
@@ -49,7 +49,7 @@ class Trace {
     programs_.add(2, "/host:metadata").add(5, ProtobufWriter().add(1, 1).add(2, ProtobufWriter().add(2, "Hlo Proto")));
     const std::string planes = ProtobufWriter().add(1, programs_).bytes() +
                                ProtobufWriter().add(1, host.bytes() + lines_.bytes() + names_.bytes()).bytes();
-    return read_xplane_op_times(planes, name_scopes);
+    return read_xplane_op_times(planes, names);
   }
 
  private:
@@ -85,11 +85,30 @@ TEST(XPlaneOpTimes, AnOperationHasItsSelfTime) {
       .event("model/block/while:While", "While", 0, 100)
       .event("model/dense/MatMul:MatMul", "MatMul", 10, 60);
   const OpTimes op_times = trace.op_times();
-  ASSERT_NE(find(op_times, {"forward", "block", "While"}), nullptr);
-  EXPECT_EQ(find(op_times, {"forward", "block", "While"})->time_ns, 40);
-  EXPECT_EQ(find(op_times, {"forward", "dense", "MatMul"})->time_ns, 60);
+  ASSERT_NE(find(op_times, {"forward", "block", "While", "model/block/while"}), nullptr);
+  EXPECT_EQ(find(op_times, {"forward", "block", "While", "model/block/while"})->time_ns, 40);
+  EXPECT_EQ(find(op_times, {"forward", "dense", "MatMul", "model/dense/MatMul"})->time_ns, 60);
   EXPECT_EQ(op_times.time_ns(), 100);
   EXPECT_EQ(op_times.time_with_scope_ns(), 100);
+}
+
+TEST(XPlaneOpTimes, NamesOfTheGraphGiveShapesAndTheLayersOfFusedOperationsAndUpdates) {
+  Trace trace;
+  trace.line("worker")
+      .event("net/Relu:_FusedMatMul", "_FusedMatMul", 0, 60)
+      .event("net/Relu_1:Relu", "Relu", 70, 5)
+      .event("PartitionedCall/net/second/MatMul:MatMul", "MatMul", 80, 5)
+      .event("sgd/AssignSub:AssignSub", "AssignSub", 90, 5);
+  GraphNames names;
+  names.fused["net/Relu"] = {"net/first/MatMul", "[2,3] [3,4] [4]"};
+  names.fused["net/Relu_1"] = {"net/other/MatMul", ""};
+  names.tensors["net/second/MatMul"] = "[2,4] [4,5]";
+  names.updates["sgd/AssignSub"] = "net/second/MatMul/ReadVariableOp";
+  const OpTimes op_times = trace.op_times(names);
+  EXPECT_NE(find(op_times, {"optimizer", "second", "AssignSub", "sgd/AssignSub"}), nullptr);
+  EXPECT_NE(find(op_times, {"forward", "first", "_FusedMatMul", "net/Relu [2,3] [3,4] [4]"}), nullptr);
+  EXPECT_NE(find(op_times, {"forward", "net", "Relu", "net/Relu_1"}), nullptr);
+  EXPECT_NE(find(op_times, {"forward", "second", "MatMul", "net/second/MatMul [2,4] [4,5]"}), nullptr);
 }
 
 TEST(XPlaneOpTimes, IgnoresWaitingAndScheduling) {

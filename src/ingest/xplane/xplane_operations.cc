@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "ingest/xplane/graph_kernels.h"
+#include "scopes/tensor_text.h"
 
 namespace joulemap::ingest {
 namespace {
@@ -20,9 +21,23 @@ constexpr std::string_view kNodes = "node", kInputs = "input";
 constexpr std::string_view kCallback = "ThenExecuteCallback:";
 // Prefix of the names of CUDA graphs, which XLA writes instead of the instructions of their kernels.
 constexpr std::string_view kCommandBuffer = "command_buffer";
+// Part of the type of an operation that TensorFlow made of several: _FusedMatMul, _MklNativeFusedMatMul.
+constexpr std::string_view kFused = "Fused";
+constexpr std::string_view kOptimizer = "optimizer";
 
 // Stages that only pass on what another thread produces: their time is waiting.
 bool is_waiting(std::string_view stage) { return stage == "Prefetch" || stage == "Root" || stage == "Model"; }
+
+template <class Value>
+const Value* find_in(const std::map<std::string, Value, std::less<>>& table, std::string_view key) {
+  const auto known = table.find(key);
+  return known == table.end() ? nullptr : &known->second;
+}
+
+// Whether the type of an event is a function, "__inference_train_step_95": the event only encloses its operations.
+bool is_function(std::string_view type) {
+  return type.starts_with("__inference_") || type.starts_with("__forward_") || type.starts_with("__backward_");
+}
 
 XOperation input_operation(std::string_view op) {
   return {std::string(op), {std::string(kInput), std::string(kInputLayer), std::string(op)}};
@@ -41,7 +56,8 @@ std::string instruction_of_kernel(std::string_view kernel) {
 std::size_t XPlaneOperations::KeyHash::operator()(const Key& key) const {
   const std::hash<std::string_view> hash;
   std::size_t sum = std::hash<std::int64_t>()(key.program);
-  for (const std::string_view part : {key.module, key.name, key.kernel}) sum = sum * kGoldenRatio64 + hash(part);
+  for (const std::string_view part : {key.module, key.name, key.kernel, key.tensors})
+    sum = sum * kGoldenRatio64 + hash(part);
   return sum;
 }
 
@@ -55,47 +71,71 @@ std::uint32_t XPlaneOperations::known(const Key& key, Make make) {
 std::optional<std::uint32_t> XPlaneOperations::operation_of_host_event(const XEvent& event, bool is_input_pipeline) {
   if (const std::string_view op = event.text(XStatName::hlo_op); !op.empty()) {
     return find_or_add_instruction(
-        {event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module), op, {}});
+        {event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module), op, {}, {}});
   }
   if (event.name.starts_with(kDataStage)) {
     const std::string_view stage = event.name.substr(event.name.rfind(':') + 1);
     if (is_waiting(stage)) return std::nullopt;
-    return known({0, kInputs, stage, {}}, [&] { return input_operation(stage); });
+    return known({0, kInputs, stage, {}, {}}, [&] { return input_operation(stage); });
   }
   const std::size_t colon = event.name.rfind(':');
   const bool has_type = colon != std::string_view::npos && !event.display_name.empty() &&
                         event.name.substr(colon + 1) == event.display_name;
   // Node names contain no blank; "HLO Transforms:jit_step" is the compiler.
-  const bool is_node = has_type && event.name.find(' ') == std::string_view::npos && !event.name.starts_with(kCallback);
+  const bool is_node = has_type && event.name.find(' ') == std::string_view::npos &&
+                       !event.name.starts_with(kCallback) && !is_function(event.display_name);
   if (!is_node) return std::nullopt;
   if (is_input_pipeline)
-    return known({0, kInputs, event.display_name, {}}, [&] { return input_operation(event.display_name); });
-  return find_or_add_tensorflow_node(event.name.substr(0, colon), event.display_name);
+    return known({0, kInputs, event.display_name, {}, {}}, [&] { return input_operation(event.display_name); });
+  return find_or_add_tensorflow_node(event.name.substr(0, colon), event.display_name, event.text(XStatName::shape));
 }
 
 std::optional<std::uint32_t> XPlaneOperations::operation_of_kernel(const XEvent& event) {
   if (const std::string_view op = event.text(XStatName::hlo_op); !op.empty()) {
     const bool is_graph = op.starts_with(kCommandBuffer);
-    return find_or_add_instruction({event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module),
-                                    op, is_graph ? event.name : std::string_view()});
+    return find_or_add_instruction({event.integer(XStatName::program_id).value_or(0),
+                                    event.text(XStatName::hlo_module),
+                                    op,
+                                    is_graph ? event.name : std::string_view(),
+                                    {}});
   }
-  return parse_tensorflow_op(event.text(XStatName::tf_op));
+  return parse_tensorflow_op(event.text(XStatName::tf_op), event.text(XStatName::shape));
 }
 
 // Parses the name and type of a node: "model/dense/MatMul:MatMul"; nullopt without both a name and a colon.
-std::optional<std::uint32_t> XPlaneOperations::parse_tensorflow_op(std::string_view name_and_type) {
+std::optional<std::uint32_t> XPlaneOperations::parse_tensorflow_op(std::string_view name_and_type,
+                                                                   std::string_view tensors) {
   const std::size_t colon = name_and_type.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return std::nullopt;
-  return find_or_add_tensorflow_node(name_and_type.substr(0, colon), name_and_type.substr(colon + 1));
+  return find_or_add_tensorflow_node(name_and_type.substr(0, colon), name_and_type.substr(colon + 1), tensors);
 }
 
-std::uint32_t XPlaneOperations::find_or_add_tensorflow_node(std::string_view name, std::string_view type) {
-  return known({0, kNodes, name, type}, [&] {
-    // "tf_op" of a GPU event may also be a name of JAX, without a type.
-    const bool is_jax = type.empty() && name.find('(') != std::string_view::npos;
-    return XOperation{std::string(name), is_jax ? scopes::scope_of_xla_op(name, scopes::is_gradient_op(name))
-                                                : scopes::scope_of_tensorflow_op(name, type, name_scopes_)};
-  });
+std::uint32_t XPlaneOperations::find_or_add_tensorflow_node(std::string_view name, std::string_view type,
+                                                            std::string_view tensors) {
+  return known({0, kNodes, name, type, tensors}, [&] { return make_node(name, type, tensors); });
+}
+
+scopes::OpScope XPlaneOperations::scope_of_node(std::string_view node, std::string_view type) const {
+  const std::string* const reader = find_in(graph_names_.updates, node);
+  if (reader == nullptr) return scopes::scope_of_tensorflow_op(node, type, graph_names_.scopes);
+  scopes::OpScope scope = scopes::scope_of_tensorflow_op(*reader, type, graph_names_.scopes);
+  scope.phase = kOptimizer;
+  return scope;
+}
+
+// The tensors of a node are those of the trace, else those of the program's graph.
+XOperation XPlaneOperations::make_node(std::string_view name, std::string_view type, std::string_view tensors) const {
+  // "tf_op" of a GPU event may also be a name of JAX, without a type.
+  const bool is_jax = type.empty() && name.find('(') != std::string_view::npos;
+  if (is_jax) return {std::string(name), scopes::scope_of_xla_op(name, scopes::is_gradient_op(name))};
+  const std::string node = scopes::tensorflow_node(name);
+  const auto fused = find_in(graph_names_.fused, type.find(kFused) == std::string_view::npos ? std::string() : node);
+  XOperation operation{std::string(name), scope_of_node(fused != nullptr ? fused->first : node, type)};
+  std::string text = scopes::parse_tensorflow_tensors(tensors);
+  if (text.empty() && fused != nullptr) text = fused->tensors;
+  if (const auto in_graph = find_in(graph_names_.tensors, node); text.empty() && in_graph != nullptr) text = *in_graph;
+  operation.scope.tensors = scopes::node_with_tensors(node, text);
+  return operation;
 }
 
 std::uint32_t XPlaneOperations::find_or_add_instruction(const Key& key) {
@@ -111,9 +151,14 @@ XOperation XPlaneOperations::make_operation(const Key& key) {
   const std::string tensors = program.tensors_of(name);
   if (origin == nullptr) return {name, {{}, {}, name.substr(0, name.find('.')), tensors}};
   const bool is_jax = origin->op_name.find('(') != std::string_view::npos;
-  XOperation operation{name, is_jax ? scopes::scope_of_xla_op(origin->op_name, program.computes_gradients())
-                                    : scopes::scope_of_tensorflow_op(origin->op_name, origin->op_type, name_scopes_)};
-  operation.scope.tensors = tensors;
+  if (is_jax) {
+    XOperation operation{name, scopes::scope_of_xla_op(origin->op_name, program.computes_gradients())};
+    operation.scope.tensors = tensors;
+    return operation;
+  }
+  const std::string node = scopes::tensorflow_node(origin->op_name);
+  XOperation operation{name, scope_of_node(node, origin->op_type)};
+  operation.scope.tensors = scopes::node_with_tensors(node, tensors);
   return operation;
 }
 
@@ -157,7 +202,7 @@ std::optional<std::vector<std::uint32_t>> XPlaneOperations::operations_of_graph(
   std::vector<std::uint32_t> operations;
   operations.reserve(kernels.size());
   for (const std::string_view name : best->instructions) {
-    operations.push_back(find_or_add_instruction({graph.program, graph.module, name, {}}));
+    operations.push_back(find_or_add_instruction({graph.program, graph.module, name, {}, {}}));
   }
   return operations;
 }

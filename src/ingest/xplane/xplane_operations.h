@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ingest/graph_names.h"
 #include "ingest/xplane/hlo_program.h"
 #include "ingest/xplane/view_cache.h"
 #include "ingest/xplane/xplane_reader.h"
@@ -29,7 +30,7 @@ struct XOperation {
 
 class XPlaneOperations {
  public:
-  explicit XPlaneOperations(scopes::NameScopes name_scopes) : name_scopes_(std::move(name_scopes)) {}
+  explicit XPlaneOperations(GraphNames graph_names) : graph_names_(std::move(graph_names)) {}
 
   // Called from XPlaneVisitor::on_program.
   void add_program(std::string_view name, std::string_view hlo_proto) { protos_[name] = hlo_proto; }
@@ -67,7 +68,8 @@ class XPlaneOperations {
     std::int64_t program = 0;
     std::string_view module;
     std::string_view name;
-    std::string_view kernel;
+    std::string_view kernel;   // of an instruction in a CUDA graph; of a node, its type
+    std::string_view tensors;  // of a node: shapes of its inputs, as in the trace
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct KeyHash {
@@ -75,15 +77,17 @@ class XPlaneOperations {
   };
 
   std::uint32_t find_or_add_instruction(const Key& key);
-  std::uint32_t find_or_add_tensorflow_node(std::string_view name, std::string_view type);
-  std::optional<std::uint32_t> parse_tensorflow_op(std::string_view name_and_type);
+  std::uint32_t find_or_add_tensorflow_node(std::string_view name, std::string_view type, std::string_view tensors);
+  std::optional<std::uint32_t> parse_tensorflow_op(std::string_view name_and_type, std::string_view tensors);
   XOperation make_operation(const Key& key);
+  scopes::OpScope scope_of_node(std::string_view node, std::string_view type) const;
+  XOperation make_node(std::string_view name, std::string_view type, std::string_view tensors) const;
   const HloProgram& program_of(std::int64_t number, std::string_view module);
 
   template <class Make>
   std::uint32_t known(const Key& key, Make make);
 
-  scopes::NameScopes name_scopes_;
+  GraphNames graph_names_;
   std::map<std::string_view, std::string_view> protos_;
   std::map<std::pair<std::string_view, std::int64_t>, HloProgram> programs_;
   // By program: where each schedule continues after the graphs matched so far.

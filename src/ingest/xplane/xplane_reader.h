@@ -54,9 +54,13 @@ enum class XStatName : std::uint8_t {
   kernel_details,
   memcpy_details,
   memset_details,
-  graph_node_id,  // "cuda_graph_node_id"
+  graph_node_id,     // "cuda_graph_node_id"
+  shape,             // input tensors of a TensorFlow node
+  tf_function_call,  // of a call of a tf.function: "notTraced-nonXla"
+  is_root,           // "_r": the event is the root of a step
+  memory_details,    // of an allocation, which no kernel does
 };
-inline constexpr std::size_t kXStatNames = static_cast<std::size_t>(XStatName::graph_node_id) + 1;
+inline constexpr std::size_t kXStatNames = static_cast<std::size_t>(XStatName::memory_details) + 1;
 
 XStatName parse_xstat_name(std::string_view name);
 

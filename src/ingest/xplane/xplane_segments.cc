@@ -24,9 +24,10 @@ constexpr std::uint32_t kId = 1, kName = 2, kTimestamp_ns = 3, kEvents = 4;
 }
 
 // Lines that the profiler derives from a GPU's streams. Reading them, too, would count the time of the streams twice.
-constexpr std::array<std::string_view, 9> kDerivedLines = {
-    "Steps",       "Framework Name Scope", "Framework Ops", "XLA Modules", "XLA Ops",
-    "XLA TraceMe", "Source code",          "Launch Stats",  "Source Code"};
+constexpr std::array<std::string_view, 12> kDerivedLines = {
+    "Steps",        "Framework Name Scope", "Framework Ops",         "XLA Modules",
+    "XLA Ops",      "Async XLA Ops",        "XLA TraceMe",           "Source code",
+    "Launch Stats", "Source Code",          "TensorFlow Name Scope", "TensorFlow Ops"};
 constexpr std::string_view kGpu = "/device:GPU";
 constexpr std::string_view kPrograms = "/host:metadata";
 constexpr std::string_view kHloProto = "Hlo Proto";

@@ -22,6 +22,8 @@ constexpr std::uint32_t kMapKey = 1, kMapValue = 2;
 XPlaneKind kind_of(std::string_view name) {
   if (name.starts_with("/device:")) return XPlaneKind::device;
   if (name == "/host:CPU" || name == "/host:python-tracer") return XPlaneKind::host;
+  // Calls of the GPU's driver; most writers add them to the threads of /host:CPU.
+  if (name == "/host:CUPTI" || name == "/host:ROCTRACER") return XPlaneKind::host;
   return XPlaneKind::metadata;
 }
 

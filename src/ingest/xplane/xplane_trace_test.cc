@@ -7,7 +7,9 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "formats/protobuf.h"
 #include "support/events_of.h"
@@ -112,7 +114,8 @@ TEST(XPlaneTrace, OperationsHaveTheirThreadsAndScopes) {
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].start_ns, kProfile_ns + 110);
   EXPECT_EQ(events[0].duration_ns, 60);
-  EXPECT_EQ(trace.names.at(events[0].name).scope, (scopes::OpScope{"forward", "dense", "MatMul"}));
+  EXPECT_EQ(trace.names.at(events[0].name).scope,
+            (scopes::OpScope{"forward", "dense", "MatMul", "model/dense/MatMul"}));
   EXPECT_EQ(trace.names.at(events[1].name).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
   EXPECT_EQ(trace.threads.at(events[0].track).name, "tf_Compute/5");
   EXPECT_EQ(trace.process, 77);
@@ -143,13 +146,116 @@ TEST(XPlaneTrace, ReadsCallsStepsAndFunctions) {
   const Trace trace = trace_of(host.bytes());
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 3u);
-  EXPECT_EQ(events[0].kind, EventKind::annotation);
-  EXPECT_EQ(trace.names.at(events[0].name).text, "ProfilerStep#4");
-  EXPECT_EQ(events[1].kind, EventKind::function);
-  EXPECT_EQ(trace.names.at(events[1].name).text, "pjit.py:250 cache_miss");
-  EXPECT_EQ(events[2].kind, EventKind::api);
-  EXPECT_EQ(events[2].correlation, 31u);
+  EXPECT_EQ(events[0].kind, EventKind::function);
+  EXPECT_EQ(trace.names.at(events[0].name).text, "pjit.py:250 cache_miss");
+  EXPECT_EQ(events[1].kind, EventKind::api);
+  EXPECT_EQ(events[1].correlation, 31u);
+  EXPECT_EQ(events[2].kind, EventKind::annotation);
+  EXPECT_EQ(trace.names.at(events[2].name).text, "ProfilerStep#4");
+  EXPECT_FALSE(trace.are_steps_inferred);
   EXPECT_EQ(trace.events_read, 4u);
+}
+
+// The numbers and start times of the steps in a profile.
+std::vector<std::pair<std::string, std::int64_t>> steps_of(const Trace& trace) {
+  std::vector<std::pair<std::string, std::int64_t>> steps;
+  for (const TraceEvent& event : events_of(trace)) {
+    if (event.kind == EventKind::annotation) steps.emplace_back(trace.names.at(event.name).text, event.start_ns);
+  }
+  return steps;
+}
+
+using Steps = std::vector<std::pair<std::string, std::int64_t>>;
+
+TEST(XPlaneTrace, CallsOfTheLongestFunctionAreStepsOfATraceWithoutAnnotations) {
+  const Values call = {{"tf_function_call", "notTraced-nonXla"}, {"tracing_count", 1}};
+  const Values root = {{"_r", 1}, {"id", 7}};
+  Plane host("/host:CPU");
+  host.line(5, "python").event("train_step", 0, 9, {{"tf_function_call", "traced-nonXla"}});
+  for (const int step : {10, 20}) {
+    host.event("train_step", step, 6, call).event("inner", step + 1, 4, call).event("FunctionRun", step + 2, 2, root);
+  }
+  host.event("test_step", 30, 3, call);
+  const Trace trace = trace_of(host.bytes());
+  EXPECT_EQ(steps_of(trace), (Steps{{"ProfilerStep#0", 10}, {"ProfilerStep#1", 20}}));
+  EXPECT_TRUE(trace.are_steps_inferred);
+}
+
+TEST(XPlaneTrace, RunsOfASessionAreSteps) {
+  Plane host("/host:CPU");
+  host.line(5, "python").event("SessionRun", 10, 6, {{"_r", 1}, {"id", 5}});
+  host.event("SessionRun", 20, 6, {{"_r", 1}, {"id", 6}});
+  EXPECT_EQ(steps_of(trace_of(host.bytes())), (Steps{{"ProfilerStep#0", 10}, {"ProfilerStep#1", 20}}));
+}
+
+TEST(XPlaneTrace, TheStepsOfADeviceCountOnceWhereTheHostHasNone) {
+  Plane first("/device:GPU:0"), second("/device:GPU:1");
+  for (Plane* const gpu : {&first, &second}) {
+    gpu->line(2, "Stream #2").event("k", 0, 5).line(98, "Steps");
+    gpu->event("7", 0, 10, {{"group_id", 0}}).event("8", 10, 10, {{"group_id", 1}});
+  }
+  const Trace trace = trace_of(first.bytes() + second.bytes());
+  EXPECT_EQ(steps_of(trace), (Steps{{"ProfilerStep#7", 0}, {"ProfilerStep#8", 10}}));
+  EXPECT_FALSE(trace.are_steps_inferred);
+  Plane host("/host:CPU");
+  host.line(5, "python").event("train", 3, 6, {{"step_num", 40}, {"_r", 1}});
+  EXPECT_EQ(steps_of(trace_of(first.bytes() + host.bytes())), (Steps{{"ProfilerStep#40", 3}}));
+}
+
+TEST(XPlaneTrace, NodesOfOneScopeHaveTheirNamesAndShapes) {
+  Plane host("/host:CPU");
+  host.line(5, "tf_Compute/5");
+  host.event("net/dense/MatMul:MatMul", 0, 5, {{"shape", "(float[256,64];float[64,8])"}}, "MatMul");
+  host.event("StatefulPartitionedCall/net/dense/MatMul_1:MatMul", 9, 5, {}, "MatMul");
+  host.event("__inference_step_9:__inference_step_9", 0, 50, {}, "__inference_step_9");
+  const Trace trace = trace_of(host.bytes());
+  const std::vector<TraceEvent> events = events_of(trace);
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(trace.names.at(events[0].name).scope.tensors, "net/dense/MatMul [256,64] [64,8]");
+  EXPECT_EQ(trace.names.at(events[1].name).scope,
+            (scopes::OpScope{"forward", "dense", "MatMul", "net/dense/MatMul_1"}));
+}
+
+// A training step of TensorFlow on a GPU, as its profiler writes it: operations on threads of the host, calls of the
+// driver in a plane of their own, kernels on streams with the operation that launched them.
+TEST(XPlaneTrace, KernelsOfTensorFlowBelongToLayersPhasesAndSteps) {
+  const auto kernel = [](const std::string& op, int correlation) {
+    return Values{
+        {"tf_op", op},
+        {"correlation_id", correlation},
+        {"context_id", "$$1"},
+        {"kernel_details", "regs:122 static_shared:0 dynamic_shared:8192 grid:4,2,1 block:128,1,1 occ_pct:50"}};
+  };
+  Plane host("/host:CPU"), driver("/host:CUPTI"), gpu("/device:GPU:0");
+  host.line(5, "python").event("train", 0, 100, {{"step_num", 3}, {"_r", 1}});
+  host.line(6, "tf_gpu_1/6").event("net/dense/MatMul:MatMul", 10, 8, {}, "MatMul");
+  driver.line(6, "Thread 6")
+      .event("cuLaunchKernel", 12, 2, {{"correlation_id", 31}, {"tf_op", "net/dense/MatMul:MatMul"}});
+  gpu.value("gpu_device_name", "NVIDIA A100").line(14, "Stream #14(Kernel)");
+  gpu.event("ampere_sgemm_128x64_nn", 20, 30, kernel("net/dense/MatMul:MatMul", 31));
+  gpu.event("ampere_sgemm_128x64_nt", 60, 20, kernel("gradient_tape/net/dense/MatMul/MatMul_1:MatMul", 32));
+  gpu.event("ResourceApplyAdam_kernel", 80, 5,
+            kernel("Adam/update_net/dense/kernel/ResourceApplyAdam:ResourceApplyAdam", 33));
+  gpu.event("MemoryResidency", 81, 90, {{"MemoryResidency_details", "kind:device num_bytes:4"}});
+  gpu.line(15, "Stream #15(MemcpyD2H)")
+      .event("MemcpyD2H", 90, 4, {{"memcpy_details", "kind_src:device size:4 dest:0 async:1"}});
+  gpu.line(99, "TensorFlow Name Scope").event("net", 20, 30).line(98, "TensorFlow Ops").event("MatMul", 20, 30);
+  const Trace trace = trace_of(host.bytes() + driver.bytes() + gpu.bytes());
+  std::vector<TraceEvent> kernels, calls;
+  for (const TraceEvent& event : events_of(trace)) {
+    if (event.kind == EventKind::kernel) kernels.push_back(event);
+    if (event.kind == EventKind::api) calls.push_back(event);
+  }
+  ASSERT_EQ(kernels.size(), 3u);
+  const auto scope_of = [&](const TraceEvent& event) { return trace.names.at(event.external_id - 1).scope; };
+  EXPECT_EQ(scope_of(kernels[0]), (scopes::OpScope{"forward", "dense", "MatMul", "net/dense/MatMul"}));
+  EXPECT_EQ(scope_of(kernels[1]).phase + "/" + scope_of(kernels[1]).module, "backward/dense");
+  EXPECT_EQ(scope_of(kernels[2]).phase + "/" + scope_of(kernels[2]).module, "optimizer/dense");
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].correlation, kernels[0].correlation);
+  EXPECT_EQ(trace.threads.at(calls[0].track).thread, 6);
+  EXPECT_EQ(steps_of(trace), (Steps{{"ProfilerStep#3", 0}}));
+  EXPECT_TRUE(trace.diagnostics.empty());
 }
 
 TEST(XPlaneTrace, AnOperationContinuesOnTheThreadWhereItEnds) {
@@ -181,7 +287,7 @@ TEST(XPlaneTrace, GpuWorkIdentifiesItsOperation) {
   gpu.line(99, "XLA Ops").event("dot.3", 100, 50).line(98, "Steps").event("4", 0, 900);
   const Trace trace = trace_of(programs() + gpu.bytes());
   const std::vector<TraceEvent> events = events_of(trace);
-  ASSERT_EQ(events.size(), 5u);
+  ASSERT_EQ(events.size(), 6u);
   ASSERT_TRUE(trace.gpu_events_identify_ops);
   EXPECT_EQ(trace.names.at(events[0].external_id - 1).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
   EXPECT_EQ(events[0].correlation, 5u);
@@ -195,7 +301,8 @@ TEST(XPlaneTrace, GpuWorkIdentifiesItsOperation) {
   EXPECT_EQ(trace.bytes.at(events[2].detail), 4096u);
   EXPECT_EQ(events[3].kind, EventKind::fill);
   EXPECT_EQ(trace.bytes.at(events[3].detail), 27'648u);
-  EXPECT_EQ(trace.names.at(events[4].external_id - 1).scope, (scopes::OpScope{"backward", "dense", "MatMul"}));
+  EXPECT_EQ(trace.names.at(events[4].external_id - 1).scope,
+            (scopes::OpScope{"backward", "dense", "MatMul", "gradient_tape/model/dense/MatMul"}));
 }
 
 TEST(XPlaneTrace, KernelsOfAGraphBelongToInstructionsOfItsProgram) {
@@ -320,6 +427,7 @@ std::string busy_profile(std::mt19937& random) {
       gpu.event(fmt::format("kernel_{}", below(20)), i * 10, below(9), values);
       host.event(fmt::format("$file.py:{} f", below(30)), i * 10, below(9));
       host.event(fmt::format("op_{}:Add", below(9)), i * 10, below(9), {{"_p", below(99)}}, "Add");
+      if (below(9) == 0) host.event(fmt::format("run_{}", below(2)), i * 10, below(30), {{"_r", 1}});
       host.event(fmt::format("end: op_{}", below(9)), i * 10, below(30), {{"_c", below(99)}});
     }
   }

@@ -26,6 +26,12 @@ constexpr std::array kKnownStats = {
     KnownStat{"memset_details", XStatName::memset_details},
     KnownStat{"Memset_details", XStatName::memset_details},
     KnownStat{"cuda_graph_node_id", XStatName::graph_node_id},
+    KnownStat{"shape", XStatName::shape},
+    KnownStat{"tf_function_call", XStatName::tf_function_call},
+    KnownStat{"_r", XStatName::is_root},
+    KnownStat{"memalloc_details", XStatName::memory_details},
+    KnownStat{"MemFree_details", XStatName::memory_details},
+    KnownStat{"MemoryResidency_details", XStatName::memory_details},
 };
 
 }  // namespace

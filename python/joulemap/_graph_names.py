@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GraphNames: what the names in the graphs of a compiled TensorFlow function mean, for the .meta file of its traces
+(src/ingest/trace_sidecar.h): layers and phases of scopes and operations, input shapes of operations, and operations
+that TensorFlow fuses into one.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterator, Optional, Tuple
+
+_TAPE = "gradient_tape/"
+
+
+def is_gradient(name: str) -> bool:
+    """Whether an operation of that name computes gradients: gradient_tape/..., or gradients/... of tf.gradients."""
+    return name.startswith(_TAPE) or any(part.partition("_")[0] == "gradients" for part in name.split("/")[:-1])
+
+
+def _common_sizes(first: str, second: str) -> str:
+    """int64[64,3], int64[32,3] -> int64[-1,3]; empty if types or ranks differ."""
+    (kind, _, first_sizes), (other_kind, _, second_sizes) = first.partition("["), second.partition("[")
+    pairs = list(zip(first_sizes.rstrip("]").split(","), second_sizes.rstrip("]").split(",")))
+    if kind != other_kind or first_sizes.count(",") != second_sizes.count(","):
+        return ""
+    return kind + "[" + ",".join(size if size == other else "-1" for size, other in pairs) + "]"
+
+
+def _common_tensors(first: str, second: str) -> str:
+    parts, others = first.split(" "), second.split(" ")
+    common = [_common_sizes(part, other) if part != other else part for part, other in zip(parts, others)]
+    return " ".join(common) if len(parts) == len(others) and all(common) else ""
+
+
+class GraphNames:
+    """The names of one function of the program, collected while it is traced."""
+
+    def __init__(self) -> None:
+        self._scopes: Dict[str, Tuple[str, str]] = {}
+        self._tensors: Dict[str, str] = {}
+        self._fused: Dict[str, Tuple[str, str]] = {}
+        self._updates: Dict[str, str] = {}
+        self.trains = False  # the function computes gradients
+
+    def add(self, name: str, phase: str, module: str) -> None:
+        self._scopes[name] = (phase, module)
+
+    def add_tensors(self, name: str, tensors: str) -> None:
+        """A function that is traced for several shapes has several operations of one name: sizes that differ become
+        -1."""
+        known = self._tensors.get(name, tensors)
+        self._tensors[name] = tensors if known == tensors else _common_tensors(known, tensors)
+
+    def add_fused(self, name: str, first: str, tensors: str) -> None:
+        """`name`: the last operation of a chain that TensorFlow may fuse. `first`: the first one, which takes the
+        time."""
+        self._fused[name] = (first, tensors)
+
+    def add_update(self, name: str, reader: str) -> None:
+        """`name`: an operation that updates a variable. `reader`: the operation in a layer that reads the variable."""
+        self._updates[name] = reader
+
+    def contains(self, name: str) -> bool:
+        """Whether the operation, or a scope around it, has a phase or a layer."""
+        return name in self._updates or self.module_of(name) is not None
+
+    def module_of(self, name: str) -> Optional[str]:
+        """The module of the innermost known scope that contains the operation."""
+        name = name[len(_TAPE):] if name.startswith(_TAPE) else name
+        while name:
+            known = self._scopes.get(name)
+            if known is not None:
+                return known[1]
+            name = name.rpartition("/")[0]
+        return None
+
+    def lines(self) -> Iterator[Tuple[str, ...]]:
+        """The lines of the .meta file, as fields."""
+        for name, (phase, module) in self._scopes.items():
+            yield ("scope", name, phase, module)
+        for name, tensors in self._tensors.items():
+            if tensors:
+                yield ("tensors", name, tensors)
+        for name, (first, tensors) in self._fused.items():
+            yield ("fused", name, first, tensors)
+        for name, reader in self._updates.items():
+            yield ("update", name, reader)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of compiled TensorFlow functions that are being captured, and TensorFlow's profiler for a few of them.
+
+A compiled graph runs in one call, in which no hook sees a layer. Each outermost call of a thread is therefore a coarse
+scope with exact time; `current_call()` is the call of this thread. TensorFlow traces Python functions to graphs during
+such a call: watch_graphs() collects them and counts the rest of the call as compilation.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import threading
+import time
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from . import _capture_interface as capture
+from ._framework_trace import Trace
+from ._graph_names import GraphNames
+
+# Profiled calls may cost this much in all: a part of the run time, and a constant for short runs.
+_MAX_COST = 0.02
+_FREE_COST_S = 2.0
+
+
+class Call:
+    """An outermost call of a compiled function. `names`: the names of the function's graphs."""
+
+    def __init__(self, names: GraphNames, compile_scope: int) -> None:
+        self.names = names
+        self.graphs: List = []
+        self._compile_scope = compile_scope
+
+    def add_graph(self, graph) -> None:
+        if not self.graphs:
+            capture.enter(self._compile_scope)  # until the call ends: TensorFlow optimizes a new graph when it runs
+        self.graphs.append(graph)
+
+    @property
+    def was_compiled(self) -> bool:
+        return bool(self.graphs)
+
+
+class _Thread(threading.local):
+    call: Optional[Call] = None
+
+
+_thread = _Thread()
+
+
+def current_call() -> Optional[Call]:
+    return _thread.call
+
+
+def set_current_call(call: Optional[Call]) -> Optional[Call]:
+    """Returns the call before."""
+    before, _thread.call = _thread.call, call
+    return before
+
+
+def names_being_traced() -> Optional[GraphNames]:
+    call = _thread.call
+    return call.names if call is not None else None
+
+
+def watch_graphs() -> None:
+    from tensorflow.python.framework.func_graph import FuncGraph
+
+    original, add_graph = FuncGraph.__init__, capture.guarded(Call.add_graph)
+
+    @functools.wraps(original)
+    def __init__(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        call = _thread.call
+        if call is not None:
+            add_graph(call, self)
+
+    FuncGraph.__init__ = __init__
+
+
+class FunctionTimes:
+    """Time and profiled calls of each function, to report functions without layers at the end of the program."""
+
+    def __init__(self) -> None:
+        self._by_name: Dict[str, List[float]] = {}  # calls, profiled calls, seconds
+
+    def add(self, function: str, spent_s: float, was_profiled: bool) -> None:
+        sums = self._by_name.setdefault(function, [0, 0, 0.0])
+        sums[0] += 1
+        sums[1] += was_profiled
+        sums[2] += spent_s
+
+    def without_layers(self) -> List[Tuple[str, int]]:
+        """Functions that took 1 % of the time or more and were never profiled, with the number of their calls."""
+        all_s = sum(spent_s for _, _, spent_s in self._by_name.values())
+        found = [
+            (spent_s, name, int(calls))
+            for name, (calls, profiled, spent_s) in self._by_name.items()
+            if profiled == 0 and spent_s >= 0.01 * all_s
+        ]
+        return [(name, calls) for _, name, calls in sorted(found, reverse=True)]
+
+
+class Profiler:
+    """TensorFlow's own profiler, for one call at a time, on machines without a GPU. On a GPU, host launch times do not
+    show kernel durations, and two profilers cannot share the GPU's records."""
+
+    def __init__(self, tf) -> None:
+        self._experimental = tf.profiler.experimental
+        self._list_devices = tf.config.list_physical_devices
+        self._is_free = threading.Lock()
+        self._has_gpu: Optional[bool] = None
+        self._is_taken = False
+        self._first_s = time.monotonic()
+        self._traces = 0
+        self._cost_s = 0.0
+        self.times = FunctionTimes()
+        atexit.register(self._report)
+
+    def has_gpu(self) -> bool:
+        if self._has_gpu is None:
+            self._has_gpu = bool(self._list_devices("GPU"))
+            if self._has_gpu:
+                capture.diagnose(
+                    "layers_not_told",
+                    "TensorFlow graphs on a GPU have no energy by layer",
+                    "profile some steps with tf.profiler and import the trace: joulemap import xplane LOGDIR",
+                )
+        return self._has_gpu
+
+    def can_start(self) -> bool:
+        """Whether another profiled call is within the limit of the cost."""
+        return self._cost_s <= _FREE_COST_S + _MAX_COST * (time.monotonic() - self._first_s)
+
+    @capture.guarded
+    def start(self) -> Optional[Trace]:
+        """None on a GPU, and while another thread or the program itself profiles."""
+        if self.has_gpu() or not self._is_free.acquire(blocking=False):
+            return None
+        begin_s = time.perf_counter()
+        trace = Trace()
+        options = self._experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0, device_tracer_level=0)
+        try:
+            self._experimental.start(trace.folder, options)
+        except Exception as error:  # noqa: BLE001 - usually another profiler is active
+            self._is_free.release()
+            self._is_taken = True
+            message = f"TensorFlow's profiler did not start, so layers have no energy: {error}"
+            capture.diagnose("profiler_taken", message, "stop other profilers of the program")
+            return None
+        self._cost_s += time.perf_counter() - begin_s
+        return trace
+
+    @capture.guarded
+    def stop(self, trace: Trace, coarse: Sequence[Tuple[str, str]], names: GraphNames) -> None:
+        begin_s = time.perf_counter()
+        try:
+            self._experimental.stop()
+        finally:
+            self._is_free.release()
+        trace.store("xplane.pb", coarse, names.lines())
+        self._cost_s += time.perf_counter() - begin_s
+        self._traces += 1
+
+    @capture.guarded
+    def _report(self) -> None:
+        if self._traces > 0:
+            capture.fact(
+                "tensorflow_profiler",
+                f"{self._traces} profiled calls took {self._cost_s * 1e3:.0f} ms more, outside of their scopes",
+            )
+        if self._has_gpu or self._is_taken:
+            return
+        for function, calls in self.times.without_layers()[:5]:
+            limit = "profiling had reached its limit of the run time"
+            reason = "its only call also compiled it" if calls == 1 else limit
+            capture.diagnose("function_without_layers", f"{function}: no call was profiled, because {reason}", "")

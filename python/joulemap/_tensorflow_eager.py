@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures TensorFlow programs that train eagerly, operation by operation: what runs in a GradientTape is the phase
+forward, its gradient() the phase backward, the optimizer's update the phase optimizer. Keras layers are modules of the
+forward pass. No hook sees the layers of an eager backward pass; a diagnostic reports that.
+
+Outside of eager execution the hooks do nothing: TensorFlow then builds a graph.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Callable, List, Optional
+
+from . import _capture_interface as capture
+
+
+class _Thread(threading.local):
+    tapes = 0  # open tapes
+
+    def __init__(self) -> None:
+        self.layers: List[str] = []  # Keras layers being called, outermost first
+
+
+_thread = _Thread()
+
+
+def is_recording_tape() -> bool:
+    """Whether this thread is in a GradientTape outside of any graph."""
+    return _thread.tapes > 0
+
+
+class EagerCapture:
+    def __init__(self, tf) -> None:
+        self.is_eager = tf.executing_eagerly
+        self._train = capture.child_scope(0, capture.MODE, "train")
+        self._inference = capture.child_scope(0, capture.MODE, "inference")
+        self._has_optimizer = False  # the program updates variables through an optimizer
+        self._has_gradients = False  # gradients were computed since the last step began
+        self._has_reported = False
+
+    def phase(self, name: str, trains: bool = True) -> int:
+        return capture.child_scope(self._train if trains else self._inference, capture.PHASE, name)
+
+    def begin_tape(self) -> Optional[int]:
+        _thread.tapes += 1
+        if _thread.tapes > 1:
+            return None
+        if self._has_gradients and not self._has_optimizer:
+            capture.on_event(capture.OPTIMIZER_DONE)  # the program itself updated its variables
+        self._has_gradients = False
+        capture.on_event(capture.FORWARD_TRAIN)
+        return capture.enter(self.phase("forward"))
+
+    def end_tape(self, depth: Optional[int]) -> None:
+        _thread.tapes = max(_thread.tapes - 1, 0)
+        if depth is not None:
+            capture.leave_to(depth)
+
+    def begin_gradient(self) -> int:
+        self._has_gradients = True
+        if not self._has_reported:
+            self._has_reported = True
+            capture.diagnose(
+                "eager_backward",
+                "TensorFlow ran the backward pass eagerly: its energy has a phase, but no layers",
+                "decorate the training step with @tf.function",
+            )
+        capture.on_event(capture.BACKWARD)
+        return capture.enter(self.phase("backward"))
+
+    def begin_update(self) -> int:
+        self._has_optimizer = True
+        return capture.enter(self.phase("optimizer"))
+
+    def end_update(self, depth: int) -> None:
+        capture.leave_to(depth)
+        capture.on_event(capture.OPTIMIZER_DONE)
+
+    def begin_layer(self, name: str) -> int:
+        trains = is_recording_tape()
+        if not _thread.layers and not trains:
+            capture.on_event(capture.FORWARD_INFER)
+        _thread.layers.append(name)
+        path = _thread.layers[1:] or _thread.layers
+        return capture.enter(capture.child_scope(self.phase("forward", trains), capture.MODULE, ".".join(path)))
+
+    def end_layer(self, depth: int) -> None:
+        if _thread.layers:
+            _thread.layers.pop()
+        capture.leave_to(depth)
+
+    def wrap(
+        self, owner, name: str, begin: Callable, end: Callable, is_captured: Callable = lambda *args: True
+    ) -> None:
+        """Wraps owner.name: begin(*args) before an eager call and end(what begin returned) after it."""
+        original, begin, end = getattr(owner, name), capture.guarded(begin), capture.guarded(end)
+
+        @functools.wraps(original)
+        def wrapper(*args, **kwargs):
+            if not self.is_eager() or not is_captured(*args):
+                return original(*args, **kwargs)
+            depth = begin(*args)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                if depth is not None:
+                    end(depth)
+
+        setattr(owner, name, wrapper)
+
+
+_capture: Optional[EagerCapture] = None
+_keras = None  # the keras module, if it has been imported before tensorflow was complete
+
+
+def watch_eager(tf) -> None:
+    global _capture
+    _capture = eager = EagerCapture(tf)
+    tape = tf.GradientTape
+    enter, leave = tape.__enter__, tape.__exit__
+    begin, end = capture.guarded(eager.begin_tape), capture.guarded(eager.end_tape)
+
+    @functools.wraps(enter)
+    def __enter__(self):
+        result = enter(self)
+        if eager.is_eager():
+            self._joulemap_depth = (begin(),)
+        return result
+
+    @functools.wraps(leave)
+    def __exit__(self, *args):
+        depth = self.__dict__.pop("_joulemap_depth", None)
+        if depth is not None:
+            end(*depth)
+        return leave(self, *args)
+
+    tape.__enter__, tape.__exit__ = __enter__, __exit__
+    for name in ("gradient", "jacobian", "batch_jacobian"):
+        eager.wrap(tape, name, lambda *args: eager.begin_gradient(), capture.leave_to)
+    optimizer = tf.compat.v1.train.Optimizer
+    eager.wrap(optimizer, "apply_gradients", lambda *args: eager.begin_update(), eager.end_update)
+    if _keras is not None:
+        watch_eager_keras(_keras)
+
+
+def watch_eager_keras(keras) -> None:
+    """Called after keras has been imported, which may be before or after tensorflow: each imports the other."""
+    global _keras
+    eager, _keras = _capture, keras
+    if eager is None:
+        return  # watch_eager() calls this function again
+    from keras.src.optimizers.base_optimizer import BaseOptimizer
+
+    symbolic = keras.KerasTensor
+    eager.wrap(BaseOptimizer, "apply", lambda *args: eager.begin_update(), eager.end_update)
+    eager.wrap(
+        keras.layers.Layer,
+        "__call__",
+        lambda layer, *args: eager.begin_layer(layer.name),
+        eager.end_layer,
+        # A call with a symbolic tensor builds a model.
+        lambda layer, *args: not (args and isinstance(args[0], symbolic)),
+    )

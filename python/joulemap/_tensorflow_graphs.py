@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads graphs that TensorFlow has traced into GraphNames: input shapes of operations, updates of variables, chains of
+operations that TensorFlow fuses. It only reads the graph, once after tracing.
+"""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, List, Optional
+
+from ._graph_names import GraphNames, is_gradient
+
+_MAX_TENSORS = 8  # the same limit as in src/scopes/tensor_text.h
+_NO_TENSORS = "()"
+_NOT_TENSORS = ("resource", "variant")
+
+# TensorFlow fuses a contraction with the operations after it and names the result after the last of them.
+_CONTRACTIONS = {"MatMul", "BatchMatMulV2", "Conv2D", "Conv3D", "DepthwiseConv2dNative"}
+_FUSIBLE = {"BiasAdd", "Add", "AddV2", "FusedBatchNormV3", "Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"}
+_MAX_CHAIN = 4
+
+# Bookkeeping of the graph, and AddN, which sums gradients.
+_WITHOUT_PHASE = {"NoOp", "Placeholder", "Const", "Identity", "AddN", "PartitionedCall", "StatefulPartitionedCall"}
+_SOURCES = {"Placeholder", "Const", "ReadVariableOp", "AddN"}
+_READS = {"ReadVariableOp", "ResourceGather"}
+_UPDATES = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
+
+
+def _shape(tensor) -> str:
+    shape = tensor.shape
+    if shape.rank is None:
+        return "?"
+    return ",".join("-1" if size is None else str(size) for size in shape.as_list())
+
+
+def _tensors_text(tensors: Iterable) -> str:
+    parts = []
+    for tensor in tensors:
+        name = tensor.dtype.base_dtype.name
+        if name not in _NOT_TENSORS:
+            parts.append(("" if name == "float32" else name) + "[" + _shape(tensor) + "]")
+    more = len(parts) - _MAX_TENSORS
+    return " ".join(parts[:_MAX_TENSORS]) + (f" and {more} more" if more > 0 else "") or _NO_TENSORS
+
+
+def _fused_chain(operation) -> List:
+    """The operations from a contraction to `operation` that TensorFlow may fuse; empty if there is no contraction."""
+    chain = [operation]
+    while chain[0].type not in _CONTRACTIONS:
+        if chain[0].type not in _FUSIBLE or len(chain) > _MAX_CHAIN:
+            return []
+        inputs = [tensor.op for tensor in chain[0].inputs]
+        before = next((some for some in inputs if some.type in _CONTRACTIONS), None)
+        before = before or next((some for some in inputs if some.type in _FUSIBLE), None)
+        if before is None:
+            return []
+        chain.insert(0, before)
+    return chain
+
+
+def _add_fused(operation, names: GraphNames) -> None:
+    chain = _fused_chain(operation)
+    if not chain:
+        return
+    results = {id(tensor) for part in chain for tensor in part.outputs}
+    inputs = [tensor for part in chain for tensor in part.inputs if id(tensor) not in results]
+    names.add_fused(operation.name, chain[0].name, _tensors_text(inputs))
+
+
+def _is_update(operation) -> bool:
+    return operation.type in _UPDATES or operation.type.startswith(("ResourceApply", "ResourceSparseApply"))
+
+
+def _variables_of(graph) -> Iterable:
+    try:
+        return list(getattr(graph, "variables", ()))
+    except AssertionError:  # the program has deleted one of them
+        return ()
+
+
+class _Variables:
+    """Finds the variable behind a tensor of a function's graph, and the operation that reads the variable. A function
+    captures variables of the functions around it."""
+
+    def __init__(self, graphs: Iterable) -> None:
+        self._by_handle: Dict[int, object] = {}
+        self._outside: Dict[int, object] = {}  # tensor of the graph around, by id of the tensor inside
+        self._readers: Dict[int, str] = {}
+        for graph in graphs:
+            self._by_handle.update((id(variable.handle), variable) for variable in _variables_of(graph))
+            self._outside.update((id(inside), outside) for outside, inside in getattr(graph, "captures", ()))
+
+    def add_reader(self, operation) -> None:
+        variable = self.of_operation(operation)
+        if variable is not None and not is_gradient(operation.name):
+            self._readers.setdefault(id(variable), operation.name)
+
+    def of_operation(self, operation) -> Optional[object]:
+        tensor = operation.inputs[0] if len(operation.inputs) > 0 else None
+        while id(tensor) in self._outside:
+            tensor = self._outside[id(tensor)]
+        return self._by_handle.get(id(tensor))
+
+    def reader_of(self, variable) -> Optional[str]:
+        return self._readers.get(id(variable))
+
+
+def _module_of(variable_name: str) -> str:
+    """net/first/kernel:0 -> first; the variable itself if it is in no scope."""
+    path = variable_name.partition(":")[0].split("/")
+    return ".".join(path[1:-1] or path[:-1] or path)
+
+
+def _add_update(operation, variables: _Variables, names: GraphNames) -> None:
+    """Adds the update of a trainable variable, and the operations without a scope that compute its value from the
+    gradient. Its layer is the one that reads the variable, else the scope in the name of the variable."""
+    variable = variables.of_operation(operation)
+    if variable is None or not getattr(variable, "trainable", False):
+        return
+    reader, module = variables.reader_of(variable), _module_of(variable.name)
+    pending = [operation]
+    while pending:
+        some = pending.pop()
+        if reader is None:
+            names.add(some.name, "optimizer", module)
+        else:
+            names.add_update(some.name, reader)
+        for tensor in some.inputs:
+            source = tensor.op
+            computes = source.type not in _SOURCES and not is_gradient(source.name) and not names.contains(source.name)
+            if computes and "/" not in source.name:
+                pending.append(source)
+
+
+def read_graphs(graphs: Iterable, names: GraphNames, unscoped_phase: str = "") -> None:
+    """`graphs`: FuncGraphs of one function and of those that it calls, or the graph of a session. `unscoped_phase`: the
+    phase of operations whose name shows none."""
+    by_graph = [(graph, graph.get_operations()) for graph in graphs]
+    names.trains = names.trains or any(is_gradient(some.name) for _, operations in by_graph for some in operations)
+    variables = _Variables(graph for graph, _ in by_graph)
+    for _, operations in by_graph:
+        for operation in operations:
+            names.add_tensors(operation.name, _tensors_text(operation.inputs))
+            if operation.type in _FUSIBLE:
+                _add_fused(operation, names)
+            if operation.type in _READS:
+                variables.add_reader(operation)
+    for _, operations in by_graph:
+        for operation in operations:
+            if names.trains and _is_update(operation) and not names.contains(operation.name):
+                _add_update(operation, variables, names)
+        if unscoped_phase:
+            _add_unscoped(operations, unscoped_phase, names)
+
+
+def _add_unscoped(operations: Iterable, phase: str, names: GraphNames) -> None:
+    for operation in operations:
+        is_plain = "/" not in operation.name and operation.type not in _WITHOUT_PHASE and not _is_update(operation)
+        if is_plain and not names.contains(operation.name):
+            names.add(operation.name, phase, "")
+
+
+def computes_gradients(operations: Iterable) -> bool:
+    """Whether the operations, or any that they depend on, compute gradients."""
+    pending, seen = list(operations), set()
+    while pending:
+        operation = pending.pop()
+        if operation in seen:
+            continue
+        if is_gradient(operation.name):
+            return True
+        seen.add(operation)
+        pending += [tensor.op for tensor in operation.inputs]
+        pending += operation.control_inputs
+    return False
