@@ -300,9 +300,15 @@ GROUPS = {
     "Record and attach": ["attach", "Attachment"],
     "Load and report": ["load", "Run", "Ledger", "_ledger.Row", "_layer_steps.LayerSteps"],
     "Predict": ["predict", "Prediction", "_prediction.Layer", "list_operations"],
+    "Predict a training while it runs": ["predict_total", "Forecast", "_forecast.Total", "_forecast.RecurringWork",
+                                         "_forecast.DomainForecast"],
+    "Stop a training early": ["EarlyStop"],
+    "Find the value of layers": ["layer_value", "_layer_value.LayerValues", "_layer_value.LayerValue"],
     "Validate the attribution": ["validate", "_validate_report.Validated", "_validate_report.ValidatedBlock"],
     "Import traces": ["module_names", "save_module_names"],
-    "Trainers": ["keras.EnergyCallback", "lightning.EnergyCallback", "huggingface.add_to", "huggingface.EnergyCallback"],
+    "Trainers": ["keras.EnergyCallback", "keras.EarlyStopCallback", "lightning.EnergyCallback",
+                 "lightning.EarlyStopCallback", "huggingface.add_to", "huggingface.EnergyCallback",
+                 "huggingface.EarlyStopCallback"],
     "Experiment trackers": ["mlflow.EnergyLogger", "wandb.EnergyLogger"],
     "Notebooks and pytest": ["_jupyter", "_pytest_plugin"],
     "Errors and version": ["JoulemapError", "version"],
@@ -310,7 +316,7 @@ GROUPS = {
 # Names that jm.NAME takes from the compiled module: their docstrings are in its stub.
 COMPILED = {"region": "Region", "is_recording": "is_recording"}
 # Classes that the program creates itself; others are results.
-CREATED = ("EnergyCallback", "EnergyLogger", "Region")
+CREATED = ("EarlyStop", "EarlyStopCallback", "EnergyCallback", "EnergyLogger", "Region")
 EXTENDED = ("Run",)
 # Members that programs do not use: identity and memory of a window, the hook of LoopLogger.
 INTERNAL = ("id", "release", "log")

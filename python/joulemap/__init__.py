@@ -18,20 +18,21 @@ from ._marks import engine_event, engine_step, epoch, is_recording, log, region,
 from ._measure import Measurement, begin, end, measure
 
 __all__ = [
-    "Attachment", "Diagnostic", "Domain", "Energy", "JoulemapError", "Ledger", "Measurement", "Prediction", "Run",
-    "attach", "begin", "doctor", "end", "engine_event", "engine_step", "epoch", "is_recording", "list_operations",
-    "load", "log", "measure", "module_names", "predict", "region", "save_module_names", "start", "step", "stop",
-    "validate", "version",
+    "Attachment", "Diagnostic", "Domain", "EarlyStop", "Energy", "Forecast", "JoulemapError", "Ledger", "Measurement",
+    "Prediction", "Run", "attach", "begin", "doctor", "end", "engine_event", "engine_step", "epoch", "is_recording",
+    "layer_value", "list_operations", "load", "log", "measure", "module_names", "predict", "predict_total", "region",
+    "save_module_names", "start", "step", "stop", "validate", "version",
 ]  # fmt: skip
 
 # Public name -> module from which it is loaded on first access: these modules need ctypes and dataclasses, which would
 # dominate the import time.
 _LAZY = {
-    "Attachment": "_attach", "Diagnostic": "_energy", "Domain": "_energy", "Energy": "_energy",
-    "JoulemapError": "_library", "Ledger": "_ledger", "Prediction": "_prediction", "Run": "_run", "attach": "_attach",
-    "doctor": "_library", "list_operations": "_predict.operation_list", "load": "_run",
+    "Attachment": "_attach", "Diagnostic": "_energy", "Domain": "_energy", "EarlyStop": "_early_stop", "Energy": "_energy",
+    "Forecast": "_forecast", "JoulemapError": "_library", "Ledger": "_ledger", "Prediction": "_prediction",
+    "Run": "_run", "attach": "_attach", "doctor": "_library", "layer_value": "_layer_value",
+    "list_operations": "_predict.operation_list", "load": "_run",
     "load_ipython_extension": "_jupyter", "module_names": "_module_names", "predict": "_prediction",
-    "save_module_names": "_module_names", "start": "_library", "stop": "_library",
+    "predict_total": "_forecast", "save_module_names": "_module_names", "start": "_library", "stop": "_library",
     "validate": "_validate", "version": "_library",
 }  # fmt: skip
 
@@ -52,7 +53,10 @@ def __dir__() -> list[str]:
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._attach import Attachment, attach
+    from ._early_stop import EarlyStop
     from ._energy import Diagnostic, Domain, Energy
+    from ._forecast import Forecast, predict_total
+    from ._layer_value import layer_value
     from ._ledger import Ledger
     from ._library import JoulemapError, doctor, start, stop, version
     from ._module_names import module_names, save_module_names

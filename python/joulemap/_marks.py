@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 # Names passed to log(): metrics that the program logs need not be inferred.
 logged_names: set[str] = set()
 
+# Functions that receive "step" and "epoch" at each mark: those of jm.predict_total().
+listeners: list = []
+
 region = _hot.Region
 is_recording = _hot.is_recording
 engine_step = _hot.EngineStep
@@ -30,11 +33,21 @@ def engine_event(id: object, event: str) -> None:
 def step(number: Optional[int] = None) -> None:
     """Marks the beginning of a step: `number`, or the last number plus one. The first is 0."""
     _hot.step(number)
+    if listeners:
+        notify("step")
 
 
 def epoch(number: Optional[int] = None) -> None:
     """Marks the beginning of an epoch: `number`, or the last number plus one. The first is 0."""
     _hot.epoch(number)
+    if listeners:
+        notify("epoch")
+
+
+def notify(mark: str) -> None:
+    """Calls the listeners; a listener may remove itself."""
+    for listener in tuple(listeners):
+        listener(mark)
 
 
 def log(**values: object) -> None:

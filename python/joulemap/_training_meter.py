@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Optional
 
 from ._energy import Energy
 from ._energy_total import EnergyTotal
+from ._forecast import Forecast, predict_total
 from ._measure import Measurement, begin
 
 # Seconds between updates of the totals file: the most that a killed run loses.
@@ -28,6 +29,7 @@ class TrainingMeter:
 
     def __init__(self, total_file: Any = None) -> None:
         self.total = None if total_file is None else EnergyTotal(total_file)
+        self.forecast: Optional[Forecast] = None
         self._run: Optional[Measurement] = None
         self._last_energy: Optional[Energy] = None
         self._epoch: Optional[Measurement] = None
@@ -37,6 +39,17 @@ class TrainingMeter:
 
     def begin(self) -> None:
         self._run, self._last_energy = begin("training"), None
+
+    def begin_forecast(self, steps: Any, steps_per_epoch: Any = None, every: Optional[dict] = None) -> None:
+        """Predicts the energy of the training from now on. No effect if the trainer does not know the steps."""
+        counts = [steps, *([] if steps_per_epoch is None else [steps_per_epoch]), *(every or {}).values()]
+        if all(isinstance(count, int) and count > 0 for count in counts):
+            self.forecast = predict_total(steps, steps_per_epoch=steps_per_epoch, every=every)
+
+    def mark_step(self) -> None:
+        """Marks the beginning of a step for the prediction."""
+        if self.forecast is not None:
+            self.forecast.step()
 
     def begin_epoch(self) -> None:
         self._epoch = begin("epoch")
@@ -98,6 +111,8 @@ class TrainingMeter:
         """Ends the training and all open windows. Returns the energy of the training; None without begin()."""
         window, self._run = self._run, None
         self._epoch = self._step = None
+        if self.forecast is not None:
+            self.forecast.end()
         if window is None:
             return None
         window.end()
@@ -121,3 +136,13 @@ def total_metrics(total: Optional[EnergyTotal]) -> dict:
         return {}
     metrics = {"energy/all_runs_j": total.measured_j, "energy/all_runs_estimated_j": total.estimated_j}
     return {name: value for name, value in metrics.items() if value is not None}
+
+
+def forecast_metrics(forecast: Optional[Forecast]) -> dict:
+    """Values for a logger: the predicted energy of the whole training, with its interval."""
+    total = None if forecast is None else forecast.total()
+    if total is None or total.energy_j is None:
+        return {}
+    prefix = "" if total.provenance == "measured" else "estimated_"
+    names = {"forecast": total.energy_j, "forecast_low": total.low_j, "forecast_high": total.high_j}
+    return {f"energy/{name}_{prefix}j": value for name, value in names.items()}

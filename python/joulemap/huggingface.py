@@ -6,9 +6,9 @@
     joulemap.huggingface.add_to(trainer)
     trainer.train()
 
-All logs of the trainer (trainer_state.json, TensorBoard, W&B, MLflow ...) then contain two more values.
-"energy/train_j" is the energy of the training so far, "energy/epoch_j" that of the last epoch. They are named
-"..._estimated_j" if nothing can be measured.
+All logs of the trainer (trainer_state.json, TensorBoard, W&B, MLflow ...) then contain more values.
+"energy/train_j" is the energy of the training so far, "energy/epoch_j" that of the last epoch, "energy/forecast_j" the
+prediction for the whole training (jm.predict_total). They are named "..._estimated_j" if nothing can be measured.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from typing import Any, Optional
 
 from transformers import TrainerCallback
 
+from ._early_stop import EarlyStop, agree
 from ._energy import Energy
-from ._training_meter import TrainingMeter, energy_metrics, total_metrics
+from ._forecast import Forecast
+from ._library import JoulemapError
+from ._training_meter import TrainingMeter, energy_metrics, forecast_metrics, total_metrics
 
 
 class EnergyCallback(TrainerCallback):
@@ -32,8 +35,17 @@ class EnergyCallback(TrainerCallback):
         self.epochs: list = []  # Energy of each epoch
         self.energy: Optional[Energy] = None  # energy of the training, set at its end
 
+    @property
+    def forecast(self) -> Optional[Forecast]:
+        """The running prediction of the whole training: `forecast.total()`. None if the number of steps is unknown."""
+        return self._meter.forecast
+
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._meter.begin()
+        self._meter.begin_forecast(state.max_steps - state.global_step, **_recurring_work(args, state))
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._meter.mark_step()
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         self._meter.begin_epoch()
@@ -50,7 +62,7 @@ class EnergyCallback(TrainerCallback):
         energy = self._meter.current_energy() or self.energy
         if logs is None or energy is None:
             return
-        metrics = {**energy_metrics("train", energy), **total_metrics(self._meter.total)}
+        metrics = {**energy_metrics("train", energy), **total_metrics(self._meter.total), **forecast_metrics(self.forecast)}
         if self._last_epoch is not None:
             metrics.update(energy_metrics("epoch", self._last_epoch))
             self._last_epoch = None
@@ -62,6 +74,23 @@ class EnergyCallback(TrainerCallback):
         self.energy = self._meter.end()
 
 
+def _recurring_work(args: Any, state: Any) -> dict:
+    """Options of predict_total: the periods of evaluations and checkpoints, where the arguments of the trainer fix them.
+    In a resumed training they are found from pauses."""
+    if state.global_step:
+        return {}
+    per_epoch = round(state.max_steps / max(1, state.num_train_epochs))
+    strategies = {"evaluation": (args.eval_strategy, state.eval_steps), "checkpoint": (args.save_strategy, state.save_steps)}
+    every = {}
+    for name, (strategy, steps) in strategies.items():
+        kind = getattr(strategy, "value", strategy)
+        if kind == "steps" and steps:
+            every[name] = int(steps)
+        elif kind == "epoch":
+            every[name] = per_epoch
+    return {"every": every}
+
+
 def add_to(trainer: Any, total_file: Any = None) -> EnergyCallback:
     """Adds a callback before all others of the trainer, so that they receive its values."""
     callback = EnergyCallback(total_file)
@@ -69,3 +98,21 @@ def add_to(trainer: Any, total_file: Any = None) -> EnergyCallback:
     order = trainer.callback_handler.callbacks
     order.insert(0, order.pop(order.index(callback)))
     return callback
+
+
+class EarlyStopCallback(TrainerCallback):
+    """Stops the training when a further unit of loss costs more than `joules_per_loss` joules (jm.EarlyStop). `monitor`:
+    name of the loss in the metrics of evaluations. `options`: those of jm.EarlyStop. With several ranks, rank 0 decides."""
+
+    def __init__(self, joules_per_loss: float, monitor: str = "eval_loss", **options: Any) -> None:
+        self.stop = EarlyStop(joules_per_loss, **options)  # its `reason` is the last decision, in words
+        self._monitor = monitor
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.stop.begin()
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
+        if self._monitor not in (metrics or {}):
+            raise JoulemapError(f"the evaluation has no {self._monitor}: monitor= must be one of {sorted(metrics or {})}")
+        if agree(self.stop.update(metrics[self._monitor])):
+            control.should_training_stop = True

@@ -5,7 +5,8 @@
     trainer = lightning.Trainer(callbacks=[joulemap.lightning.EnergyCallback()])
 
 The trainer's loggers receive "energy/step_j", "energy/epoch_j" and "energy/train_j" ("..._estimated_j" if nothing can
-be measured), each also as "_w". Only rank 0 logs; it measures its whole machine.
+be measured), each also as "_w", and after each epoch "energy/forecast_j", the prediction for the whole training
+(jm.predict_total). Only rank 0 logs; it measures its whole machine.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ try:
 except ImportError:  # older name of the package
     from pytorch_lightning.callbacks import Callback  # type: ignore[no-redef]
 
+from ._early_stop import EarlyStop, agree
 from ._energy import Energy
-from ._training_meter import TrainingMeter, energy_metrics, total_metrics
+from ._forecast import Forecast
+from ._library import JoulemapError
+from ._training_meter import TrainingMeter, energy_metrics, forecast_metrics, total_metrics
 
 
 class EnergyCallback(Callback):
@@ -34,10 +38,22 @@ class EnergyCallback(Callback):
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         self._meter.begin()
 
+    @property
+    def forecast(self) -> Optional[Forecast]:
+        """The running prediction of the whole training: `forecast.total()`. None if the number of steps is unknown."""
+        return self._meter.forecast
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        batches, epochs = trainer.num_training_batches, trainer.max_epochs
+        if isinstance(batches, int) and isinstance(epochs, int) and trainer.max_steps < 0:
+            left = epochs - trainer.current_epoch
+            self._meter.begin_forecast(left * batches, steps_per_epoch=batches)
+
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         self._meter.begin_epoch()
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        self._meter.mark_step()
         self._number = trainer.global_step
         if self._number % (self._every or trainer.log_every_n_steps or 1) == 0:
             self._meter.begin_step(self._number)
@@ -52,6 +68,7 @@ class EnergyCallback(Callback):
             metrics = {
                 **energy_metrics("epoch", energy),
                 **total_metrics(self._meter.total),
+                **forecast_metrics(self.forecast),
                 "epoch": trainer.current_epoch,
             }
             self._log(trainer, metrics, trainer.global_step)
@@ -79,3 +96,34 @@ class EnergyCallback(Callback):
             return
         for logger in trainer.loggers:
             logger.log_metrics(metrics, step)
+
+
+class EarlyStopCallback(Callback):
+    """Stops the training when a further unit of loss costs more than `joules_per_loss` joules (jm.EarlyStop). `monitor`:
+    name of the loss in the metrics that the module logs, which is read after each validation, or, with
+    on_train_epoch_end=True, after each epoch of training. `options`: those of jm.EarlyStop. With several ranks, rank 0
+    decides."""
+
+    def __init__(
+        self, joules_per_loss: float, monitor: str = "val_loss", on_train_epoch_end: bool = False, **options: Any
+    ) -> None:
+        self.stop = EarlyStop(joules_per_loss, **options)  # its `reason` is the last decision, in words
+        self._monitor, self._at_epoch_end = monitor, on_train_epoch_end
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        self.stop.begin()
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        if not self._at_epoch_end and not trainer.sanity_checking and trainer.state.fn == "fit":
+            self._update(trainer)
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        if self._at_epoch_end:
+            self._update(trainer)
+
+    def _update(self, trainer: Any) -> None:
+        metrics = trainer.callback_metrics
+        if self._monitor not in metrics:
+            raise JoulemapError(f"the module logs no {self._monitor}: monitor= must be one of {sorted(metrics)}")
+        if agree(self.stop.update(metrics[self._monitor])):
+            trainer.should_stop = True

@@ -88,3 +88,24 @@ def test_a_training_resumed_from_a_checkpoint_after_a_failure_has_one_total(tmp_
     results = [entry[name] for entry in second.state.log_history if name in entry]
     assert results[-1] == pytest.approx(sum(run["estimated_j"] for run in runs), rel=0.2)
     assert results[-1] > runs[1]["estimated_j"]
+
+
+def test_the_callback_predicts_the_whole_training(tmp_path):
+    made = trainer(tmp_path, save="epoch")
+    energy = joulemap.huggingface.add_to(made)
+    made.train()
+    total = energy.forecast.total()
+    assert total.done == total.steps == 8
+    assert total.energy_j == pytest.approx(energy.energy.joules, rel=0.1)
+    assert made.state.log_history[-1]["energy/forecast_estimated_j"] > 0
+
+
+def test_training_stops_when_the_evaluation_loss_costs_too_much(tmp_path):
+    made = trainer(tmp_path)
+    made.args.num_train_epochs, made.args.eval_strategy = 12, transformers.IntervalStrategy.EPOCH
+    made.eval_dataset = made.train_dataset
+    stops = joulemap.huggingface.EarlyStopCallback(joules_per_loss=1e-9, confirmations=1)
+    made.add_callback(stops)
+    made.train()
+    assert made.state.epoch == 7  # one of warm-up, then six
+    assert stops.stop.stopped and "the limit is" in stops.stop.reason

@@ -62,3 +62,21 @@ def test_runs_that_were_interrupted_and_resumed_have_one_total(tmp_path):
     total = sum(run["estimated_j"] for run in runs)
     assert total > runs[1]["estimated_j"] > 0
     assert history["energy/all_runs_estimated_j"][-1] == pytest.approx(total, rel=0.5)
+
+
+def test_the_callback_predicts_the_whole_training():
+    energy = joulemap.keras.EnergyCallback()
+    fit(energy)
+    total = energy.forecast.total()
+    assert total.done == total.steps == 8
+    assert total.provenance == "estimated" and 0 < total.energy_j <= energy.energy.joules * 1.01
+
+
+def test_training_stops_when_the_loss_costs_too_much():
+    stops = joulemap.keras.EarlyStopCallback(joules_per_loss=1e-9, monitor="loss", confirmations=1)
+    assert len(fit(stops, epochs=30).history["loss"]) == 7  # one of warm-up, then six
+    assert stops.stop.stopped and "the limit is" in stops.stop.reason
+    pays = joulemap.keras.EarlyStopCallback(joules_per_loss=1e12, monitor="loss")
+    assert len(fit(pays, epochs=12).history["loss"]) == 12
+    with pytest.raises(joulemap.JoulemapError, match="no val_loss.*loss"):
+        fit(joulemap.keras.EarlyStopCallback(1))

@@ -98,3 +98,38 @@ def test_a_training_resumed_from_a_checkpoint_after_a_failure_has_one_total(tmp_
     assert steps == list(range(4, 12))  # continues from the checkpoint
     last = [float(row["energy/all_runs_estimated_j"]) for row in result if row["energy/all_runs_estimated_j"]][-1]
     assert last == pytest.approx(sum(run["estimated_j"] for run in runs))
+
+
+def test_the_callback_predicts_the_whole_training(tmp_path):
+    energy = joulemap.lightning.EnergyCallback()
+    fit(tmp_path, [energy])
+    total = energy.forecast.total()
+    assert total.done == total.steps == 8
+    assert total.provenance == "estimated" and 0 < total.energy_j <= energy.energy.joules * 1.01
+
+
+class Validated(Model):
+    """Logs a validation loss that saturates: 1 + 1 / epoch."""
+
+    def validation_step(self, batch, batch_idx):
+        self.log("val_loss", 1 + 1 / (1 + self.current_epoch))
+
+
+def fit_until_stop(folder, callback):
+    data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(8, 8)), batch_size=8)
+    trainer = lightning.Trainer(
+        max_epochs=30, accelerator="cpu", logger=False, callbacks=[callback], enable_progress_bar=False,
+        enable_model_summary=False, enable_checkpointing=False, default_root_dir=folder,
+    )  # fmt: skip
+    trainer.fit(Validated(), data, data)
+    return trainer.current_epoch
+
+
+def test_training_stops_when_the_validation_loss_costs_too_much(tmp_path):
+    stops = joulemap.lightning.EarlyStopCallback(joules_per_loss=1e-9, confirmations=1)
+    assert fit_until_stop(tmp_path, stops) == 7  # the sanity check is no evaluation; one of warm-up, then six
+    assert stops.stop.stopped and "the limit is" in stops.stop.reason
+    pays = joulemap.lightning.EarlyStopCallback(joules_per_loss=1e12)
+    assert fit_until_stop(tmp_path, pays) == 30
+    with pytest.raises(joulemap.JoulemapError, match="logs no accuracy.*val_loss"):
+        fit_until_stop(tmp_path, joulemap.lightning.EarlyStopCallback(1, monitor="accuracy"))

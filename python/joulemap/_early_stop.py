@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""jm.EarlyStop: stops a training when a further unit of loss costs more joules than the user pays for it. The slope of
+the loss over the energy comes from saturating curves fitted to the measured points; saturation_slope() is pure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import Any, NamedTuple, Optional, Sequence
+
+from ._energy import Energy, _format_number
+from ._measure import Measurement, begin
+from ._validate_statistics import t_95
+
+# Shapes of curves a + b f(J): powers J^-c of the energy (0: its logarithm), and exponentials exp(-J / tau) with tau as a
+# fraction of the energy of the last point. Negative c are curves that do not saturate yet, as at the beginning of a
+# training.
+POWERS = (-3.0, -2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
+DECAYS = (0.05, 0.1, 0.2, 0.4, 0.8)
+# The curve is fitted to this fraction of the points, the latest ones, and at least to FITTED_POINTS.
+FITTED_SHARE = 0.6
+FITTED_POINTS = 5
+MOST_AUTOCORRELATION = 0.8
+# Beyond this number, points are means of two, four ... updates.
+MOST_POINTS = 100
+
+
+class Point(NamedTuple):
+    """The loss after an energy since the beginning of the training."""
+
+    energy_j: float
+    loss: float
+
+
+class Slope(NamedTuple):
+    """Decrease of the loss per joule at the last point, with its 90 % interval; never negative."""
+
+    value: float
+    low: float
+    high: float
+
+
+def saturation_slope(points: Sequence) -> Optional[Slope]:
+    """Slope at the last point of curves that decrease, most of which saturate. Every shape that fits about as well as the
+    best one contributes to the interval. None if the points do not determine a curve."""
+    count = min(len(points), max(FITTED_POINTS, math.ceil(FITTED_SHARE * len(points))))
+    recent = [point for point in points[-count:] if point.energy_j > 0]
+    if len(recent) < FITTED_POINTS or recent[-1].energy_j <= recent[0].energy_j:
+        return None
+    losses = [point.loss for point in recent]
+    shapes = _shapes([point.energy_j for point in recent])
+    fits = [_fit(values, derivative, losses) for values, derivative in shapes]
+    best = min(fits, key=lambda fit: fit.squares)
+    degrees = len(recent) - 3
+    t = t_95(degrees)
+    variance = best.squares / degrees
+    factor = _autocorrelation_factor(best.residuals)
+    plausible = [fit for fit in fits if fit.squares <= best.squares + (t * factor) ** 2 * variance]
+    error = t * factor * math.sqrt(variance)
+    low = min(fit.slope - error * fit.slope_error for fit in plausible)
+    high = max(fit.slope + error * fit.slope_error for fit in plausible)
+    return Slope(max(0.0, best.slope), max(0.0, low), max(0.0, high))
+
+
+class _Fit(NamedTuple):
+    slope: float  # decrease of the loss per joule at the last point
+    slope_error: float  # standard error of the slope for residuals of standard deviation 1
+    squares: float
+    residuals: list
+
+
+def _mean_point(points: Sequence) -> Point:
+    return Point(statistics.fmean(point.energy_j for point in points), statistics.fmean(point.loss for point in points))
+
+
+def _shapes(energies_j: Sequence) -> list:
+    """For each shape: its values at the points, and minus its derivative at the last one, in 1/J."""
+    last_j = energies_j[-1]
+    scaled = [energy_j / last_j for energy_j in energies_j]
+    shapes = []
+    for power in POWERS:
+        sign = math.copysign(1.0, power)
+        values = [-math.log(x) for x in scaled] if power == 0 else [sign * x**-power for x in scaled]
+        shapes.append((values, (abs(power) or 1.0) / last_j))
+    for decay in DECAYS:
+        shapes.append(([math.exp((1 - x) / decay) for x in scaled], 1 / (decay * last_j)))
+    return shapes
+
+
+def _fit(values: list, derivative: float, losses: list) -> _Fit:
+    """Least squares of loss = a + b x value. b is negative if the loss rises."""
+    centre, mean = statistics.fmean(values), statistics.fmean(losses)
+    spread = sum((value - centre) ** 2 for value in values)
+    weight = sum((value - centre) * (loss - mean) for value, loss in zip(values, losses)) / spread
+    residuals = [loss - mean - weight * (value - centre) for value, loss in zip(values, losses)]
+    squares = sum(residual**2 for residual in residuals)
+    return _Fit(weight * derivative, derivative / math.sqrt(spread), squares, residuals)
+
+
+def _autocorrelation_factor(residuals: Sequence) -> float:
+    """Factor of a standard error for the autocorrelation of the residuals at lag 1."""
+    squares = sum(residual**2 for residual in residuals)
+    if squares == 0:
+        return 1.0
+    lag = sum(one * other for one, other in zip(residuals, residuals[1:])) / squares
+    correlation = min(max(lag, 0.0), MOST_AUTOCORRELATION)
+    return math.sqrt((1 + correlation) / (1 - correlation))
+
+
+class EarlyStop:
+    """Stops a training when a further unit of loss costs more than `joules_per_loss` joules. Create it just before the
+    loop, and call update() after each evaluation:
+
+        stop = jm.EarlyStop(joules_per_loss=500)
+        for epoch in range(100):
+            train()
+            if stop.update(evaluate()):
+                print(stop.reason)
+                break
+
+    It fits saturating curves to the losses over the measured energy of the machine, and stops only if even the upper
+    bound of the slope (90 % interval) no longer pays, in `confirmations` updates in a row. An unknown energy never
+    stops. A later drop of the loss, such as after a change of the learning rate, is not foreseen.
+
+    - `joules_per_loss`: the most that a decrease of the loss by 1 may cost, in J; for an accuracy pass 1 - accuracy
+    - `warm_up`: number of first updates that are not part of the curve
+    - `evaluations`: least number of updates after the warm-up before it stops, at least 5
+    - `confirmations`: number of updates in a row that must agree
+    """
+
+    def __init__(self, joules_per_loss: float, *, warm_up: int = 1, evaluations: int = 6, confirmations: int = 2) -> None:
+        if not (math.isfinite(joules_per_loss) and joules_per_loss > 0):
+            raise ValueError(f"joules_per_loss must be a positive number, not {joules_per_loss!r}")
+        if evaluations < FITTED_POINTS:
+            raise ValueError(f"evaluations must be at least {FITTED_POINTS}, not {evaluations!r}")
+        self.joules_per_loss = joules_per_loss  # the most that a decrease of the loss by 1 may cost, in J
+        self._warm_up, self._evaluations, self._confirmations = warm_up, evaluations, max(1, confirmations)
+        self.points: list = []  # (energy_j, loss) of each update after the warm-up; of many updates, means
+        self.slope: Optional[Slope] = None  # decrease of the loss per joule now: value, low, high; None if unknown
+        self.stopped = False  # true once update() has returned True
+        self.reason = "no update yet"  # the last decision, in words
+        self.energy: Optional[Energy] = None  # energy of the training until the last update
+        self._agreed = self._skipped = 0
+        self._group: list = []  # updates that will be one point
+        self._group_size = 1
+        self._window: Measurement = begin("training")
+
+    def begin(self) -> None:
+        """Begins a training anew: forgets all updates. Unnecessary right after the creation."""
+        self.points, self.slope, self.energy = [], None, None
+        self.stopped, self.reason = False, "no update yet"
+        self._agreed = self._skipped = 0
+        self._group, self._group_size = [], 1
+        self._window = begin("training")
+
+    @property
+    def provenance(self) -> Optional[str]:
+        """Provenance of the energy: "measured", "estimated" or None."""
+        return None if self.energy is None else self.energy.provenance
+
+    def update(self, loss: Any) -> bool:
+        """Adds a loss, which float() must accept; lower is better. Returns True if the training should stop now."""
+        value = float(loss)
+        energy = self._window.peek()
+        if self.energy is not None and self.energy.provenance not in (None, energy.provenance):
+            self.points, self._group, self._agreed = [], [], 0  # measured and estimated energies are not on one curve
+        self.energy = energy
+        if energy.joules is None:
+            self.reason = f"continues: the energy is unknown ({energy.reason})"
+        elif not math.isfinite(value):
+            self.reason = f"continues: the loss is {value}"
+        elif self._skipped < self._warm_up:
+            self._skipped += 1
+            self.reason = "continues: warm-up"
+        else:
+            self._add(Point(energy.joules, value))
+        return self.stopped
+
+    def _add(self, point: Point) -> None:
+        """Adds an update; a full group becomes a point, after which the decision is made."""
+        self._group.append(point)
+        if len(self._group) < self._group_size:
+            return
+        mean, self._group = _mean_point(self._group), []
+        last_j = self.points[-1].energy_j if self.points else 0.0
+        self.points.append(mean._replace(energy_j=max(last_j, mean.energy_j)))
+        if len(self.points) >= MOST_POINTS:
+            self.points = [_mean_point(self.points[index : index + 2]) for index in range(0, len(self.points) - 1, 2)]
+            self._group_size *= 2
+        self._decide()
+
+    def _decide(self) -> None:
+        self.slope = saturation_slope(self.points)
+        if len(self.points) < self._evaluations or self.slope is None:
+            self.reason = f"continues: {len(self.points)} of at least {self._evaluations} evaluations"
+            return
+        pays = self.slope.high * self.joules_per_loss >= 1
+        self._agreed = 0 if pays else self._agreed + 1
+        self.stopped = self.stopped or self._agreed >= self._confirmations
+        decision = f"stops after {_format_number(self.points[-1].energy_j)} J" if self.stopped else "continues"
+        self.reason = f"{decision}: {self._describe_cost()} ({self.provenance})"
+
+    def _describe_cost(self) -> str:
+        """What a further unit of loss costs, against the limit."""
+        assert self.slope is not None
+        limit = f"the limit is {_format_number(self.joules_per_loss)} J"
+        if self.slope.high == 0:
+            return f"the loss no longer decreases; {limit}"
+        least_j = 1 / self.slope.high
+        about = "" if self.slope.value == 0 else f", about {_format_number(1 / self.slope.value)} J"
+        return f"a further decrease of the loss by 1 costs at least {_format_number(least_j)} J{about}; {limit}"
+
+    def __repr__(self) -> str:
+        return f"<EarlyStop {self.reason}>"
+
+
+def agree(decision: bool) -> bool:
+    """The decision of rank 0 on all ranks of torch.distributed: each rank measures another energy."""
+    import sys
+
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.distributed.is_available() or not torch.distributed.is_initialized():
+        return decision
+    decisions = [decision]
+    torch.distributed.broadcast_object_list(decisions, src=0)
+    return bool(decisions[0])

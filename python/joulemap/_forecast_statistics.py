@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The total of a training from the values of its first steps: pure functions over plain data, without sensors. One
+series is the time in s, the energy in J, or the energy of one domain in J.
+
+The model of a series: setup + warm-up + steps x rate + sum over recurring work of occurrences x cost. The rate is a
+mean, so that random pauses are part of it. Its interval comes from means over batches of consecutive blocks, which
+contain the autocorrelation of the noise.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import NamedTuple, Optional, Sequence
+
+from ._validate_statistics import t_95
+
+# Outliers in time that can be recurring work: excess over the median in robust standard deviations, and in steps.
+PAUSE_DEVIATIONS = 8.0
+PAUSE_STEPS = 2.0
+# Leading blocks whose steps are slower than the median by this many robust standard deviations are the warm-up.
+WARM_UP_DEVIATIONS = 3.0
+LEAST_WARM_UP_SLOWDOWN = 0.05
+MOST_BATCHES = 10
+BLOCKS_PER_BATCH = 3
+# Half width, as a fraction of the remaining work, of what no part of this training shows: temperature, other load.
+FLOOR = 0.01
+# Weight of the difference between both halves of the steps in the half width: noise slower than the batches.
+SLOW_NOISE = 1.0
+MOST_AUTOCORRELATION = 0.8
+# Half width of the cost of work that was seen once, as a fraction.
+SEEN_ONCE = 0.3
+# Work that was not seen yet can cost up to this fraction of the steps between two occurrences.
+UNSEEN_SHARE = 0.25
+# Undeclared work is no longer expected after this fraction of the steps.
+UNDECLARED_UNTIL = 0.25
+# A batch of evaluation in training steps: forward alone, against forward and backward.
+EVALUATION_STEP, EVALUATION_STEP_LOW, EVALUATION_STEP_HIGH = 1 / 3, 0.15, 0.7
+# The rate is between these multiples of the only block.
+SINGLE_BLOCK_LOW, SINGLE_BLOCK_HIGH = 0.5, 2.0
+# A drift is significant from this t statistic on, and relevant from this relative change on.
+DRIFT_T, LEAST_DRIFT = 3.0, 0.002
+
+
+class Block(NamedTuple):
+    """Consecutive steps, each from its mark to the next one, without work that was measured separately."""
+
+    first: int  # index of the first step
+    steps: int
+    values: dict  # name of a series -> value; None if unknown
+
+    @property
+    def end(self) -> int:
+        return self.first + self.steps
+
+
+class Kind(NamedTuple):
+    """Recurring work: it occurs in the steps `phase`, `phase + period`, ..."""
+
+    name: str
+    period: int
+    phase: int
+
+    def occurrences(self, first: int, end: int) -> int:
+        """How often it occurs in the steps from `first` up to `end`."""
+        return self._until(end) - self._until(first)
+
+    def _until(self, end: int) -> int:
+        return max(0, math.ceil((end - self.phase) / self.period))
+
+
+class Cost(NamedTuple):
+    """Cost of one occurrence in one series."""
+
+    value: float
+    half_width: float  # of the mean over the remaining occurrences, at 90 %
+    seen: int
+
+
+class Outlook(NamedTuple):
+    """A series at the end of the training, with its 90 % interval."""
+
+    total: float
+    low: float
+    high: float
+    rate: float  # per step
+    costs: dict  # name of recurring work -> Cost
+    has_drift: bool
+
+
+def robust_deviation(values: Sequence) -> float:
+    """Standard deviation estimated from the median absolute deviation."""
+    centre = statistics.median(values)
+    return 1.4826 * statistics.median(abs(value - centre) for value in values)
+
+
+def warm_up_blocks(blocks: Sequence, kinds: Sequence) -> int:
+    """Number of leading blocks that are slower than the rest; at least 1, because the first step initializes, and at
+    most half of the blocks."""
+    if len(blocks) < 3:
+        return min(1, len(blocks) - 1)
+    times_s = [_per_step(block) for block in blocks]
+    rest_s = times_s[len(times_s) // 2 :]
+    centre_s = statistics.median(rest_s)
+    limit_s = centre_s + max(WARM_UP_DEVIATIONS * robust_deviation(rest_s), LEAST_WARM_UP_SLOWDOWN * centre_s)
+    count = 1
+    while count < len(blocks) // 2 and (times_s[count] > limit_s or _expected(blocks[count], kinds)):
+        count += 1
+    # A block with recurring work is slow for another reason: it does not end the warm-up, and is not part of it.
+    while count > 1 and _expected(blocks[count - 1], kinds):
+        count -= 1
+    return count
+
+
+def _per_step(block: Block) -> float:
+    return block.values["time"] / block.steps
+
+
+def _expected(block: Block, kinds: Sequence) -> bool:
+    return any(kind.occurrences(block.first, block.end) for kind in kinds)
+
+
+def choose_phase(name: str, period: int, blocks: Sequence) -> Kind:
+    """Recurring work of a known period: after the last step of each period, or around its first one, whichever has the
+    slower blocks. Without any of these steps, after the last one."""
+    candidates = [Kind(name, period, phase % period) for phase in (-1, 0, -2, 1)]
+    if not blocks:
+        return candidates[0]
+    step_s = statistics.median(map(_per_step, blocks))
+
+    def excess(kind: Kind) -> float:
+        found = [block for block in blocks[1:] if _expected(block, [kind])]
+        return statistics.fmean(block.values["time"] - block.steps * step_s for block in found) if found else 0.0
+
+    best = max(candidates, key=excess)
+    return best if excess(best) > PAUSE_STEPS * step_s else candidates[0]
+
+
+def find_pauses(blocks: Sequence, kinds: Sequence) -> Optional[Kind]:
+    """Undeclared recurring work: long pauses at equal distances, of which the first is as far from the beginning."""
+    plain = [block for block in blocks[1:] if not _expected(block, kinds)]
+    if len(plain) < 4:
+        return None
+    times_s = list(map(_per_step, plain))
+    centre_s, deviation_s = statistics.median(times_s), robust_deviation(times_s)
+    limit_s = max(PAUSE_DEVIATIONS * deviation_s, PAUSE_STEPS * centre_s)
+    pauses = [block for block in plain if block.values["time"] - block.steps * centre_s > limit_s]
+    if len(pauses) < 2:
+        return None
+    tolerance = max(block.steps for block in pauses)
+    distances = [after.first - before.first for before, after in zip(pauses, pauses[1:])]
+    period = round((pauses[-1].end - pauses[0].end) / len(distances))
+    is_regular = period > 2 * tolerance and all(abs(distance - period) <= tolerance for distance in distances)
+    starts_regular = min(abs(pauses[0].end - period), pauses[0].first) <= tolerance
+    if not (is_regular and starts_regular):
+        return None
+    return Kind("pause", period, (pauses[0].end - 1) % period)
+
+
+def forecast_series(
+    series: str, blocks: Sequence, kinds: Sequence, warm_up: int, steps: int, base: float, separate: dict
+) -> Outlook:
+    """The total of one series over `steps` steps. `base`: the value before the first block. `separate`: Cost of work
+    that was measured separately, by name; its occurrences so far are part of `base`."""
+    end = blocks[-1].end if blocks else 0
+    remaining = max(0, steps - end)
+    steady = blocks[warm_up:] or blocks[-1:]
+    costs = _costs(series, steady, [kind for kind in kinds if kind.name not in separate], end, steps)
+    plain = [block for block in steady if not _expected_cost(block, kinds, costs)]
+    plain = plain if len(plain) > 1 else list(steady)
+    points = [(block.steps, block.values[series] - _expected_cost(block, kinds, costs)) for block in plain]
+    rate, low_rate, high_rate, has_drift = _rate(points, remaining)
+    total = base + sum(block.values[series] for block in blocks) + remaining * rate
+    below, above = (remaining * (rate - low_rate)) ** 2, (remaining * (high_rate - rate)) ** 2
+    for kind in kinds:
+        cost = separate.get(kind.name) or costs.get(kind.name)
+        if cost is not None:
+            left = kind.occurrences(end, steps)
+            total += left * cost.value
+            below += (left * cost.half_width) ** 2
+            above += (left * cost.half_width) ** 2
+    low, high = total - math.sqrt(below), total + math.sqrt(above)
+    return Outlook(total, max(base, low), high, rate, {**costs, **separate}, has_drift)
+
+
+def _expected_cost(block: Block, kinds: Sequence, costs: dict) -> float:
+    return sum(kind.occurrences(block.first, block.end) * costs[kind.name].value for kind in kinds if kind.name in costs)
+
+
+def _costs(series: str, steady: Sequence, kinds: Sequence, end: int, steps: int) -> dict:
+    """Cost of an occurrence of each kind that was seen: least squares over the blocks in which it occurs, never below
+    0. Kinds that only occur together share their cost in equal parts."""
+    seen = [kind for kind in kinds if any(kind.occurrences(block.first, block.end) for block in steady)]
+    if not seen:
+        return {}
+    plain = [block for block in steady if not _expected(block, seen)]
+    rows = [
+        (block.steps, block.values[series], [kind.occurrences(block.first, block.end) for kind in seen])
+        for block in steady
+        if _expected(block, seen)
+    ]
+    plain_steps, plain_value = sum(block.steps for block in plain), sum(block.values[series] for block in plain)
+    cost = [0.0] * len(seen)
+    for _ in range(40):
+        rest = sum(value - _dot(counts, cost) for _, value, counts in rows) + plain_value
+        rate = plain_value / plain_steps if plain_steps else rest / sum(block.steps for block in steady)
+        previous = list(cost)
+        for index in range(len(seen)):
+            weights = sum(counts[index] ** 2 for _, _, counts in rows)
+            residual = sum(
+                counts[index] * (value - count * rate - _dot(counts, previous) + counts[index] * previous[index])
+                for count, value, counts in rows
+            )
+            cost[index] = max(0.0, (previous[index] + residual / weights) / 2)
+    return {
+        kind.name: _cost_interval(index, cost, rows, rate, kind.occurrences(end, steps)) for index, kind in enumerate(seen)
+    }
+
+
+def _cost_interval(index: int, cost: list, rows: list, rate: float, left: int) -> Cost:
+    """The cost of one kind with the spread of its occurrences: the half width of their mean over those to come."""
+    counts = [row for row in rows if row[2][index]]
+    seen = sum(row[2][index] for row in counts)
+    single = [
+        (value - count * rate - _dot(occurred, cost)) / occurred[index] + cost[index] for count, value, occurred in counts
+    ]
+    return cost_of(single, seen, left)._replace(value=cost[index])
+
+
+def cost_of(values: Sequence, seen: int, left: int) -> Cost:
+    """The mean cost of occurrences, with its half width for `left` more of them."""
+    mean = statistics.fmean(values)
+    if len(values) < 2:
+        return Cost(mean, SEEN_ONCE * abs(mean), seen)
+    spread = statistics.stdev(values) * math.sqrt(1 / len(values) + 1 / max(1, left))
+    return Cost(mean, t_95(len(values) - 1) * spread, seen)
+
+
+def _dot(counts: Sequence, cost: Sequence) -> float:
+    return sum(count * value for count, value in zip(counts, cost))
+
+
+def _rate(points: Sequence, remaining: int) -> tuple:
+    """Value per step over the remaining steps, its 90 % interval, and whether it drifts: (rate, low, high, drifts).
+    `points`: steps and value of each block."""
+    steps = sum(count for count, _ in points)
+    mean = sum(value for _, value in points) / steps
+    batches = _batches(points)
+    if len(batches) < 2:
+        return mean, SINGLE_BLOCK_LOW * mean, SINGLE_BLOCK_HIGH * mean, False
+    rates = [value / count for count, value in batches]
+    batch_steps = steps / len(batches)
+    deviation = statistics.stdev(rates) * _autocorrelation_factor(rates)
+    half = t_95(len(rates) - 1) * deviation * math.sqrt(1 / len(rates) + batch_steps / max(batch_steps, remaining))
+    half = math.hypot(half, FLOOR * mean, SLOW_NOISE * _halves_difference(batches))
+    drift = _drift(batches)
+    if drift is None:
+        return mean, max(0.0, mean - half), mean + half, False
+    later = batches[len(batches) // 2 :]
+    level = sum(value for _, value in later) / sum(count for count, _ in later)
+    low, high = level - half + min(0.0, drift), level + half + max(0.0, drift)
+    return level, max(0.0, low), high, True
+
+
+def _halves_difference(batches: Sequence) -> float:
+    """Difference between the rates of the later and the earlier half: noise that is slower than the batches."""
+    half = len(batches) // 2
+    earlier, later = (
+        sum(value for _, value in part) / sum(count for count, _ in part) for part in (batches[:half], batches[half:])
+    )
+    return later - earlier
+
+
+def _batches(points: Sequence) -> list:
+    """Joins consecutive blocks to at most MOST_BATCHES batches of about equal numbers of steps: (steps, value)."""
+    count = max(2, min(MOST_BATCHES, len(points) // BLOCKS_PER_BATCH))
+    steps = sum(block_steps for block_steps, _ in points)
+    sums: dict = {}  # index of the batch -> [steps, value]
+    before = 0
+    for block_steps, value in points:
+        index = int(count * (before + block_steps / 2) / steps)
+        before += block_steps
+        batch = sums.setdefault(index, [0, 0.0])
+        batch[0] += block_steps
+        batch[1] += value
+    return list(sums.values())
+
+
+def _autocorrelation_factor(rates: Sequence) -> float:
+    """Factor of the standard error for the autocorrelation of batches at lag 1, as in a first-order process."""
+    if len(rates) < 4:
+        return 1.0
+    centre = statistics.fmean(rates)
+    squares = sum((rate - centre) ** 2 for rate in rates)
+    if squares == 0:
+        return 1.0
+    lag = sum((one - centre) * (other - centre) for one, other in zip(rates, rates[1:])) / squares
+    lag += (1 + 3 * lag) / len(rates)  # bias of short series (Kendall 1954)
+    correlation = min(max(lag, 0.0), MOST_AUTOCORRELATION)
+    return math.sqrt((1 + correlation) / (1 - correlation))
+
+
+def _drift(batches: Sequence) -> Optional[float]:
+    """Change of the rate over the batches, by linear regression; None if it is not significant or there are fewer than
+    6 batches."""
+    rates = [value / count for count, value in batches]
+    size = len(rates)
+    if size < 6:
+        return None
+    centre, mean = (size - 1) / 2, statistics.fmean(rates)
+    spread = sum((index - centre) ** 2 for index in range(size))
+    slope = sum((index - centre) * rate for index, rate in enumerate(rates)) / spread
+    residuals = [rate - mean - slope * (index - centre) for index, rate in enumerate(rates)]
+    error = math.sqrt(sum(residual**2 for residual in residuals) / (size - 2) / spread)
+    change = slope * (size - 1)
+    if abs(change) < LEAST_DRIFT * abs(mean) or (error > 0 and abs(slope) / error < DRIFT_T):
+        return None
+    return change
+
+
+def add_unseen(
+    outlook: Outlook, kinds: Sequence, end: int, steps: int, is_declared: bool, evaluation_steps: Optional[int]
+) -> Outlook:
+    """Widens the interval upwards by recurring work that has not occurred yet. An evaluation of a known number of
+    batches is also part of the total. `is_declared`: the program declared all recurring work."""
+    total, low, high = outlook.total, outlook.low, outlook.high
+    for kind in kinds:
+        left = kind.occurrences(end, steps)
+        if kind.name in outlook.costs or left == 0:
+            continue
+        if evaluation_steps is not None and kind.name == evaluation_kind(kinds):
+            work = left * evaluation_steps * outlook.rate
+            total, low, high = (
+                total + EVALUATION_STEP * work, low + EVALUATION_STEP_LOW * work, high + EVALUATION_STEP_HIGH * work,
+            )  # fmt: skip
+        else:
+            high += left * UNSEEN_SHARE * min(kind.period, steps) * outlook.rate
+    if not kinds and not is_declared:
+        until = UNDECLARED_UNTIL * steps
+        high += max(0.0, 1 - end / until) * UNSEEN_SHARE * max(0, steps - end) * outlook.rate
+    return outlook._replace(total=total, low=low, high=high)
+
+
+def evaluation_kind(kinds: Sequence) -> Optional[str]:
+    """The recurring work that contains the evaluation: declared as "evaluation", otherwise the end of an epoch."""
+    names = [kind.name for kind in kinds]
+    return next((name for name in ("evaluation", "epoch") if name in names), None)

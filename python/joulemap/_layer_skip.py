@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Skips a module of a PyTorch model, and restores the model exactly: ModelRestored.
+
+A skipped module returns its input if input and output have the same shape ("identity"), zeros ("zero": the residual
+branch that it belongs to adds nothing), or its input resized to the shape of the output ("shrink")."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+from typing import Any, Callable, Iterator, Optional
+
+from ._torch_replay import tensors_in
+from ._validate_blocks import forward_replaced
+
+
+class Seen:
+    """The calls of a module in one evaluation."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.shapes: dict = {}  # shape of the first input tensor -> shape of the first output tensor
+        self.is_plain = True  # every output is one tensor
+        self.keeps_type = True  # input and output have the same type of numbers
+        self.reason: Optional[str] = None  # why it cannot be skipped
+
+
+def observe(modules: list, run: Callable[[], Any]) -> tuple:
+    """Runs `run`; returns what each module did, by id, and the result of `run`."""
+    seen = {id(module): Seen() for module in modules}
+
+    def observed(module: Any, forward: Callable) -> Callable:
+        entry = seen[id(module)]
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            output = forward(*args, **kwargs)
+            entry.calls += 1
+            inputs, outputs = tensors_in((args, kwargs)), tensors_in(output)
+            if not inputs or not outputs:
+                entry.reason = f"its {'input' if not inputs else 'output'} contains no tensor"
+                return output
+            entry.is_plain &= output is outputs[0]
+            entry.keeps_type &= inputs[0].dtype == outputs[0].dtype
+            entry.shapes[tuple(inputs[0].shape)] = tuple(outputs[0].shape)
+            return output
+
+        return call
+
+    with contextlib.ExitStack() as undo:
+        for module in {id(module): module for module in modules}.values():
+            undo.enter_context(forward_replaced(module, lambda forward, module=module: observed(module, forward)))
+        result = run()
+    for entry in seen.values():
+        if entry.calls == 0:
+            entry.reason = "the evaluation does not call it"
+    return seen, result
+
+
+def ways_to_skip(seen: Seen) -> list:
+    """How a module can be skipped: "identity" alone where shapes agree, otherwise "zero" and, if possible, "shrink"."""
+    if seen.keeps_type and all(before == after for before, after in seen.shapes.items()):
+        return ["identity"]
+    can_shrink = seen.keeps_type and all(_can_resize(before, after) for before, after in seen.shapes.items())
+    return ["zero", "shrink"] if can_shrink else ["zero"]
+
+
+@contextlib.contextmanager
+def skipped(torch: Any, module: Any, seen: Seen, way: str) -> Iterator[None]:
+    """Skips the module inside. A module whose output is more than one tensor still runs; its first tensor is replaced."""
+
+    def make(forward: Callable) -> Callable:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            first = tensors_in((args, kwargs))[0]
+            shape = seen.shapes.get(tuple(first.shape))
+            if not seen.is_plain or shape is None:
+                output = forward(*args, **kwargs)
+                original = tensors_in(output)[0]
+                return _replace_first(output, original, _substitute(torch, first, original.shape, original.dtype, way))
+            dtype = first.dtype if seen.keeps_type else _dtype_of(torch, module, first)
+            return _substitute(torch, first, shape, dtype, way)
+
+        return call
+
+    with forward_replaced(module, make):
+        yield
+
+
+def _substitute(torch: Any, first: Any, shape: Any, dtype: Any, way: str) -> Any:
+    if way == "identity" and tuple(first.shape) == tuple(shape):
+        return first
+    if way == "shrink" and _can_resize(tuple(first.shape), tuple(shape)):
+        return _resize(torch, first, tuple(shape))
+    return torch.zeros(shape, dtype=dtype, device=first.device)
+
+
+def _dtype_of(torch: Any, module: Any, first: Any) -> Any:
+    """Type of the output of a module with another type of input, such as an embedding: that of its parameters."""
+    parameter = next(module.parameters(), None)
+    return torch.get_default_dtype() if parameter is None else parameter.dtype
+
+
+def _replace_first(value: Any, original: Any, replacement: Any) -> Any:
+    """A copy of nested tuples, lists and dictionaries in which one tensor is replaced."""
+    if value is original:
+        return replacement
+    if isinstance(value, tuple):
+        items = [_replace_first(item, original, replacement) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        return [_replace_first(item, original, replacement) for item in value]
+    if isinstance(value, dict):
+        changed = {key: _replace_first(item, original, replacement) for key, item in value.items()}
+        return changed if type(value) is dict else type(value)(**changed)
+    return value
+
+
+def _can_resize(before: tuple, after: tuple) -> bool:
+    """Images (N, C, H, W) change channels and size; other tensors only their last dimension."""
+    if len(before) != len(after) or len(before) < 2 or before[0] != after[0]:
+        return False
+    return len(before) == 4 or before[:-1] == after[:-1]
+
+
+def _resize(torch: Any, tensor: Any, shape: tuple) -> Any:
+    """Averages pixels, and truncates or zero-pads channels (of images) or features."""
+    if len(shape) == 4:
+        tensor = torch.nn.functional.adaptive_avg_pool2d(tensor, shape[2:])
+        dimension = 1
+    else:
+        dimension = len(shape) - 1
+    wanted = shape[dimension]
+    if tensor.shape[dimension] >= wanted:
+        return tensor.narrow(dimension, 0, wanted)
+    missing = list(tensor.shape)
+    missing[dimension] = wanted - tensor.shape[dimension]
+    return torch.cat([tensor, tensor.new_zeros(missing)], dimension)
+
+
+class ModelRestored(contextlib.AbstractContextManager):
+    """Restores a model bit by bit at the end, also after an exception: parameters, gradients, buffers, hooks, modes and
+    other attributes of its modules, and the random states. reset() does so in between."""
+
+    def __init__(self, torch: Any, model: Any) -> None:
+        self._torch = torch
+        self._modules = list(model.modules())
+        self._states: list = []
+        self._tensors: list = []
+        self._gradients: list = []
+        self._undo_random: list = []
+
+    def __enter__(self) -> ModelRestored:
+        torch = self._torch
+        self._states = [_copy_state(module.__dict__) for module in self._modules]
+        tensors = {}
+        for module in self._modules:
+            for tensor in (*module._parameters.values(), *module._buffers.values()):
+                if tensor is not None:
+                    tensors[id(tensor)] = tensor
+        with torch.no_grad():
+            self._tensors = [(tensor, tensor.detach().clone(), tensor.requires_grad) for tensor in tensors.values()]
+            self._gradients = [
+                (tensor, tensor.grad, None if tensor.grad is None else tensor.grad.detach().clone())
+                for tensor in tensors.values()
+                if tensor.is_leaf
+            ]
+        self._save_random_states()
+        return self
+
+    def _save_random_states(self) -> None:
+        torch, numpy = self._torch, sys.modules.get("numpy")
+        self._undo_random = [(torch.set_rng_state, torch.get_rng_state()), (random.setstate, random.getstate())]
+        if torch.cuda.is_initialized():
+            self._undo_random.append((torch.cuda.set_rng_state_all, torch.cuda.get_rng_state_all()))
+        if numpy is not None:
+            self._undo_random.append((numpy.random.set_state, numpy.random.get_state()))
+
+    def reset(self) -> None:
+        """The model and the random states are as at the beginning."""
+        for module, before in zip(self._modules, self._states):
+            state = _copy_state(before)
+            module.__dict__.clear()
+            module.__dict__.update(state)
+        with self._torch.no_grad():
+            for tensor, _, _ in self._gradients:
+                tensor.grad = None  # a gradient must have the type of its tensor
+            for tensor, copy, requires_grad in self._tensors:
+                _restore_tensor(self._torch, tensor, copy)
+                if tensor.requires_grad != requires_grad:
+                    tensor.requires_grad_(requires_grad)
+            for tensor, gradient, copy in self._gradients:
+                if gradient is not None:
+                    _restore_tensor(self._torch, gradient, copy)
+                tensor.grad = gradient
+        for restore, state in self._undo_random:
+            restore(state)
+
+    def __exit__(self, *details: object) -> None:
+        self.reset()
+
+
+def _copy_state(state: dict) -> dict:
+    """A copy of a module's attributes; its dictionaries of parameters, buffers, submodules and hooks are copied, too."""
+    return {name: value.copy() if name.startswith("_") and hasattr(value, "copy") and isinstance(value, dict) else value
+            for name, value in state.items()}  # fmt: skip
+
+
+def _restore_tensor(torch: Any, tensor: Any, copy: Any) -> None:
+    """Copies only if the bits differ, so that the version of an unchanged tensor stays."""
+    if tensor.dtype != copy.dtype or tensor.shape != copy.shape or tensor.device != copy.device:
+        tensor.data = copy.clone()
+    elif not torch.equal(tensor, copy):
+        tensor.copy_(copy)

@@ -1,0 +1,395 @@
+# SPDX-License-Identifier: Apache-2.0
+"""jm.layer_value: what each layer of a model costs in joules, and what it earns: how much worse the model is without
+it."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import dataclasses
+import io
+import math
+import os
+import random
+import statistics
+import sys
+from typing import Any, Callable, Optional, Sequence, Union
+
+from ._energy import Energy, _format_number
+from ._layer_skip import ModelRestored, observe, skipped, ways_to_skip
+from ._ledger import import_optional
+from ._measure import begin
+from ._output import atomic_replacement, csv_cell
+from ._torch_probe import first_line
+from ._validate_blocks import named_blocks, unwrapped
+from ._validate_statistics import _pooled, t_95
+
+# Windows below this length are short against the update period of many sensors.
+SHORT_S = 0.5
+COST_FIELDS = ("energy_j", "low_j", "high_j")
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerValue:
+    """One layer: its cost, and what it earns. Intervals cover 90 %."""
+
+    name: str  # path of the module: "layers.3.attention"
+    kind: str  # its class
+    parameters: int  # number of its parameters
+    skip: str  # how it is skipped: "identity", "zero" or "shrink"
+    energy_j: Optional[float]  # energy that it costs, in J: of one evaluation, or in the recording
+    low_j: Optional[float]  # lower bound of the interval, in J
+    high_j: Optional[float]  # upper bound of the interval, in J
+    metric: Optional[float]  # result of evaluate without the layer; None if it is not finite
+    earned: Optional[float]  # how much worse the result is without the layer; negative if the model is better without it
+    earned_low: Optional[float]  # lower bound of the interval; equal to `earned` if evaluate is deterministic
+    earned_high: Optional[float]  # upper bound of the interval
+    is_front: bool = False  # no other layer costs at least as much and earns at most as much: skip it first
+
+    @property
+    def joules_per_earned(self) -> Optional[float]:
+        """Joules for each unit that the layer earns; None if it costs or earns nothing."""
+        known = self.energy_j is not None and self.earned is not None and self.energy_j > 0 and self.earned > 0
+        return self.energy_j / self.earned if known else None  # type: ignore[operator]
+
+
+_FIELDS = [field.name for field in dataclasses.fields(LayerValue)]
+
+
+class LayerValues:
+    """The result of layer_value(). Printing it shows a table, the layers that cost most for what they earn first."""
+
+    def __init__(
+        self, rows: list, baseline: float, provenance: Optional[str], source: str, refused: dict, notes: list,
+        higher_is_better: bool,
+    ) -> None:  # fmt: skip
+        self.rows: list = _ordered(_mark_front(rows))  # a list of LayerValue
+        self.baseline = baseline  # result of evaluate with all layers
+        self.provenance = provenance  # of the energies: "measured", "estimated" or None
+        self.source = source  # of the energies: "skipping" (of one evaluation) or "recording"
+        self.refused = refused  # layers that cannot be skipped: name -> reason
+        self.notes = notes  # what limits the numbers
+        self.higher_is_better = higher_is_better  # evaluate returns an accuracy rather than a loss
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to_dicts(self) -> list:
+        """The rows as dictionaries."""
+        return [{name: getattr(row, name) for name in _FIELDS} for row in self.rows]
+
+    def to_pandas(self) -> Any:
+        """A DataFrame with the same rows; needs pandas."""
+        return import_optional("pandas").DataFrame(self.to_dicts(), columns=_FIELDS)
+
+    def save(self, path: Any) -> None:
+        """Writes a picture of cost against earnings as .svg, a page with picture and table as .html, or the rows as
+        .csv."""
+        text = {".svg": self.to_svg, ".html": self.to_html, ".csv": self._to_csv}
+        make = text.get(os.path.splitext(os.fspath(path))[1].lower())
+        if make is None:
+            raise ValueError(f"{os.fspath(path)}: the name must end in .svg, .html or .csv")
+        with atomic_replacement(path) as temporary_path, open(temporary_path, "w", encoding="utf-8", newline="") as file:
+            file.write(make())
+
+    def to_svg(self) -> str:
+        """The picture: one point for each layer with its intervals; the layers to skip first are connected."""
+        from ._layer_value_plot import draw_svg
+
+        return draw_svg(self)
+
+    def to_html(self) -> str:
+        """A page with the picture and the table, in one file without scripts."""
+        from ._layer_value_plot import make_page
+
+        return make_page(self)
+
+    def _repr_html_(self) -> str:
+        from ._layer_value_plot import make_body
+
+        return make_body(self)
+
+    def _to_csv(self) -> str:
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, _FIELDS)
+        writer.writeheader()
+        writer.writerows({name: csv_cell(value) for name, value in row.items()} for row in self.to_dicts())
+        return text.getvalue()
+
+    def title(self) -> str:
+        """What the numbers are, in one line."""
+        metric = "accuracy" if self.higher_is_better else "loss"
+        of = "of one evaluation" if self.source == "skipping" else "in the recording"
+        return f"{metric} {self.baseline:.4g} with all layers; J {of}, {self.provenance or 'energy unknown'}"
+
+    def table(self) -> list:
+        """The cells of the printed table, the head first."""
+        earns = "accuracy lost" if self.higher_is_better else "loss added"
+        head = ["layer", "skipped by", "J", "90 % interval", earns, "J per unit", ""]
+        return [head, *(_cells(row) for row in self.rows)]
+
+    def __str__(self) -> str:
+        cells = self.table()
+        widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
+        lines = [self.title()]
+        for row in cells:
+            texts = [text.ljust(width) if column < 2 or column == 6 else text.rjust(width)
+                     for column, (text, width) in enumerate(zip(row, widths))]  # fmt: skip
+            lines.append("  ".join(texts).rstrip())
+        lines += [f"not skipped: {name}: {reason}" for name, reason in self.refused.items()]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+    def __repr__(self) -> str:
+        return f"<LayerValues of {len(self.rows)} layers: {self.title()}>"
+
+
+def _cells(row: LayerValue) -> list:
+    interval = (
+        "" if row.low_j is None or row.high_j is None else f"{_format_number(row.low_j)} .. {_format_number(row.high_j)}"
+    )
+    earned = "not finite" if row.earned is None else f"{row.earned:+.4f}"
+    if row.earned is not None and row.earned_low is not None and row.earned_high != row.earned_low:
+        earned += f" ({row.earned_low:+.4f} .. {row.earned_high:+.4f})"
+    price = row.joules_per_earned
+    return [row.name, row.skip, "?" if row.energy_j is None else _format_number(row.energy_j), interval, earned,
+            "" if price is None else _format_number(price), _verdict(row)]  # fmt: skip
+
+
+def _verdict(row: LayerValue) -> str:
+    if row.low_j is not None and row.low_j <= 0:
+        return "cost uncertain"
+    return "skip first" if row.is_front else ""
+
+
+def _ordered(rows: list) -> list:
+    """Joules per unit earned, highest first; layers that earn nothing before all others, in order of their cost."""
+
+    def key(row: LayerValue) -> tuple:
+        if row.earned is None or row.energy_j is None:
+            return 2, 0.0
+        return (0, -row.energy_j) if row.earned <= 0 < row.energy_j else (1, -(row.joules_per_earned or 0.0))
+
+    return sorted(rows, key=key)
+
+
+def _mark_front(rows: list) -> list:
+    """Marks the Pareto front: layers for which no other one saves at least as much and loses at most as much."""
+    known = [(row.energy_j, row.earned) for row in rows if row.energy_j is not None and row.earned is not None]
+
+    def is_front(cost: tuple) -> bool:
+        if cost not in known or cost[0] <= 0:
+            return False
+        return not any(other[0] >= cost[0] and other[1] <= cost[1] and other != cost for other in known)
+
+    return [dataclasses.replace(row, is_front=is_front((row.energy_j, row.earned))) for row in rows]
+
+
+class _Experiment:
+    """Evaluates a model with each of its blocks skipped. Used inside ModelRestored."""
+
+    def __init__(self, torch: Any, model: Any, evaluate: Callable, restored: ModelRestored, blocks: list) -> None:
+        self._torch, self._model, self._evaluate, self._restored = torch, model, evaluate, restored
+        self._devices = {tensor.device for tensor in model.parameters() if tensor.device.type == "cuda"}
+        modules = [module for block in blocks for _, module in block.modules]
+        self._seen, self.baseline = observe(modules, self._run)
+        restored.reset()
+        self.blocks: list = []
+        self.refused: dict = {}
+        for block in blocks:
+            reason = next((self._seen[id(module)].reason for _, module in block.modules), None)
+            if reason is None:
+                self.blocks.append(block)
+            else:
+                self.refused[block.name] = reason
+        self.ways: dict = {}  # name of a block -> way in which it is skipped
+        self.metrics: dict = {}  # name of a block, or None -> results of evaluate
+
+    def _run(self) -> float:
+        metric = float(self._evaluate(self._model))
+        for device in self._devices:
+            self._torch.cuda.synchronize(device)
+        return metric
+
+    def choose_ways(self, is_worse: Callable) -> None:
+        """Skips each block in all possible ways; keeps the one with which the model is best. A block without which the
+        model fails is refused."""
+        for block in list(self.blocks):
+            results = {}
+            for way in ways_to_skip(self._seen[id(block.modules[0][1])]):
+                try:
+                    results[way] = self.run_without(block, way)
+                except Exception as error:  # noqa: BLE001 - raised by the model or by evaluate
+                    self.refused[block.name] = f"skipped by {way}, the evaluation fails: {first_line(error)}"
+            if not results:
+                self.blocks.remove(block)
+                continue
+            self.refused.pop(block.name, None)
+            finite = {way: metric for way, metric in results.items() if math.isfinite(metric)} or results
+            best = min(finite, key=lambda way: is_worse(finite[way]))
+            self.ways[block.name] = best
+            self.metrics[block.name] = [results[best]]
+
+    def run_without(self, block: Any, way: str) -> float:
+        """Evaluates the model with a block skipped, and restores it."""
+        try:
+            with contextlib.ExitStack() as undo:
+                for _, module in block.modules:
+                    undo.enter_context(skipped(self._torch, module, self._seen[id(module)], way))
+                return self._run()
+        finally:
+            self._restored.reset()
+
+    def run_whole(self) -> float:
+        try:
+            return self._run()
+        finally:
+            self._restored.reset()
+
+    def run_rounds(self, rounds: int, seed: int, measures: bool) -> list:
+        """Evaluates the model and all variants in random order. Returns, for each round, the energies by name of the
+        skipped block; None is the whole model."""
+        rng, energies = random.Random(seed), []
+        for _ in range(rounds):
+            order = [None, *self.blocks]
+            rng.shuffle(order)
+            windows = {}
+            for block in order:
+                name = None if block is None else block.name
+                window = begin("evaluate") if measures else None
+                metric = self.run_whole() if block is None else self.run_without(block, self.ways[name])
+                if window is not None:
+                    window.end()
+                    windows[name] = window
+                self.metrics.setdefault(name, []).append(metric)
+            energies.append({name: window.wait() for name, window in windows.items()})
+        return energies
+
+
+def _costs_by_skipping(rounds: list, names: Sequence) -> tuple:
+    """(energy_j, low_j, high_j) of each layer: the energy of an evaluation minus that without the layer, paired by
+    round; and the provenance. The spread between rounds is pooled over all layers."""
+    energies = [energy for round_energies in rounds for energy in round_energies.values()]
+    kinds = {energy.provenance for energy in energies}
+    if len(kinds) != 1 or None in kinds or any(energy.joules is None for energy in energies):
+        return {}, None
+    differences = {name: [entry[None].joules - entry[name].joules for entry in rounds] for name in names}
+    spread_j, degrees = _pooled(list(differences.values()))
+    costs = {}
+    for name, values in differences.items():
+        mean_j = statistics.fmean(values)
+        half_j = t_95(degrees) * spread_j / math.sqrt(len(values)) if degrees > 0 else None
+        costs[name] = (mean_j, None, None) if half_j is None else (mean_j, mean_j - half_j, mean_j + half_j)
+    return costs, kinds.pop()
+
+
+def _costs_of_recording(run: Any, blocks: Sequence) -> tuple:
+    """(energy_j, low_j, high_j) of each layer in a recording, summed over passes and devices; and the provenance."""
+    ledger = run.ledger("module")
+    costs = {}
+    for block in blocks:
+        paths = [path for path, _ in block.modules]
+        rows = [row for row in ledger.rows if row.energy_j is not None and _is_within(row.path[-1], paths)]
+        if rows:
+            costs[block.name] = tuple(_sum_known([getattr(row, name) for row in rows]) for name in COST_FIELDS)
+    return costs, ledger.provenance
+
+
+def _sum_known(values: list) -> Optional[float]:
+    return None if None in values else sum(values)
+
+
+def _is_within(name: str, paths: Sequence) -> bool:
+    return any(name == path or name.startswith(path + ".") for path in paths)
+
+
+def _earned(metrics: list, baselines: list, sign: float) -> tuple:
+    """(metric, earned, low, high): means over the rounds, with the 90 % interval of the difference."""
+    if not all(map(math.isfinite, metrics)):
+        return None, None, None, None
+    metric, baseline = statistics.fmean(metrics), statistics.fmean(baselines)
+    earned = sign * (metric - baseline)
+    spread, degrees = _pooled([metrics, baselines])
+    half = 0.0
+    if degrees > 0 and spread > 0:
+        half = t_95(degrees) * spread * math.sqrt(1 / len(metrics) + 1 / len(baselines))
+    return metric, earned, earned - half, earned + half
+
+
+def layer_value(
+    model: Any,
+    evaluate: Callable[[Any], Any],
+    *,
+    layers: Union[None, Sequence[str], dict] = None,
+    run: Any = None,
+    higher_is_better: bool = False,
+    rounds: int = 3,
+    seed: int = 1,
+) -> LayerValues:
+    """What each layer of `model` costs in joules, and what it earns: how much worse the model is when it is skipped.
+
+        values = jm.layer_value(model, lambda model: validation_loss(model))
+        print(values)
+        values.save("layers.html")
+
+    A layer is skipped by "identity" if its input and output have the same shape. Otherwise its output is "zero", or its
+    input, resized to the shape of the output ("shrink"), whichever makes the model less worse. Skipping is not removing:
+    a model that is trained without the layer can be better. Afterwards the model is unchanged, bit for bit, also after
+    an exception: parameters, gradients, buffers, hooks, modes, random states.
+
+    - `model`: a PyTorch module that is not compiled
+    - `evaluate`: a function of the model that returns its loss on a fixed set of data, or its accuracy with
+      higher_is_better=True
+    - `layers`: paths of modules, or {name: [paths]} for several that are skipped together; by default up to 40 children
+      of the model, or of its largest module
+    - `run`: a recording (jm.load) whose energies are the costs. By default the cost is the energy that an evaluation
+      saves without the layer, measured in `rounds` rounds; an evaluation should then take at least half a second
+    - `rounds`, `seed`: number of evaluations of each variant, and the seed of their random order
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(model, torch.nn.Module):
+        raise TypeError(f"jm.layer_value needs a PyTorch module, not a {type(model).__name__}")
+    if type(model).__name__ in ("OptimizedModule", "ScriptModule", "RecursiveScriptModule"):
+        raise TypeError(f"jm.layer_value needs the modules of a model, which {type(model).__name__} hides: "
+                        "pass the original model")  # fmt: skip
+    if rounds < 1:
+        raise ValueError(f"rounds must be at least 1, not {rounds!r}")
+    sign = -1.0 if higher_is_better else 1.0
+    with ModelRestored(torch, model) as restored:
+        experiment = _Experiment(torch, model, evaluate, restored, named_blocks(unwrapped(model), layers))
+        experiment.choose_ways(lambda metric: sign * metric)
+        measured = experiment.run_rounds(rounds, seed, measures=run is None)
+    names = [block.name for block in experiment.blocks]
+    costs, provenance = _costs_by_skipping(measured, names) if run is None else _costs_of_recording(run, experiment.blocks)
+    rows = []
+    for block in experiment.blocks:
+        module = block.modules[0][1]
+        values = _earned(experiment.metrics[block.name], [experiment.baseline, *experiment.metrics[None]], sign)
+        parameters = sum(parameter.numel() for _, part in block.modules for parameter in part.parameters())
+        cost = costs.get(block.name, (None, None, None))
+        rows.append(LayerValue(block.name, type(module).__name__, parameters, experiment.ways[block.name], *cost, *values))
+    notes = _notes(measured, provenance, costs, names)
+    source = "skipping" if run is None else "recording"
+    baseline = statistics.fmean([experiment.baseline, *experiment.metrics[None]])
+    return LayerValues(rows, baseline, provenance, source, experiment.refused, notes, higher_is_better)
+
+
+def _notes(measured: list, provenance: Optional[str], costs: dict, names: list) -> list:
+    notes = []
+    energies: list = [energy for entry in measured for energy in entry.values()]
+    if not costs and names:
+        notes.append(f"energies are unknown: {_reason(energies) or 'the recording contains none of these layers'}")
+    missing = [name for name in names if costs and name not in costs]
+    if missing:
+        notes.append(f"the recording contains no energy of {', '.join(missing)}")
+    shortest_s = min((energy.seconds for energy in energies if energy.seconds is not None), default=math.inf)
+    if shortest_s < SHORT_S:
+        notes.append(f"an evaluation takes {shortest_s:.2g} s: evaluate more data for narrower intervals of the energy")
+    if provenance == "estimated":
+        notes.append("estimated energies follow CPU time, not which instructions run")
+    return notes
+
+
+def _reason(energies: Sequence[Energy]) -> str:
+    reasons = [energy.reason for energy in energies if energy.reason]
+    kinds = {energy.provenance for energy in energies}
+    return reasons[0] if reasons else "a part is measured and a part estimated" if len(kinds) > 1 else ""

@@ -1,0 +1,169 @@
+"""jm.EarlyStop: losses over a known energy; the slope of the curve decides."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+jm = pytest.importorskip("joulemap", reason="the build has a sanitizer inside, Python has not")
+
+from joulemap import Energy, _early_stop  # noqa: E402
+
+
+class Machine:
+    """Each update costs 10 J more."""
+
+    def __init__(self) -> None:
+        self.joules = 0.0
+        self.provenance: object = "estimated"
+
+    def begin(self, name: str) -> Machine:
+        return self
+
+    def peek(self) -> Energy:
+        if self.provenance is None:
+            return Energy(None, None, 1.0, None, None, "no sensor: run joulemap doctor")
+        return Energy(self.joules, 0.1, 1.0, None, self.provenance, "")
+
+
+@pytest.fixture
+def machine(monkeypatch) -> Machine:
+    simulated = Machine()
+    monkeypatch.setattr(_early_stop, "begin", simulated.begin)
+    return simulated
+
+
+def updates_until_stop(machine: Machine, stop, loss_at, most: int = 150) -> int:
+    machine.joules = 0.0
+    for number in range(1, most + 1):
+        machine.joules += 10
+        if stop.update(loss_at(machine.joules)):
+            return number
+    return most
+
+
+def first_that_does_not_pay(slope_at, price: float) -> int:
+    return next(number for number in range(1, 1000) if slope_at(10.0 * number) * price < 1)
+
+
+CURVES = {
+    "power": (lambda joules: 1 + 20 / joules, lambda joules: 20 / joules**2),
+    "root": (lambda joules: 1 + 5 / joules**0.5, lambda joules: 2.5 / joules**1.5),
+    "exponential": (lambda joules: 0.3 + 2 * math.exp(-joules / 150), lambda joules: 2 / 150 * math.exp(-joules / 150)),
+    "logarithm": (lambda joules: 3 - 0.3 * math.log(joules), lambda joules: 0.3 / joules),
+}
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_it_stops_where_a_unit_of_loss_begins_to_cost_more_than_the_price(machine, name):
+    loss_at, slope_at = CURVES[name]
+    ideal = first_that_does_not_pay(slope_at, 2000)
+    stop = jm.EarlyStop(joules_per_loss=2000)
+    assert ideal <= updates_until_stop(machine, stop, loss_at) <= 1.2 * ideal + 2
+    assert stop.stopped and stop.reason.startswith("stops after") and "the limit is 2000 J" in stop.reason
+    assert 1 / stop.slope.high > 2000
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_noise_delays_the_stop_rather_than_bringing_it_forward(machine, name):
+    loss_at, slope_at = CURVES[name]
+    ideal = first_that_does_not_pay(slope_at, 2000)
+    early, stops = 0, []
+    for seed in range(8):
+        source = random.Random(seed)
+        stops.append(updates_until_stop(machine, jm.EarlyStop(2000), lambda joules: loss_at(joules) + source.gauss(0, 0.01)))
+        early += stops[-1] < 0.8 * ideal
+    assert early <= 1
+    assert sorted(stops)[4] <= 1.7 * ideal + 2
+
+
+def test_a_higher_price_trains_longer(machine):
+    stops = [updates_until_stop(machine, jm.EarlyStop(price), CURVES["power"][0]) for price in (500, 2000, 8000)]
+    assert stops == sorted(stops) and stops[0] < stops[1] < stops[2]
+
+
+def test_a_loss_that_falls_faster_and_faster_does_not_stop(machine):
+    """A training begins slowly: 2.3 - 0.00002 J^2 costs 500 J for a unit at 50 J, and 250 J at 100 J."""
+    stop = jm.EarlyStop(600)
+    assert updates_until_stop(machine, stop, lambda joules: 2.3 - 0.00002 * joules**2, most=20) == 20
+    assert not stop.stopped and 1 / stop.slope.value == pytest.approx(125, rel=0.1)
+
+
+def test_a_loss_that_rises_stops(machine):
+    stop = jm.EarlyStop(1e6)
+    assert updates_until_stop(machine, stop, lambda joules: 1 + abs(joules - 100) / 100) < 40
+    assert "the limit is" in stop.reason
+
+
+def test_it_never_stops_before_the_warm_up_and_the_least_number_of_evaluations(machine):
+    stop = jm.EarlyStop(1e-3, warm_up=3, evaluations=8, confirmations=1)
+    assert updates_until_stop(machine, stop, lambda joules: 1 + 1 / joules) == 11
+    assert len(stop.points) == 8
+
+
+def test_updates_must_agree_in_a_row(machine):
+    once, thrice = jm.EarlyStop(2000, confirmations=1), jm.EarlyStop(2000, confirmations=3)
+    loss_at = CURVES["power"][0]
+    assert updates_until_stop(machine, thrice, loss_at) == updates_until_stop(machine, once, loss_at) + 2
+
+
+def test_an_unknown_energy_never_stops(machine):
+    machine.provenance = None
+    stop = jm.EarlyStop(1e-3)
+    assert updates_until_stop(machine, stop, lambda joules: 1.0, most=30) == 30
+    assert not stop.stopped and "doctor" in stop.reason and stop.provenance is None
+
+
+def test_measured_and_estimated_energies_are_not_on_one_curve(machine):
+    stop = jm.EarlyStop(1e-3, confirmations=1)
+    updates_until_stop(machine, stop, lambda joules: 1 / joules, most=6)
+    machine.provenance = "measured"
+    machine.joules += 10
+    assert not stop.update(0.1) and len(stop.points) == 1
+
+
+def test_a_loss_that_is_not_finite_is_left_out(machine):
+    stop = jm.EarlyStop(500)
+    machine.joules = 10
+    stop.update(1.0)  # the warm-up
+    assert not stop.update(math.nan)
+    assert stop.points == [] and stop.reason == "continues: the loss is nan"
+
+
+def test_many_updates_are_a_bounded_number_of_points(machine):
+    stop = jm.EarlyStop(1e9)
+    for number in range(1, 1500):
+        machine.joules = 0.1 * number
+        stop.update(1 + 1 / machine.joules)
+    assert len(stop.points) < _early_stop.MOST_POINTS and not stop.stopped
+    assert stop.slope.value == pytest.approx(1 / machine.joules**2, rel=0.1)
+
+
+def test_begin_forgets_the_training_before(machine):
+    stop = jm.EarlyStop(2000)
+    first = updates_until_stop(machine, stop, CURVES["power"][0])
+    stop.begin()
+    assert not stop.stopped and stop.points == []
+    assert updates_until_stop(machine, stop, CURVES["power"][0]) == first
+
+
+def test_wrong_arguments_are_rejected(machine):
+    for options in ({"joules_per_loss": 0}, {"joules_per_loss": math.inf}, {"joules_per_loss": 1, "evaluations": 2}):
+        with pytest.raises(ValueError, match="must be"):
+            jm.EarlyStop(**options)
+
+
+def test_it_measures_the_energy_of_the_machine(simulate):
+    simulation = simulate("""
+stop = jm.EarlyStop(joules_per_loss=1e-6, warm_up=0, evaluations=5, confirmations=1)
+count = 0
+while not stop.update(1 + 1 / (1 + count)):
+    busy(0.05)
+    count += 1
+print(json.dumps([count, stop.provenance, stop.reason, [point.energy_j for point in stop.points]]))
+""")
+    count, provenance, reason, energies_j = simulation.result
+    assert count >= 4 and provenance == "measured" and "(measured)" in reason
+    assert energies_j == sorted(energies_j) and energies_j[-1] > energies_j[0]

@@ -1,0 +1,268 @@
+"""jm.layer_value: a model whose layers declare their energy; results of one program, because importing PyTorch is slow."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree
+
+import pytest
+
+PROGRAM = """
+import json, math, random, sys
+import torch, torch.nn as nn
+import joulemap as jm
+from joulemap import Energy, _layer_value
+
+torch.set_num_threads(1)
+spent = 0.0
+provenance = "measured"
+
+class Window:
+    def __init__(self, name):
+        self.begin_j = spent
+    def end(self):
+        self.joules = spent - self.begin_j
+    def wait(self):
+        known = self.joules if provenance else None
+        return Energy(known, 0.1, 1.0, None, provenance, "" if provenance else "run joulemap doctor", settled=True)
+
+_layer_value.begin = Window
+
+class Costly(nn.Module):
+    # Adds a constant to the input; the loss is smallest with the constants of all layers.
+    def __init__(self, joules, constant, outputs=4):
+        super().__init__()
+        self.joules, self.outputs = joules, outputs
+        self.constant = nn.Parameter(torch.tensor(float(constant)))
+        self.norm = nn.BatchNorm1d(outputs)
+    def forward(self, x):
+        global spent
+        spent += self.joules
+        self.norm(torch.randn(3, self.outputs))
+        y = x + self.constant
+        return y if self.outputs == x.shape[1] else y.mean(1, keepdim=True).expand(-1, self.outputs)
+
+class Recurrent(nn.Module):
+    def forward(self, x):
+        global spent
+        spent += 1.0
+        return x * 1.5, (x, x)
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.useful, self.useless, self.harmful = Costly(5.0, 1.0), Costly(20.0, 0.0), Costly(2.0, -0.25)
+        self.narrow = Costly(3.0, 0.5, outputs=2)
+        self.recurrent, self.unused = Recurrent(), nn.Linear(2, 2)
+        self.index = nn.Embedding(3, 4)
+    def forward(self, x):
+        x = self.harmful(self.useless(self.useful(x))) + 0 * self.index(torch.tensor([0]))
+        return self.recurrent(self.narrow(x))[0]
+
+torch.manual_seed(0)
+model = Model()
+calls = []
+model.register_forward_hook(lambda *details: calls.append(1))
+model.useful.eval()
+model.narrow.constant.grad = torch.tensor(7.0)
+batches = [torch.zeros(3, 4), torch.zeros(2, 4)]
+
+def evaluate(model):
+    with torch.no_grad():
+        return sum((model(x) - 3.0).square().mean() for x in batches) / len(batches)
+
+def state():
+    tensors = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    modes = {name: module.training for name, module in model.named_modules()}
+    attributes = {name: sorted(module.__dict__) for name, module in model.named_modules()}
+    hooks = len(model._forward_hooks)
+    versions = [parameter._version for parameter in model.parameters()]
+    return tensors, modes, attributes, hooks, torch.get_rng_state(), random.getstate(), model.narrow.constant.grad, versions
+
+def same(before, after):
+    tensors = all(torch.equal(before[0][name], after[0][name]) for name in before[0]) and before[0].keys() == after[0].keys()
+    return [tensors, before[1] == after[1], before[2] == after[2], before[3] == after[3],
+            torch.equal(before[4], after[4]), before[5] == after[5], before[6] is after[6] and float(after[6]) == 7.0,
+            before[7] == after[7]]
+
+facts = {}
+before = state()
+values = jm.layer_value(model, evaluate, layers=[name for name, _ in model.named_children()], rounds=3)
+facts["same"] = same(before, state())
+facts["rows"] = {row["name"]: row for row in values.to_dicts()}
+facts["order"] = [row.name for row in values.rows]
+facts["refused"], facts["notes"], facts["text"] = values.refused, values.notes, str(values)
+facts["baseline"], facts["provenance"], facts["source"] = values.baseline, values.provenance, values.source
+facts["svg"], facts["html"] = values.to_svg(), values.to_html()
+values.save(sys.argv[1] + "/layers.csv")
+try:
+    values.save(sys.argv[1] + "/layers.pdf")
+except ValueError as error:
+    facts["pdf"] = str(error)
+
+def vandal(model, count=[0]):
+    # Changes everything; raises at the fourth call.
+    count[0] += 1
+    model.train()
+    model.useless.extra = 1
+    with torch.no_grad():
+        model.useful.constant.fill_(math.nan)
+        model.narrow.norm.running_mean.fill_(5.0)
+    model.useful.constant.requires_grad_(False)
+    model.half()
+    model.register_forward_pre_hook(lambda *details: None)
+    model.narrow.constant.grad.fill_(1.0)
+    random.random(), torch.rand(1)
+    if count[0] == 4:
+        raise KeyboardInterrupt
+    return 1.0
+
+try:
+    jm.layer_value(model, vandal, layers=["useful", "useless"])
+    facts["raised"] = False
+except KeyboardInterrupt:
+    facts["raised"] = True
+facts["same_after_exception"] = same(before, state())[:-1]
+facts["requires_grad"] = model.useful.constant.requires_grad
+
+accuracy = jm.layer_value(model, lambda model: -float(evaluate(model)), layers=["useful", "harmful"], higher_is_better=True,
+                          rounds=1)
+facts["accuracy"] = {row.name: row.earned for row in accuracy.rows}
+
+def noisy(model):
+    noisy.count = getattr(noisy, "count", 0) + 1
+    return float(evaluate(model)) + 0.01 * (noisy.count % 3)
+
+noisy_rows = jm.layer_value(model, noisy, layers=["useful"]).rows
+facts["noisy"] = [[row.earned_low, row.earned, row.earned_high] for row in noisy_rows]
+facts["together"] = [row.earned for row in jm.layer_value(model, evaluate, layers={"both": ["useful", "useless"]}).rows]
+
+def fails_without(model):
+    if float(model.useful(torch.zeros(1, 4)).sum()) == 0:
+        raise RuntimeError("the encoder is missing")
+    return float(evaluate(model))
+
+facts["fails"] = jm.layer_value(model, fails_without, layers=["useful", "useless"]).refused
+provenance = None
+unknown = jm.layer_value(model, evaluate, layers=["useful"], rounds=1)
+facts["unknown"] = [unknown.rows[0].energy_j, unknown.provenance, unknown.notes, str(unknown), unknown.to_svg()]
+
+class Recording:
+    def ledger(self, by):
+        Row = _layer_value.dataclasses.make_dataclass("Row", ["path", "energy_j", "low_j", "high_j"])
+        ledger = type("Ledger", (), {})()
+        ledger.provenance, ledger.by = "measured", by
+        ledger.rows = [Row(("useful",), 40.0, 30.0, 50.0), Row(("useful.norm",), 2.0, 1.0, 3.0),
+                       Row(("usefulness",), 9.0, 9.0, 9.0), Row(("useless",), None, None, None)]
+        return ledger
+
+recorded = jm.layer_value(model, evaluate, layers=["useful", "useless"], run=Recording())
+facts["recorded"] = {row.name: [row.energy_j, row.low_j, row.high_j] for row in recorded.rows}
+facts["recorded_notes"], facts["recorded_title"] = recorded.notes, recorded.title()
+class OptimizedModule(nn.Module):  # as torch.compile returns
+    pass
+
+for wrong in (3, OptimizedModule()):
+    try:
+        jm.layer_value(wrong, evaluate)
+    except TypeError as error:
+        facts.setdefault("wrong", []).append(str(error))
+print(json.dumps(facts))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("layers")
+
+
+@pytest.fixture(scope="module")
+def facts(binaries, folder):
+    environment = {**os.environ, "PYTHONPATH": str(binaries.parent / "python")}
+    command = [sys.executable, "-c", PROGRAM, str(folder)]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment)
+    assert process.returncode == 0, process.stderr
+    return json.loads(process.stdout.splitlines()[-1])
+
+
+def test_the_cost_of_a_layer_is_the_energy_saved_without_it(facts):
+    cost = {name: row["energy_j"] for name, row in facts["rows"].items()}
+    assert cost["useful"] == pytest.approx(10.0)  # two batches
+    assert cost["useless"] == pytest.approx(40.0) and cost["harmful"] == pytest.approx(4.0)
+    assert facts["rows"]["useless"]["low_j"] == pytest.approx(40.0) == facts["rows"]["useless"]["high_j"]
+    assert (facts["provenance"], facts["source"]) == ("measured", "skipping")
+
+
+def test_what_a_layer_earns_is_how_much_worse_the_model_is_without_it(facts):
+    earned = {name: row["earned"] for name, row in facts["rows"].items()}
+    assert earned["useful"] > 1 and earned["useless"] == 0 and earned["harmful"] < 0
+    row = facts["rows"]["useful"]
+    assert row["metric"] == pytest.approx(facts["baseline"] + row["earned"])
+    assert row["earned_low"] == row["earned"] == row["earned_high"]  # evaluate is deterministic
+    assert facts["accuracy"]["useful"] == pytest.approx(earned["useful"])  # an accuracy is lost
+    assert facts["accuracy"]["harmful"] == pytest.approx(earned["harmful"])
+
+
+def test_the_way_of_skipping_follows_the_shapes(facts):
+    ways = {name: row["skip"] for name, row in facts["rows"].items()}
+    assert ways["useful"] == ways["useless"] == "identity"
+    assert ways["narrow"] == "shrink"  # of (zero, shrink), with which the loss is smaller
+    assert ways["recurrent"] == "identity"  # its first output; it still runs
+    assert ways["index"] == "zero"
+    assert facts["rows"]["recurrent"]["energy_j"] == pytest.approx(0.0)
+    assert facts["refused"] == {"unused": "the evaluation does not call it"}
+    assert facts["fails"] == {"useful": "skipped by identity, the evaluation fails: RuntimeError: the encoder is missing"}
+
+
+def test_layers_that_cost_most_for_what_they_earn_are_first(facts):
+    assert facts["order"][0] == "useless" and facts["rows"]["useless"]["is_front"]
+    assert facts["rows"]["harmful"]["is_front"] and not facts["rows"]["useful"]["is_front"]
+    assert "skip first" in facts["text"] and "loss added" in facts["text"]
+
+
+def test_the_model_is_unchanged(facts):
+    assert facts["same"] == [True] * 8
+
+
+def test_the_model_is_restored_after_an_exception(facts):
+    assert facts["raised"] and facts["requires_grad"]
+    assert facts["same_after_exception"] == [True] * 7
+
+
+def test_a_random_evaluation_has_an_interval(facts):
+    low, earned, high = facts["noisy"][0]
+    assert low < earned < high
+
+
+def test_layers_can_be_skipped_together(facts):
+    assert facts["together"] == [pytest.approx(facts["rows"]["useful"]["earned"])]
+
+
+def test_an_unknown_energy_has_a_reason(facts):
+    energy_j, provenance, notes, text, picture = facts["unknown"]
+    assert energy_j is None and provenance is None
+    assert "joulemap doctor" in notes[0] and "energy unknown" in text
+    assert "no layer has both" in picture
+
+
+def test_a_recording_provides_the_costs(facts):
+    assert facts["recorded"] == {"useful": [42.0, 31.0, 53.0], "useless": [None, None, None]}
+    assert facts["recorded_notes"] == ["the recording contains no energy of useless"]
+    assert "in the recording, measured" in facts["recorded_title"]
+
+
+def test_picture_page_and_table_contain_the_layers(facts, folder):
+    picture = xml.etree.ElementTree.fromstring(facts["svg"])
+    texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert "useless" in texts and "loss added when skipped" in texts
+    assert facts["html"].startswith("<!doctype html>") and facts["html"].count("<tr>") == 1 + len(facts["rows"])
+    assert (folder / "layers.csv").read_text().splitlines()[0].startswith("name,kind,parameters,skip,energy_j")
+    assert "must end in .svg, .html or .csv" in facts["pdf"]
+
+
+def test_models_that_hide_their_modules_are_rejected(facts):
+    assert "needs a PyTorch module, not a int" in facts["wrong"][0]
+    assert "OptimizedModule hides" in facts["wrong"][1]
