@@ -95,7 +95,7 @@ def error_text(predicted: float | None, final: float | None) -> str:
 
 def print_row(row: dict) -> None:
     covered = row["low_j"] is not None and row["low_j"] <= row["final_j"] <= row["high_j"]
-    covered_s = row["low_s"] <= row["final_s"] <= row["high_s"]
+    covered_s = row["low_s"] is not None and row["low_s"] <= row["final_s"] <= row["high_s"]
     interval = "-" if row["low_j"] is None else f"{row['low_j']:.0f} .. {row['high_j']:.0f}"
     print(
         f"{row['training']:12} {row['share']:5.0%} {row['predicted_j'] or 0:9.0f} {interval:>16} {row['final_j'] or 0:9.0f} "
