@@ -35,7 +35,7 @@ std::uint16_t next_u16(std::string_view& bytes) {
 std::string recording_of(std::string_view bytes) {
   std::string file;
   while (bytes.size() >= 5) {
-    const auto type = static_cast<recording::ChunkType>(static_cast<unsigned char>(bytes[0]) % 9);
+    const auto type = static_cast<recording::ChunkType>(static_cast<unsigned char>(bytes[0]) % 10);
     bytes.remove_prefix(1);
     const std::uint16_t source = next_u16(bytes) % 4;
     const std::string_view payload = bytes.substr(0, next_u16(bytes));
@@ -59,10 +59,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string bytes = recording_of({reinterpret_cast<const char*>(data), size});
   JOULEMAP_CHECK(write_fully(file.get(), bytes, "fuzzed"), "memory is full");
   const std::string path = "/proc/self/fd/" + std::to_string(file.get());
-  constexpr std::array<attribution::RowLevel, 5> kLevels = {attribution::RowLevel::domain, attribution::RowLevel::layer,
-                                                            attribution::RowLevel::kernel, attribution::RowLevel::op,
-                                                            attribution::RowLevel::step};
-  for (const attribution::RowLevel level : kLevels) {
+  using attribution::RowLevel;
+  constexpr std::array kLevels = {RowLevel::domain, RowLevel::layer,   RowLevel::kernel, RowLevel::op,
+                                  RowLevel::step,   RowLevel::request, RowLevel::token};
+  for (const RowLevel level : kLevels) {
     const Result<ReportResult> result = attribution::build_report(std::span(&path, 1), {.level = level});
     if (!result) return 0;
     check_rows(*result);

@@ -296,7 +296,7 @@ for number in range(3):
 GROUPS = {
     "Measure": ["measure", "begin", "end", "Measurement", "Energy", "Domain", "Diagnostic"],
     "Sensors": ["start", "stop", "doctor"],
-    "Annotate a recording": ["region", "step", "epoch", "log", "is_recording"],
+    "Annotate a recording": ["region", "step", "epoch", "log", "engine_step", "engine_event", "is_recording"],
     "Record and attach": ["attach", "Attachment"],
     "Load and report": ["load", "Run", "Ledger", "_ledger.Row", "_layer_steps.LayerSteps"],
     "Predict": ["predict", "Prediction", "_prediction.Layer", "list_operations"],
@@ -314,9 +314,9 @@ GROUPS = {
     "Errors and version": ["JoulemapError", "version"],
 }
 # Names that jm.NAME takes from the compiled module: their docstrings are in its stub.
-COMPILED = {"region": "Region", "is_recording": "is_recording"}
+COMPILED = {"region": "Region", "engine_step": "EngineStep", "is_recording": "is_recording"}
 # Classes that the program creates itself; others are results.
-CREATED = ("EarlyStop", "EarlyStopCallback", "EnergyCallback", "EnergyLogger", "Region")
+CREATED = ("EarlyStop", "EarlyStopCallback", "EnergyCallback", "EnergyLogger", "EngineStep", "Region")
 EXTENDED = ("Run",)
 # Members that programs do not use: identity and memory of a window, the hook of LoopLogger.
 INTERNAL = ("id", "release", "log")
@@ -491,7 +491,8 @@ def class_section(heading: str, name: str, module: Module, node: ast.ClassDef, r
     if attributes:
         parts.append(table(("attribute", "meaning"), list(attributes.items())))
     if methods:
-        parts.append(table(("method", "purpose"), list(methods.items())))
+        one_line = {" ".join(call.split()).replace("( ", "(").replace(" )", ")"): use for call, use in methods.items()}
+        parts.append(table(("method", "purpose"), list(one_line.items())))
     return parts
 
 

@@ -11,8 +11,9 @@
 - Phases: a static batch, then only its prefill, then only its decode, compared with the split of the report.
 - Throughput: output tokens per second with and without recording.
 
-Needs joulemap and PyTorch only. About 4 minutes for each model shape; --shapes 1b and --shapes 8b can run separately. Prints Markdown tables; exits 1 when
-a bar is missed (not with --quick: short runs on a CPU show that it runs, not how accurate it is).
+Needs joulemap and PyTorch only. About 4 minutes for each model shape; --shapes 1b and --shapes 8b can run separately.
+Prints Markdown tables; exits 1 when a bar is missed (not with --quick: short runs on a CPU show that it runs, not how
+accurate it is).
 """
 
 from __future__ import annotations
@@ -128,7 +129,8 @@ def phase_cases(serving: dict, runs: list[dict], energies: list[float]) -> list[
             report_j = sum(one[f"{phase}_j"] for one in both) / runs[numbers["both"]]["rounds"]
             relative = serving[phase]["high_j"] / serving[phase]["energy_j"] - 1  # of the whole recording
             low, high = report_j * (1 - relative), report_j * (1 + relative)
-            found.append({"batch": batch, "phase": phase, "alone_j": alone_j, "report_j": report_j, "low": low, "high": high})
+            case = {"batch": batch, "phase": phase, "alone_j": alone_j, "report_j": report_j}
+            found.append({**case, "low": low, "high": high})
     return found
 
 

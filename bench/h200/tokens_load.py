@@ -49,7 +49,7 @@ class Load:
         return self.made(name, prompt, output, draw)
 
     def made(self, name: str, prompt: int, output: int, draw: random.Random) -> Request:
-        """A request whose tenant is its class and the number of the run: labels of the report tell runs apart."""
+        """A request whose tenant is its class and the number of the run: labels of the report distinguish runs."""
         self.serial += 1
         tokens = [draw.randrange(self.shape.vocabulary) for _ in range(prompt)]
         return Request(f"{name}-{self.serial}", tokens, output, f"{name}@{self.label}")

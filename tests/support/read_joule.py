@@ -138,7 +138,8 @@ def read_facts(f: Fields, source: int):
         fields = [r.text(), r.text(), r.text(), *(r.optional(r.f64) for _ in range(3)), r.text()]
         fields += [r.optional(r.f64) for _ in range(3)] + [r.svarint()]
         if not r.at_end():  # response to a load, where calibrate measured it
-            fields += [r.optional(r.f64) for _ in range(13)] + [r.text()]
+            response = [r.optional(r.f64) for _ in range(13)] + [r.text()]
+            fields += response if set(response) - {"-", ""} else []
         yield f"calibration {source} " + " ".join(map(str, fields))
 
 

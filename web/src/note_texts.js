@@ -303,6 +303,37 @@ export const NOTE_TEXTS = {
   "loss_not_read":
     "The tensor on which backward() was called has no readable value. The loss curve is missing. To do: log it with " +
     "jm.log(loss=...).",
+  "engine_steps_dropped":
+    "The engine reported steps faster than they could be written, or steps of more than 65536 requests. The missing " +
+    "steps count as idle time. To do: record on a faster disk.",
+  "engine_steps_reversed":
+    "Steps ended before they began. They have no duration and no energy. To do: pass times of CLOCK_MONOTONIC, or " +
+    "none.",
+  "engine_steps_out_of_order":
+    "Steps began before a step that the engine reported earlier. Their times are used as given; time between steps " +
+    "may count as idle. To do: report the steps of an engine in order.",
+  "engine_events_unknown":
+    "The engine reported that requests finished or were aborted that were in no step, or had ended before. Nothing " +
+    "is lost.",
+  "engine_requests_unfinished":
+    "A million requests were open at once, because the engine does not report their end. Those that continue count " +
+    "as new requests. To do: pass finished=True in the last step of each request.",
+  "request_ids_repeated":
+    "Requests have the id of an earlier request that had ended. They are separate rows of the same name. To do: use " +
+    "unique ids.",
+  "requests_unfinished":
+    "Requests neither finished nor were aborted: the recording ended, the engine died, or it does not report their " +
+    "end. Their energy is counted; distributions leave them out. To do: pass finished=True in the last step of each " +
+    "request.",
+  "requests_not_listed":
+    "The run has more requests than the report lists. The others are part of all sums, but have no row and no " +
+    "label. To do: report a part of the run with --time.",
+  "serving_too_short":
+    "Too few readings of the sensor to fit the energy of a step. The energy of requests follows the duration of " +
+    "their steps. To do: serve for a few seconds or longer.",
+  "serving_on_several_machines":
+    "Several machines ran serving engines. Rows and sums cover all of them; joules per token and distributions " +
+    "cover the machine with the most steps. To do: report the recording of each machine on its own.",
   "domains_differ":
     "Recordings of diff, or rows of an experiment, have different domains. Only common domains count. To do: run " +
     "joulemap doctor where a domain is missing.",

@@ -36,7 +36,8 @@ std::array<float, kStepTerms> step_terms(std::span<const StepRequest> entries) {
 template <class Use>
 void for_each_step(const EngineSteps& batch, const Use& use) {
   std::span<const StepRequest> entries = batch.entries;
-  for (const EngineStep& step : batch.steps) {
+  for (EngineStep step : batch.steps) {
+    step.end_ns = std::max(step.end_ns, step.begin_ns);  // a damaged recording may contain any times
     const std::size_t count = std::min<std::size_t>(step.requests, entries.size());
     use(step, entries.first(count));
     entries = entries.subspan(count);

@@ -5,6 +5,7 @@
 // are added in the order of the recording. Memory: 16 bytes for each unfinished request. Pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <unordered_set>
@@ -22,8 +23,10 @@ class StepExtents {
   // The begin of the time that belongs to the step.
   std::int64_t begin_of(const EngineStep& step, std::span<const StepRequest> entries) {
     std::int64_t begin_ns = step.begin_ns;
-    const std::int64_t gap_ns = step.begin_ns - last_end_ns_;
-    if (has_step_ && gap_ns > 0 && gap_ns <= kLongestScheduling_ns && !unfinished_.empty()) begin_ns = last_end_ns_;
+    // Unsigned: a damaged recording may contain any times.
+    const std::uint64_t gap_ns = static_cast<std::uint64_t>(step.begin_ns) - static_cast<std::uint64_t>(last_end_ns_);
+    const bool is_scheduling = step.begin_ns > last_end_ns_ && gap_ns <= std::uint64_t{kLongestScheduling_ns};
+    if (has_step_ && is_scheduling && !unfinished_.empty()) begin_ns = last_end_ns_;
     if (has_step_ && step.begin_ns < last_begin_ns_) ++out_of_order_;
     for (const StepRequest& entry : entries) {
       if ((entry.events & (kRequestFinished | kRequestAborted)) != 0) {

@@ -43,8 +43,8 @@ ReportResult report_of_two_requests() {
 TEST(ServingReport, TextShowsJoulesPerTokenAndWhereTheEnergyWent) {
   const std::string text = serving_text(report_of_two_requests(), TextStyle{});
   for (const std::string_view words :
-       {"2 requests (2 finished) in 12 steps", "0.1 J per input token", "1 J per output token", "rejected speculative",
-        "idle while loaded", "P99", "tenant acme", "steady state"}) {
+       {"2 requests (2 finished) in 12 steps", "0.1000 J per input token", "1.000 J per output token",
+        "rejected speculative", "idle while loaded", "P99", "tenant acme", "steady state"}) {
     EXPECT_NE(text.find(words), std::string::npos) << words << " is not in\n" << text;
   }
 }
