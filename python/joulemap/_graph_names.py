@@ -48,7 +48,9 @@ class GraphNames:
         """A function that is traced for several shapes has several operations of one name: sizes that differ become
         -1."""
         known = self._tensors.get(name, tensors)
-        self._tensors[name] = tensors if known == tensors else _common_tensors(known, tensors)
+        if known != tensors:
+            tensors = _common_tensors(known, tensors) if known else ""  # empty: they have nothing in common
+        self._tensors[name] = tensors
 
     def add_fused(self, name: str, first: str, tensors: str) -> None:
         """`name`: the last operation of a chain that TensorFlow may fuse. `first`: the first one, which takes the
