@@ -8,7 +8,9 @@
 #include <memory>
 
 #include "base/text.h"
+#include "cli/analyze_plot.h"
 #include "cli/output.h"
+#include "cli/plot_file.h"
 #include "cli/terminal.h"
 #include "cli/value_checks.h"
 #include "experiment/analysis/analyze.h"
@@ -19,6 +21,7 @@
 #include "report/text/analysis_summary.h"
 #include "report/text/analysis_tables.h"
 #include "report/text/analysis_text.h"
+#include "report/text/epoch_tables.h"
 #include "report/text/function_tables.h"
 
 namespace joulemap::cli {
@@ -27,6 +30,7 @@ namespace {
 constexpr std::uint64_t kMostResamples = 10'000'000;
 constexpr std::uint64_t kMostThreads = 4096;
 constexpr std::ptrdiff_t kScreenLines = 50;
+constexpr std::size_t kMostFunctions = 20;  // of a cell and device, with --functions
 
 struct AnalyzeFlags {
   std::string folder;
@@ -45,6 +49,10 @@ struct AnalyzeFlags {
   bool csv_effects = false;
   bool csv_rows = false;
   bool csv_functions = false;
+  bool csv_epochs = false;
+  bool functions = false;
+  std::string plot;
+  std::vector<std::string> cells;
   std::string html;
   std::string output;
 };
@@ -74,6 +82,11 @@ std::string text_of(const AnalysisResult& result, const ExperimentData& data, co
   if (flags.csv_effects) return csv_table(report::full_precision_effects_table(result));
   if (flags.csv_rows) return csv_table(report::full_precision_rows_table(data, result));
   if (flags.csv_functions) return csv_table(report::full_precision_functions_table(result));
+  if (flags.csv_epochs) return csv_table(report::full_precision_epochs_table(result));
+  if (flags.functions) {
+    const std::string text = report::functions_text(result, style_of_stdout(line.colour), kMostFunctions);
+    return text.empty() ? "No row has functions: record it with a trace, or import profiles.\n" : text.substr(1);
+  }
   if (flags.csv) return csv_table(report::full_precision_comparisons_table(result));
   return report::analysis_text(result, style_of_stdout(line.colour));
 }
@@ -91,6 +104,7 @@ Result<std::string> write_details(const AnalysisResult& result, const Experiment
       {"comparisons.csv", csv_table(report::full_precision_comparisons_table(result))},
       {"effects.csv", csv_table(report::full_precision_effects_table(result))},
       {"cells.csv", csv_table(report::full_precision_cells_table(result))},
+      {"epochs.csv", csv_table(report::full_precision_epochs_table(result))},
       {"rows.csv", csv_table(report::full_precision_rows_table(data, result))},
       {"analysis.html", page::analysis_html(result, data)}};
   for (const auto& [name, content] : files) {
@@ -115,15 +129,33 @@ int print_on_a_screen(const AnalysisResult& result, const ExperimentData& data, 
   return written ? kExitSuccess : print_error(written.error());
 }
 
+int run_plot(const AnalyzeFlags& flags, const experiment::AnalysisOptions& options) {
+  Result<PlotFile> file = PlotFile::open(flags.output, experiment::experiment_files(flags.folder));
+  if (!file) return print_error(file.error());
+  const Result<ExperimentData> data = experiment::read_experiment(flags.folder);
+  if (!data) return print_error(data.error());
+  const Result<AnalysisResult> result = experiment::analyze(*data, options);
+  if (!result) return print_error(result.error());
+  const Result<std::string> svg = analysis_plot_svg(flags.plot, *data, *result, flags.cells);
+  if (!svg) return print_error(svg.error());
+  const Status written = file->write(*svg);
+  return written ? kExitSuccess : print_error(written.error());
+}
+
 int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
   const int formats = int{flags.json} + int{flags.markdown} + int{flags.latex} + int{flags.csv} + int{flags.csv_cells} +
-                      int{flags.csv_effects} + int{flags.csv_rows} + int{flags.csv_functions};
-  if (formats > 1) {
-    return print_error(
-        {ErrorCode::usage, "--json, --markdown, --latex and the --csv options exclude each other", "choose one"});
+                      int{flags.csv_effects} + int{flags.csv_rows} + int{flags.csv_functions} + int{flags.functions} +
+                      int{flags.csv_epochs};
+  if (!flags.cells.empty() && flags.plot != "timeline")
+    return print_error({ErrorCode::usage, "--cell needs --plot timeline", ""});
+  if (formats > 1 || (!flags.plot.empty() && formats + int{!flags.html.empty()} > 0)) {
+    return print_error({ErrorCode::usage,
+                        "--json, --markdown, --latex, --functions, --plot and the --csv options exclude each other",
+                        "choose one"});
   }
   const Result<experiment::AnalysisOptions> options = options_of(flags);
   if (!options) return print_error(options.error());
+  if (!flags.plot.empty()) return run_plot(flags, *options);
   const std::vector<std::string> inputs = experiment::experiment_files(flags.folder);
   Result<Output> html = Output::open(flags.html, inputs);
   if (!html) return print_error(html.error());
@@ -180,6 +212,20 @@ void add_analyze_command(CLI::App& verb, CommandLine& line) {
                 "effects over all combinations and interactions as CSV, full precision");
   verb.add_flag("--csv-rows", flags->csv_rows, "rows with their metrics and flags as CSV, full precision");
   verb.add_flag("--csv-functions", flags->csv_functions, "functions of cells with their causes as CSV, full precision");
+  verb.add_flag("--csv-epochs", flags->csv_epochs,
+                "epochs of cells as CSV, full precision: energy, power, temperature, utilisation, memory, metrics");
+  verb.add_flag("--functions", flags->functions,
+                "print only the functions of each cell: calls, own and cumulative time, energy, cause");
+  verb.add_option("--plot", flags->plot,
+                  "write a plot instead: timeline (one run over time), tradeoff (a metric against energy), bars, "
+                  "violins, bubbles, epochs; to -o FILE.svg, .png or .pdf")
+      ->type_name("PLOT")
+      ->check(CLI::IsMember(analysis_plot_names()));
+  verb.add_option("--cell", flags->cells,
+                  "with --plot timeline: show this cell, FACTOR=LEVEL,...; repeat for others; default: the first two")
+      ->type_name("CELL")
+      ->expected(1)
+      ->take_all();
   verb.add_option("--html", flags->html, "write a self-contained HTML page with plots and tables to FILE")
       ->type_name("FILE");
   verb.add_option("-o,--output", flags->output, "write to FILE instead of stdout")->type_name("FILE");

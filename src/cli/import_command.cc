@@ -17,6 +17,7 @@
 #include "cli/page_file.h"
 #include "cli/progress_line.h"
 #include "cli/value_checks.h"
+#include "ingest/cprofile/cprofile.h"
 #include "ingest/detect_format.h"
 #include "ingest/import_recording.h"
 #include "ingest/trace_file.h"
@@ -143,17 +144,27 @@ Result<ingest::ImportOptions> options_of(const ImportFlags& flags) {
   return options;
 }
 
+bool is_format(std::string_view word) {
+  return word == kNvidiaSmi || word == kPowerCsv || word == kPrengdlFormat || word == ingest::kCprofileFormat ||
+         ingest::find_trace_format(word) != nullptr;
+}
+
 std::optional<Error> usage_error(const ImportFlags& flags) {
   if (makes_experiment(flags)) {
-    if (flags.format == kPrengdlFormat || is_power_alone(flags)) return std::nullopt;
-    return usage("--epochs and --pattern need power logs as input",
+    if (flags.format == ingest::kCprofileFormat && (!flags.epochs.empty() || !flags.power.empty())) {
+      return usage("profiles of an experiment take neither --epochs nor --power: they have no times",
+                   "import one profile with --power, without --pattern");
+    }
+    const bool is_profile = flags.format == ingest::kCprofileFormat;
+    if (is_profile || flags.format == kPrengdlFormat || is_power_alone(flags)) return std::nullopt;
+    return usage("--epochs and --pattern need power logs or profiles as input",
                  "joulemap import nvidia-smi POWER.csv --epochs EPOCHS.csv");
   }
-  if (is_power_alone(flags) || ingest::find_trace_format(flags.format) != nullptr) return std::nullopt;
+  if (is_format(flags.format)) return std::nullopt;
   std::string known;
   for (const ingest::TraceFormat& format : ingest::trace_formats()) known += std::string(format.name) + ", ";
   return usage(fmt::format("unknown import format {}", joulemap::quoted(flags.format)),
-               fmt::format("use one of {}nvidia-smi, csv, prengdl", known));
+               fmt::format("use one of {}cprofile, nvidia-smi, csv, prengdl", known));
 }
 
 // Part of the progress that reading a trace takes; assigning its events to scopes is assumed to take as long.
@@ -173,6 +184,15 @@ Result<ImportResult> import(const ImportFlags& flags, const CommandLine& line) {
     session.emplace(std::move(*begun));
     return Done{};
   };
+  const bool is_profile = flags.format == ingest::kCprofileFormat;
+  for (std::size_t number = 0; is_profile && number < flags.inputs.size(); ++number) {
+    const Result<ingest::FunctionProfile> profile = ingest::read_cprofile(flags.inputs[number]);
+    Status added = profile ? begin() : Status(profile.error());
+    if (added) added = session->add(*profile, flags.inputs[number]);
+    if (added) continue;
+    if (session) session->abandon();
+    return std::move(added).error();
+  }
   const bool inputs_are_steps = format != nullptr && format->read_steps != nullptr;
   const std::size_t traces = format == nullptr ? 0 : inputs_are_steps ? 1 : flags.inputs.size();
   for (std::size_t number = 0; number < traces; ++number) {
@@ -210,11 +230,6 @@ std::vector<std::string> inputs_of(const ImportFlags& flags) {
     if (!is_new || !std::filesystem::is_directory(input, error)) inputs.push_back(input);
   }
   return inputs;
-}
-
-bool is_format(std::string_view word) {
-  return word == kNvidiaSmi || word == kPowerCsv || word == kPrengdlFormat ||
-         ingest::find_trace_format(word) != nullptr;
 }
 
 // In "import trace.json" the first word is an input instead of a format: detects the format from its content.
@@ -256,8 +271,9 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
   for (const ingest::TraceFormat& format : ingest::trace_formats()) {
     formats += fmt::format("  {:<12} {}\n", format.name, format.file_description);
   }
-  verb.footer(fmt::format("Formats:\n{}  {:<12} {}\n  {:<12} {}\n  {:<12} {}", formats, kNvidiaSmi,
-                          "a power log; with --epochs or --pattern an experiment", kPowerCsv,
+  verb.footer(fmt::format("Formats:\n{}  {:<12} {}\n  {:<12} {}\n  {:<12} {}\n  {:<12} {}", formats,
+                          ingest::kCprofileFormat, "Python's cProfile: *.prof, *.pstats; with --pattern an experiment",
+                          kNvidiaSmi, "a power log; with --epochs or --pattern an experiment", kPowerCsv,
                           "a power log with the columns time_unix_ns,domain,kind,value", kPrengdlFormat,
                           "the folder of the PrEnGDL measurements, as an experiment"));
   verb.add_option("FORMAT", flags->format, "format of the inputs, see below; default: found by their content")
@@ -288,7 +304,8 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
                   "end times of epochs (epoch;accuracy;...;timestamp): a file, or a pattern as in --pattern")
       ->type_name("FILE");
   verb.add_option("--pattern", flags->pattern,
-                  "file names with their factors: 'run{run}-{framework}-{model}.csv'; {run} is the repetition")
+                  "file names with their factors: 'run{run}-{framework}-{model}.csv'; {run} is the repetition, "
+                  "{framework:torch|jax} matches only these values")
       ->type_name("NAME");
   verb.add_option(
           "-o,--output", flags->output,

@@ -3,6 +3,7 @@
 
 #include "cli/output.h"
 #include "experiment/run/experiment_folder.h"
+#include "ingest/cprofile/cprofile.h"
 #include "ingest/epoch_logs/power_experiment.h"
 #include "ingest/prengdl/prengdl.h"
 #include "report/text/experiment_import.h"
@@ -11,6 +12,7 @@ namespace joulemap::cli {
 namespace {
 
 Result<ExperimentData> read(const ExperimentImportOptions& import) {
+  if (import.format == ingest::kCprofileFormat) return ingest::read_profile_experiment({import.inputs, import.pattern});
   if (import.format != kPrengdlFormat) {
     return ingest::read_power_experiment({import.inputs, import.pattern, import.epochs, import.utc_offset_s});
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The part of `joulemap import` that writes an experiment instead of a recording: from the published files of PrEnGDL,
-// or from logs of nvidia-smi with a table of epoch end times. Main thread.
+// from logs of nvidia-smi with a table of epoch end times, or from profiles of cProfile. Main thread.
 #pragma once
 
 #include <cstdint>

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "formats/gzip.h"
+#include "ingest/cprofile/cprofile.h"
 
 namespace joulemap::ingest {
 namespace {
@@ -68,6 +69,7 @@ std::string_view format_of_table(std::string_view text) {
 
 std::string_view format_of(std::string_view path, std::string_view text) {
   if (text.starts_with("SQLite format 3")) return "nsys";
+  if (is_cprofile(text)) return kCprofileFormat;
   const std::size_t first = text.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   if (first == std::string_view::npos) return "";
   if (text[first] == '{' || text[first] == '[') return format_of_json(text.substr(first));

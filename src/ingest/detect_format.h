@@ -10,8 +10,8 @@
 
 namespace joulemap::ingest {
 
-// Returns the name of a format of trace_formats(), "nvidia-smi" or "csv". Fails if the file cannot be read or its
-// format is not recognized.
+// Returns the name of a format of trace_formats(), "cprofile", "nvidia-smi" or "csv". Fails if the file cannot be read
+// or its format is not recognized.
 Result<std::string> detect_format(const std::string& path);
 
 }  // namespace joulemap::ingest

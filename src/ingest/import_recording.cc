@@ -73,22 +73,21 @@ RecordingSource ImportSession::source_of(const Trace* trace) const {
   return source;
 }
 
-void ImportSession::set_clock(Trace& trace, const std::string& name) {
-  std::int64_t offset_ns = options_.offset_ns;
-  if (trace.clock == TraceClock::since_start) {
-    if (options_.start_ns) {
-      offset_ns += *options_.start_ns;
-    } else if (first_power_ns_) {
-      if (offset_ns == 0) {
-        import_diagnostics_.add(
-            {"clock_not_known", 1,
-             fmt::format("{} has no start time: joulemap assumes that it starts with the power log", name),
-             "set --start UNIX_NS, or --offset-ms relative to the power log"});
-      }
-      offset_ns += *first_power_ns_;
-    }
+// Where a trace or profile without absolute times begins: at --start, else with the power log, plus --offset-ms.
+std::int64_t ImportSession::start_without_clock(const std::string& name) {
+  if (options_.start_ns) return options_.offset_ns + *options_.start_ns;
+  if (!first_power_ns_) return options_.offset_ns;
+  if (options_.offset_ns == 0) {
+    import_diagnostics_.add(
+        {"clock_not_known", 1,
+         fmt::format("{} has no start time: joulemap assumes that it starts with the power log", name),
+         "set --start UNIX_NS, or --offset-ms relative to the power log"});
   }
-  shift_times(trace, offset_ns);
+  return options_.offset_ns + *first_power_ns_;
+}
+
+void ImportSession::set_clock(Trace& trace, const std::string& name) {
+  shift_times(trace, trace.clock == TraceClock::since_start ? start_without_clock(name) : options_.offset_ns);
 }
 
 void ImportSession::name_gpus(Trace& trace) {
@@ -159,6 +158,47 @@ Status ImportSession::add(Trace trace, const std::string& name) {
   }
   ++trace_count_;
   return status;
+}
+
+Status ImportSession::add(const FunctionProfile& profile, const std::string& name) {
+  if (profile.functions.empty()) {
+    import_diagnostics_.add({"no_events", 1, fmt::format("{} contains no functions", name),
+                             "check that the profiler ran and finished writing"});
+  }
+  Activity activity;
+  activity.begin_ns = start_without_clock(name);
+  std::int64_t own_sum_ns = 0;
+  for (const ProfiledFunction& function : profile.functions) {
+    const auto id = static_cast<std::uint32_t>(activity.scopes.size() + 1);
+    const auto own_ns = static_cast<std::int64_t>(function.own_s * static_cast<double>(kNanosecondsPerSecond));
+    activity.scopes.push_back({id, 0, ScopeKind::function, function.name});
+    activity.scope_tallies.push_back({id, function.calls, 0, own_ns, own_ns, 0});
+    own_sum_ns += own_ns;
+    result_.events += 1;
+  }
+  if (__builtin_add_overflow(activity.begin_ns, own_sum_ns, &activity.end_ns))
+    return Error{ErrorCode::usage, fmt::format("{} would end after the year 2262", name), "check --start"};
+  Trace source;  // identifies the process
+  source.process = static_cast<std::int64_t>(trace_count_ + 1);
+  Result<recording::RecordingWriter> writer = folder_.open_part_for_source(source_of(&source));
+  if (!writer) return std::move(writer).error();
+  const Span span{activity.begin_ns, activity.end_ns};
+  if (span.end_ns > span.begin_ns) extend_traced_span(span);
+  result_.thread_time_s += seconds(span.end_ns - span.begin_ns);
+  ActivityWriter out(*writer, 1);
+  out.add(std::move(activity));
+  Status status = out.finish();
+  RecordingEnd end;
+  end.diagnostics = profile.diagnostics;
+  end.diagnostics.add(
+      {"profile_without_times", 1,
+       "a profile has sums over the whole run: power is split evenly over its own times, and cumulative "
+       "times are not in a recording",
+       "import it with --pattern for cumulative times"});
+  result_.diagnostics.add_all(end.diagnostics);
+  Status written = writer->finish(std::move(end), recording::Durability::until_joined);
+  ++trace_count_;
+  return status ? std::move(written) : std::move(status);
 }
 
 std::optional<ImportSession::Span> ImportSession::span_of_domain(const std::string& domain) const {

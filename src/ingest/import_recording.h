@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "ingest/cprofile/cprofile.h"
 #include "ingest/power_csv/power_log.h"
 #include "ingest/trace.h"
 #include "model/import_result.h"
@@ -49,6 +50,8 @@ class ImportSession {
 
   // `name` identifies the trace in messages.
   Status add(Trace trace, const std::string& name);
+  // A profile has sums of one thread: it becomes one interval with the calls and own times of its functions.
+  Status add(const FunctionProfile& profile, const std::string& name);
   Result<ImportResult> finish();
   // Removes the parts written so far, instead of finish().
   void abandon() { folder_.remove(); }
@@ -61,6 +64,7 @@ class ImportSession {
   ImportSession(ImportOptions options, PowerLog power, recording::PartFolder folder);
 
   RecordingSource source_of(const Trace* trace) const;
+  std::int64_t start_without_clock(const std::string& name);
   void set_clock(Trace& trace, const std::string& name);
   void name_gpus(Trace& trace);
   void report_unused_mappings();

@@ -65,12 +65,29 @@ struct EpochSummary {
   std::optional<double> later_s;
 };
 
+// One epoch of a cell: means over the rows that have it.
+struct EpochMean {
+  std::size_t number = 1;
+  std::size_t n = 0;  // number of rows
+  std::optional<double> energy_j;
+  std::optional<double> time_s;
+  std::optional<double> power_w;
+  std::vector<std::optional<double>> values;  // same order as AnalysisResult::epoch_columns
+};
+
+// A gauge (kGauges) or metric that epochs have.
+struct EpochColumn {
+  std::string name;
+  std::string unit;
+};
+
 struct AnalysisCell {
   std::vector<std::size_t> levels;                      // one index into each factor's levels
   std::size_t rows = 0;                                 // number of planned rows
   std::size_t n = 0;                                    // number of rows done
   std::vector<std::optional<MeasureSummary>> measures;  // same order as AnalysisResult::measures
   std::optional<EpochSummary> epochs;
+  std::vector<EpochMean> epoch_means;
   std::vector<CellFunctionMean> functions;  // in descending order of energy; empty when no row was traced
   std::vector<AnalysisFlag> flags;
 };
@@ -236,8 +253,9 @@ struct AnalysisResult {
   std::string adjustment;  // "holm", "bonferroni", "bh", "none"
   std::uint64_t seed = 0;
   std::size_t resamples = 0;
-  std::vector<AnalysisCell> cells;       // cells that have rows, in the order of the levels
-  std::vector<MainEffect> main_effects;  // empty if the compared factors are the only ones
+  std::vector<EpochColumn> epoch_columns;  // gauges, then metrics, of which an epoch has a value
+  std::vector<AnalysisCell> cells;         // cells that have rows, in the order of the levels
+  std::vector<MainEffect> main_effects;    // empty if the compared factors are the only ones
   std::vector<Interaction> interactions;
   std::vector<Comparison> comparisons;
   std::vector<Association> associations;

@@ -18,6 +18,7 @@
 #include "model/domain_energy.h"
 #include "model/energy_totals.h"
 #include "model/function_result.h"
+#include "model/gauge_values.h"
 
 namespace joulemap {
 
@@ -42,7 +43,21 @@ struct EpochResult {
   double elapsed_s = 0;
   std::optional<double> energy_j;              // between the epoch marks, over the domains of the row's energy
   std::vector<std::optional<double>> metrics;  // same order as ExperimentData::metrics
+  GaugeValues gauges = {};
 };
+
+// A power or gauge of a run over time: means over the slices of RowSeries.
+struct SeriesChannel {
+  std::string name;  // of a domain ("gpu0", in W) or of kGauges
+  std::string unit;
+  std::vector<std::optional<double>> values;
+};
+// What plots show of a run: power of its counted domains, then gauges. Slices are equal and begin with the row.
+struct RowSeries {
+  double slice_s = 0;
+  std::vector<SeriesChannel> channels;  // all of the same length, at most kMostSeriesSlices
+};
+inline constexpr std::size_t kMostSeriesSlices = 300;
 
 enum class RowState { todo, running, done, failed };
 constexpr std::string_view name_of(RowState state) {
@@ -68,6 +83,7 @@ struct ExperimentRow {
   std::optional<double> throttled_share;       // fraction of GPU readings with clocks limited by heat or power
   std::vector<std::optional<double>> metrics;  // same order as ExperimentData::metrics
   std::vector<EpochResult> epochs;
+  RowSeries series;
   std::vector<FunctionResult> functions;  // those with the most energy on each device; empty without a trace
   Diagnostics diagnostics;                // of this row's measurement
 };

@@ -18,9 +18,10 @@ struct FunctionResult {
   std::string name;
   std::string device;                  // "gpu0", "cpu"
   std::optional<std::uint64_t> count;  // number of calls; on a GPU, of kernels
-  double time_s = 0;
+  double time_s = 0;                   // without the functions that it calls
   std::optional<double> energy_j;
   std::optional<EnergyCause> cause = {};
+  std::optional<double> cumulative_s = {};  // with the functions that it calls; only from profiles that contain it
 };
 
 // A function in one cell: means over the rows that contain it.
@@ -33,6 +34,7 @@ struct CellFunctionMean {
   std::optional<double> energy_j;
   std::optional<double> share;  // fraction of the energy of these rows
   std::optional<EnergyCause> cause;
+  std::optional<double> cumulative_s = {};
 };
 
 }  // namespace joulemap

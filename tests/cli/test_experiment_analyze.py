@@ -130,6 +130,83 @@ def test_logs_of_nvidia_smi_and_epochs_become_an_experiment(joulemap, tmp_path):
     assert torch["metrics"]["accuracy"]["mean"] == pytest.approx(0.5)
     assert torch["metrics"]["gpu_utilization"]["mean"] == pytest.approx(50)
     assert "gpu_utilization" not in {one["metric"] for one in result["comparisons"]}, "told beside, not compared"
+    first, *_, last = torch["epochs"]["each"]
+    assert (first["number"], first["n"], last["number"]) == (1, 3, 3)
+    assert first["power_w"] == pytest.approx(102)
+    assert first["values"] == pytest.approx({"gpu_utilization": 50, "memory_utilization": 5, "memory_used": 512,
+                                             "temperature": 40, "precision": 0.1, "recall": 0.2, "accuracy": 0.3, "f1": 0.4})
+    assert last["values"]["accuracy"] == pytest.approx(0.5)
+    rows = list(csv.DictReader(io.StringIO(joulemap("experiment", "analyze", tmp_path / "exp", "--csv-epochs").out)))
+    assert len(rows) == 6 and {row["epoch"] for row in rows} == {"1", "2", "3"}
+    row = next(row for row in rows if row["framework"] == "torch" and row["epoch"] == "2")
+    assert float(row["power_w"]) == pytest.approx(102) and float(row["temperature"]) == 40
+    text = joulemap("experiment", "analyze", tmp_path / "exp", "--full").out
+    assert "Epochs: means over rows" in text and "GPU %" in text and "degC" in text and "accuracy" in text
+
+
+@pytest.fixture(scope="module")
+def many_cells(tmp_path_factory) -> Path:
+    """24 cells with an accuracy, power over time and epochs."""
+    def row_of(levels, block):
+        joules = 1000 * (1 + levels[1]) * (1 + levels[2]) + 10 * levels[0] + block
+        channels = [{"name": "gpu0", "unit": "W", "values": [50, 200, 200 + levels[1], None, 190]},
+                    {"name": "temperature", "unit": "degC", "values": [40, 50, 60, 61, 62]}]
+        return {"elapsed_s": 10, "domains": [domain("gpu0", joules)],
+                "metrics": {"accuracy": 0.5 + 0.05 * levels[1] + 0.02 * levels[0] + 0.01 * levels[2]},
+                "epochs": [{"start_s": 0, "elapsed_s": 6, "energy_j": 600, "metrics": {}, "gauges": {}},
+                           {"start_s": 6, "elapsed_s": 4, "energy_j": 400, "metrics": {}, "gauges": {}}],
+                "series": {"slice_s": 2, "channels": channels}}
+
+    factors = {"framework": ["torch", "tf"], "model": ["r50", "r101", "r152"], "batch": ["32", "64", "128", "256"]}
+    folder = write_factorial(tmp_path_factory.mktemp("many") / "exp", factors, row_of, repetitions=2)
+    plan = folder / "experiment.toml"
+    plan.write_text(plan.read_text() + '\n[metrics."accuracy"]\nmore_is_better = true\n')
+    return folder
+
+
+def test_one_run_over_time_of_chosen_cells_has_epoch_marks(joulemap, many_cells, tmp_path):
+    picture = tmp_path / "runs.svg"
+    cells = ["--cell", "framework=torch,model=r101,batch=128", "--cell", "framework=tf,model=r101,batch=128"]
+    done = joulemap("experiment", "analyze", many_cells, "--plot", "timeline", *cells, "-o", picture)
+    assert done.code == 0, done.err
+    svg = picture.read_text()
+    assert "torch, r101, 128 (row" in svg and "tf, r101, 128 (row" in svg
+    assert svg.count('stroke-dasharray="2 3"') == 4, "two runs with two epochs each"
+    assert "power, W" in svg and "temp., degC" in svg
+
+
+def test_cells_of_a_plot_must_be_named_completely(joulemap, many_cells, tmp_path):
+    def plot(*flags):
+        return joulemap("experiment", "analyze", many_cells, *flags, "-o", tmp_path / "p.svg")
+
+    done = plot("--plot", "timeline", "--cell", "framework=torch,model=r50")
+    assert done.code == 2 and "4 cells match" in done.err and "batch=LEVEL" in done.err
+    done = plot("--plot", "timeline", "--cell", "framework=jax")
+    assert done.code == 2 and "torch, tf" in done.err
+    assert plot("--plot", "timeline", "--cell", "weather=rain").code == 2
+    assert plot("--plot", "bars", "--cell", "framework=torch").code == 2
+    assert plot("--plot", "bars", "--json").code == 2
+    assert plot("--plot", "pie").code == 2
+
+
+def test_accuracy_against_energy_numbers_every_cell_and_draws_the_front(joulemap, many_cells, tmp_path):
+    picture = tmp_path / "tradeoff.svg"
+    done = joulemap("experiment", "analyze", many_cells, "--plot", "tradeoff", "-o", picture)
+    assert done.code == 0, done.err
+    svg = picture.read_text()
+    assert "accuracy against energy" in svg
+    for number in range(1, 25):
+        assert svg.count(f">{number}</text>") >= 2, "at its point and in the list"
+    assert svg.count('stroke-dasharray="5 3"') >= 1, "the Pareto front"
+
+
+def test_an_experiment_without_the_data_of_a_plot_says_what_is_missing(joulemap, experiment, tmp_path):
+    for plot, missing in (("timeline", "power over time"), ("tradeoff", "metric"), ("epochs", "epochs")):
+        done = joulemap("experiment", "analyze", experiment, "--plot", plot, "-o", tmp_path / "p.svg")
+        assert done.code == 1 and missing in done.err, plot
+        assert not (tmp_path / "p.svg").exists()
+    for plot in ("bars", "violins", "bubbles"):
+        assert joulemap("experiment", "analyze", experiment, "--plot", plot, "-o", tmp_path / "p.svg").code == 0, plot
 
 
 def test_invalid_queries_are_rejected_with_the_valid_choices(joulemap, experiment, tmp_path):

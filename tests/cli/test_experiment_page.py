@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 from made_rows import domain, wobble, write_factorial, write_rows
 
-SCALES = {"MJ": 1e6, "kJ": 1e3, "J": 1, "mJ": 1e-3, "h": 3600, "s": 1, "ms": 1e-3, "%": 0.01, "": 1}
+SCALES = {"MJ": 1e6, "kJ": 1e3, "J": 1, "mJ": 1e-3, "W": 1, "h": 3600, "s": 1, "ms": 1e-3, "%": 0.01, "": 1}
 
 
 class Tables(HTMLParser):
@@ -88,7 +88,8 @@ def levels(entry: dict) -> str:
 
 def test_there_is_no_other_table_than_those_compared_here(both):
     tables, _ = both
-    wanted = {"cells", "verdicts", "comparisons", "epoch-table", "functions", "pareto", "associations", "cell-flags"}
+    wanted = {"cells", "verdicts", "comparisons", "epoch-table", "each-epoch", "functions", "pareto", "associations"}
+    wanted.add("cell-flags")
     assert set(tables) == wanted
 
 
@@ -125,6 +126,18 @@ def test_comparisons_and_verdicts_match_json(both):
         near_p(p, one["p"])
         near_p(adjusted, one["p_adjusted"])
         assert verdict == [within, metric, test, one["verdict"]]
+
+
+def test_each_epoch_matches_json(both):
+    tables, result = both
+    heads, *rows = tables["each-epoch"]
+    assert heads == ["cell", "epoch", "n", "energy", "time", "power"]
+    each = [(levels(cell["factors"]), one) for cell in result["cells"] for one in cell["epochs"]["each"]]
+    assert len(rows) == len(each) == 4
+    for row, (name, one) in zip(rows, each):
+        assert (row[0], int(row[1]), int(row[2])) == (name, one["number"], one["n"])
+        for text, key in zip(row[3:], ("energy_j", "time_s", "power_w")):
+            near(text, one[key])
 
 
 def test_epochs_match_json(both):

@@ -379,6 +379,9 @@ export const NOTE_TEXTS = {
   "no_events":
     "The trace contains no events, so the total of the power log cannot be split. To do: check that the profiler " +
     "finished writing.",
+  "profile_without_times":
+    "A profile of cProfile has sums over the whole run. Power is split evenly over its own times; cumulative times " +
+    "are not in a recording. To do: import it with --pattern for cumulative times.",
   "ranges_open":
     "NVTX ranges of nsys have no end. They last until the end of the trace, which may be too long.",
   "framework_profiler":

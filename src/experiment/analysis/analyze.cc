@@ -10,6 +10,7 @@
 #include "experiment/analysis/cell_functions.h"
 #include "experiment/analysis/comparisons.h"
 #include "experiment/analysis/effect_verdict.h"
+#include "experiment/analysis/epoch_means.h"
 #include "experiment/analysis/experiment_table.h"
 #include "experiment/analysis/level_correlations.h"
 #include "experiment/analysis/main_effects.h"
@@ -83,7 +84,7 @@ std::optional<EpochSummary> epochs_of(const ExperimentData& data, const Experime
 }
 
 AnalysisCell analyze_cell(const ExperimentData& data, const ExperimentTable& table, std::size_t index, double alpha,
-                          const AnalysisOptions& options) {
+                          const AnalysisOptions& options, const std::vector<EpochColumn>& columns) {
   const CellRows& rows = table.cells[index];
   AnalysisCell cell;
   cell.levels = rows.levels;
@@ -94,6 +95,7 @@ AnalysisCell analyze_cell(const ExperimentData& data, const ExperimentTable& tab
     cell.measures.push_back(spread_of(table.values_of(rows, measure), {1 - alpha, options.resamples, seed}));
   }
   cell.epochs = epochs_of(data, table, rows);
+  cell.epoch_means = epoch_means(data, table, rows, columns);
   cell.functions = functions_of_cell(data, rows, table.energy);
   cell.flags = cell_flags(data, table, rows, cell.measures, alpha);
   return cell;
@@ -143,9 +145,11 @@ Result<AnalysisResult> analyze(const ExperimentData& data, const AnalysisOptions
   result.adjustment = statistics::name_of(options.adjustment);
   result.seed = data.seed;
   result.resamples = options.resamples;
+  result.epoch_columns = epoch_columns(data);
   result.cells.resize(table->cells.size());
-  parallel_for(result.cells.size(), options.threads,
-               [&](std::size_t i) { result.cells[i] = analyze_cell(data, *table, i, alpha, options); });
+  parallel_for(result.cells.size(), options.threads, [&](std::size_t i) {
+    result.cells[i] = analyze_cell(data, *table, i, alpha, options, result.epoch_columns);
+  });
   result.comparisons = compare_levels(data, *table, {alpha, options.adjustment, *factors, options.threads});
   FactorEffects effects = factor_effects(data, *table, {alpha, options.adjustment, *factors, options.threads});
   result.main_effects = std::move(effects.main_effects);

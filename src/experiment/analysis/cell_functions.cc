@@ -26,6 +26,7 @@ struct Sums {
   RunningMean time_s;
   RunningMean count;
   RunningMean energy_j;
+  RunningMean cumulative_s;
   double of_rows_j = 0;  // total energy of the rows in which the function's energy is known
   double within_j = 0;
   AmountByCause causes_s;
@@ -36,6 +37,7 @@ struct Sums {
 void add_function(Sums& sums, const FunctionResult& function, const std::optional<double>& row_j) {
   sums.time_s.add(function.time_s);
   if (function.count) sums.count.add(static_cast<double>(*function.count));
+  if (function.cumulative_s) sums.cumulative_s.add(*function.cumulative_s);
   if (function.energy_j && row_j) sums.energy_j.add(*function.energy_j);
   if (function.energy_j && row_j && *row_j > 0) {
     sums.within_j += *function.energy_j;
@@ -73,6 +75,7 @@ std::vector<CellFunctionMean> functions_of_cell(const ExperimentData& data, cons
     function.energy_j = sums.energy_j.mean();
     if (sums.of_rows_j > 0) function.share = sums.within_j / sums.of_rows_j;
     function.cause = cause_of(sums);
+    function.cumulative_s = sums.cumulative_s.mean();
     functions.push_back(std::move(function));
   }
   std::ranges::stable_sort(functions, [](const CellFunctionMean& a, const CellFunctionMean& b) {

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <set>
 #include <vector>
 
 #include "base/amount_text.h"
@@ -129,6 +129,22 @@ std::string differing_verdict(const MainEffect& effect, const UpwardEffect& up, 
                      up.lower, up.combinations, combinations_text(effect, result), up.opposite, range, test);
 }
 
+// All tests of the effects, in the order of this table: "A, B and C".
+std::string tests_of_effects(const std::vector<MainEffect>& effects) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kNames = {{
+      {"stratified-signed-rank", "the stratified signed-rank test (van Elteren's weights)"},
+      {"van-elteren", "van Elteren's stratified rank-sum test"},
+      {"wilcoxon-signed-rank", "the signed-rank test of the combinations' effects"},
+      {"mixed-model-f", "the F test of all levels in a linear mixed model"},
+      {"linear-model-f", "the F test of all levels in a linear model"},
+  }};
+  std::vector<std::string> names;
+  for (const auto& [test, name] : kNames) {
+    if (std::ranges::find(effects, test, &MainEffect::test) != effects.end()) names.emplace_back(name);
+  }
+  return joined_words(names);
+}
+
 }  // namespace
 
 std::string verdict_of(const MainEffect& effect, const AnalysisResult& result) {
@@ -166,16 +182,12 @@ std::string verdict_of(const Interaction& one, const AnalysisResult& result) {
 
 std::string effects_methods(const AnalysisResult& result) {
   if (result.main_effects.empty()) return "";
-  std::set<std::string> tests;
-  for (const MainEffect& effect : result.main_effects) tests.insert(effect.test);
   std::string text = fmt::format(
       "Effects over all combinations of the other factors were tested by {}. An effect is called general "
       "only if combinations agree in direction (signed-rank test of their effects, test of Gail and Simon). "
       "Its size is the stratified Hodges-Lehmann estimate of the log ratio; the interval covers that of the "
       "stratified test and that of the combinations' effects. ",
-      tests.contains("stratified-signed-rank") ? "the stratified signed-rank test (van Elteren's weights)"
-      : tests.contains("van-elteren")          ? "van Elteren's stratified rank-sum test"
-                                               : "the signed-rank test of the combinations' effects");
+      tests_of_effects(result.main_effects));
   if (!result.interactions.empty()) {
     text += fmt::format(
         "Interactions were tested by F tests (type III) in a linear {}model of logarithms{}, and of aligned ranks. ",

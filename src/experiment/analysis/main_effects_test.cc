@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "experiment/analysis/analyze.h"
+#include "experiment/analysis/effect_verdict.h"
 #include "experiment/analysis/synthetic_experiment.h"
 #include "statistics/random.h"
 
@@ -220,6 +221,21 @@ TEST(MainEffects, AreInTheMethods) {
   const AnalysisResult result = analysis_of(synthetic_factorial(10, {.is_blocked = true}, common_ratio));
   EXPECT_NE(result.methods.find("stratified signed-rank test"), std::string::npos) << result.methods;
   EXPECT_NE(result.methods.find("random intercept per block"), std::string::npos) << result.methods;
+}
+
+TEST(EffectsMethods, NamesEveryTestThatWasUsed) {
+  AnalysisResult result;
+  for (const char* test : {"stratified-signed-rank", "mixed-model-f", "stratified-signed-rank"}) {
+    MainEffect effect;
+    effect.test = test;
+    result.main_effects.push_back(effect);
+  }
+  const std::string methods = effects_methods(result);
+  EXPECT_NE(methods.find("were tested by the stratified signed-rank test (van Elteren's weights) and the F test of all "
+                         "levels in a linear mixed model."),
+            std::string::npos)
+      << methods;
+  EXPECT_EQ(methods.find("rank-sum"), std::string::npos) << methods;
 }
 
 }  // namespace

@@ -73,9 +73,27 @@ void write_epochs(JsonWriter& json, const std::vector<EpochResult>& epochs, cons
         .member("elapsed_s", epoch.elapsed_s)
         .member("energy_j", epoch.energy_j);
     write_metrics(json, epoch.metrics, data);
-    json.end_object();
+    json.key("gauges").begin_object();
+    for (std::size_t i = 0; i < kGauges.size(); ++i) json.member(kGauges[i].name, epoch.gauges[i]);
+    json.end_object().end_object();
   }
   json.end_array();
+}
+
+void write_series(JsonWriter& json, const RowSeries& series) {
+  json.key("series").begin_object().member("slice_s", series.slice_s).key("channels").begin_array();
+  for (const SeriesChannel& channel : series.channels) {
+    json.begin_object().member("name", channel.name).member("unit", channel.unit).key("values").begin_array();
+    for (const std::optional<double>& value : channel.values) {
+      if (value) {
+        json.value(*value);
+      } else {
+        json.null();
+      }
+    }
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
 }
 
 void write_functions(JsonWriter& json, const std::vector<FunctionResult>& functions) {
@@ -83,6 +101,7 @@ void write_functions(JsonWriter& json, const std::vector<FunctionResult>& functi
   for (const FunctionResult& function : functions) {
     json.begin_object().member("name", function.name).member("device", function.device);
     json.member("count", function.count).member("time_s", function.time_s).member("energy_j", function.energy_j);
+    json.member("cumulative_s", function.cumulative_s);
     write_energy_cause(json, function.cause);
     json.end_object();
   }
@@ -189,8 +208,31 @@ std::vector<EpochResult> read_epochs(const DocumentValue& row, const ExperimentD
   for (const DocumentValue& each : *list->array()) {
     epochs.push_back({each.number("start_s").value_or(0), each.number("elapsed_s").value_or(0), each.number("energy_j"),
                       read_metrics(each, data)});
+    const DocumentValue* const gauges = each.find("gauges");
+    for (std::size_t i = 0; gauges != nullptr && i < kGauges.size(); ++i)
+      epochs.back().gauges[i] = gauges->number(kGauges[i].name);
   }
   return epochs;
+}
+
+RowSeries read_series(const DocumentValue& row) {
+  RowSeries series;
+  const DocumentValue* const json = row.find("series");
+  const DocumentValue* const channels = json == nullptr ? nullptr : json->find("channels");
+  if (channels == nullptr || channels->array() == nullptr) return series;
+  const double slice_s = json->number("slice_s").value_or(0);
+  if (!(slice_s > 0)) return series;
+  series.slice_s = slice_s;
+  for (const DocumentValue& each : *channels->array()) {
+    SeriesChannel channel{each.text_or_empty("name"), each.text_or_empty("unit"), {}};
+    const DocumentValue* const values = each.find("values");
+    if (values == nullptr || values->array() == nullptr) continue;
+    for (const DocumentValue& value : *values->array()) {
+      if (channel.values.size() < kMostSeriesSlices) channel.values.push_back(value.number());
+    }
+    series.channels.push_back(std::move(channel));
+  }
+  return series;
 }
 
 // Reads the cause of a function's energy; if the row has none, derives it from the function's name.
@@ -215,6 +257,7 @@ std::vector<FunctionResult> read_functions(const DocumentValue& row) {
     const std::optional<std::int64_t> count = each.integer("count");
     if (count && *count >= 0) function.count = static_cast<std::uint64_t>(*count);
     function.time_s = each.number("time_s").value_or(0);
+    function.cumulative_s = each.number("cumulative_s");
     function.cause = read_cause(each, function);
     functions.push_back(std::move(function));
   }
@@ -309,6 +352,7 @@ std::string row_json(const ExperimentRow& row, const AttemptConditions& conditio
   write_domains(json, row.domains);
   write_metrics(json, row.metrics, data);
   write_epochs(json, row.epochs, data);
+  write_series(json, row.series);
   write_functions(json, row.functions);
   write_diagnostics(json, row.diagnostics);
   write_setting(json, conditions);
@@ -335,6 +379,7 @@ Result<ExperimentRow> parse_row_json(std::string_view text, std::string_view nam
   row.domains = read_domains(*json);
   row.metrics = read_metrics(*json, data);
   row.epochs = read_epochs(*json, data);
+  row.series = read_series(*json);
   row.functions = read_functions(*json);
   row.diagnostics = read_diagnostics(*json);
   add_whole_machine(*json, row);

@@ -6,6 +6,7 @@
 
 #include "attribution/analysis/run_view_builder.h"
 #include "experiment/run/row_metrics.h"
+#include "experiment/run/row_series.h"
 
 namespace joulemap::experiment {
 namespace {
@@ -45,8 +46,10 @@ Status fill_row_from_recording(const std::string& attempt_path, std::span<const 
   row.diagnostics.add_all(view->run.diagnostics);
   for (const StepOrEpochView& epoch : view->epochs) {
     row.epochs.push_back({epoch.begin_s, epoch.end_s - epoch.begin_s, epoch.energy_j,
-                          metrics_between(metrics, *view, epoch.begin_s, epoch.end_s)});
+                          metrics_between(metrics, *view, epoch.begin_s, epoch.end_s),
+                          gauges_between(view->run, epoch.begin_s, epoch.end_s)});
   }
+  row.series = series_of(view->run);
   row.functions = functions_of(*view);
   if (const ClockReadings& clocks = view->run.clock_readings; clocks.readings > 0)
     row.throttled_share = static_cast<double>(clocks.throttled) / static_cast<double>(clocks.readings);

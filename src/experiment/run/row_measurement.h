@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads the recording of an attempt and fills in the numbers of its row: energies as in `report`, epochs by integration
-// between their marks, functions with causes, metrics, throttled time. Reads the recording a few times, in bounded
-// memory.
+// between their marks, power over time, functions with causes, metrics, throttled time. Reads the recording a few times,
+// in bounded memory.
 #pragma once
 
 #include <span>

@@ -53,8 +53,21 @@ TEST(NamePattern, ParsesAndFillsFieldsOfNames) {
   EXPECT_FALSE(pattern->match("run2-gpu-batchsize128-x_MODEL.csv"));
 }
 
+TEST(NamePattern, AFieldWithValuesMatchesOnlyThem) {
+  const Result<NamePattern> pattern = NamePattern::parse("{model}_{framework:pytorch|tensorflow}_{pass}.prof");
+  ASSERT_TRUE(pattern);
+  const auto fields = pattern->match("transformer_xl_pytorch_train.prof");
+  ASSERT_TRUE(fields);
+  EXPECT_EQ(fields->at("model"), "transformer_xl");
+  EXPECT_EQ(fields->at("framework"), "pytorch");
+  EXPECT_EQ(fields->at("pass"), "train");
+  EXPECT_EQ(pattern->fill(*fields), "transformer_xl_pytorch_train.prof");
+  EXPECT_FALSE(pattern->match("transformer_xl_jax_train.prof"));
+}
+
 TEST(NamePattern, RefusesAmbiguousPatterns) {
-  for (const char* text : {"{a}{b}.csv", "{a.csv", "a}.csv", "{}.csv", "{a}-{a}.csv"}) {
+  for (const char* text :
+       {"{a}{b}.csv", "{a.csv", "a}.csv", "{}.csv", "{a}-{a}.csv", "{:x}.csv", "{a:}.csv", "{a:x|}.csv"}) {
     EXPECT_FALSE(NamePattern::parse(text)) << text;
   }
 }
@@ -106,6 +119,24 @@ TEST_F(PowerExperiment, EnergyOfEpochsIsTheIntegralBetweenTheirEnds) {
   EXPECT_FALSE(data->metrics[4].is_compared);
   EXPECT_EQ(row.metrics[4], 50);
   EXPECT_EQ(row.metrics[6], 1024);
+}
+
+TEST_F(PowerExperiment, EpochsHaveTheGaugesOfTheirSamplesAndRowsThePowerOverTime) {
+  const std::string power = write("power.csv", kPower);
+  const Result<ExperimentData> data = read_power_experiment({{power}, "", write("epochs.csv", kEpochs), 0});
+  ASSERT_TRUE(data) << data.error().message;
+  const ExperimentRow& row = data->rows.front();
+  ASSERT_EQ(row.epochs.size(), 3);
+  EXPECT_EQ(row.epochs[0].gauges, (GaugeValues{25, 5, 512, 40}));
+  EXPECT_EQ(row.epochs[0].metrics[4], 25) << "also as the metric gpu_utilization";
+  EXPECT_EQ(row.epochs[2].gauges[3], 50);
+  EXPECT_GT(row.series.slice_s, 0);
+  ASSERT_EQ(row.series.channels.size(), 5);
+  EXPECT_EQ(row.series.channels[0].unit, "W");
+  EXPECT_EQ(row.series.channels[4].name, "temperature");
+  double energy_j = 0;
+  for (const std::optional<double>& watts : row.series.channels[0].values) energy_j += *watts * row.series.slice_s;
+  EXPECT_NEAR(energy_j, 1600, 0.5) << "slices preserve the energy";
 }
 
 TEST_F(PowerExperiment, ParsesFactorsFromFileNames) {

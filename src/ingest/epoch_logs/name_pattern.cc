@@ -9,6 +9,22 @@
 
 namespace joulemap::ingest {
 
+// Adds "framework" or "framework:pytorch|tensorflow". False if it is invalid.
+bool NamePattern::add_field(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  std::string name(text.substr(0, colon));
+  const bool is_known = std::find(fields_.begin(), fields_.end(), name) != fields_.end();
+  if (is_known || name.empty() || text.find('{') != std::string_view::npos) return false;
+  std::vector<std::string> values;
+  if (colon != std::string_view::npos) {
+    for (const std::string_view value : split(text.substr(colon + 1), '|')) values.emplace_back(value);
+    if (values.empty() || std::find(values.begin(), values.end(), "") != values.end()) return false;
+  }
+  fields_.push_back(std::move(name));
+  values_.push_back(std::move(values));
+  return true;
+}
+
 Result<NamePattern> NamePattern::parse(std::string_view text) {
   const Error wrong{ErrorCode::usage, fmt::format("invalid pattern {}", quoted(text, 120)),
                     "for example: --pattern 'run{run}-{framework}-{dataset}.csv'"};
@@ -20,12 +36,9 @@ Result<NamePattern> NamePattern::parse(std::string_view text) {
     if (pattern.literals_.back().find('}') != std::string::npos) return wrong;
     if (open == std::string_view::npos) break;
     const std::size_t close = rest.find('}', open);
-    if (close == std::string_view::npos || close == open + 1) return wrong;
-    std::string field(rest.substr(open + 1, close - open - 1));
-    const bool is_known = std::find(pattern.fields_.begin(), pattern.fields_.end(), field) != pattern.fields_.end();
+    if (close == std::string_view::npos) return wrong;
     const bool is_separated = pattern.fields_.empty() || !pattern.literals_.back().empty();
-    if (is_known || !is_separated || field.find('{') != std::string::npos) return wrong;
-    pattern.fields_.push_back(std::move(field));
+    if (!is_separated || !pattern.add_field(rest.substr(open + 1, close - open - 1))) return wrong;
     rest.remove_prefix(close + 1);
   }
   return pattern;
@@ -45,7 +58,10 @@ bool NamePattern::match_from(std::size_t field, std::string_view rest, Fields& f
     if (rest[length - 1] == '/') return false;
     if (is_last && length + literal.size() != rest.size()) continue;
     if (rest.substr(length, literal.size()) != literal) continue;
-    found[fields_[field]] = rest.substr(0, length);
+    const std::string value(rest.substr(0, length));
+    const std::vector<std::string>& values = values_[field];
+    if (!values.empty() && std::find(values.begin(), values.end(), value) == values.end()) continue;
+    found[fields_[field]] = value;
     if (match_from(field + 1, rest.substr(length + literal.size()), found)) return true;
   }
   return false;

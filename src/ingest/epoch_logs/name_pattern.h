@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NamePattern: extracts fields from a file name by a pattern like "run{run}-{framework}-{dataset}.csv". Each field in
-// braces matches at least one character except a slash, as few as the rest allows. Pure.
+// braces matches at least one character except a slash, as few as the rest allows. A field with values, such as
+// "{framework:pytorch|tensorflow}", matches only one of them. Pure.
 #pragma once
 
 #include <map>
@@ -18,7 +19,7 @@ class NamePattern {
  public:
   using Fields = std::map<std::string, std::string>;
 
-  // Fails on unclosed braces, empty or repeated fields, and adjacent fields without a separator.
+  // Fails on unclosed braces, empty or repeated fields, empty values, and adjacent fields without a separator.
   static Result<NamePattern> parse(std::string_view text);
 
   std::optional<Fields> match(std::string_view name) const;
@@ -27,11 +28,13 @@ class NamePattern {
   const std::vector<std::string>& fields() const { return fields_; }
 
  private:
+  bool add_field(std::string_view text);
   bool match_from(std::size_t field, std::string_view rest, Fields& found) const;
 
   // literals_[0] fields_[0] literals_[1] ... : one literal more than fields.
   std::vector<std::string> literals_;
   std::vector<std::string> fields_;
+  std::vector<std::vector<std::string>> values_;  // by field: those that it may have; empty: any
 };
 
 }  // namespace joulemap::ingest

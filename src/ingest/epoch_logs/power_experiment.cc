@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <limits>
 #include <map>
 
 #include "base/clock.h"
@@ -14,6 +13,7 @@
 #include "base/text.h"
 #include "ingest/epoch_logs/epoch_log.h"
 #include "ingest/epoch_logs/name_pattern.h"
+#include "ingest/epoch_logs/named_files.h"
 #include "ingest/epoch_logs/power_integral.h"
 #include "ingest/trace_file.h"
 
@@ -22,80 +22,50 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_repetition(std::string_view field) { return field == "run" || field == "rep" || field == "repetition"; }
-
-// A metric of a run from a gauge of its power log other than power.
-struct GaugeMetric {
-  std::string_view channel;  // name of the channel without "gpu0-"
-  std::string_view name;
-  std::string_view unit;
-  bool is_mean;  // otherwise the maximum
-  double factor;
-};
-constexpr std::array kGaugeMetrics = {GaugeMetric{"utilization", "gpu_utilization", "%", true, 1},
-                                      GaugeMetric{"memory-utilization", "memory_utilization", "%", true, 1},
-                                      GaugeMetric{"memory-used", "memory_used", "MiB", false, 1.0 / (1 << 20)},
-                                      GaugeMetric{"temperature", "temperature", "degC", false, 1}};
-
-struct InputFile {
-  std::string path;
-  NamePattern::Fields fields;
-};
-
-Status add_matching(const fs::path& path, const NamePattern* pattern, bool is_named, std::vector<InputFile>& files) {
-  const std::string name = path.filename().string();
-  if (pattern == nullptr) {
-    files.push_back({path.string(), {}});
-    return Done{};
-  }
-  std::optional<NamePattern::Fields> fields = pattern->match(name);
-  if (fields) files.push_back({path.string(), *std::move(fields)});
-  if (fields || !is_named) return Done{};
-  return Error{ErrorCode::usage, fmt::format("{} does not match the pattern", path.string()), "--pattern"};
-}
-
-Result<std::vector<InputFile>> find_files(const PowerExperimentOptions& options, const NamePattern* pattern) {
-  std::vector<InputFile> files;
-  for (const std::string& input : options.inputs) {
-    std::error_code error;
-    if (!fs::is_directory(input, error)) {
-      if (Status added = add_matching(input, pattern, true, files); !added) return std::move(added).error();
-      continue;
-    }
-    if (pattern == nullptr) {
-      return Error{ErrorCode::usage, fmt::format("{} is a folder: a pattern must select its power logs", input),
-                   "--pattern 'run{run}-{framework}-{dataset}-ENERGY.csv'"};
-    }
-    std::vector<fs::path> found;
-    for (fs::recursive_directory_iterator at(input, error), end; !error && at != end; at.increment(error)) {
-      if (at->is_regular_file(error)) found.push_back(at->path());
-    }
-    if (error) return Error{ErrorCode::io, fmt::format("read {}: {}", input, error.message()), ""};
-    std::sort(found.begin(), found.end(),
-              [](const fs::path& a, const fs::path& b) { return natural_less(a.string(), b.string()); });
-    for (const fs::path& path : found) {
-      if (Status added = add_matching(path, pattern, false, files); !added) return std::move(added).error();
-    }
-  }
-  if (!files.empty()) return files;
-  return Error{ErrorCode::not_found, "no file matches the pattern",
-               "take the name of a file and put its fields in braces"};
-}
-
-std::optional<double> gauge_metric_value(const PowerLog& log, const GaugeMetric& gauge_metric) {
-  double sum = 0;
-  double most = std::numeric_limits<double>::lowest();
-  std::size_t count = 0;
+// Gauges of gpu0 from after `from_s` until `to_s`, in seconds since origin_ns.
+GaugeValues gauges_between(const PowerLog& log, std::int64_t origin_ns, double from_s, double to_s) {
+  GaugeWindow window;
   for (const Sample& sample : log.samples) {
     const Channel& channel = log.channels[sample.channel];
-    if (channel.name != "gpu0-" + std::string(gauge_metric.channel)) continue;
-    const double value = static_cast<double>(sample.reading.raw) * channel.scale * gauge_metric.factor;
-    sum += value;
-    most = std::max(most, value);
-    ++count;
+    const double time_s = seconds(sample.reading.time_ns() - origin_ns);
+    if (time_s <= from_s || time_s > to_s || !channel.name.starts_with("gpu0-")) continue;
+    const std::optional<std::size_t> gauge = gauge_of_channel(channel.name);
+    if (gauge) window.add(*gauge, static_cast<double>(sample.reading.raw) * channel.scale, 1);
   }
-  if (count == 0) return std::nullopt;
-  return gauge_metric.is_mean ? sum / static_cast<double>(count) : most;
+  return window.values();
+}
+
+// Power of each domain and gauges of gpu0 in equal slices. A slice without a sample of a gauge has no value.
+RowSeries series_of(const PowerLog& log, const std::vector<std::pair<std::string, PowerIntegral>>& integrals,
+                    std::int64_t origin_ns, double elapsed_s) {
+  RowSeries series;
+  if (!(elapsed_s > 0)) return series;
+  const std::size_t slices = std::clamp<std::size_t>(log.samples.size() / log.channels.size(), 1, kMostSeriesSlices);
+  series.slice_s = elapsed_s / static_cast<double>(slices);
+  std::vector<GaugeWindow> windows(slices);
+  for (const Sample& sample : log.samples) {
+    const Channel& channel = log.channels[sample.channel];
+    const std::optional<std::size_t> gauge = gauge_of_channel(channel.name);
+    if (!gauge || !channel.name.starts_with("gpu0-")) continue;
+    const auto slice =
+        static_cast<std::size_t>(std::max(0.0, seconds(sample.reading.time_ns() - origin_ns) / series.slice_s));
+    windows[std::min(slice, slices - 1)].add(*gauge, static_cast<double>(sample.reading.raw) * channel.scale, 1);
+  }
+  for (const auto& [name, integral] : integrals) {
+    SeriesChannel power{name, "W", {}};
+    for (std::size_t i = 0; i < slices; ++i) {
+      const double begin_s = static_cast<double>(i) * series.slice_s;
+      power.values.push_back(integral.energy_j(begin_s, begin_s + series.slice_s) / series.slice_s);
+    }
+    series.channels.push_back(std::move(power));
+  }
+  for (std::size_t gauge = 0; gauge < kGauges.size(); ++gauge) {
+    SeriesChannel channel{std::string(kGauges[gauge].name), std::string(kGauges[gauge].unit), {}};
+    for (const GaugeWindow& window : windows) channel.values.push_back(window.values()[gauge]);
+    const bool is_known = std::ranges::any_of(channel.values, [](const auto& value) { return value.has_value(); });
+    if (is_known) series.channels.push_back(std::move(channel));
+  }
+  return series;
 }
 
 // Name of each domain (GPU) with power samples, and the integral of its first power channel.
@@ -130,8 +100,9 @@ class RowBuilder {
     row.first.measured = MeasuredWatts(0);
     for (const auto& [name, integral] : integrals) add_domain(name, integral, row);
     take_diagnostics(log.diagnostics, row);
-    set_metrics(log, epochs, row);
-    if (epochs != nullptr) add_epochs(*epochs, integrals, origin_ns, row);
+    set_metrics(log, epochs, origin_ns, row);
+    if (epochs != nullptr) add_epochs(*epochs, log, integrals, row);
+    row.series = series_of(log, integrals, origin_ns, *row.elapsed_s);
     data_.rows.push_back(std::move(row));
     return Done{};
   }
@@ -178,22 +149,26 @@ class RowBuilder {
     metrics[index] = value;
   }
 
-  void set_metrics(const PowerLog& log, const EpochLog* epochs, ExperimentRow& row) {
+  void set_gauges(const GaugeValues& gauges, std::vector<std::optional<double>>& metrics) {
+    for (std::size_t i = 0; i < kGauges.size(); ++i) {
+      if (gauges[i]) set(metrics, metric_index(std::string(kGauges[i].name), kGauges[i].unit, false, false), gauges[i]);
+    }
+  }
+
+  void set_metrics(const PowerLog& log, const EpochLog* epochs, std::int64_t origin_ns, ExperimentRow& row) {
     for (std::size_t i = 0; epochs != nullptr && i < epochs->metrics.size(); ++i) {
       const std::size_t index = metric_index(epochs->metrics[i], "", is_higher_better(epochs->metrics[i]), true);
       set(row.metrics, index, epochs->epochs.empty() ? std::nullopt : epochs->epochs.back().metrics[i]);
     }
-    for (const GaugeMetric& gauge_metric : kGaugeMetrics) {
-      const std::optional<double> value = gauge_metric_value(log, gauge_metric);
-      if (value) set(row.metrics, metric_index(std::string(gauge_metric.name), gauge_metric.unit, false, false), value);
-    }
+    set_gauges(gauges_between(log, origin_ns, -1, *row.elapsed_s), row.metrics);
   }
 
-  void add_epochs(const EpochLog& log, const std::vector<std::pair<std::string, PowerIntegral>>& integrals,
-                  std::int64_t origin_ns, ExperimentRow& row) {
-    take_diagnostics(log.diagnostics, row);
+  void add_epochs(const EpochLog& epochs, const PowerLog& log,
+                  const std::vector<std::pair<std::string, PowerIntegral>>& integrals, ExperimentRow& row) {
+    take_diagnostics(epochs.diagnostics, row);
+    const std::int64_t origin_ns = PowerIntegral::origin_ns(log);
     double begin_s = 0;
-    for (const EpochEnd& end : log.epochs) {
+    for (const EpochEnd& end : epochs.epochs) {
       const double end_s = seconds(end.time_ns - origin_ns);
       if (end_s <= begin_s || end_s > *row.elapsed_s + 2) {
         row.diagnostics.add({"epoch_outside", 1, "epochs end where the power log has no samples",
@@ -205,9 +180,12 @@ class RowBuilder {
       epoch.elapsed_s = end_s - begin_s;
       epoch.energy_j = 0;
       for (const auto& [name, integral] : integrals) *epoch.energy_j += integral.energy_j(begin_s, end_s);
-      for (std::size_t i = 0; i < log.metrics.size(); ++i) {
-        set(epoch.metrics, metric_index(log.metrics[i], "", is_higher_better(log.metrics[i]), true), end.metrics[i]);
+      for (std::size_t i = 0; i < epochs.metrics.size(); ++i) {
+        const std::string& name = epochs.metrics[i];
+        set(epoch.metrics, metric_index(name, "", is_higher_better(name), true), end.metrics[i]);
       }
+      epoch.gauges = gauges_between(log, origin_ns, row.epochs.empty() ? -1 : begin_s, end_s);
+      set_gauges(epoch.gauges, epoch.metrics);
       row.epochs.push_back(std::move(epoch));
       begin_s = end_s;
     }
@@ -215,42 +193,6 @@ class RowBuilder {
 
   ExperimentData& data_;
 };
-
-std::size_t level_index(ExperimentFactor& factor, const std::string& level) {
-  const auto found = std::find(factor.levels.begin(), factor.levels.end(), level);
-  const auto index = static_cast<std::size_t>(found - factor.levels.begin());
-  if (found == factor.levels.end()) factor.levels.push_back(level);
-  return index;
-}
-
-ExperimentRow row_of(const InputFile& file, const NamePattern* pattern, std::size_t number, ExperimentData& data) {
-  ExperimentRow row;
-  row.block = pattern == nullptr ? number : 0;
-  std::size_t factor = 0;
-  for (std::size_t i = 0; pattern != nullptr && i < pattern->fields().size(); ++i) {
-    const std::string& field = pattern->fields()[i];
-    const std::string& value = file.fields.at(field);
-    if (is_repetition(field)) {
-      const std::uint64_t repetition = parse_u64(value).value_or(number + 1);
-      row.block = repetition > 0 ? repetition - 1 : 0;
-      continue;
-    }
-    row.levels.push_back(level_index(data.factors[factor++], value));
-  }
-  if (pattern == nullptr) row.levels.push_back(0);
-  return row;
-}
-
-// Sorts the levels of each factor in natural order (32, 64, 128) and adjusts the rows' level indices.
-void sort_levels(ExperimentData& data) {
-  for (std::size_t factor = 0; factor < data.factors.size(); ++factor) {
-    const std::vector<std::string> before = data.factors[factor].levels;
-    std::vector<std::string>& levels = data.factors[factor].levels;
-    std::sort(levels.begin(), levels.end(), natural_less);
-    for (ExperimentRow& row : data.rows)
-      row.levels[factor] = level_index(data.factors[factor], before[row.levels[factor]]);
-  }
-}
 
 Result<EpochLog> read_epochs(const InputFile& file, const NamePattern& names,
                              std::optional<std::int64_t> utc_offset_s) {
@@ -264,17 +206,6 @@ Result<EpochLog> read_epochs(const InputFile& file, const NamePattern& names,
   Result<EpochLog> log = parse_epoch_log(text->view(), path.string(), utc_offset_s);
   if (log) text->report_damage(log->diagnostics);
   return log;
-}
-
-Result<std::vector<ExperimentFactor>> factors_of(const NamePattern* names) {
-  std::vector<ExperimentFactor> factors;
-  if (names == nullptr) return std::vector<ExperimentFactor>{{"run", {"all"}, true}};
-  for (const std::string& field : names->fields()) {
-    if (!is_repetition(field)) factors.push_back({field, {}, true});
-  }
-  if (!factors.empty()) return factors;
-  return Error{ErrorCode::usage, "the pattern has no field besides the repetition",
-               "--pattern '{framework}-{run}.csv'"};
 }
 
 // Sorts and numbers the rows by start time. Gives each row and epoch an entry for every metric, empty where unknown.
@@ -326,15 +257,16 @@ Result<ExperimentData> read_power_experiment(const PowerExperimentOptions& optio
   const Result<NamePattern> epoch_names = NamePattern::parse(options.epoch_logs);
   if (!epoch_names) return epoch_names.error();
   const NamePattern* const names = options.pattern.empty() ? nullptr : &*pattern;
-  const Result<std::vector<InputFile>> files = find_files(options, names);
+  const Result<std::vector<InputFile>> files =
+      find_named_files(options.inputs, names, "run{run}-{framework}-{dataset}-ENERGY.csv");
   if (!files) return files.error();
-  Result<std::vector<ExperimentFactor>> factors = factors_of(names);
+  Result<std::vector<ExperimentFactor>> factors = factors_of_pattern(names);
   if (!factors) return std::move(factors).error();
   ExperimentData data;
   data.name = "nvidia-smi";
   data.factors = std::move(*factors);
   for (std::size_t i = 0; i < files->size(); ++i) {
-    ExperimentRow row = row_of((*files)[i], names, i, data);
+    ExperimentRow row = row_of_file((*files)[i], names, i, data);
     if (Status added = add_row((*files)[i], *epoch_names, options, std::move(row), data); !added) {
       return std::move(added).error();
     }

@@ -167,5 +167,18 @@ TEST(Score, ComputesErrorsAndCoverage) {
   EXPECT_NEAR(total.tau, 1, 1e-12);
 }
 
+TEST(Predictor, CardsOfThePapersAreScaledFromTheirDatasheetsWithWideIntervals) {
+  const double h200_j = predict(h200_profile(), network(64), {}).energy_j;
+  for (const char* name : {"rtx 2070", "NVIDIA GeForce RTX 3080", "Quadro P5000"}) {
+    const Result<DeviceProfile> profile = find_device_profile(name);
+    ASSERT_TRUE(profile) << name;
+    EXPECT_EQ(profile->basis, ProfileBasis::datasheet) << name;
+    const Prediction prediction = predict(*profile, network(64), {});
+    EXPECT_LT(prediction.power_w, 1.2 * profile->network_model.power_limit_w) << name;
+    EXPECT_GT(prediction.energy_j, h200_j) << name;
+    EXPECT_GT(*prediction.high_j / prediction.low_j, 3) << name << ": not measured";
+  }
+}
+
 }  // namespace
 }  // namespace joulemap::predict

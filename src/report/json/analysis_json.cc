@@ -74,9 +74,22 @@ void write_functions(JsonWriter& json, const AnalysisCell& cell) {
   for (const CellFunctionMean& one : cell.functions) {
     json.begin_object().member("name", one.name).member("device", one.device).member("n", count(one.n));
     json.member("count", one.count).member("time_s", one.time_s).member("energy_j", one.energy_j);
-    json.member("share", one.share);
+    json.member("cumulative_s", one.cumulative_s).member("share", one.share);
     write_energy_cause(json, one.cause);
     json.end_object();
+  }
+  json.end_array();
+}
+
+void write_epoch_means(JsonWriter& json, const AnalysisResult& result, const AnalysisCell& cell) {
+  json.key("each").begin_array();
+  for (const EpochMean& epoch : cell.epoch_means) {
+    json.begin_object().member("number", count(epoch.number)).member("n", count(epoch.n));
+    json.member("energy_j", epoch.energy_j).member("time_s", epoch.time_s).member("power_w", epoch.power_w);
+    json.key("values").begin_object();
+    for (std::size_t i = 0; i < result.epoch_columns.size(); ++i)
+      json.member(result.epoch_columns[i].name, epoch.values[i]);
+    json.end_object().end_object();
   }
   json.end_array();
 }
@@ -93,8 +106,9 @@ void write_cell(JsonWriter& json, const AnalysisResult& result, const AnalysisCe
         .member("first_j", cell.epochs->first_j)
         .member("later_j", cell.epochs->later_j)
         .member("first_s", cell.epochs->first_s)
-        .member("later_s", cell.epochs->later_s)
-        .end_object();
+        .member("later_s", cell.epochs->later_s);
+    write_epoch_means(json, result, cell);
+    json.end_object();
   } else {
     json.null();
   }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plots of an experiment as SVG, for the page of `experiment analyze --html`. Each function returns an empty text if
-// the experiment lacks the data. The same analysis gives the same bytes. Pure.
+// Plots of an experiment as SVG, for `experiment analyze --plot` and --html. Each function returns an empty text if the
+// experiment lacks the data. The same analysis gives the same bytes. Pure.
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "model/analysis_result.h"
@@ -29,5 +31,18 @@ std::string epoch_power_svg(const AnalysisResult& result);
 
 // Mean power of each epoch against time, for the first row with epochs of each cell. At most `most` cells.
 std::string epoch_series_svg(const ExperimentData& data, const AnalysisResult& result, std::size_t most);
+
+// The metric that tradeoff_svg() shows: "accuracy", or else the first compared metric.
+std::optional<std::size_t> tradeoff_metric(const AnalysisResult& result);
+// That metric against energy: one numbered point per cell, a list of the numbers, and the Pareto fronts of these two
+// measures among cells that differ only in compared factors.
+std::string tradeoff_svg(const AnalysisResult& result);
+
+// The first completed row of a cell with power over time; null if there is none.
+const ExperimentRow* row_with_series(const ExperimentData& data, const AnalysisCell& cell);
+// Power, utilisation and temperature over time of one run of each of these cells, with epochs. `cells`: indices into
+// AnalysisResult::cells.
+std::string run_timelines_svg(const ExperimentData& data, const AnalysisResult& result,
+                              std::span<const std::size_t> cells);
 
 }  // namespace joulemap::report

@@ -76,4 +76,17 @@ void draw_x_axis(SvgCanvas& canvas, const Axes& axes, std::string_view title, in
               {kTickSize, kMutedTextColour, TextAnchor::middle});
 }
 
+std::vector<double> log_ticks(const Scale& scale) {
+  constexpr double kShortRange = 2.5;  // decades
+  std::vector<double> ticks;
+  for (double power = std::floor(scale.low); power <= scale.high; ++power) {
+    for (const double mantissa : {1.0, 2.0, 5.0}) {
+      const double value = power + std::log10(mantissa);
+      const bool is_wanted = mantissa == 1 || scale.high - scale.low < kShortRange;
+      if (is_wanted && value >= scale.low && value <= scale.high) ticks.push_back(value);
+    }
+  }
+  return ticks;
+}
+
 }  // namespace joulemap::report

@@ -26,6 +26,8 @@ struct Scale {
 // Ticks within the range, at multiples of 1, 2 or 5 times a power of ten; about `wanted` of them. Few or none if the
 // range lies between two such multiples.
 std::vector<double> nice_ticks(double low, double high, int wanted);
+// Ticks of a scale of decimal logarithms: at powers of ten, and at 2 and 5 times them if the range is short.
+std::vector<double> log_ticks(const Scale& scale);
 // A range of values.
 struct Range {
   double low = 0;

@@ -9,6 +9,7 @@
 #include "report/plot/experiment_plots.h"
 #include "report/plot/svg_axes.h"
 #include "report/plot/svg_cells.h"
+#include "report/plot/svg_labels.h"
 #include "report/plot/svg_theme.h"
 #include "report/text/analysis_tables.h"
 
@@ -18,6 +19,11 @@ namespace {
 constexpr double kHeight = 420;
 constexpr double kLeast = 6;
 constexpr double kMost = 20;
+constexpr double kMostOfMany = 11;  // radius if there are more than kManyBubbles, which would cover each other
+constexpr std::size_t kManyBubbles = 12;
+constexpr double kRoom = 0.08;  // decades beside the outermost bubbles
+constexpr double kNumberFont = 11;
+constexpr double kNumberRadius = 5;  // what numbers keep free of a bubble: large bubbles may be covered
 
 struct Bubble {
   std::size_t cell = 0;
@@ -36,10 +42,10 @@ std::set<std::size_t> front_of(const AnalysisResult& result) {
   return front;
 }
 
-// Draws grid lines and labels at powers of ten. The scales map log10 of a value.
+// Draws grid lines and labels. The scales map log10 of a value.
 void draw_log_axes(SvgCanvas& canvas, const Rect& plot_area, const Scale& x, const Scale& y) {
   for (const Scale* scale : {&x, &y}) {
-    for (double power = std::ceil(scale->low - 1e-9); power <= scale->high + 1e-9; ++power) {
+    for (const double power : log_ticks(*scale)) {
       const double at = scale->at(power);
       if (scale == &x) {
         canvas.line({at, plot_area.y}, {at, plot_area.bottom()}, {kGridColour, 1});
@@ -60,7 +66,7 @@ void draw_log_axes(SvgCanvas& canvas, const Rect& plot_area, const Scale& x, con
 
 Scale log_scale(const std::vector<double>& values, double from, double to) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  return {std::floor(std::log10(*low) - 0.05), std::ceil(std::log10(*high) + 0.05), from, to};
+  return {std::log10(*low) - kRoom, std::log10(*high) + kRoom, from, to};
 }
 
 std::vector<Bubble> bubbles_of(const AnalysisResult& result, std::optional<std::size_t> metric) {
@@ -101,30 +107,36 @@ std::string bubbles_svg(const AnalysisResult& result) {
   const std::string title =
       metric ? fmt::format("Energy and time; size: {}, rim: on the Pareto front", result.measures[*metric].name)
              : "Energy and time; rim: on the Pareto front";
-  SvgCanvas canvas = titled_canvas(kPlotTop + kHeight + 60, title, "one bubble per cell");
   const FactorRoles roles = factor_roles(result);
+  std::vector<ListEntry> list;
+  for (const Bubble& bubble : bubbles) {
+    const AnalysisCell& cell = result.cells[bubble.cell];
+    list.push_back({fmt::format("{}: {}, {}", short_levels_text(result, cell.levels), amount_text(bubble.energy_j, "J"),
+                                amount_text(bubble.time_s, "s")),
+                    cell_colour(roles, cell)});
+  }
+  const double list_width = kPlotWidth - 2 * kPlotMargin;
+  SvgCanvas canvas = titled_canvas(kPlotTop + kHeight + 66 + numbered_list_height(list, list_width), title,
+                                   "one bubble per cell, numbered");
   draw_hue_legend(canvas, result, roles);
   const Rect plot_area{kPlotMargin + 70, kPlotTop + 10, kPlotWidth - 2 * kPlotMargin - 90, kHeight};
   const Scale x = log_scale(times, plot_area.x, plot_area.right());
   const Scale y = log_scale(energies, plot_area.bottom(), plot_area.y);
   draw_log_axes(canvas, plot_area, x, y);
   const std::set<std::size_t> front = front_of(result);
-  for (const Bubble& bubble : bubbles) {
-    const AnalysisCell& cell = result.cells[bubble.cell];
+  std::vector<LabelledPoint> labels;
+  for (std::size_t i = 0; i < bubbles.size(); ++i) {
+    const Bubble& bubble = bubbles[i];
     const double share = bubble.metric && most > least ? (*bubble.metric - least) / (most - least) : 0.3;
-    const std::string name = fmt::format("{}: {}, {}", short_levels_text(result, cell.levels),
-                                         amount_text(bubble.energy_j, "J"), amount_text(bubble.time_s, "s"));
     const bool is_on_front = front.contains(bubble.cell);
-    canvas.circle({x.at(std::log10(bubble.time_s)), y.at(std::log10(bubble.energy_j))},
-                  kLeast + share * (kMost - kLeast), {cell_colour(roles, cell), 0.6, 0, name},
+    const Point centre{x.at(std::log10(bubble.time_s)), y.at(std::log10(bubble.energy_j))};
+    const double radius = kLeast + share * ((bubbles.size() > kManyBubbles ? kMostOfMany : kMost) - kLeast);
+    canvas.circle(centre, radius, {list[i].colour, 0.6, 0, list[i].text},
                   {is_on_front ? kTextColour : "none", is_on_front ? 1.6 : 0.0});
+    labels.push_back({centre, kNumberRadius, fmt::format("{}", i + 1)});
   }
-  if (bubbles.size() <= 30) {
-    for (const Bubble& bubble : bubbles) {
-      canvas.text({x.at(std::log10(bubble.time_s)) + 9, y.at(std::log10(bubble.energy_j)) - 7},
-                  cell_label_without_hue(result, roles, result.cells[bubble.cell]), {10, kMutedTextColour});
-    }
-  }
+  draw_labels(canvas, labels, kNumberFont, plot_area);
+  draw_numbered_list(canvas, {kPlotMargin, plot_area.bottom() + 50}, list_width, list);
   return std::move(canvas).finish();
 }
 

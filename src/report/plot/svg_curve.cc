@@ -24,4 +24,31 @@ std::vector<Point> to_pixels(std::span<const Point> values, const Axes& axes) {
   return out;
 }
 
+void draw_curve(SvgCanvas& canvas, const Axes& axes, std::span<const std::optional<double>> values, double slice_s,
+                const Stroke& stroke) {
+  std::vector<Point> points;
+  const auto flush = [&] {
+    if (points.size() == 1) points.push_back({points[0].x + 0.8, points[0].y});
+    canvas.polyline(points, stroke);
+    points.clear();
+  };
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!values[i]) {
+      flush();
+      continue;
+    }
+    points.push_back({axes.x.at((static_cast<double>(i) + 0.5) * slice_s), axes.y.at(*values[i])});
+  }
+  flush();
+}
+
+void draw_sparse_curve(SvgCanvas& canvas, const Axes& axes, std::span<const std::optional<double>> values,
+                       double slice_s, const Stroke& stroke) {
+  std::vector<Point> points;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i]) points.push_back({axes.x.at((static_cast<double>(i) + 0.5) * slice_s), axes.y.at(*values[i])});
+  }
+  canvas.polyline(points, stroke);
+}
+
 }  // namespace joulemap::report

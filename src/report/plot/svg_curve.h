@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Curves of a plot: smoothing, and mapping to pixels. Pure.
+// Curves of a plot: smoothing, mapping to pixels, drawing. Pure.
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,5 +16,12 @@ namespace joulemap::report {
 std::vector<Point> moving_mean(std::span<const Point> points, std::size_t width);
 // Maps points in units of the axes to pixels.
 std::vector<Point> to_pixels(std::span<const Point> values, const Axes& axes);
+
+// Draws the values of equal slices from x = 0 as lines, with gaps where values are unknown.
+void draw_curve(SvgCanvas& canvas, const Axes& axes, std::span<const std::optional<double>> values, double slice_s,
+                const Stroke& stroke);
+// The same as one line across unknown values, for gauges that are read rarely.
+void draw_sparse_curve(SvgCanvas& canvas, const Axes& axes, std::span<const std::optional<double>> values,
+                       double slice_s, const Stroke& stroke);
 
 }  // namespace joulemap::report

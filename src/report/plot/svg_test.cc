@@ -13,6 +13,7 @@
 #include "report/plot/svg_axes.h"
 #include "report/plot/svg_canvas.h"
 #include "report/plot/svg_curve.h"
+#include "report/plot/svg_labels.h"
 #include "support/golden.h"
 #include "support/ledger_example.h"
 
@@ -194,6 +195,36 @@ TEST(Plots, SurviveOddNumbers) {
       EXPECT_EQ(svg->find("nan"), std::string::npos);
     }
   }
+}
+
+TEST(SvgLabels, DoNotCoverPointsOrEachOther) {
+  std::vector<LabelledPoint> points;
+  for (int i = 0; i < 24; ++i)
+    points.push_back({{200.0 + 14 * (i % 5) + 3 * i, 150.0 + 9 * (i % 7)}, 6, std::to_string(i + 1)});
+  const Rect bounds{0, 0, 500, 400};
+  const std::vector<PlacedLabel> labels = place_labels(points, 11, bounds);
+  ASSERT_EQ(labels.size(), points.size());
+  const auto box = [&](std::size_t i) {
+    return Rect{labels[i].at.x, labels[i].at.y - 0.8 * 11, text_width(points[i].text, 11), 11};
+  };
+  const auto overlaps = [](const Rect& a, const Rect& b) {
+    return std::min(a.right(), b.right()) - std::max(a.x, b.x) > 1e-6 &&
+           std::min(a.bottom(), b.bottom()) - std::max(a.y, b.y) > 1e-6;
+  };
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    EXPECT_FALSE(labels[i].is_covered) << i;
+    EXPECT_GE(box(i).x, 0);
+    for (std::size_t j = 0; j < labels.size(); ++j) {
+      const Rect point{points[j].centre.x - 6, points[j].centre.y - 6, 12, 12};
+      EXPECT_FALSE(overlaps(box(i), point)) << i << " covers point " << j;
+      EXPECT_FALSE(i != j && overlaps(box(i), box(j))) << i << " covers label " << j;
+    }
+  }
+}
+
+TEST(SvgLabels, ReportLabelsWithoutAFreePlace) {
+  const std::vector<LabelledPoint> points = {{{5, 5}, 5, "a long label"}};
+  EXPECT_TRUE(place_labels(points, 11, {0, 0, 10, 10})[0].is_covered);
 }
 
 }  // namespace

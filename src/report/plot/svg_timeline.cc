@@ -7,6 +7,7 @@
 
 #include "report/plot/plots.h"
 #include "report/plot/svg_axes.h"
+#include "report/plot/svg_curve.h"
 #include "report/plot/svg_frame.h"
 #include "report/plot/svg_theme.h"
 #include "report/text/energy_rows.h"
@@ -51,34 +52,6 @@ Values means_of(const Values& values, std::size_t together) {
     means.push_back(known > 0 ? std::optional(sum / known) : std::nullopt);
   }
   return means;
-}
-
-// Draws the values as lines, with gaps where values are unknown.
-void draw_curve(SvgCanvas& canvas, const Axes& axes, const Values& values, double slice_s, const Stroke& stroke) {
-  std::vector<Point> points;
-  const auto flush = [&] {
-    if (points.size() == 1) points.push_back({points[0].x + 0.8, points[0].y});
-    canvas.polyline(points, stroke);
-    points.clear();
-  };
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!values[i]) {
-      flush();
-      continue;
-    }
-    points.push_back({axes.x.at((static_cast<double>(i) + 0.5) * slice_s), axes.y.at(*values[i])});
-  }
-  flush();
-}
-
-// Draws the values as one line across unknown values, for gauges that are read rarely.
-void draw_sparse_curve(SvgCanvas& canvas, const Axes& axes, const Values& values, double slice_s,
-                       const Stroke& stroke) {
-  std::vector<Point> points;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i]) points.push_back({axes.x.at((static_cast<double>(i) + 0.5) * slice_s), axes.y.at(*values[i])});
-  }
-  canvas.polyline(points, stroke);
 }
 
 double highest_of(const Values& values) {

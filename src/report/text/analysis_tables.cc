@@ -120,7 +120,7 @@ TextTable main_effects_table(const AnalysisResult& result) {
   for (const MainEffect& one : result.main_effects) {
     const ExperimentFactor& factor = result.factors[one.factor];
     const std::string levels = one.a ? fmt::format("{} - {}", factor.levels[*one.a], factor.levels[*one.b])
-                                     : fmt::format("{} levels", factor.levels.size());
+                                     : fmt::format("{} levels", one.levels);
     const std::string interval =
         one.percent_low ? fmt::format("{:+.1f} to {:+.1f} %", *one.percent_low, *one.percent_high) : "-";
     table.rows.push_back({factor.name, result.measures[one.measure].name, levels,

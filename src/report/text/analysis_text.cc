@@ -10,6 +10,7 @@
 #include "report/export/table_escapes.h"
 #include "report/text/analysis_tables.h"
 #include "report/text/diagnostics_text.h"
+#include "report/text/epoch_tables.h"
 #include "report/text/function_tables.h"
 #include "report/text/text_table.h"
 #include "report/text/wrapped_text.h"
@@ -48,15 +49,21 @@ std::string cell_flags_text(const AnalysisResult& result, const TextStyle& style
   return out.empty() ? out : "\n" + style.bold("Flags of cells") + "\n" + out;
 }
 
-std::string functions_text(const AnalysisResult& result, const TextStyle& style) {
+constexpr std::size_t kMostFunctions = 5;  // of a cell and device, among all sections
+
+}  // namespace
+
+std::string functions_text(const AnalysisResult& result, const TextStyle& style, std::size_t most) {
   std::string out;
   for (const AnalysisCell& cell : result.cells) {
     if (cell.functions.empty()) continue;
     out += "  " + printable(short_levels_text(result, cell.levels)) + "\n";
-    out += terminal_table(cell_functions_table(cell), "    ", style.columns);
+    out += terminal_table(cell_functions_table(cell, most), "    ", style.columns);
   }
-  return out.empty() ? out : "\n" + style.bold("Functions with the highest energy, with causes") + "\n" + out;
+  return out.empty() ? out : "\n" + style.bold(functions_title(result)) + "\n" + out;
 }
+
+namespace {
 
 std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) {
   std::string out;
@@ -87,8 +94,8 @@ std::string document(const AnalysisResult& result, const Table& add) {
   std::string out;
   for (const TextTable& table :
        {flags_table(result), main_effects_table(result), interactions_table(result), cells_table(result),
-        comparisons_table(result), verdicts_table(result), epochs_table(result), functions_table(result),
-        pareto_table(result), associations_table(result), correlations_table(result)}) {
+        comparisons_table(result), verdicts_table(result), epochs_table(result), epoch_means_table(result),
+        functions_table(result), pareto_table(result), associations_table(result), correlations_table(result)}) {
     if (!table.rows.empty()) out += add(table);
   }
   return out;
@@ -155,7 +162,8 @@ std::string analysis_text(const AnalysisResult& result, const TextStyle& style) 
   add_section(out, style, "Cells", counted_flags(cells_table(result), result));
   out += cell_flags_text(result, style);
   add_section(out, style, "First and later epochs", epochs_table(result));
-  out += functions_text(result, style);
+  add_section(out, style, "Epochs: means over rows", short_epochs_table(result));
+  out += functions_text(result, style, kMostFunctions);
   add_section(out, style, "Comparisons", comparisons_table(result));
   out += verdicts_text(result, style);
   add_section(out, style, "Pareto front", pareto_table(result));

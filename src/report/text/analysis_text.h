@@ -27,6 +27,10 @@ struct EffectLimits {
 // effects.
 std::string effects_text(const AnalysisResult& result, const TextStyle& style, const EffectLimits& limits);
 
+// The functions of each cell with the most energy, or without energies the longest own time: at most `most` per device.
+// Empty if no row has functions.
+std::string functions_text(const AnalysisResult& result, const TextStyle& style, std::size_t most);
+
 // Contains verdicts in words only for energy and time; analysis_markdown() and analysis_latex() contain all verdicts.
 std::string analysis_text(const AnalysisResult& result, const TextStyle& style);
 std::string analysis_markdown(const AnalysisResult& result);

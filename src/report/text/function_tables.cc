@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/amount_text.h"
@@ -12,9 +13,8 @@
 namespace joulemap::report {
 namespace {
 
-// Maximum number of functions per device and cell: in documents and pages, and in the terminal.
+// Maximum number of functions per device and cell in documents and pages.
 constexpr std::size_t kMostShown = 8;
-constexpr std::size_t kMostInTerminals = 5;
 constexpr std::size_t kNameColumns = 48;
 
 std::string exact(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
@@ -35,6 +35,20 @@ std::vector<const CellFunctionMean*> largest(const AnalysisCell& cell, std::size
   return functions;
 }
 
+bool has_cumulative_times(const AnalysisCell& cell) {
+  return std::ranges::any_of(cell.functions, [](const CellFunctionMean& one) { return one.cumulative_s.has_value(); });
+}
+
+std::string time_or_nothing(const std::optional<double>& time_s) { return time_s ? amount_text(*time_s, "s") : "-"; }
+
+// Inserts a column of cumulative times after that of own times.
+void add_cumulative_column(TextTable& table, std::size_t column) {
+  const auto at = static_cast<std::ptrdiff_t>(column);
+  table.column_headers.insert(table.column_headers.begin() + at, "cumulative");
+  table.is_number.insert(table.is_number.begin() + at, true);
+  table.column_headers[column - 1] = "own time";
+}
+
 std::string energy_cell(const CellFunctionMean& one) { return one.energy_j ? amount_text(*one.energy_j, "J") : "-"; }
 std::string calls_text(const CellFunctionMean& one) { return one.count ? fmt::format("{:.0f}", *one.count) : "-"; }
 std::string cause_text(const CellFunctionMean& one) {
@@ -44,31 +58,67 @@ std::string basis_text(const CellFunctionMean& one) {
   return one.cause ? std::string(to_string(one.cause->basis)) : "-";
 }
 
+// Of a profile without energies, neither the energies nor the device and the basis of causes, which are all the same.
+TextTable profile_table(const AnalysisCell& cell, std::size_t most) {
+  TextTable table{"", {"function", "own time", "cumulative", "calls", "cause"}, {false, true, true, true, false}, {}};
+  for (const CellFunctionMean* const one : largest(cell, most)) {
+    table.rows.push_back({one->name, amount_text(one->time_s, "s"), time_or_nothing(one->cumulative_s),
+                          calls_text(*one), cause_text(*one)});
+  }
+  return table;
+}
+
 }  // namespace
 
+std::string functions_title(const AnalysisResult& result) {
+  for (const AnalysisCell& cell : result.cells) {
+    for (const CellFunctionMean& one : cell.functions) {
+      if (one.energy_j) return "Functions with the highest energy, with causes";
+    }
+  }
+  return "Functions with the longest own time, with causes";
+}
+
 TextTable functions_table(const AnalysisResult& result) {
-  TextTable table{"Functions with the highest energy, with causes: means per row",
+  TextTable table{functions_title(result) + ": means per row",
                   {"cell", "function", "device", "energy", "share", "time", "calls", "cause", "of time", "cause basis"},
                   {false, false, false, true, true, true, true, false, true, false},
                   {}};
+  constexpr std::size_t kCumulativeColumn = 6;
+  const bool has_cumulative = std::ranges::any_of(result.cells, has_cumulative_times);
+  if (has_cumulative) add_cumulative_column(table, kCumulativeColumn);
   for (const AnalysisCell& cell : result.cells) {
     for (const CellFunctionMean* const one : largest(cell, kMostShown)) {
-      table.rows.push_back({short_levels_text(result, cell.levels), shortened(one->name, kNameColumns), one->device,
-                            energy_cell(*one), percent(one->share), amount_text(one->time_s, "s"), calls_text(*one),
-                            cause_text(*one), percent(share_of_cause(*one)), basis_text(*one)});
+      std::vector<std::string> row = {short_levels_text(result, cell.levels),
+                                      shortened(one->name, kNameColumns),
+                                      one->device,
+                                      energy_cell(*one),
+                                      percent(one->share),
+                                      amount_text(one->time_s, "s")};
+      if (has_cumulative) row.push_back(time_or_nothing(one->cumulative_s));
+      row.insert(row.end(), {calls_text(*one), cause_text(*one), percent(share_of_cause(*one)), basis_text(*one)});
+      table.rows.push_back(std::move(row));
     }
   }
   return table;
 }
 
-TextTable cell_functions_table(const AnalysisCell& cell) {
+TextTable cell_functions_table(const AnalysisCell& cell, std::size_t most) {
+  const bool has_energy =
+      std::ranges::any_of(cell.functions, [](const CellFunctionMean& one) { return one.energy_j.has_value(); });
+  const bool has_cumulative = has_cumulative_times(cell);
+  if (!has_energy && has_cumulative) return profile_table(cell, most);
   TextTable table{"",
                   {"function", "device", "energy", "time", "calls", "cause", "basis"},
                   {false, false, true, true, true, false, false},
                   {}};
-  for (const CellFunctionMean* const one : largest(cell, kMostInTerminals)) {
-    table.rows.push_back({one->name, one->device, energy_cell(*one), amount_text(one->time_s, "s"), calls_text(*one),
-                          cause_text(*one), basis_text(*one)});
+  constexpr std::size_t kCumulativeColumn = 4;
+  if (has_cumulative) add_cumulative_column(table, kCumulativeColumn);
+  for (const CellFunctionMean* const one : largest(cell, most)) {
+    std::vector<std::string> row = {one->name, one->device, energy_cell(*one), amount_text(one->time_s, "s")};
+    if (has_cumulative) row.push_back(time_or_nothing(one->cumulative_s));
+    row.insert(row.end(), {calls_text(*one), cause_text(*one), basis_text(*one)});
+    table.rows.push_back(std::move(row));
   }
   return table;
 }
@@ -81,6 +131,7 @@ TextTable full_precision_functions_table(const AnalysisResult& result) {
   }
   for (const EnergyCauseClass each : kCauseClasses)
     table.column_headers.push_back(fmt::format("{}_s", to_string(each)));
+  table.column_headers.emplace_back("cumulative_s");
   for (const AnalysisCell& cell : result.cells) {
     for (const CellFunctionMean& one : cell.functions) {
       std::vector<std::string> row;
@@ -90,6 +141,7 @@ TextTable full_precision_functions_table(const AnalysisResult& result) {
       row.emplace_back(one.cause ? to_string(one.cause->largest_class) : "");
       row.emplace_back(one.cause ? to_string(one.cause->basis) : "");
       for (const EnergyCauseClass each : kCauseClasses) row.push_back(one.cause ? exact(one.cause->times_s[each]) : "");
+      row.push_back(exact(one.cumulative_s));
       table.rows.push_back(std::move(row));
     }
   }

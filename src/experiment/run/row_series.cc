@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiment/run/row_series.h"
+
+#include <algorithm>
+
+namespace joulemap::experiment {
+namespace {
+
+// Means over groups of `every` slices; none where a group has no value.
+std::vector<std::optional<double>> merged(const std::vector<std::optional<double>>& values, std::size_t every,
+                                          double factor) {
+  std::vector<std::optional<double>> means;
+  for (std::size_t begin = 0; begin < values.size(); begin += every) {
+    double sum = 0;
+    std::size_t count = 0;
+    for (std::size_t i = begin; i < std::min(values.size(), begin + every); ++i) {
+      if (!values[i]) continue;
+      sum += *values[i] * factor;
+      ++count;
+    }
+    means.push_back(count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt);
+  }
+  return means;
+}
+
+bool is_shown(const ReportResult& run, const std::string& domain) {
+  const auto has = [](const DomainEnergy& each, Provenance provenance) {
+    return each.counted && each.provenance == provenance;
+  };
+  const bool is_measured =
+      std::ranges::any_of(run.domains, [&](const DomainEnergy& each) { return has(each, Provenance::measured); });
+  return std::ranges::any_of(run.domains, [&](const DomainEnergy& each) {
+    return each.name == domain && has(each, is_measured ? Provenance::measured : Provenance::estimated);
+  });
+}
+
+}  // namespace
+
+RowSeries series_of(const ReportResult& run) {
+  RowSeries series;
+  if (run.power.empty() || !(run.slice_s > 0)) return series;
+  std::size_t slices = 0;
+  for (const PowerSeries& power : run.power) slices = std::max(slices, power.watts.size());
+  const std::size_t every = std::max<std::size_t>(1, (slices + kMostSeriesSlices - 1) / kMostSeriesSlices);
+  series.slice_s = run.slice_s * static_cast<double>(every);
+  for (const PowerSeries& power : run.power) {
+    if (is_shown(run, power.domain)) series.channels.push_back({power.domain, "W", merged(power.watts, every, 1)});
+  }
+  for (const ReportTrack& track : run.tracks) {
+    const std::optional<std::size_t> gauge = gauge_of_channel(track.name);
+    if (!gauge) continue;
+    const bool is_known =
+        std::ranges::find(series.channels, kGauges[*gauge].name, &SeriesChannel::name) != series.channels.end();
+    if (is_known) continue;  // gauges of the first GPU
+    series.channels.push_back({std::string(kGauges[*gauge].name), std::string(kGauges[*gauge].unit),
+                               merged(track.values, every, kGauges[*gauge].factor)});
+  }
+  return series;
+}
+
+GaugeValues gauges_between(const ReportResult& run, double begin_s, double end_s) {
+  GaugeWindow window;
+  for (const ReportTrack& track : run.tracks) {
+    const std::optional<std::size_t> gauge = gauge_of_channel(track.name);
+    if (!gauge || !(run.slice_s > 0)) continue;
+    for (std::size_t i = 0; i < track.values.size(); ++i) {
+      const double slice_s = static_cast<double>(i) * run.slice_s;
+      const double overlap_s = std::min(end_s, slice_s + run.slice_s) - std::max(begin_s, slice_s);
+      if (track.values[i] && overlap_s > 0) window.add(*gauge, *track.values[i], overlap_s);
+    }
+  }
+  return window.values();
+}
+
+}  // namespace joulemap::experiment

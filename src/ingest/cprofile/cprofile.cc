@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ingest/cprofile/cprofile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/text.h"
+#include "ingest/cprofile/marshal.h"
+#include "ingest/epoch_logs/name_pattern.h"
+#include "ingest/epoch_logs/named_files.h"
+#include "ingest/trace_file.h"
+
+namespace joulemap::ingest {
+namespace {
+
+using Kind = MarshalObject::Kind;
+
+constexpr std::string_view kBuiltInFile = "~";
+constexpr std::string_view kNoPower = "a profile contains no power";
+constexpr double kLongestProfile_s = 1e8;  // three years: more is damage
+// Functions that a row of an experiment keeps: by own and by cumulative time.
+constexpr std::size_t kMostFunctions = 200;
+
+// "/usr/lib/python3.11/json/decoder.py" -> "json/decoder.py": distinguishes the many __init__.py.
+std::string_view short_path(std::string_view path) {
+  const std::size_t file = path.find_last_of("/\\");
+  if (file == std::string_view::npos || file == 0) return path;
+  const std::size_t folder = path.find_last_of("/\\", file - 1);
+  return folder == std::string_view::npos ? path : path.substr(folder + 1);
+}
+
+// "<built-in method torch.lstm>" -> "torch.lstm", "<method 'cpu' of 'torch.Tensor' objects>" -> "torch.Tensor.cpu".
+std::string built_in_name(std::string_view name) {
+  constexpr std::string_view kFunction = "<built-in method ";
+  constexpr std::string_view kMethod = "<method '";
+  constexpr std::string_view kOf = "' of '";
+  constexpr std::string_view kObjects = "' objects>";
+  if (name.starts_with(kFunction) && name.ends_with('>'))
+    return std::string(name.substr(kFunction.size(), name.size() - kFunction.size() - 1));
+  const std::size_t of = name.find(kOf);
+  if (!name.starts_with(kMethod) || !name.ends_with(kObjects) || of == std::string_view::npos) return std::string(name);
+  const std::size_t type = of + kOf.size();
+  if (type + kObjects.size() > name.size()) return std::string(name);
+  return fmt::format("{}.{}", name.substr(type, name.size() - type - kObjects.size()),
+                     name.substr(kMethod.size(), of - kMethod.size()));
+}
+
+std::string function_name(std::string_view file, std::int64_t line, std::string_view name) {
+  if (file == kBuiltInFile && line == 0) return built_in_name(name);
+  return fmt::format("{} ({}:{})", name, short_path(file), line);
+}
+
+bool is_time(const MarshalObject& object) {
+  const bool is_number = object.kind == Kind::real || object.kind == Kind::integer;
+  // Own times can be slightly negative: cProfile subtracts its own overhead, and clocks are set back.
+  return is_number && std::isfinite(object.real) && std::abs(object.real) < kLongestProfile_s;
+}
+
+bool is_count(const MarshalObject& object) { return object.kind == Kind::integer && object.integer >= 0; }
+
+// An entry: (file, line, name): (primitive calls, calls, own time, cumulative time, callers).
+std::optional<ProfiledFunction> function_of(const MarshalDocument& document, std::uint32_t key, std::uint32_t value) {
+  const std::vector<std::uint32_t>& where = document.at(key).items;
+  const std::vector<std::uint32_t>& sums = document.at(value).items;
+  if (document.at(key).kind != Kind::tuple || where.size() != 3) return std::nullopt;
+  if (document.at(value).kind != Kind::tuple || sums.size() != 5) return std::nullopt;
+  const MarshalObject& file = document.at(where[0]);
+  const MarshalObject& line = document.at(where[1]);
+  const MarshalObject& name = document.at(where[2]);
+  if (file.kind != Kind::text || line.kind != Kind::integer || name.kind != Kind::text) return std::nullopt;
+  const MarshalObject& primitive = document.at(sums[0]);
+  const MarshalObject& calls = document.at(sums[1]);
+  if (!is_count(primitive) || !is_count(calls) || primitive.integer > calls.integer) return std::nullopt;
+  if (!is_time(document.at(sums[2])) || !is_time(document.at(sums[3]))) return std::nullopt;
+  ProfiledFunction function;
+  function.name = function_name(file.text, line.integer, name.text);
+  function.calls = static_cast<std::uint64_t>(calls.integer);
+  function.recursive_calls = static_cast<std::uint64_t>(calls.integer - primitive.integer);
+  function.own_s = std::max(0.0, document.at(sums[2]).real);
+  function.cumulative_s = std::max(0.0, document.at(sums[3]).real);
+  return function;
+}
+
+// Functions that have the same name after shortening are one row: a file that was imported by two paths.
+void add_to(ProfiledFunction& sum, const ProfiledFunction& function) {
+  sum.calls += function.calls;
+  sum.recursive_calls += function.recursive_calls;
+  sum.own_s += function.own_s;
+  sum.cumulative_s += function.cumulative_s;
+}
+
+Error not_a_profile(std::string message) {
+  return {ErrorCode::malformed, std::move(message),
+          "pass a file that python -m cProfile -o FILE, or pstats' dump_stats, wrote"};
+}
+
+std::vector<FunctionResult> largest_functions(const FunctionProfile& profile) {
+  std::vector<const ProfiledFunction*> by_cumulative;
+  for (const ProfiledFunction& function : profile.functions) by_cumulative.push_back(&function);
+  std::ranges::stable_sort(by_cumulative, std::ranges::greater{}, &ProfiledFunction::cumulative_s);
+  const double least_s = by_cumulative.size() > kMostFunctions ? by_cumulative[kMostFunctions - 1]->cumulative_s : 0;
+  std::vector<FunctionResult> functions;
+  for (std::size_t i = 0; i < profile.functions.size(); ++i) {
+    const ProfiledFunction& function = profile.functions[i];
+    if (i >= kMostFunctions && function.cumulative_s < least_s) continue;
+    FunctionResult result{function.name, "cpu", function.calls, function.own_s, std::nullopt};
+    result.cumulative_s = function.cumulative_s;
+    functions.push_back(std::move(result));
+  }
+  return functions;
+}
+
+void fill_row(const std::string& path, ExperimentRow& row) {
+  row.attempts = 1;
+  const Result<FunctionProfile> profile = read_cprofile(path);
+  if (!profile) {
+    row.state = RowState::failed;
+    row.diagnostics.add({"damaged_file", 1, profile.error().message, profile.error().remedy});
+    return;
+  }
+  row.state = RowState::done;
+  row.elapsed_s = profile->total_s;
+  row.functions = largest_functions(*profile);
+  row.diagnostics = profile->diagnostics;
+  DomainEnergy machine;
+  machine.name = "machine";
+  machine.reason = kNoPower;
+  machine.counted = true;
+  row.domains.push_back(std::move(machine));
+}
+
+}  // namespace
+
+bool is_cprofile(std::string_view start) {
+  // A dict, whose first key is a tuple; 0x80 marks objects that are referred to later.
+  const auto code = [&](std::size_t i) { return static_cast<char>(start[i] & 0x7f); };
+  return start.size() > 1 && code(0) == '{' && (code(1) == ')' || code(1) == '(');
+}
+
+Result<FunctionProfile> parse_cprofile(std::string_view bytes) {
+  const Result<MarshalDocument> document = read_marshal(bytes);
+  if (!document) return not_a_profile(document.error().message);
+  const MarshalObject& root = document->at(document->root);
+  if (root.kind != Kind::dict) return not_a_profile("not a profile of cProfile: it contains no table of functions");
+  std::map<std::string, ProfiledFunction> by_name;
+  std::uint64_t damaged = 0;
+  for (std::size_t i = 0; i + 1 < root.items.size(); i += 2) {
+    std::optional<ProfiledFunction> function = function_of(*document, root.items[i], root.items[i + 1]);
+    if (!function) {
+      ++damaged;
+      continue;
+    }
+    const auto [found, is_new] = by_name.try_emplace(function->name, *function);
+    if (!is_new) add_to(found->second, *function);
+  }
+  if (by_name.empty() && damaged > 0) return not_a_profile("not a profile of cProfile: no entry is a function");
+  FunctionProfile profile;
+  for (auto& [name, function] : by_name) {
+    profile.total_s += function.own_s;
+    profile.functions.push_back(std::move(function));
+  }
+  if (profile.total_s > kLongestProfile_s) return not_a_profile("the times of the profile are not plausible");
+  std::ranges::stable_sort(profile.functions, std::ranges::greater{}, &ProfiledFunction::own_s);
+  if (damaged > 0) {
+    profile.diagnostics.add(
+        {"events_dropped", damaged, "entries of the profile are damaged and were left out", "write the profile again"});
+  }
+  return profile;
+}
+
+Result<FunctionProfile> read_cprofile(const std::string& path) {
+  const Result<TraceBytes> bytes = read_trace_file(path);
+  if (!bytes) return bytes.error();
+  Result<FunctionProfile> profile = parse_cprofile(bytes->view());
+  if (!profile) return std::move(profile).error().with_context(path);
+  bytes->report_damage(profile->diagnostics);
+  return profile;
+}
+
+Result<ExperimentData> read_profile_experiment(const ProfileExperimentOptions& options) {
+  const Result<NamePattern> pattern = NamePattern::parse(options.pattern);
+  if (!pattern) return pattern.error();
+  const NamePattern* const names = options.pattern.empty() ? nullptr : &*pattern;
+  const Result<std::vector<InputFile>> files =
+      find_named_files(options.inputs, names, "{model}_{framework:pytorch|tensorflow}_{pass}.prof");
+  if (!files) return files.error();
+  Result<std::vector<ExperimentFactor>> factors = factors_of_pattern(names);
+  if (!factors) return std::move(factors).error();
+  ExperimentData data;
+  data.name = kCprofileFormat;
+  data.factors = std::move(*factors);
+  for (std::size_t i = 0; i < files->size(); ++i) {
+    ExperimentRow row = row_of_file((*files)[i], names, i, data);
+    row.number = i;
+    fill_row((*files)[i].path, row);
+    data.rows.push_back(std::move(row));
+  }
+  sort_levels(data);
+  data.diagnostics.add({"profile_without_power", files->size(),
+                        "profiles contain no power: the energy of rows and functions is unknown",
+                        "import one profile with --power, or measure the program with joulemap record"});
+  return data;
+}
+
+}  // namespace joulemap::ingest

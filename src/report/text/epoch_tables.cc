@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/epoch_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/amount_text.h"
+#include "report/text/analysis_tables.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr std::size_t kMostEpochs = 3;  // of a cell, in tables for people
+
+std::string exact(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
+
+std::string amount(const std::optional<double>& value, std::string_view unit) {
+  return value ? amount_text(*value, unit) : "-";
+}
+
+std::string rounded(const std::optional<double>& value) { return value ? fmt::format("{:.4g}", *value) : "-"; }
+
+// Indices of at most kMostEpochs of `count` epochs, evenly spaced, with the first and the last.
+std::vector<std::size_t> shown_epochs(std::size_t count) {
+  std::vector<std::size_t> shown;
+  const std::size_t rows = std::min(count, kMostEpochs);
+  for (std::size_t i = 0; i < rows; ++i) shown.push_back(rows == 1 ? 0 : i * (count - 1) / (rows - 1));
+  return shown;
+}
+
+// A column of the short table: its index in AnalysisResult::epoch_columns.
+struct ShortColumn {
+  std::size_t index = 0;
+  std::string header;
+};
+
+std::vector<ShortColumn> short_columns(const AnalysisResult& result) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kShortNames = {
+      {{"gpu_utilization", "GPU %"}, {"memory_used", "MiB"}, {"temperature", "degC"}}};
+  std::vector<ShortColumn> columns;
+  std::optional<ShortColumn> metric;
+  for (std::size_t i = 0; i < result.epoch_columns.size(); ++i) {
+    const std::string& name = result.epoch_columns[i].name;
+    const auto found = std::ranges::find(kShortNames, name, &std::pair<std::string_view, std::string_view>::first);
+    const bool is_gauge = std::ranges::find(kGauges, name, &Gauge::name) != kGauges.end();
+    if (found != kShortNames.end()) columns.push_back({i, std::string(found->second)});
+    if (!is_gauge && (!metric || name == "accuracy")) metric = ShortColumn{i, name};
+  }
+  if (metric) columns.push_back(*metric);
+  return columns;
+}
+
+}  // namespace
+
+TextTable short_epochs_table(const AnalysisResult& result) {
+  TextTable table{"", {"cell", "epoch", "energy", "power"}, {false, true, true, true}, {}};
+  const std::vector<ShortColumn> columns = short_columns(result);
+  for (const ShortColumn& column : columns) {
+    table.column_headers.push_back(column.header);
+    table.is_number.push_back(true);
+  }
+  for (const AnalysisCell& cell : result.cells) {
+    for (const std::size_t index : shown_epochs(cell.epoch_means.size())) {
+      const EpochMean& epoch = cell.epoch_means[index];
+      std::vector<std::string> row = {short_levels_text(result, cell.levels), fmt::format("{}", epoch.number),
+                                      amount(epoch.energy_j, "J"), amount(epoch.power_w, "W")};
+      for (const ShortColumn& column : columns) row.push_back(rounded(epoch.values[column.index]));
+      table.rows.push_back(std::move(row));
+    }
+  }
+  return table;
+}
+
+TextTable epoch_means_table(const AnalysisResult& result) {
+  TextTable table{"Epochs: means over rows",
+                  {"cell", "epoch", "n", "energy", "time", "power"},
+                  {false, true, true, true, true, true},
+                  {}};
+  for (const EpochColumn& column : result.epoch_columns) {
+    table.column_headers.push_back(column.unit.empty() ? column.name : fmt::format("{} {}", column.name, column.unit));
+    table.is_number.push_back(true);
+  }
+  for (const AnalysisCell& cell : result.cells) {
+    for (const std::size_t index : shown_epochs(cell.epoch_means.size())) {
+      const EpochMean& epoch = cell.epoch_means[index];
+      std::vector<std::string> row = {short_levels_text(result, cell.levels),
+                                      fmt::format("{}", epoch.number),
+                                      fmt::format("{}", epoch.n),
+                                      amount(epoch.energy_j, "J"),
+                                      amount(epoch.time_s, "s"),
+                                      amount(epoch.power_w, "W")};
+      for (const std::optional<double>& value : epoch.values) row.push_back(rounded(value));
+      table.rows.push_back(std::move(row));
+    }
+  }
+  return table;
+}
+
+TextTable full_precision_epochs_table(const AnalysisResult& result) {
+  TextTable table;
+  for (const ExperimentFactor& factor : result.factors) table.column_headers.push_back(factor.name);
+  for (const char* head : {"epoch", "n", "energy_j", "time_s", "power_w"}) table.column_headers.emplace_back(head);
+  for (const EpochColumn& column : result.epoch_columns) table.column_headers.push_back(column.name);
+  for (const AnalysisCell& cell : result.cells) {
+    for (const EpochMean& epoch : cell.epoch_means) {
+      std::vector<std::string> row;
+      for (std::size_t i = 0; i < cell.levels.size(); ++i) row.push_back(result.factors[i].levels[cell.levels[i]]);
+      row.insert(row.end(), {fmt::format("{}", epoch.number), fmt::format("{}", epoch.n), exact(epoch.energy_j),
+                             exact(epoch.time_s), exact(epoch.power_w)});
+      for (const std::optional<double>& value : epoch.values) row.push_back(exact(value));
+      table.rows.push_back(std::move(row));
+    }
+  }
+  table.is_number.assign(table.column_headers.size(), false);
+  return table;
+}
+
+}  // namespace joulemap::report
