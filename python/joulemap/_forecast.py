@@ -125,7 +125,8 @@ class Forecast:
 
     def epoch(self) -> None:
         """Marks the beginning of an epoch. Unnecessary if the loop calls jm.epoch(), or with `steps_per_epoch`."""
-        self._epoch_marks.append(self._marks)
+        if self._marks not in self._epoch_marks[-1:]:  # jm.epoch() may mark it, too
+            self._epoch_marks.append(self._marks)
 
     @contextlib.contextmanager
     def other(self, name: str) -> Iterator[None]:
@@ -183,12 +184,19 @@ class Forecast:
         self._marks += 1
 
     def _forget_marks(self) -> None:
-        """step() is called beside jm.step(): only one of them may count."""
+        """step() is called beside jm.step(): only one of them may count. The steps so far become part of the setup."""
         if self._marks:
-            self._marks, self._epoch_marks = 0, []
-            self._setup, self._blocks = None, []
-            self._pending.clear()
+            self._open[1].end()
+            self._pending.append((0, *self._open))
+            self._pending = collections.deque((0, *entry[1:]) for entry in self._pending)
+            for _, _, energy, other in self._blocks:
+                self._add_to_setup(energy, other)
+            self._marks, self._epoch_marks, self._blocks = 0, [], []
             self._open = [0, begin("setup"), []]
+
+    def _add_to_setup(self, energy: Energy, other: list) -> None:
+        before = self._setup
+        self._setup = (energy, other) if before is None else (_add(before[0], energy), [*before[1], *other])
 
     def _collect(self, wait: bool) -> None:
         """Moves ended blocks whose energy is final to the settled ones."""
@@ -200,7 +208,7 @@ class Forecast:
             energy = window.wait()
             settled_other = [(name, work.wait()) for name, work in other]
             if steps == 0:
-                self._setup = energy, settled_other
+                self._add_to_setup(energy, settled_other)
             else:
                 self._blocks.append((first, steps, energy, settled_other))
         if len(self._blocks) > MOST_BLOCKS:
@@ -253,8 +261,10 @@ def _listener_of(forecast: weakref.ref) -> Any:
         target = forecast()
         if target is None:
             _remove_listener(listen)
+        elif mark == "epoch":
+            target.epoch()
         elif not target._is_explicit:
-            target._mark_step() if mark == "step" else target.epoch()
+            target._mark_step()
 
     return listen
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import itertools
 import random
 
 import pytest
@@ -246,19 +245,38 @@ def test_an_evaluation_before_the_first_step_predicts_all_of_them(machine):
 def test_marks_of_the_loop_count_as_steps_and_epochs(machine):
     forecast = jm.predict_total(epochs=4)
     assert forecast.total().reason == "the number of steps is known after the first epoch"
-    for epoch, _ in itertools.product(range(2), range(50)):
-        if _ == 0:
+    for index in range(100):
+        if index % 50 == 0:
             jm.epoch()
         jm.step()
         machine.work(0.02)
     total = forecast.total()
     assert total.steps == 200
     assert total.time_s == pytest.approx(4.0, rel=0.02)
-    forecast.step()  # the loop marks its steps twice: only these count from now on
-    jm.step()
-    machine.work(0.02)
-    forecast.step()
-    assert forecast.total().done == 1
+
+
+def test_steps_that_the_loop_marks_twice_count_once(machine):
+    forecast = jm.predict_total(200)
+    for _ in range(5):
+        jm.step()
+        machine.work(0.02)
+    for _ in range(10):
+        forecast.step()
+        jm.step()
+        machine.work(0.02)
+    total = forecast.total()
+    assert total.done == 9
+    assert total.spent_s == pytest.approx(14 * 0.02)  # the steps before are part of the setup
+
+
+def test_epochs_of_the_loop_count_beside_explicit_steps(machine):
+    forecast = jm.predict_total(epochs=4)
+    for index in range(100):
+        if index % 50 == 0:
+            jm.epoch()
+        forecast.step()
+        machine.work(0.02)
+    assert forecast.total().steps == 200
 
 
 def test_a_deleted_forecast_no_longer_receives_marks(machine):
