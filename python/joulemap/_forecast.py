@@ -19,6 +19,8 @@ from ._forecast_statistics import (
 )  # fmt: skip
 from ._measure import Measurement, begin
 
+# With fewer blocks, all may belong to the warm-up.
+MIN_BLOCKS = 4
 # The first steps are blocks of their own, because the warm-up ends among them; later blocks have this duration at least.
 SINGLE_STEPS = 10
 BLOCK_S = 0.05
@@ -167,6 +169,8 @@ class Forecast:
             return _unknown("the number of steps is known after the first epoch", done, None)
         if not blocks or self._setup is None:
             return _unknown("no step has ended and settled", done, steps)
+        if len(blocks) < MIN_BLOCKS and done < steps:
+            return _unknown("too few steps have settled: the first ones are slower and say little of the others", done, steps)
         return _Prediction(self, blocks, max(steps, done)).total()
 
     def _mark_step(self) -> None:
