@@ -24,8 +24,8 @@
 
 namespace {
 
-constexpr std::size_t kMostCalls = 64;
-constexpr std::size_t kMostWaits = 1;  // calls of jm_window_wait() per input; each may take 0.3 s
+constexpr std::size_t kMaxCalls = 64;
+constexpr std::size_t kMaxWaits = 1;  // calls of jm_window_wait() per input; each may take 0.3 s
 
 class Arguments {
  public:
@@ -123,7 +123,7 @@ class Program {
   explicit Program(Arguments arguments) : arguments_(arguments) {}
 
   void run() {
-    for (std::size_t calls = 0; calls < kMostCalls && !arguments_.empty(); ++calls) call();
+    for (std::size_t calls = 0; calls < kMaxCalls && !arguments_.empty(); ++calls) call();
     for (const Window& window : windows_) jm_window_free(window.id);
     jm_stop();
   }
@@ -150,7 +150,7 @@ class Program {
       case 5:
         return ask(&jm_window_peek);
       case 6:
-        return waits_++ < kMostWaits ? ask(&jm_window_wait) : ask(&jm_window_peek);
+        return waits_++ < kMaxWaits ? ask(&jm_window_wait) : ask(&jm_window_peek);
       case 7:
         return row<jm_domain>(&jm_window_domain);
       case 8:

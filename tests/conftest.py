@@ -26,7 +26,7 @@ sys.path.append(str(ROOT / "tests"))
 
 
 REAL_TIME = "real_time: needs the processor in time, as its docstring explains; runs alone, and skips where it is not given"
-MOST_SKIPPED = 5  # limit of skipped real_time tests: more could hide a defect
+MAX_SKIPPED = 5  # limit of skipped real_time tests: more could hide a defect
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,8 +37,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     reports = reporter.stats.get("skipped", []) if reporter else []
     skipped = [report.nodeid for report in reports if "real_time" in report.keywords]
-    if len(skipped) > MOST_SKIPPED:
-        reporter.write_line(f"\n{len(skipped)} tests of the group real_time skipped, {MOST_SKIPPED} may", red=True)
+    if len(skipped) > MAX_SKIPPED:
+        reporter.write_line(f"\n{len(skipped)} tests of the group real_time skipped, {MAX_SKIPPED} may", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

@@ -33,7 +33,7 @@ DATA_FIELDS = (
     "external_data",
     "data_location",
 )
-MOST_NUMBERS_KEPT = 64
+MAX_NUMBERS_KEPT = 64
 
 
 def is_kept(tensor: onnx.TensorProto) -> bool:
@@ -41,7 +41,7 @@ def is_kept(tensor: onnx.TensorProto) -> bool:
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         return False
     size = math.prod(tensor.dims)
-    return size <= 1 or (size <= MOST_NUMBERS_KEPT and tensor.data_type != onnx.TensorProto.FLOAT)
+    return size <= 1 or (size <= MAX_NUMBERS_KEPT and tensor.data_type != onnx.TensorProto.FLOAT)
 
 
 def strip(model: onnx.ModelProto) -> None:

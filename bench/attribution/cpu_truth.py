@@ -35,9 +35,9 @@ from machine import (  # noqa: E402  found through the path above
     scratch_folder,
 )
 
-LEAST_SHARE = 0.02  # operations below this share of the training's energy are not evaluated individually
-MOST_RMS = 0.08
-MOST_BACKGROUND = 0.05
+MIN_SHARE = 0.02  # operations below this share of the training's energy are not evaluated individually
+MAX_RMS = 0.08
+MAX_BACKGROUND = 0.05
 MODES = {"regress": "regressed", "integral": "by CPU time"}
 
 
@@ -145,7 +145,7 @@ def compare(report_json: Dict[str, Any], truth: OperationTruth) -> List[Compared
 
 def judged(compared: List[Compared]) -> List[Compared]:
     """Returns the operations that are evaluated individually."""
-    return [one for one in compared if one.share >= LEAST_SHARE and one.operation not in ("background", "outside")]
+    return [one for one in compared if one.share >= MIN_SHARE and one.operation not in ("background", "outside")]
 
 
 def wilson(hits: int, tries: int) -> str:
@@ -174,7 +174,7 @@ def print_round(number: int, compared: Dict[str, List[Compared]]) -> None:
     print(f"  {'operation':22}{'true J':>9}{'regressed':>11}{'90 %':>18}{'CPU time':>10}")
     by_time = {one.operation: one for one in compared["integral"]}
     for one in sorted(compared["regress"], key=lambda one: -one.true_j):
-        if one.share < LEAST_SHARE:
+        if one.share < MIN_SHARE:
             continue
         interval = "unknown" if one.low_j is None else f"{one.low_j:.0f} .. {one.high_j:.0f}"
         mark = " " if one.holds else "!"
@@ -205,7 +205,7 @@ def summarise(rounds: List[Dict[str, List[Compared]]], worst_balance: float) -> 
         held.append(wilson(sum(one.holds for one in ops), len(ops)))
     line("90 % intervals that hold", held)
     print(f"attributed + idle + unattributed against measured: {100 * worst_balance:.4f} % at worst")
-    met = found["regress"] <= MOST_RMS and found["regress background"] <= MOST_BACKGROUND and worst_balance < 0.001
+    met = found["regress"] <= MAX_RMS and found["regress background"] <= MAX_BACKGROUND and worst_balance < 0.001
     print("the bars are met" if met else "the bars are NOT met: 8 % RMS per operation, 5 % of background, 0.1 % balance")
     return 0 if met else 1
 

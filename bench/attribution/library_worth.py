@@ -29,7 +29,7 @@ from mixtures import Recording, rms  # noqa: E402
 GPU = "NVIDIA H200"
 PAIRS = [("mixture-A-1", "mixture-A-2"), ("mixture-B-3", "mixture-B-4")]
 PROBED = "resnet50-probed.joule"
-LEAST_SHARE = 0.005
+MIN_SHARE = 0.005
 
 
 class Programs:
@@ -88,7 +88,7 @@ def mixtures(programs: Programs, folder: Path, library: Path, window_s: float, m
                 rows = {row["path"][-1]: row for row in report_rows if row["device"].startswith("gpu")}
                 total_j = sum(row["energy_j"] for row in rows.values())
                 for kind, row in rows.items():
-                    if kind in kernel_j and row["energy_j"] > LEAST_SHARE * total_j:
+                    if kind in kernel_j and row["energy_j"] > MIN_SHARE * total_j:
                         ways.add(way, row, kernel_j[kind] * row["count"])
     ways.print_table(f"Joules of a kind in windows of {window_s:g} s, each by its own data")
 

@@ -25,8 +25,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
-MOST_S = 180
-LEAST_IN_RANGE = 0.8
+MAX_S = 180
+MIN_IN_RANGE = 0.8
 NOT_COMPARED = {"startup", "shutdown", "compilation"}
 CASES = ["data_loading", "launch_bound", "synchronization", "checkpoint", "host_code", "full_precision", "half_precision",
          "memory_layout", "unfused_attention", "unfused_elementwise", "unfused_optimizer", "host_copies"]  # fmt: skip
@@ -40,7 +40,7 @@ HEALTHY = ["healthy_transformer", "healthy_convnet", "healthy_mlp", "healthy_att
 def record(joulemap: str, case: str, file: Path, *options: str) -> str:
     program = [sys.executable, str(HERE / "advise_programs.py"), case, *options]
     command = [joulemap, "record", "-q", "--no-learn", "-o", str(file), "--", *program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_S, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=MAX_S, check=False)
     return "" if done.returncode == 0 else (done.stdout + done.stderr)[-800:]
 
 
@@ -118,9 +118,9 @@ def main() -> int:
         if not wasteful:
             continue
         count = sum(result["in_range"] for result in wasteful)
-        met = findings.bar(f"savings in range, {name}", count >= LEAST_IN_RANGE * len(wasteful))
+        met = findings.bar(f"savings in range, {name}", count >= MIN_IN_RANGE * len(wasteful))
         findings.add_line(f"programs {name}: {count} of {len(wasteful)} realised savings lie in the stated range; "
-                          f"goal {LEAST_IN_RANGE:.0%}: {met}")  # fmt: skip
+                          f"goal {MIN_IN_RANGE:.0%}: {met}")  # fmt: skip
     healthy = [result for result in results if result["case"] in HEALTHY and "failure" not in result]
     if healthy:
         clean = sum(not result["findings"] for result in healthy)

@@ -176,8 +176,8 @@ def host_code_labels(fixed: bool, steps: int, tiny: bool) -> None:
 def full_precision_convolutions(fixed: bool, steps: int, tiny: bool) -> None:
     torch.backends.cudnn.allow_tf32 = fixed
     torch.set_float32_matmul_precision("high" if fixed else "highest")
-    model = resnet(16 if tiny else 512, 2 if tiny else 8).to(memory_format=torch.channels_last)
-    images = torch.randn(32, 3, 32 if tiny else 112, 32 if tiny else 112, device=DEVICE).to(memory_format=torch.channels_last)
+    model, size = resnet(16 if tiny else 512, 2 if tiny else 8).to(memory_format=torch.channels_last), 32 if tiny else 112
+    images = torch.randn(32, 3, size, size, device=DEVICE).to(memory_format=torch.channels_last)
     train(model, repeat(images, steps))
 
 

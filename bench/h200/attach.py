@@ -25,8 +25,8 @@ import time
 from pathlib import Path
 
 WAYS = ["attach", "record", "record -p", "attach, workers"]
-MOST_BACKGROUND, MOST_DIFFERENCE = 0.01, 0.03
-MOST_S = 120
+MAX_BACKGROUND, MAX_DIFFERENCE = 0.01, 0.03
+MAX_S = 120
 
 
 def main() -> int:
@@ -165,7 +165,7 @@ def measure(options: argparse.Namespace, way: str) -> dict:
     if way == "record -p":
         run_watched(load, record, environment)
     else:
-        subprocess.run([*record, "--", *load] if way == "record" else load, env=environment, check=True, timeout=MOST_S)
+        subprocess.run([*record, "--", *load] if way == "record" else load, env=environment, check=True, timeout=MAX_S)
     return ask(program, file, way)
 
 
@@ -176,13 +176,13 @@ def run_watched(load: list[str], record: list[str], environment: dict) -> None:
     recorder.stdout.readline()
     training.stdin.write("\n")
     training.stdin.close()
-    if training.wait(timeout=MOST_S) != 0 or recorder.wait(timeout=MOST_S) != 0:
+    if training.wait(timeout=MAX_S) != 0 or recorder.wait(timeout=MAX_S) != 0:
         raise SystemExit("the training or its recorder failed")
 
 
 def report(program: str, file: Path, *arguments: str) -> dict:
     command = [program, "report", "--json", *arguments, str(file)]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=MOST_S).stdout)
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=MAX_S).stdout)
 
 
 def ask(program: str, file: Path, way: str) -> dict:
@@ -205,14 +205,14 @@ def ask(program: str, file: Path, way: str) -> dict:
 def judge(findings: list[dict]) -> list[str]:
     missed = []
     for one in findings:
-        if one["background"] >= MOST_BACKGROUND:
+        if one["background"] >= MAX_BACKGROUND:
             missed.append(f"{one['way']}: {100 * one['background']:.1f} % background")
     without_workers = [one for one in findings if "workers" not in one["way"]]
     if without_workers:
         median_j = statistics.median(one["j_per_step"] for one in without_workers)
         for one in without_workers:
             difference = one["j_per_step"] / median_j - 1
-            if abs(difference) > MOST_DIFFERENCE:
+            if abs(difference) > MAX_DIFFERENCE:
                 missed.append(f"{one['way']}: {100 * difference:+.1f} % joules per step from the median")
     return missed
 

@@ -39,9 +39,9 @@ COSTS = {
     "mobilenet": {"full": None},
 }
 COVERED = ["resnet50", "bert", "gpt2", "vit", "resnet50-inference", "bert-inference", "gpt2-inference"]
-LEAST_WITH_PHASE, LEAST_WITH_MODULE = 0.995, 0.98
-MOST_BYTES_A_KERNEL = 24
-MOST_IN_LIGHT_MODE = {name: 0.02 for name in ("mobilenet", "llama", "llama-inference", "efficientnet")}
+MIN_WITH_PHASE, MIN_WITH_MODULE = 0.995, 0.98
+MAX_BYTES_A_KERNEL = 24
+MAX_IN_LIGHT_MODE = {name: 0.02 for name in ("mobilenet", "llama", "llama-inference", "efficientnet")}
 
 
 class Worker:
@@ -176,8 +176,8 @@ def coverage(bench: Bench, networks: list[str]) -> None:
             bench.add_line(f"| {network} | did not start: {worker.failure} | | | | |")
             continue
         cover = Coverage(bench.joulemap, file)
-        small = cover.bytes_a_kernel <= MOST_BYTES_A_KERNEL
-        good = cover.phase >= LEAST_WITH_PHASE and cover.module >= LEAST_WITH_MODULE and small
+        small = cover.bytes_a_kernel <= MAX_BYTES_A_KERNEL
+        good = cover.phase >= MIN_WITH_PHASE and cover.module >= MIN_WITH_MODULE and small
         bench.add_line(
             f"| {network} | {cover.kernels} | {cover.phase:.2%} | {cover.module:.2%} | {cover.bytes_a_kernel:.2f} | "
             f"{bench.bar(f'{network}: coverage', good)} |"
@@ -208,9 +208,9 @@ def main() -> int:
                 ways = options.ways.split(",") if options.ways else bars
                 cost(bench, network, {way: bars.get(way) for way in ways}, tools)
         if options.only in (None, "light"):
-            for network in wanted or MOST_IN_LIGHT_MODE:
-                if options.only == "light" or network in MOST_IN_LIGHT_MODE:
-                    most = MOST_IN_LIGHT_MODE.get(network, 0.02)
+            for network in wanted or MAX_IN_LIGHT_MODE:
+                if options.only == "light" or network in MAX_IN_LIGHT_MODE:
+                    most = MAX_IN_LIGHT_MODE.get(network, 0.02)
                     light_cost(bench, network, most, options.processes, options.turns_s)
         if options.only in (None, "coverage"):
             coverage(bench, wanted or COVERED)

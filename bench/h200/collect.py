@@ -28,13 +28,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 COLLECTOR = "import sys; sys.path.insert(0, sys.argv.pop(1)); from _collect.command import main; sys.exit(main())"
 # A restart of the collector takes about this long, in s: with less time left it is not worthwhile.
-LEAST_S = 20
+MIN_S = 20
 STARTS_AND_ENDS_S = 8
 
 
 def collect(folder: Path, seconds: float, more: list[str], log) -> None:
     until = time.monotonic() + seconds
-    while (left := until - time.monotonic()) > LEAST_S:
+    while (left := until - time.monotonic()) > MIN_S:
         command = [sys.executable, "-c", COLLECTOR, str(ROOT / "python" / "joulemap"), "--out", str(folder)]
         command += ["--seconds", f"{left - STARTS_AND_ENDS_S:.0f}", *more]
         print("+", " ".join(command[3:]), file=log, flush=True)

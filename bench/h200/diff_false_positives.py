@@ -36,7 +36,7 @@ sys.path.insert(0, str(HERE))
 from findings import Findings  # noqa: E402
 
 NAMES = ["unet", "resnet18", "transformer", "mlp"]  # of diff_programs.py, repeated here because that file imports torch
-MOST_FALSE = 0.10
+MAX_FALSE = 0.10
 TWICE_EVERY = 8
 CHANGED = "changed"
 SPLITS = 20  # random splits of a program's recordings into two sides
@@ -193,11 +193,11 @@ def write_pairs(findings: Findings, programs: list[Program], options: argparse.N
     covered = sum(pair["total"]["low_j"] <= 0 <= pair["total"]["high_j"] for pair in pairs)
     named = sum(map(names_entry, pairs))
     steady = sum(pair["state"] == "steady" for pair in pairs)
-    good = findings.bar("false positives", len(pairs) > 0 and changed <= MOST_FALSE * len(pairs))
+    good = findings.bar("false positives", len(pairs) > 0 and changed <= MAX_FALSE * len(pairs))
     share = percent(changed / len(pairs))
     findings.add_line(
         f"**{changed} of {len(pairs)} pairs that differ in nothing are called changed** ({share}; the bar is "
-        f"{percent(MOST_FALSE, 0)}: {good}). Intervals of 90 % cover 0 in {percent(covered / len(pairs))}; "
+        f"{percent(MAX_FALSE, 0)}: {good}). Intervals of 90 % cover 0 in {percent(covered / len(pairs))}; "
         f"an entry by {options.by} is named in {named} pairs; {steady} pairs compare steady states."
     )
 

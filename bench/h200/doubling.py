@@ -33,11 +33,11 @@ from findings import Findings  # noqa: E402
 from recordings import doubled  # noqa: E402  pure computation
 
 NETWORKS = ["resnet50", "bert", "gpt2", "vit"]
-LEAST_SHARE = 0.05
+MIN_SHARE = 0.05
 TIME, LIBRARY, REGRESSION, PROBE = "time", "library", "regression", "probe"
 ALONE, DITHER = "alone", "dither"
 BARS = {LIBRARY: 0.07, REGRESSION: 0.07, PROBE: 0.03}
-MOST_S = 600
+MAX_S = 600
 
 
 def collect(joulemap: str, network: str, options: argparse.Namespace) -> bool:
@@ -59,7 +59,7 @@ def record_load(joulemap: str, network: str, options: argparse.Namespace, folder
     command = [joulemap, "record", *options.record.split(), *more, "-o", str(folder / f"{network}.joule"), "--", *load]
     print(f"{network}: {' '.join(command)}", file=sys.stderr, flush=True)
     try:
-        ran = subprocess.run(command, timeout=MOST_S, env={**os.environ, "PYTHONUNBUFFERED": "1"}, check=False)
+        ran = subprocess.run(command, timeout=MAX_S, env={**os.environ, "PYTHONUNBUFFERED": "1"}, check=False)
         good = ran.returncode == 0
     except subprocess.TimeoutExpired:
         good = False
@@ -139,14 +139,14 @@ def write_network(
         findings.add_line(f"| {block} | not run twice: {reason} |" + " |" * (len(names) + 3))
     whole = "" if doubled.overlaps({row.block: diary["groups"][row.block] for row in rows}) else (
         f"Blocks add up to {sum(row.share for row in rows):.3f} of the plain pass. ")  # fmt: skip
-    widths = [row.half_width_j / row.doubled_j for row in rows if row.half_width_j and row.share >= LEAST_SHARE]
+    widths = [row.half_width_j / row.doubled_j for row in rows if row.half_width_j and row.share >= MIN_SHARE]
     if widths:
         known = f"+-{statistics.median(widths):.1%} (90 %, median)"
-        findings.add_line(f"\nWhat blocks above {LEAST_SHARE:.0%} cost is known to {known}.")
+        findings.add_line(f"\nWhat blocks above {MIN_SHARE:.0%} cost is known to {known}.")
     recorded_j = plain.total_j / diary["recorded"]["passes"]
     recorded = f"The recorded pass used {recorded_j / pass_j:.3f} of it, {plain.idle_share:.1%} while the GPU waited."
     findings.add_line(f"\n{whole}{recorded}")
-    return {name: doubled.errors_of(rows, name, LEAST_SHARE) for name in names}
+    return {name: doubled.errors_of(rows, name, MIN_SHARE) for name in names}
 
 
 def error_cell(attributed: doubled.Attributed | None) -> str:
@@ -157,7 +157,7 @@ def summarise(findings: Findings, errors: dict[str, dict[str, list[float]]]) -> 
     """Writes errors by network and mode, then compares all of them with the bars."""
     known = {name for one in errors.values() for name in one}
     names = [name for name in (TIME, LIBRARY, REGRESSION, PROBE, ALONE, DITHER) if name in known]
-    findings.add_line(f"\n## Blocks above {LEAST_SHARE:.0%} of the pass, root mean square error\n")
+    findings.add_line(f"\n## Blocks above {MIN_SHARE:.0%} of the pass, root mean square error\n")
     findings.add_line("| | blocks | " + " | ".join(names) + " |\n|---|---|" + "---|" * len(names))
     for network, found in errors.items():
         cells = " | ".join(f"{doubled.rms(found.get(name, [])):.1%}" for name in names)

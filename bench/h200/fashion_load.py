@@ -23,7 +23,7 @@ from torch import nn
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler, TensorDataset
 
 BATCH, RATE, LOOKED_AT_EVERY = 64, 1e-3, 100
-REST_S, LEAST_LEFT_S = 2.0, 2.5
+REST_S, MIN_LEFT_S = 2.0, 2.5
 
 
 def read_idx(file: Path) -> torch.Tensor:
@@ -82,7 +82,7 @@ class Training:
 def train(diary: Diary, device: Device, loader: DataLoader, run: str, epochs: int, options) -> None:
     training = Training(device, loader)
     for number in range(epochs):
-        if left_s(options) < REST_S + LEAST_LEFT_S:
+        if left_s(options) < REST_S + MIN_LEFT_S:
             progress(f"{run}: out of time after {number} epochs")
             return
         document = training.epoch()

@@ -33,8 +33,8 @@ from study_statistics import (
 )
 
 NAME = "fashion"
-WARM_UP_EPOCHS, LEAST_EPOCHS = 5, 13
-COMPARED_EPOCHS, LEAST_COMPARED = 30, 4
+WARM_UP_EPOCHS, MIN_EPOCHS = 5, 13
+COMPARED_EPOCHS, MIN_COMPARED = 30, 4
 SHOWN_EPOCHS = {0, 1, 2, 4, 9, 19, 39, 59, 79, 99}
 GAUGE_AROUND_S = 1.0
 
@@ -235,7 +235,7 @@ def write_background(findings: Findings, recording: Recording, diary: dict) -> N
 def write_repetition(findings: Findings, epochs: list[Epoch], again: list[Epoch], fell: str) -> None:
     """Tests fresh weights on a warm machine: the part of the fall that repeats is due to the training."""
     count = min(COMPARED_EPOCHS, len(again) - WARM_UP_EPOCHS, (len(epochs) - WARM_UP_EPOCHS) // 2)
-    if count < LEAST_COMPARED:
+    if count < MIN_COMPARED:
         findings.add_line("- Fresh weights: too few epochs were run again for a result.")
         return
     first, fresh = (run[WARM_UP_EPOCHS : WARM_UP_EPOCHS + count] for run in (epochs, again))
@@ -279,7 +279,7 @@ def analyse(options, findings: Findings) -> None:
     epochs, again = (epochs_of(recording, diary, run) for run in ("training", "again"))
     if not diary["real_data"]:
         findings.add_line("**Random images, not Fashion-MNIST: the mechanics alone.**")
-    if len(epochs) < LEAST_EPOCHS:
+    if len(epochs) < MIN_EPOCHS:
         findings.add_line(f"{len(epochs)} epochs were collected: too few.")
         findings.missed.append("collecting")
         return

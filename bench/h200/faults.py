@@ -54,7 +54,7 @@ while step < 40 or time.monotonic() - begin < float(sys.argv[2]):
 print(f"checksum {checked!r}")
 """
 FAULT_AFTER_S = 4.0  # time of the fault, s after NVML was loaded; the training runs longer
-LONGEST_DELAY_S = 25.0  # a recorded training may take this much longer than the training alone, s
+MAX_DELAY_S = 25.0  # a recorded training may take this much longer than the training alone, s
 POSSIBLE_W = (40.0, 900.0)
 
 
@@ -178,7 +178,7 @@ def faults_of(case: Case, outcome: tuple[int, str, str, float], alone: tuple, re
             wrong.append(f"exit code {code}")
         if checksum != alone[1] or not checksum:
             wrong.append(f"computes {checksum or 'nothing'}, alone {alone[1]}")
-    if took_s > alone[3] + LONGEST_DELAY_S:
+    if took_s > alone[3] + MAX_DELAY_S:
         wrong.append(f"took {took_s:.0f} s, alone {alone[3]:.0f} s")
     if unreadable:
         return [*wrong, f"no report: {unreadable}"]

@@ -27,7 +27,7 @@ from study_statistics import Interval, bootstrap, verdict
 NAME = "held-out"
 LOADS = ["steady", "varied"]
 WAYS = {"regress": "predicted_j", "by time": "by_time_j", "hold": "held_j"}
-LEAST_COVERED, MOST_COVERED = 0.8, 0.97
+MIN_COVERED, MAX_COVERED = 0.8, 0.97
 
 
 def span_of(entries: list[dict]) -> dict:
@@ -64,11 +64,11 @@ def write_load(findings: Findings, load: str, intervals: list[dict]) -> None:
     held = sum(one["low_j"] <= one["measured_j"] <= one["high_j"] for one in intervals)
     low, high = binomial_interval(held, len(intervals))
     covered = held / len(intervals)
-    good = findings.bar(f"coverage, {load}", LEAST_COVERED <= covered <= MOST_COVERED or low <= 0.9 <= high)
+    good = findings.bar(f"coverage, {load}", MIN_COVERED <= covered <= MAX_COVERED or low <= 0.9 <= high)
     widths = sorted((one["high_j"] - one["low_j"]) / 2 / one["measured_j"] for one in intervals)
     findings.add_line(
-        f"90 % intervals hold {covered:.1%} of {len(intervals)} (95 %: {low:.1%} to {high:.1%}; {LEAST_COVERED:.0%} to "
-        f"{MOST_COVERED:.0%} wanted: {good}); half of them are narrower than ±{widths[len(widths) // 2]:.1%}."
+        f"90 % intervals hold {covered:.1%} of {len(intervals)} (95 %: {low:.1%} to {high:.1%}; {MIN_COVERED:.0%} to "
+        f"{MAX_COVERED:.0%} wanted: {good}); half of them are narrower than ±{widths[len(widths) // 2]:.1%}."
     )
     for other in ("by time", "hold"):
         better = bootstrap(

@@ -17,7 +17,7 @@ from study_load import Device, Diary, left_s, load_parser, progress
 from torch import nn
 
 STEADY_SHARE = 0.45
-LEAST_TURN_S, MOST_TURN_S = 0.4, 2.0
+MIN_TURN_S, MAX_TURN_S = 0.4, 2.0
 LOADER_S = 0.012
 
 
@@ -80,9 +80,9 @@ def main() -> int:
     progress("warm")
     span = device.run(turns.train, STEADY_SHARE * left_s(options))
     diary.add(load="steady", turn="train", **span)
-    while left_s(options) > LEAST_TURN_S:
+    while left_s(options) > MIN_TURN_S:
         for kind in chance.sample(sorted(turns.kinds()), 4):
-            seconds = min(chance.uniform(LEAST_TURN_S, MOST_TURN_S), left_s(options))
+            seconds = min(chance.uniform(MIN_TURN_S, MAX_TURN_S), left_s(options))
             if seconds > 0:
                 diary.add(load="varied", turn=kind, **device.run(turns.kinds()[kind], seconds))
     progress(f"{len(diary.document['entries'])} turns")

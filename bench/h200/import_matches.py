@@ -31,7 +31,7 @@ from findings import Findings  # noqa: E402
 
 STEPS = 20
 HOST_COPIES = ("HtoD", "DtoH")
-MOST_APART_OF_A_ROW, MOST_APART_TOGETHER, LEAST_SHARE = 0.05, 0.02, 0.01
+MAX_APART_OF_A_ROW, MAX_APART_TOGETHER, MIN_SHARE = 0.05, 0.02, 0.01
 
 
 def train(network: str, trace: str | None) -> None:
@@ -99,14 +99,14 @@ def compare(findings: Findings, by: str, live: dict[tuple, dict], imported: dict
     apart = {
         path: (imported[path]["time_s"] / imported_s) / (live[path]["time_s"] / live_s) - 1
         for path in set(live) & set(imported)
-        if live[path]["time_s"] > LEAST_SHARE * live_s and path[0] not in HOST_COPIES
+        if live[path]["time_s"] > MIN_SHARE * live_s and path[0] not in HOST_COPIES
     }
     worst = max(apart, key=lambda path: abs(apart[path])) if apart else ()
     together = imported_s / live_s - 1 if live_s else 1.0
     recounted = [path for path in sorted(set(live) & set(imported)) if not same_count(path, live[path], imported[path])]
     same = not missing and not extra
-    good = same and not recounted and all(abs(value) <= MOST_APART_OF_A_ROW for value in apart.values())
-    good = good and abs(together) <= MOST_APART_TOGETHER
+    good = same and not recounted and all(abs(value) <= MAX_APART_OF_A_ROW for value in apart.values())
+    good = good and abs(together) <= MAX_APART_TOGETHER
     findings.add_line(
         f"| {by} | {len(live)} | {len(missing)} | {len(extra)} | {'no' if recounted else 'yes'} | "
         f"{apart.get(worst, 0):+.1%} ({' '.join(worst)[:40]}) | {together:+.2%} | "

@@ -15,7 +15,7 @@ import statistics
 from watched_later import RUN
 
 BEFORE_S, SETTLING_STEPS = 8.0, 400
-LEAST_TRIMMED = 0.02
+MIN_TRIMMED = 0.02
 
 
 def light_cost(bench, network: str, most: float, processes: int, turns_s: float) -> None:
@@ -81,7 +81,7 @@ def compared(steps: list) -> dict:
 
 def trimmed(values: list[float]) -> list[float]:
     """Removes the same number of values at both ends, because the machine delays some steps."""
-    out = max(1, int(LEAST_TRIMMED * len(values)))
+    out = max(1, int(MIN_TRIMMED * len(values)))
     return sorted(values)[out:-out]
 
 

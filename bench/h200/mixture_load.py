@@ -24,7 +24,7 @@ import torch
 from gpu_load import Counter
 from torch.nn import functional as F
 
-LEAST_BURST_S, MOST_BURST_S = 0.002, 0.06
+MIN_BURST_S, MAX_BURST_S = 0.002, 0.06
 IDLE_SHARE = 0.1
 COMPANION = "add"
 
@@ -144,14 +144,14 @@ class Load:
             turns = [name, COMPANION, None]
             self.random.shuffle(turns)
             for turn in turns:
-                self._turn(turn, self.random.uniform(LEAST_BURST_S, MOST_BURST_S))
+                self._turn(turn, self.random.uniform(MIN_BURST_S, MAX_BURST_S))
 
     def _counter_step(self, name: str | None) -> tuple[int, int, int]:
         """Waits for an update of the counter while the load continues."""
         last_ns, last = time.monotonic_ns(), self.counter.read_mj()
         while True:
-            self._turn(name, LEAST_BURST_S)
-            self._turn(COMPANION, LEAST_BURST_S)
+            self._turn(name, MIN_BURST_S)
+            self._turn(COMPANION, MIN_BURST_S)
             now_ns = time.monotonic_ns()
             value = self.counter.read_mj()
             if value != last:
@@ -162,7 +162,7 @@ class Load:
         begin_ns = time.monotonic_ns()
         names = sorted(self.kinds)
         while time.monotonic_ns() - begin_ns < length_s * 1e9:
-            burst_s = self.random.uniform(LEAST_BURST_S, MOST_BURST_S)
+            burst_s = self.random.uniform(MIN_BURST_S, MAX_BURST_S)
             if self.random.random() < IDLE_SHARE:
                 time.sleep(burst_s)
             else:

@@ -32,9 +32,9 @@ from findings import Findings  # noqa: E402
 COMPANION = "add"  # as in mixture_load.py
 
 MODES = ["regress", "integral", "hold"]
-MOST_RMS, MOST_RMS_CAPPED = 0.025, 0.08
-MOST_HALF_WIDTH, LEAST_SHARE = 0.06, 0.02
-LEAST_COVERED, MOST_COVERED, LEAST_WINDOWS = 0.85, 0.95, 200
+MAX_RMS, MAX_RMS_CAPPED = 0.025, 0.08
+MAX_HALF_WIDTH, MIN_SHARE = 0.06, 0.02
+MIN_COVERED, MAX_COVERED, MIN_WINDOWS = 0.85, 0.95, 200
 # If the power of a kind exceeds this multiple of the power limit, the limit may have throttled its bursts.
 CAPPED = 1.0
 
@@ -172,7 +172,7 @@ class Tally:
             self.count += 1
             self.held += row["low_j"] <= truth_j <= row["high_j"]
             self.bases[row["basis"]] = self.bases.get(row["basis"], 0) + 1
-            if row["energy_j"] > LEAST_SHARE * total_j:
+            if row["energy_j"] > MIN_SHARE * total_j:
                 self.half_widths.append((row["high_j"] - row["low_j"]) / 2 / row["energy_j"])
 
 
@@ -190,8 +190,8 @@ def write_results(findings: Findings, tally: Tally, window_s: float) -> None:
         findings.add_line(f"| {name} | {statistics.fmean(tally.whole[kind]):+.1%} | {power:+.1%} | {cells} |")
     findings.add_line("\n| | figure | bar |\n|---|---|---|")
     for name, kinds, most in (
-        ("kinds below the power limit", set(tally.whole) - tally.capped, MOST_RMS),
-        ("kinds at the power limit", tally.capped, MOST_RMS_CAPPED),
+        ("kinds below the power limit", set(tally.whole) - tally.capped, MAX_RMS),
+        ("kinds at the power limit", tally.capped, MAX_RMS_CAPPED),
     ):
         whole = rms([error for kind in kinds for error in tally.whole[kind]])
         windows = [rms([error for kind in kinds for error in tally.errors[mode][kind]]) for mode in MODES]
@@ -203,10 +203,10 @@ def write_results(findings: Findings, tally: Tally, window_s: float) -> None:
             power = rms([error for kind in kinds for error in tally.whole_power[kind]])
             findings.add_line(f"| {name}: RMS error of their power | {power:.2%} | |")
     width = statistics.median(tally.half_widths)
-    narrow = findings.bar("half width", width <= MOST_HALF_WIDTH)
+    narrow = findings.bar("half width", width <= MAX_HALF_WIDTH)
     findings.add_line(f"| median half width of kinds above 2 % | {width:.1%} | <= 6%: {narrow} |")
     share, (low, high) = tally.held / tally.count, binomial_interval(tally.held, tally.count)
-    good = LEAST_COVERED <= share <= MOST_COVERED and tally.count >= LEAST_WINDOWS
+    good = MIN_COVERED <= share <= MAX_COVERED and tally.count >= MIN_WINDOWS
     findings.add_line(
         f"| 90 % intervals that hold the truth | {share:.1%} of {tally.count} (95 %: {low:.1%} to {high:.1%}) | "
         f"85-95 % of 200: {findings.bar('coverage', good)} |"

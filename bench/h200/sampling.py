@@ -27,7 +27,7 @@ from findings import Findings  # noqa: E402
 from gpu_load import Counter  # noqa: E402
 
 AGREEMENT = 0.005
-MOST_OF_A_CORE = 0.01
+MAX_OF_A_CORE = 0.01
 STEP_KNOWN_TO_S = 0.002
 WINDOW_NS = 1500
 
@@ -138,7 +138,7 @@ def recording(bench: Bench, name: str, command: list, bytes_bar: bool) -> None:
     size = f"{report['samples']} samples, {report['file_bytes']} bytes"
     bench.add_line(f"\n## Recording, {name}: {result['elapsed_s']:.1f} s, {size}\n")
     bench.add_line("| what | measured | bar | met |\n|---|---|---|---|")
-    cheap = bench.bar(name + ": cost", share < MOST_OF_A_CORE)
+    cheap = bench.bar(name + ": cost", share < MAX_OF_A_CORE)
     bench.add_line(f"| CPU time of sampling the GPU | {100 * share:.2f} % of a core | 1 % | {cheap} |")
     whole = result["overhead"]["share"]
     bench.add_line(f"| CPU time of joulemap altogether | {100 * whole:.2f} % of a core | - | - |")

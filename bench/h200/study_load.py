@@ -19,7 +19,7 @@ from typing import Any, Callable
 BEGUN_S = time.monotonic()
 # Synchronizing after every pass would leave the device partly idle.
 BETWEEN_WAITS_S = 0.05
-LEAST_SPAN_S = 0.3
+MIN_SPAN_S = 0.3
 
 
 def progress(text: str) -> None:

@@ -32,7 +32,7 @@ from gpu_programs import PROGRAMS  # noqa: E402
 # layers.
 LEAST = {"compiled": (0.95, 0.0), "jax": (0.95, 0.95), "cuda": (0.0, 0.0)}
 USUAL = (0.97, 0.9)
-LEAST_KERNELS = {"profiled": 300_000}  # most of its kernels start after the profiler has ended
+MIN_KERNELS = {"profiled": 300_000}  # most of its kernels start after the profiler has ended
 
 CUDA_PROGRAM = r"""
 #include <cstdio>
@@ -76,7 +76,7 @@ def survive(findings: Findings, joulemap: str, name: str, command: list[str], fo
     cover = Coverage(joulemap, file)
     least_phase, least_module = LEAST.get(name, USUAL)
     covered = (
-        cover.kernels >= LEAST_KERNELS.get(name, 1)
+        cover.kernels >= MIN_KERNELS.get(name, 1)
         and cover.phase >= least_phase
         and cover.module >= least_module
     )

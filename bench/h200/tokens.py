@@ -31,8 +31,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 COUNTER_LAG_NS = 6_000_000  # of an H200's energy counter at an update, by bench/h200/calibrate.py
-MOST_ERROR = 0.05  # of avoidable energy and of phases
-MOST_LOST = 0.02  # of tokens per second
+MAX_ERROR = 0.05  # of avoidable energy and of phases
+MAX_LOST = 0.02  # of tokens per second
 SHARES = ("avoidable", "shapley", "token", "time")
 
 
@@ -176,10 +176,10 @@ def summarize(results: list[dict]) -> bool:
     print("\n### All shapes\n")
     for share in SHARES:
         errors = [abs(error(case[share], case["saved_j"])) for case in cases]
-        within = sum(one <= MOST_ERROR for one in errors)
+        within = sum(one <= MAX_ERROR for one in errors)
         print(
             f"- {share}: median error {statistics.median(errors):.1%}, largest {max(errors):.1%}, "
-            f"{within} of {len(errors)} within {MOST_ERROR:.0%}"
+            f"{within} of {len(errors)} within {MAX_ERROR:.0%}"
         )
     worst_phase = max(abs(error(case["report_j"], case["alone_j"])) for case in phases)
     covered = sum(case["low"] <= case["saved_j"] <= case["high"] for case in cases)
@@ -189,7 +189,7 @@ def summarize(results: list[dict]) -> bool:
     print(f"- 90 % intervals: {covered} of {len(cases) + len(phases)} cover")
     print(f"- tokens per s lost to recording: at most {lost:.1%}")
     worst = max(abs(error(case["avoidable"], case["saved_j"])) for case in cases)
-    return worst <= MOST_ERROR and worst_phase <= MOST_ERROR and lost <= MOST_LOST
+    return worst <= MAX_ERROR and worst_phase <= MAX_ERROR and lost <= MAX_LOST
 
 
 def main() -> int:

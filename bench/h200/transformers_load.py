@@ -19,7 +19,7 @@ from typing import Callable, NamedTuple
 
 import torch
 import transformers
-from study_load import LEAST_SPAN_S, Device, Diary, left_s, load_parser, progress
+from study_load import MIN_SPAN_S, Device, Diary, left_s, load_parser, progress
 
 BATCH, LENGTH = 32, 128
 HIDDEN, LAYERS = [128, 256, 512, 768, 1024], [2, 4, 8, 12]
@@ -147,7 +147,7 @@ class Study:
             probe_s = self.options.probe_s + SET_UP_S if at == 0 and self.options.probe_s > 0 else 0.0
             share_s = (left_s(self.options) - probe_s) / (len(plan) - at) - SET_UP_S * (not self.options.tiny)
             seconds = share_s / (1 + forward)
-            if seconds < LEAST_SPAN_S:
+            if seconds < MIN_SPAN_S:
                 progress("out of time")
                 return
             what = {"model": name, "task": task, "precision": "bf16" if half else "fp32"}
@@ -165,7 +165,7 @@ class Study:
         self.diary.add(model="none", task="rest", precision="", part="rest", **self.device.rest(0.4))
         for at, (hidden, layers) in enumerate(plan):
             seconds = left_s(self.options) / (len(plan) - at) - (0.9 if not self.options.tiny else 0.1)
-            if seconds < LEAST_SPAN_S:
+            if seconds < MIN_SPAN_S:
                 progress("out of time")
                 return
             what = {"model": "BERT", "task": "fine-tuning", "precision": "fp32", "hidden": hidden, "layers": layers}

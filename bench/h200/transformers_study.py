@@ -25,7 +25,7 @@ from transformer_parts import ATTENTION, FEED_FORWARD, LAYER_PARTS, PARTS, part_
 CASES, SWEEP = "cases", "sweep"
 CASES_SHARE = 0.57  # share of the time for the recording of cases
 ABOUT_HALF = 0.65
-LEAST_SHARE = 0.01
+MIN_SHARE = 0.01
 TENSORS = 10
 
 
@@ -193,7 +193,7 @@ def write_albert(findings: Findings, cases: list[Case]) -> None:
         for part in [name for name in PARTS if name in bert.parts and name in albert.parts]:
             ratio = albert.parts[part].over(bert.parts[part])
             half = verdict(ratio.times(-1), -ABOUT_HALF)
-            if bert.parts[part].value >= LEAST_SHARE * total_j:
+            if bert.parts[part].value >= MIN_SHARE * total_j:
                 large.append(half)
                 halves += [f"{part} ({task})"] if half == CONFIRMED else []
             rows.append([task, part, f"{bert.parts[part].value:.4f} J", ratio.as_text(".2f"), half])
@@ -211,7 +211,7 @@ def write_albert(findings: Findings, cases: list[Case]) -> None:
     some = CONFIRMED if halves else REFUTED if large and all(one == REFUTED for one in large) else NOT_SHOWN
     where = f": {', '.join(halves)}" if halves else ""
     findings.add_line(
-        f"**ALBERT needs about half or less in some modules (of those above {LEAST_SHARE:.0%} of BERT's energy): "
+        f"**ALBERT needs about half or less in some modules (of those above {MIN_SHARE:.0%} of BERT's energy): "
         f"{some}**{where}."
     )
 

@@ -32,7 +32,7 @@ from findings import Findings  # noqa: E402
 from gpu_load import Counter  # noqa: E402
 
 LENGTHS_S = [0.2, 0.3, 0.5, 1.0, 2.0]
-MOST_ERROR = 0.02
+MAX_ERROR = 0.02
 PERIOD_NS = 100_000_000
 COUNTER_LAG_S = 0.010  # kUsualCounterLag_ns of src/energy/edge_rules.h
 # When to read after an update, in ns: a read takes 4 ms, so it certainly shows this update and not the next one.
@@ -151,7 +151,7 @@ def compare(bench: WindowBench, updates: list, count: int, seed: int) -> None:
         covered = [abs(joules - truth) <= half for (joules, half), (_, _, truth) in zip(answers, windows, strict=True)]
         powers = [truth / (end - begin) * 1e9 for begin, end, truth in windows]
         rms = math.sqrt(sum(error**2 for error in errors) / len(errors))
-        met = bench.bar(f"{length_s} s", rms <= MOST_ERROR)
+        met = bench.bar(f"{length_s} s", rms <= MAX_ERROR)
         rows.append(
             [f"{length_s} s", str(len(windows)), f"{min(powers):.0f} to {max(powers):.0f} W", f"{100 * rms:.2f} %",
              f"{100 * sum(errors) / len(errors):+.2f} %", f"{100 * max(map(abs, errors)):.1f} %",

@@ -30,10 +30,10 @@ from whole_command import import_once
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-LEAST_RATIO = 20.0
+MIN_RATIO = 20.0
 SMALLEST = 20_000_000  # bytes; no bar applies to smaller traces
-MOST_BYTES = 64 << 20
-MOST_BYTES_AN_EVENT = 48
+MAX_BYTES = 64 << 20
+MAX_BYTES_AN_EVENT = 48
 MADE_BYTES = 64_000_000
 
 HTA = """
@@ -109,8 +109,8 @@ def both_forms(trace: Path, folder: Path) -> tuple[Path, Path]:
 
 
 def verdict(result: dict, ratio: float, text_bytes: int, events: int) -> str:
-    is_lean = result["peak_bytes"] <= MOST_BYTES + MOST_BYTES_AN_EVENT * events
-    is_fast = ratio >= LEAST_RATIO or text_bytes < SMALLEST
+    is_lean = result["peak_bytes"] <= MAX_BYTES + MAX_BYTES_AN_EVENT * events
+    is_fast = ratio >= MIN_RATIO or text_bytes < SMALLEST
     return "met" if is_lean and is_fast else "MISSED"
 
 
@@ -145,8 +145,8 @@ def compare(trace: Path, arguments: argparse.Namespace, hta: Path | None) -> lis
 
 
 def print_table(rows: list[Row]) -> None:
-    memory = f"64 MiB and {MOST_BYTES_AN_EVENT} bytes an event"
-    print(f"Bars, for traces above 20 MB: {LEAST_RATIO:.0f} times json.loads; {memory}.\n")
+    memory = f"64 MiB and {MAX_BYTES_AN_EVENT} bytes an event"
+    print(f"Bars, for traces above 20 MB: {MIN_RATIO:.0f} times json.loads; {memory}.\n")
     print("| trace | MB | events | reader | seconds | MB/s | times json.loads | peak MB | bar | whole command |")
     print("|---|--:|--:|---|--:|--:|--:|--:|---|---|")
     for row in rows:

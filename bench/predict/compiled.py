@@ -26,7 +26,7 @@ from typing import Callable, NamedTuple, Optional, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 MODES = ("eager", "compiled")
-LONGEST_S = 300
+MAX_S = 300
 
 
 class Setting(NamedTuple):
@@ -97,7 +97,7 @@ def predictor(program: Path, more: Sequence[str]) -> Callable[[dict, str], float
     def predict(operations: dict, mode: str) -> float:
         command = [str(program), "predict", "-", "--execution", mode, "--json", *more]
         result = json.dumps(operations)
-        ended = subprocess.run(command, input=result, capture_output=True, text=True, timeout=LONGEST_S, check=False)
+        ended = subprocess.run(command, input=result, capture_output=True, text=True, timeout=MAX_S, check=False)
         if not ended.stdout.strip():
             raise SystemExit(f"{' '.join(command)}: {ended.stderr.strip()}")
         return json.loads(ended.stdout)["energy_j"]

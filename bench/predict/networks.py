@@ -24,7 +24,7 @@ from splits import Fold, folds_of
 
 MODEL_WISE = ("mlp", "rnn", "embedded-rnn")
 FAMILY_GROUPS = 5
-MOST_STEPS = 160
+MAX_STEPS = 160
 KINDS = sorted({*work.KINDS, "view", "unknown"})
 DTYPES = ("fp32", "tf32", "fp16", "bf16")
 RUN_DTYPES = ("default", "fp32", "tf32", "fp16", "bf16", "amp-bf16")
@@ -153,8 +153,8 @@ def see(data: Data) -> Seen:
         run = [math.log(int(row["batch"])), math.log(int(row["size"])), float(row["pass"] == "training")]
         run += [float(row["dtype"] == dtype) for dtype in RUN_DTYPES]
         amounts.append([*run, *by_kind(listed)])
-        kinds.append(numpy.array([one[0] for one, _ in listed[:MOST_STEPS]]))
-        steps.append(numpy.array([[*one[1], math.log(count)] for one, count in listed[:MOST_STEPS]], numpy.float32))
+        kinds.append(numpy.array([one[0] for one, _ in listed[:MAX_STEPS]]))
+        steps.append(numpy.array([[*one[1], math.log(count)] for one, count in listed[:MAX_STEPS]], numpy.float32))
     return Seen(keys, numpy.array(amounts, numpy.float32), kinds, steps, numpy.log(rows["energy_j"].to_numpy()))
 
 

@@ -20,9 +20,9 @@ DECAYS = (0.05, 0.1, 0.2, 0.4, 0.8)
 # The curve is fitted to this fraction of the points, the latest ones, and at least to FITTED_POINTS.
 FITTED_SHARE = 0.6
 FITTED_POINTS = 5
-MOST_AUTOCORRELATION = 0.8
+MAX_AUTOCORRELATION = 0.8
 # Beyond this number, points are means of two, four ... updates.
-MOST_POINTS = 100
+MAX_POINTS = 100
 
 
 class Point(NamedTuple):
@@ -103,7 +103,7 @@ def _autocorrelation_factor(residuals: Sequence) -> float:
     if squares == 0:
         return 1.0
     lag = sum(one * other for one, other in zip(residuals, residuals[1:])) / squares
-    correlation = min(max(lag, 0.0), MOST_AUTOCORRELATION)
+    correlation = min(max(lag, 0.0), MAX_AUTOCORRELATION)
     return math.sqrt((1 + correlation) / (1 - correlation))
 
 
@@ -184,7 +184,7 @@ class EarlyStop:
         mean, self._group = _mean_point(self._group), []
         last_j = self.points[-1].energy_j if self.points else 0.0
         self.points.append(mean._replace(energy_j=max(last_j, mean.energy_j)))
-        if len(self.points) >= MOST_POINTS:
+        if len(self.points) >= MAX_POINTS:
             self.points = [_mean_point(self.points[index : index + 2]) for index in range(0, len(self.points) - 1, 2)]
             self._group_size *= 2
         self._decide()

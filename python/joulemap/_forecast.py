@@ -24,7 +24,7 @@ MIN_BLOCKS = 4
 # The first steps are blocks of their own, because the warm-up ends among them; later blocks have this duration at least.
 SINGLE_STEPS = 10
 BLOCK_S = 0.05
-MOST_BLOCKS = 256
+MAX_BLOCKS = 256
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Forecast:
         if not blocks or self._setup is None:
             return _unknown("no step has ended and settled", done, steps)
         if len(blocks) < MIN_BLOCKS and done < steps:
-            return _unknown("too few steps have settled: the first ones are slower and say little of the others", done, steps)
+            return _unknown("too few steps have settled: the first ones are slower than the others", done, steps)
         return _Prediction(self, blocks, max(steps, done)).total()
 
     def _mark_step(self) -> None:
@@ -215,7 +215,7 @@ class Forecast:
                 self._add_to_setup(energy, settled_other)
             else:
                 self._blocks.append((first, steps, energy, settled_other))
-        if len(self._blocks) > MOST_BLOCKS:
+        if len(self._blocks) > MAX_BLOCKS:
             self._merge_blocks()
 
     def _merge_blocks(self) -> None:

@@ -20,14 +20,14 @@ PAUSE_DEVIATIONS = 8.0
 PAUSE_STEPS = 2.0
 # Leading blocks whose steps are slower than the median by this many robust standard deviations are the warm-up.
 WARM_UP_DEVIATIONS = 3.0
-LEAST_WARM_UP_SLOWDOWN = 0.05
-MOST_BATCHES = 10
+MIN_WARM_UP_SLOWDOWN = 0.05
+MAX_BATCHES = 10
 BLOCKS_PER_BATCH = 3
 # Half width, as a fraction of the remaining work, of what no part of this training shows: temperature, other load.
 FLOOR = 0.01
 # Weight of the difference between both halves of the steps in the half width: noise slower than the batches.
 SLOW_NOISE = 1.0
-MOST_AUTOCORRELATION = 0.8
+MAX_AUTOCORRELATION = 0.8
 # Half width of the cost of work that was seen once, as a fraction.
 SEEN_ONCE = 0.3
 # Work that was not seen yet can cost up to this fraction of the steps between two occurrences.
@@ -39,7 +39,7 @@ EVALUATION_STEP, EVALUATION_STEP_LOW, EVALUATION_STEP_HIGH = 1 / 3, 0.15, 0.7
 # The rate is between these multiples of the only block.
 SINGLE_BLOCK_LOW, SINGLE_BLOCK_HIGH = 0.5, 2.0
 # A drift is significant from this t statistic on, and relevant from this relative change on.
-DRIFT_T, LEAST_DRIFT = 3.0, 0.002
+DRIFT_T, MIN_DRIFT = 3.0, 0.002
 
 
 class Block(NamedTuple):
@@ -102,7 +102,7 @@ def warm_up_blocks(blocks: Sequence, kinds: Sequence) -> int:
     times_s = [_per_step(block) for block in blocks]
     rest_s = times_s[len(times_s) // 2 :]
     centre_s = statistics.median(rest_s)
-    limit_s = centre_s + max(WARM_UP_DEVIATIONS * robust_deviation(rest_s), LEAST_WARM_UP_SLOWDOWN * centre_s)
+    limit_s = centre_s + max(WARM_UP_DEVIATIONS * robust_deviation(rest_s), MIN_WARM_UP_SLOWDOWN * centre_s)
     count = 1
     while count < len(blocks) // 2 and (times_s[count] > limit_s or _expected(blocks[count], kinds)):
         count += 1
@@ -272,8 +272,8 @@ def _halves_difference(batches: Sequence) -> float:
 
 
 def _batches(points: Sequence) -> list:
-    """Joins consecutive blocks to at most MOST_BATCHES batches of about equal numbers of steps: (steps, value)."""
-    count = max(2, min(MOST_BATCHES, len(points) // BLOCKS_PER_BATCH))
+    """Joins consecutive blocks to at most MAX_BATCHES batches of about equal numbers of steps: (steps, value)."""
+    count = max(2, min(MAX_BATCHES, len(points) // BLOCKS_PER_BATCH))
     steps = sum(block_steps for block_steps, _ in points)
     sums: dict = {}  # index of the batch -> [steps, value]
     before = 0
@@ -296,7 +296,7 @@ def _autocorrelation_factor(rates: Sequence) -> float:
         return 1.0
     lag = sum((one - centre) * (other - centre) for one, other in zip(rates, rates[1:])) / squares
     lag += (1 + 3 * lag) / len(rates)  # bias of short series (Kendall 1954)
-    correlation = min(max(lag, 0.0), MOST_AUTOCORRELATION)
+    correlation = min(max(lag, 0.0), MAX_AUTOCORRELATION)
     return math.sqrt((1 + correlation) / (1 - correlation))
 
 
@@ -313,7 +313,7 @@ def _drift(batches: Sequence) -> Optional[float]:
     residuals = [rate - mean - slope * (index - centre) for index, rate in enumerate(rates)]
     error = math.sqrt(sum(residual**2 for residual in residuals) / (size - 2) / spread)
     change = slope * (size - 1)
-    if abs(change) < LEAST_DRIFT * abs(mean) or (error > 0 and abs(slope) / error < DRIFT_T):
+    if abs(change) < MIN_DRIFT * abs(mean) or (error > 0 and abs(slope) / error < DRIFT_T):
         return None
     return change
 

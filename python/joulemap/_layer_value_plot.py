@@ -13,7 +13,7 @@ from ._notebook import STYLE
 WIDTH, HEIGHT = 760, 460
 LEFT, RIGHT, TOP, BOTTOM = 90, 20, 50, 60
 FRONT, OTHER = "#d9822b", "#5c7080"
-MOST_LABELS = 12
+MAX_LABELS = 12
 
 
 def draw_svg(values: Any) -> str:
@@ -51,7 +51,7 @@ def _points(values: Any, rows: list) -> list:
         parts.append(f'<polyline points="{line}" fill="none" stroke="{FRONT}" stroke-dasharray="4 3"/>')
     for row in sorted(rows, key=lambda row: row.is_front):
         parts += _point(row, x, y)
-    labelled = [*front, *(row for row in rows if not row.is_front)][:MOST_LABELS]
+    labelled = [*front, *(row for row in rows if not row.is_front)][:MAX_LABELS]
     parts += [_text(x(row.energy_j) + 7, y(row.earned) - 6, row.name, size=11) for row in labelled]
     return parts
 

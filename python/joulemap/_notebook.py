@@ -6,7 +6,7 @@ from __future__ import annotations
 import html
 from typing import Any, Optional
 
-MOST_ROWS = 60  # rows of a tree that are shown: a notebook file stores the HTML
+MAX_ROWS = 60  # rows of a tree that are shown: a notebook file stores the HTML
 STYLE = (
     "<style>.joulemap td{text-align:right!important;padding:1px 8px;white-space:nowrap}"
     ".joulemap td:first-child,.joulemap th:first-child{text-align:left!important}"
@@ -20,8 +20,8 @@ def ledger_html(ledger: Any) -> str:
     escaped."""
     rows = _tree_rows(ledger)
     most = max((_amount(row) for row in rows), default=0.0)
-    body = "".join(_row_html(row, most) for row in rows[:MOST_ROWS])
-    left_out = len(rows) - MOST_ROWS
+    body = "".join(_row_html(row, most) for row in rows[:MAX_ROWS])
+    left_out = len(rows) - MAX_ROWS
     more = f"<p>{left_out} more rows: print(ledger) or ledger.to_pandas()</p>" if left_out > 0 else ""
     head = "<tr><th>by {}</th><th>device</th><th>J</th><th>90 % interval</th><th>waiting J</th><th>s</th><th></th></tr>"
     return (

@@ -34,13 +34,13 @@ std::optional<std::uint64_t> parse_busy_ticks(std::string_view proc_stat) noexce
   if (!line.starts_with("cpu ")) return std::nullopt;
   // user nice system idle iowait irq softirq steal guest guest_nice; guest time is part of user time.
   constexpr std::array<bool, 7> kBusy = {true, true, true, false, false, true, true};
-  constexpr std::size_t kFewestFields = 4;  // kernels before 2.6 have only user, nice, system and idle
+  constexpr std::size_t kMinFields = 4;  // kernels before 2.6 have only user, nice, system and idle
   std::uint64_t busy = 0;
   const char* position = line.data() + 4;
   const char* const end = line.data() + line.size();
   for (std::size_t field = 0; field < kBusy.size(); ++field) {
     while (position != end && *position == ' ') ++position;
-    if (position == end && field >= kFewestFields) break;
+    if (position == end && field >= kMinFields) break;
     std::uint64_t ticks = 0;
     const auto [after, error] = std::from_chars(position, end, ticks);
     if (error != std::errc{} || (after != end && *after != ' ')) return std::nullopt;

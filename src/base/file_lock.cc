@@ -18,7 +18,7 @@
 namespace joulemap {
 namespace {
 
-constexpr int kMostOwnerFiles = 10'000;
+constexpr int kMaxOwnerFiles = 10'000;
 constexpr std::chrono::milliseconds kLockPollPeriod{10};
 
 bool is_flock_missing(int error_number) {
@@ -64,7 +64,7 @@ std::string owner_file_path(const std::string& path, int number) {
 // Owner files are numbered from 1, and those of killed owners are never removed. A process skips them and creates the
 // next number, which O_EXCL allows to one process only. If old files were removed, a second process could create 1.
 Result<std::optional<FileLock>> FileLock::try_owner_file(const std::string& path, LockScope scope) {
-  for (int number = 1; number <= kMostOwnerFiles;) {
+  for (int number = 1; number <= kMaxOwnerFiles;) {
     const std::string owner = owner_file_path(path, number);
     const FileDescriptor fd(::open(owner.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFileMode));
     if (fd.is_open()) {
@@ -78,7 +78,7 @@ Result<std::optional<FileLock>> FileLock::try_owner_file(const std::string& path
     if (state == OwnerFile::ended) ++number;
   }
   return Error{ErrorCode::io,
-               fmt::format("{} owners of {} ended without removing their lock files", kMostOwnerFiles, path),
+               fmt::format("{} owners of {} ended without removing their lock files", kMaxOwnerFiles, path),
                fmt::format("remove them: rm {}", owner_file_path(path, 1))};
 }
 

@@ -22,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostLinks = 40;  // limit of the Linux kernel
-constexpr int kMostNames = 1000;
+constexpr int kMaxLinks = 40;  // limit of the Linux kernel
+constexpr int kMaxNames = 1000;
 
 std::string folder_of(const std::string& path) {
   const std::string folder = fs::path(path).parent_path().string();
@@ -62,7 +62,7 @@ struct ResolvedPath {
 };
 
 ResolvedPath follow(std::string path) {
-  for (int links = 0; links < kMostLinks; ++links) {
+  for (int links = 0; links < kMaxLinks; ++links) {
     if (is_named_by_procfs(path)) return {std::move(path), true};
     if (is_planted(path)) break;
     std::error_code error;
@@ -107,7 +107,7 @@ struct FreshFile {
 
 // The name is independent of the target's name, which may already have the maximal length.
 Result<FreshFile> create_beside(const std::string& target) {
-  for (int number = 0; number < kMostNames; ++number) {
+  for (int number = 0; number < kMaxNames; ++number) {
     std::string path = fmt::format("{}/.joulemap-{}-{}.tmp", folder_of(target), ::getpid(), number);
     FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kPrivateFileMode));
     if (fd.is_open()) return FreshFile{std::move(path), std::move(fd)};

@@ -18,18 +18,18 @@ namespace {
 constexpr int kDeepestTree = 64;
 // Inode number of the initial PID namespace, part of the kernel ABI (PROC_PID_INIT_INO).
 constexpr std::string_view kFirstPidNamespace = "pid:[4026531836]";
-constexpr std::size_t kMostPath_bytes = 512;
-constexpr std::size_t kMostLink_bytes = 4096;
+constexpr std::size_t kMaxPath_bytes = 512;
+constexpr std::size_t kMaxLink_bytes = 4096;
 // /proc/PID/stat has at most 600 bytes, /proc/PID/status about 1500.
-constexpr std::size_t kMostStat_bytes = 1024;
-constexpr std::size_t kMostStatus_bytes = 4096;
+constexpr std::size_t kMaxStat_bytes = 1024;
+constexpr std::size_t kMaxStatus_bytes = 4096;
 constexpr std::size_t kEnvironment_bytes = 4096;
 // Fields of /proc/PID/stat, counted from the state, which is the third field (proc_pid_stat(5)).
 constexpr int kStartField = 22 - 3;
 constexpr int kArgumentsField = 48 - 3;
 
 struct ProcPath {
-  std::array<char, kMostPath_bytes> text{};
+  std::array<char, kMaxPath_bytes> text{};
   ProcPath(const char* proc, pid_t pid, const char* name) noexcept {
     std::snprintf(text.data(), text.size(), "%s/%d/%s", proc, static_cast<int>(pid), name);
   }
@@ -86,21 +86,21 @@ std::optional<std::uint64_t> parse_start_ticks(std::string_view proc_pid_stat) n
 }
 
 std::optional<pid_t> parent_of(pid_t pid, const char* proc) noexcept {
-  const ProcText<kMostStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
+  const ProcText<kMaxStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
   return parse_parent(text.view());
 }
 
 std::optional<std::uint64_t> start_ticks_of(pid_t pid, const char* proc) noexcept {
-  const ProcText<kMostStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
+  const ProcText<kMaxStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
   return parse_start_ticks(text.view());
 }
 
 bool is_fork_of_parent(pid_t pid, const char* proc) noexcept {
-  const ProcText<kMostStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
+  const ProcText<kMaxStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
   const std::uint64_t arguments = stat_field(text.view(), kArgumentsField).value_or(0);
   const std::optional<pid_t> parent = parse_parent(text.view());
   if (arguments == 0 || !parent) return false;
-  const ProcText<kMostStat_bytes> parents(ProcPath(proc, *parent, "stat").text.data());
+  const ProcText<kMaxStat_bytes> parents(ProcPath(proc, *parent, "stat").text.data());
   return stat_field(parents.view(), kArgumentsField) == arguments;
 }
 
@@ -115,7 +115,7 @@ bool descends_from(pid_t pid, pid_t ancestor, const char* proc) noexcept {
 }
 
 std::optional<pid_t> own_pid(const char* proc) noexcept {
-  std::array<char, kMostPath_bytes> path{};
+  std::array<char, kMaxPath_bytes> path{};
   std::snprintf(path.data(), path.size(), "%s/self", proc);
   std::array<char, 32> target{};
   const ssize_t size = ::readlink(path.data(), target.data(), target.size());
@@ -140,7 +140,7 @@ NamespacePids parse_namespace_pids(std::string_view proc_pid_status) noexcept {
 }
 
 NamespacePids namespace_pids_of(pid_t pid, const char* proc) noexcept {
-  const ProcText<kMostStatus_bytes> text(ProcPath(proc, pid, "status").text.data());
+  const ProcText<kMaxStatus_bytes> text(ProcPath(proc, pid, "status").text.data());
   NamespacePids numbers = parse_namespace_pids(text.view());
   if (numbers[0] == 0) numbers[0] = pid;  // kernels before 4.1 and sandboxes lack the NSpid line
   return numbers;
@@ -200,9 +200,9 @@ std::optional<bool> has_open_file(pid_t pid, std::string_view begin, std::string
   NumericDirectoryEntries files(ProcPath(proc, pid, "fd").text.data());
   if (!files.is_open()) return std::nullopt;
   while (const std::optional<int> file = files.next()) {
-    std::array<char, kMostPath_bytes> path{};
+    std::array<char, kMaxPath_bytes> path{};
     std::snprintf(path.data(), path.size(), "%s/%d/fd/%d", proc, static_cast<int>(pid), *file);
-    std::array<char, kMostLink_bytes> target;
+    std::array<char, kMaxLink_bytes> target;
     const ssize_t size = ::readlink(path.data(), target.data(), target.size());
     const std::string_view name(target.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
     if (size > 0 && name.starts_with(begin) && name.ends_with(end)) return true;
@@ -211,7 +211,7 @@ std::optional<bool> has_open_file(pid_t pid, std::string_view begin, std::string
 }
 
 bool is_in_initial_pid_namespace(const char* proc) noexcept {
-  std::array<char, kMostPath_bytes> path{};
+  std::array<char, kMaxPath_bytes> path{};
   std::snprintf(path.data(), path.size(), "%s/self/ns/pid", proc);
   std::array<char, 64> target{};
   const ssize_t size = ::readlink(path.data(), target.data(), target.size());

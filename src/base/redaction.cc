@@ -54,10 +54,10 @@ constexpr std::array<std::string_view, 40> kHarmless = {
 // Prefixes of service tokens (GitHub, GitLab, Hugging Face, OpenAI, Slack, AWS).
 constexpr std::array<std::string_view, 10> kTokenBegins = {"hf_", "ghp_", "gho_",  "ghs_",  "github_pat_",
                                                            "sk-", "AKIA", "xoxb-", "xoxp-", "glpat-"};
-constexpr std::size_t kLeastToken = 20;
+constexpr std::size_t kMinToken = 20;
 
 bool is_known_token(std::string_view word) {
-  return word.size() >= kLeastToken && std::ranges::any_of(kTokenBegins, [&](std::string_view begin) {
+  return word.size() >= kMinToken && std::ranges::any_of(kTokenBegins, [&](std::string_view begin) {
            return word.starts_with(begin) &&
                   std::ranges::none_of(word.substr(begin.size()), [](char c) { return c == '.'; });
          });

@@ -20,7 +20,7 @@
 namespace joulemap {
 namespace {
 
-constexpr std::size_t kLargestSmallFile = 1 << 20;
+constexpr std::size_t kMaxSmallFile = 1 << 20;
 
 ErrorCode code_of(int error_number) {
   switch (error_number) {
@@ -107,8 +107,8 @@ Result<std::string> read_file_start(const std::string& path, std::size_t max_byt
 }
 
 Result<std::string> read_small_file(const std::string& path) {
-  Result<std::string> content = read_file_start(path, kLargestSmallFile + 1);
-  if (content && content->size() > kLargestSmallFile) {
+  Result<std::string> content = read_file_start(path, kMaxSmallFile + 1);
+  if (content && content->size() > kMaxSmallFile) {
     return Error{ErrorCode::malformed, fmt::format("read {}: larger than 1 MiB", path), {}};
   }
   return content;

@@ -16,7 +16,7 @@ namespace joulemap {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n\v\f";
-constexpr int kMostCpus = 65536;
+constexpr int kMaxCpus = 65536;
 
 // Length of the ASCII prefix. Checks eight bytes at a time, because most text is ASCII.
 std::size_t ascii_length(std::string_view text) {
@@ -105,9 +105,9 @@ std::optional<std::vector<int>> parse_cpu_list(std::string_view text) {
     const std::size_t dash = range.find('-');
     const auto first = parse_u64(range.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : parse_u64(range.substr(dash + 1));
-    if (!first || !last || *first > *last || *last >= kMostCpus) return std::nullopt;
+    if (!first || !last || *first > *last || *last >= kMaxCpus) return std::nullopt;
     for (std::uint64_t cpu = *first; cpu <= *last; ++cpu) cpus.push_back(static_cast<int>(cpu));
-    if (cpus.size() > kMostCpus) return std::nullopt;
+    if (cpus.size() > kMaxCpus) return std::nullopt;
   }
   return cpus;
 }

@@ -15,10 +15,10 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr unsigned kBlocksPerMultiprocessor = 4;
 // Longest launch: a display on the same GPU freezes during a launch.
-constexpr std::int64_t kLongestLaunch_ns = 50 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMaxLaunch_ns = 50 * kNanosecondsPerMillisecond;
 // Launches to measure the kernel's speed: the number of loops grows until one lasts kMinRateMeasurement_ns.
 constexpr std::uint32_t kFirstLoops = 1000;
-constexpr std::uint32_t kMostLoops = 1U << 30;
+constexpr std::uint32_t kMaxLoops = 1U << 30;
 constexpr std::int64_t kMinRateMeasurement_ns = 5 * kNanosecondsPerMillisecond;
 
 }  // namespace
@@ -90,15 +90,15 @@ Status GpuLoad::measure_loop_rate() {
     Result<LoadSpan> ran = wait();
     if (!ran) return std::move(ran).error();
     if (ran->length_ns() >= kMinRateMeasurement_ns) return Done{};
-    if (loops > kMostLoops / 4) return Error{ErrorCode::unsupported, "the load kernel ends immediately", {}};
+    if (loops > kMaxLoops / 4) return Error{ErrorCode::unsupported, "the load kernel ends immediately", {}};
   }
 }
 
 Status GpuLoad::start(std::int64_t length_ns) {
-  const std::int64_t launches = (length_ns + kLongestLaunch_ns - 1) / kLongestLaunch_ns;
+  const std::int64_t launches = (length_ns + kMaxLaunch_ns - 1) / kMaxLaunch_ns;
   const double each =
       loops_per_ns_ * static_cast<double>(length_ns) / static_cast<double>(std::max<std::int64_t>(launches, 1));
-  const auto loops = static_cast<std::uint32_t>(std::clamp(each, 1.0, static_cast<double>(kMostLoops)));
+  const auto loops = static_cast<std::uint32_t>(std::clamp(each, 1.0, static_cast<double>(kMaxLoops)));
   started_ns_ = monotonic_ns();
   started_loops_ = static_cast<double>(loops) * static_cast<double>(launches);
   for (std::int64_t i = 0; i < launches; ++i) {

@@ -14,7 +14,7 @@ namespace {
 
 // Sensors of one board share their reference, so their agreement does not prove them right. The uncertainty of a gain
 // is never below this (docs/explanation/attribution.md).
-constexpr double kLeastGainSpread = 0.005;
+constexpr double kMinGainSpread = 0.005;
 
 // A channel that averages longer than this cannot show how fast the power falls after a load.
 constexpr double kTooSlow_s = 0.3;
@@ -110,7 +110,7 @@ void set_gains(std::vector<LoadedChannel>& channels, const std::vector<ChannelUn
   }
   // When the gains of two channels differ, either may be wrong: the counter gets the root mean square difference,
   // divided by sqrt(2).
-  if (count > 0) counter->finding->gain_spread = std::max(std::sqrt(squares / count / 2), kLeastGainSpread);
+  if (count > 0) counter->finding->gain_spread = std::max(std::sqrt(squares / count / 2), kMinGainSpread);
 }
 
 }  // namespace

@@ -16,17 +16,17 @@ namespace joulemap::calibration {
 namespace {
 
 constexpr double kMs = 1e6;  // ns
-constexpr std::size_t kFewestRows = 20;
+constexpr std::size_t kMinRows = 20;
 
 // Search range of lags. Negative lags are unphysical, but times are known only to milliseconds.
-constexpr double kLeastLag_ns = -20 * kMs;
-constexpr double kMostLag_ns = 120 * kMs;
+constexpr double kMinLag_ns = -20 * kMs;
+constexpr double kMaxLag_ns = 120 * kMs;
 constexpr double kLagGrid_ns = 5 * kMs;
 constexpr double kLagRefined_ns = kMs / 8;
 // Search range of the averaging time: the length of a moving average, which must not reach back beyond the idle time
 // before the waves, or a time constant.
-constexpr double kShortestAveraged_ns = 2 * kMs;
-constexpr double kLongestWindow_ns = 1700 * kMs;
+constexpr double kMinAveraged_ns = 2 * kMs;
+constexpr double kMaxWindow_ns = 1700 * kMs;
 constexpr double kMaxTimeConstant_ns = 400 * kMs;
 constexpr double kAveragedGrid = 1.25;
 constexpr double kAveragedRefined = 1.002;
@@ -42,8 +42,8 @@ constexpr double kSdPerMad = 1.4826;
 
 std::vector<double> lag_grid() {
   std::vector<double> lags_ns;
-  const int count = static_cast<int>((kMostLag_ns - kLeastLag_ns) / kLagGrid_ns);
-  for (int i = 0; i <= count; ++i) lags_ns.push_back(kLeastLag_ns + i * kLagGrid_ns);
+  const int count = static_cast<int>((kMaxLag_ns - kMinLag_ns) / kLagGrid_ns);
+  for (int i = 0; i <= count; ++i) lags_ns.push_back(kMinLag_ns + i * kLagGrid_ns);
   return lags_ns;
 }
 
@@ -135,8 +135,8 @@ class ResponseSearch {
   SensorShape best_of(Averaging averaging) const {
     SensorShape best{averaging, 0, 0};
     double least = INFINITY;
-    const double longest_ns = averaging == Averaging::moving_average ? kLongestWindow_ns : kMaxTimeConstant_ns;
-    for (const double averaged_ns : powers_between(kShortestAveraged_ns, longest_ns, kAveragedGrid)) {
+    const double longest_ns = averaging == Averaging::moving_average ? kMaxWindow_ns : kMaxTimeConstant_ns;
+    for (const double averaged_ns : powers_between(kMinAveraged_ns, longest_ns, kAveragedGrid)) {
       for (const double lag_ns : lag_grid()) {
         take_better({averaging, averaging == Averaging::integral ? 0 : averaged_ns, lag_ns}, best, least);
       }
@@ -155,7 +155,7 @@ class ResponseSearch {
     double least = squares(shape);
     if (shape.averaging == Averaging::integral) return least;
     for (const double averaged_ns : {(shape.averaged_ns + equivalent_ns) / 2, equivalent_ns}) {
-      SensorShape best{shape.averaging, std::max(averaged_ns, kShortestAveraged_ns / 4), lag_ns};
+      SensorShape best{shape.averaging, std::max(averaged_ns, kMinAveraged_ns / 4), lag_ns};
       double candidate_squares = squares(best);
       for (const double factor : {1.2, 1.1, 1.05, 1.02, 1.01}) {
         for (const double by : {factor, 1 / factor})
@@ -180,7 +180,7 @@ class ResponseSearch {
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (residuals[i] <= most) kept.push_back(rows_[i]);
     }
-    if (kept.size() >= kFewestRows) rows_ = std::move(kept);
+    if (kept.size() >= kMinRows) rows_ = std::move(kept);
   }
   const std::vector<Row>& rows() const { return rows_; }
 
@@ -211,7 +211,7 @@ class ResponseSearch {
       const SensorShape from = best;
       for (const double moved_ns : {-step_ns, 0.0, step_ns}) {
         for (const double by : {1 / factor, 1.0, factor}) {
-          const double lag_ns = std::clamp(from.lag_ns + moved_ns, kLeastLag_ns, kMostLag_ns);
+          const double lag_ns = std::clamp(from.lag_ns + moved_ns, kMinLag_ns, kMaxLag_ns);
           take_better({from.averaging, from.averaged_ns * by, lag_ns}, best, least);
         }
       }
@@ -244,7 +244,7 @@ void find_interval(const ResponseSearch& search, const SensorShape& best, double
   response.is_lag_identified = most > kFlatCost;
   const auto crossing = [&](double side) {
     double inside_ns = 0;
-    for (const double away_ns : powers_between(kLagRefined_ns, kMostLag_ns - kLeastLag_ns, 1.5)) {
+    for (const double away_ns : powers_between(kLagRefined_ns, kMaxLag_ns - kMinLag_ns, 1.5)) {
       if (cost(best.lag_ns + side * away_ns) > kUnsureCost) break;
       inside_ns = away_ns;
     }
@@ -272,7 +272,7 @@ std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const Disp
                                           const LoadPhases& phases) {
   const BusyTime busy(phases.loads);
   ResponseSearch search(rows_of(kind, displayed, phases.square_waves), busy);
-  if (search.rows().size() < kFewestRows || phases.loads.empty()) return std::nullopt;
+  if (search.rows().size() < kMinRows || phases.loads.empty()) return std::nullopt;
   search.drop_outliers(best_shape(kind, search));
   const SensorShape best = best_shape(kind, search);
   const LineFit line = search.fit(best);

@@ -22,9 +22,9 @@ constexpr double kBusyShare = 0.9;
 constexpr std::uint64_t kConsecutiveTraced = 2;
 // The power history of a GPU covers the last tens of milliseconds: a burst must be longer, to identify the power of
 // kernels.
-constexpr std::int64_t kLeastBurst_ns = 300 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMinBurst_ns = 300 * kNanosecondsPerMillisecond;
 // Shortest time after warm-up that is traced before automatic mode may become light.
-constexpr std::int64_t kLeastTracedAtFirst_ns = 600 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMinTracedAtFirst_ns = 600 * kNanosecondsPerMillisecond;
 constexpr std::uint64_t kConsecutiveUntraced = 62;
 constexpr std::int64_t kMinUntraced_ns = 8 * kNanosecondsPerSecond;
 constexpr std::int64_t kMaxUntraced_ns = 60 * kNanosecondsPerSecond;
@@ -50,7 +50,7 @@ bool is_launch_bound(const KernelLog::Load& load) {
 TracingPolicy::Decision TracingPolicy::next(std::int64_t now_ns, const KernelLog::Load& load) {
   if (++step_count_ == 1) began_ns_ = now_ns;
   if (step_count_ <= kFirstSteady) steady_ns_ = now_ns;
-  const bool has_enough = now_ns - steady_ns_ >= kLeastTracedAtFirst_ns;
+  const bool has_enough = now_ns - steady_ns_ >= kMinTracedAtFirst_ns;
   if (tracing_mode_ == TracingMode::light) is_light_ = step_count_ > kStepsToJudge;
   // Re-evaluated at every step: a program may begin with a phase that differs from the rest.
   if (tracing_mode_ == TracingMode::automatic && load.steps >= kStepsToJudge && has_enough)
@@ -58,12 +58,12 @@ TracingPolicy::Decision TracingPolicy::next(std::int64_t now_ns, const KernelLog
   Decision step;
   if (is_light_) {
     const bool continues_tracing =
-        consecutive_traced_ > 0 && (consecutive_traced_ < kConsecutiveTraced || now_ns - burst_ns_ < kLeastBurst_ns);
+        consecutive_traced_ > 0 && (consecutive_traced_ < kConsecutiveTraced || now_ns - burst_ns_ < kMinBurst_ns);
     const bool is_long_ago = now_ns - last_traced_ns_ >= untraced_ns(now_ns - began_ns_);
     step.traced = continues_tracing || (is_long_ago && steps_since_traced_ >= kConsecutiveUntraced);
   }
   // The traced steps before light mode are not a burst: when light mode begins, tracing stops at once.
-  if (step.traced && consecutive_traced_ == 0) burst_ns_ = is_light_ ? now_ns : now_ns - kLeastBurst_ns;
+  if (step.traced && consecutive_traced_ == 0) burst_ns_ = is_light_ ? now_ns : now_ns - kMinBurst_ns;
   consecutive_traced_ = step.traced ? consecutive_traced_ + 1 : 0;
   if (step.traced) last_traced_ns_ = now_ns;
   steps_since_traced_ = step.traced ? 0 : steps_since_traced_ + 1;

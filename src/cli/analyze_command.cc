@@ -27,10 +27,10 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::uint64_t kMostResamples = 10'000'000;
-constexpr std::uint64_t kMostThreads = 4096;
+constexpr std::uint64_t kMaxResamples = 10'000'000;
+constexpr std::uint64_t kMaxThreads = 4096;
 constexpr std::ptrdiff_t kScreenLines = 50;
-constexpr std::size_t kMostFunctions = 20;  // of a cell and device, with --functions
+constexpr std::size_t kMaxFunctions = 20;  // of a cell and device, with --functions
 
 struct AnalyzeFlags {
   std::string folder;
@@ -84,7 +84,7 @@ std::string text_of(const AnalysisResult& result, const ExperimentData& data, co
   if (flags.csv_functions) return csv_table(report::full_precision_functions_table(result));
   if (flags.csv_epochs) return csv_table(report::full_precision_epochs_table(result));
   if (flags.functions) {
-    const std::string text = report::functions_text(result, style_of_stdout(line.colour), kMostFunctions);
+    const std::string text = report::functions_text(result, style_of_stdout(line.colour), kMaxFunctions);
     return text.empty() ? "No row has functions: record it with a trace, or import profiles.\n" : text.substr(1);
   }
   if (flags.csv) return csv_table(report::full_precision_comparisons_table(result));
@@ -198,10 +198,10 @@ void add_analyze_command(CLI::App& verb, CommandLine& line) {
       ->take_all();
   verb.add_option("--resamples", flags->resamples, "number of bootstrap resamples")
       ->type_name("N")
-      ->check(whole_number(1, kMostResamples));
+      ->check(whole_number(1, kMaxResamples));
   verb.add_option("--threads", flags->threads, "number of threads; default: all CPUs; does not change results")
       ->type_name("N")
-      ->check(whole_number(0, kMostThreads));
+      ->check(whole_number(0, kMaxThreads));
   verb.add_flag("--full", flags->full, "print everything; default: a summary if it does not fit a screen");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.analysis/1)");
   verb.add_flag("--markdown", flags->markdown, "tables, verdicts and methods as Markdown");

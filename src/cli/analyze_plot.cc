@@ -13,7 +13,7 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::size_t kMostSeries = 12;
+constexpr std::size_t kMaxSeries = 12;
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
@@ -123,7 +123,7 @@ Result<std::string> analysis_plot_svg(std::string_view plot, const ExperimentDat
   } else if (plot == "bubbles") {
     svg = report::bubbles_svg(result);
   } else {
-    svg = report::epoch_series_svg(data, result, kMostSeries);
+    svg = report::epoch_series_svg(data, result, kMaxSeries);
     missing = "epochs with energy";
   }
   if (!svg.empty()) return svg;

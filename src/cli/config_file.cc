@@ -19,7 +19,7 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::size_t kLargestConfig_bytes = 64 << 10;
+constexpr std::size_t kMaxConfig_bytes = 64 << 10;
 // Options that a configuration file may set: those that describe a machine or a site. Options of a single run are not
 // allowed, because a forgotten file would change later runs unnoticed.
 constexpr std::array<std::string_view, 9> kKeys = {"color", "device",  "gco2-per-kwh", "period", "price-per-kwh",
@@ -112,7 +112,7 @@ Status apply_table(CLI::App& app, const std::vector<CLI::App*>& verbs, const for
 Status apply_config_files(CLI::App& app) {
   const bool is_named = !variable("JOULEMAP_CONFIG").empty();
   for (const std::string& file : config_files()) {
-    const Result<std::string> text = read_file_start(file, kLargestConfig_bytes);
+    const Result<std::string> text = read_file_start(file, kMaxConfig_bytes);
     // A file that this user may not read counts as absent, unless JOULEMAP_CONFIG names it.
     const bool is_absent =
         !text && (text.error().code == ErrorCode::not_found || text.error().code == ErrorCode::permission);

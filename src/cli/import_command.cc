@@ -31,8 +31,8 @@ namespace {
 // Formats whose inputs are power logs, without a trace.
 constexpr std::string_view kNvidiaSmi = "nvidia-smi";
 constexpr std::string_view kPowerCsv = "csv";
-constexpr std::size_t kLargestModules = std::size_t{64} << 20;
-constexpr double kLongestOffset_ms = 4e12;  // from 1970 to 2096, so that any two times can be aligned
+constexpr std::size_t kMaxModules = std::size_t{64} << 20;
+constexpr double kMaxOffset_ms = 4e12;  // from 1970 to 2096, so that any two times can be aligned
 
 struct ImportFlags {
   std::string format;  // as the user names it, or detected from the content of the first input
@@ -135,7 +135,7 @@ Result<ingest::ImportOptions> options_of(const ImportFlags& flags) {
     if (Status added = add_mapping(mapping, options); !added) return std::move(added).error();
   }
   if (!flags.modules.empty()) {
-    const Result<std::string> text = read_file_start(flags.modules, kLargestModules);
+    const Result<std::string> text = read_file_start(flags.modules, kMaxModules);
     if (!text) return text.error();
     Result<scopes::ModuleNames> names = scopes::parse_module_names(*text);
     if (!names) return std::move(names).error().with_context(flags.modules);
@@ -293,7 +293,7 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
       ->take_all();
   verb.add_option("--offset-ms", flags->offset_ms, "add MS milliseconds to the timestamps of traces")
       ->type_name("MS")
-      ->check(number_between(-kLongestOffset_ms, kLongestOffset_ms));
+      ->check(number_between(-kMaxOffset_ms, kMaxOffset_ms));
   verb.add_option("--start", flags->start_ns, "start time of a trace that does not contain it")
       ->type_name("UNIX_NS")
       ->check(whole_number(0, 9'000'000'000'000'000'000));

@@ -12,7 +12,7 @@ namespace joulemap::cli {
 namespace {
 
 // Largest recording to learn from: about 20 million kernels, which take about 10 s.
-constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+constexpr std::uint64_t kMaxBytes = std::uint64_t{64} << 20;
 constexpr std::string_view kRemedy = "set JOULEMAP_DATA to a writable folder, or record with --no-learn";
 
 }  // namespace
@@ -38,7 +38,7 @@ std::vector<KernelPower> read_library_powers(const std::string& library, const s
 }
 
 void update_kernel_library(const std::string& library, RecordResult& result) {
-  if (result.file_bytes > kMostBytes) {
+  if (result.file_bytes > kMaxBytes) {
     result.diagnostics.add({"not_learnt", 1,
                             fmt::format("the recording is too large ({} MB) to add its kernel powers to the library",
                                         result.file_bytes >> 20),

@@ -22,7 +22,7 @@ constexpr std::string_view kRestoreCursor =
     "\x1b"
     "8";
 constexpr std::string_view kClearLine = "\x1b[2K";
-constexpr unsigned kLeastRows = 4;
+constexpr unsigned kMinRows = 4;
 
 winsize terminal_size() {
   winsize size{};
@@ -43,7 +43,7 @@ std::string scroll_region(unsigned rows) { return fmt::format("{}\x1b[1;{}r{}", 
 std::unique_ptr<LiveLine> LiveLine::open() {
   const char* const term = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): main thread
   if (!stderr_is_terminal() || term == nullptr || std::string_view(term) == "dumb") return nullptr;
-  if (terminal_size().ws_row < kLeastRows) return nullptr;
+  if (terminal_size().ws_row < kMinRows) return nullptr;
   return std::unique_ptr<LiveLine>(new LiveLine());
 }
 
@@ -56,7 +56,7 @@ void LiveLine::reserve(unsigned rows) {
 
 void LiveLine::show(std::string_view text) {
   const winsize size = terminal_size();
-  if (size.ws_row < kLeastRows || size.ws_col == 0) return;
+  if (size.ws_row < kMinRows || size.ws_col == 0) return;
   if (size.ws_row != rows_) reserve(size.ws_row);
   write_sequence(fmt::format("{}\x1b[{};1H{}{}{}", kSaveCursor, rows_, kClearLine, report::shortened(text, size.ws_col),
                              kRestoreCursor));

@@ -194,13 +194,13 @@ void add_model_options(CLI::App& verb, PredictFlags& flags) {
 }
 
 void add_cost_options(CLI::App& verb, PredictFlags& flags) {
-  constexpr std::int64_t kMostTimes = 1'000'000'000'000'000;
+  constexpr std::int64_t kMaxTimes = 1'000'000'000'000'000;
   verb.add_option("--steps", flags.steps, "training steps over the lifetime of the model")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{0}, kMostTimes));
+      ->check(CLI::Range(std::int64_t{0}, kMaxTimes));
   verb.add_option("--inferences", flags.inferences, "inference passes with this batch over the lifetime of the model")
       ->type_name("N")
-      ->check(CLI::Range(std::int64_t{0}, kMostTimes));
+      ->check(CLI::Range(std::int64_t{0}, kMaxTimes));
   verb.add_option("--gco2-per-kwh", flags.grid_gco2_kwh, "grams of CO2 per kWh (400, about the world average)")
       ->type_name("G")
       ->check(number_between(0, 1e5));

@@ -35,12 +35,12 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr double kLeastPeriod_ms = 0.1;
-constexpr double kMostPeriod_ms = 60'000;
+constexpr double kMinPeriod_ms = 0.1;
+constexpr double kMaxPeriod_ms = 60'000;
 constexpr double kProbe_s = 30;
-constexpr double kMostProbe_s = 3600;
-constexpr int kMostPid = 1 << 22;  // PID_MAX_LIMIT of Linux
-constexpr std::size_t kMostCommandLine_bytes = 1 << 16;
+constexpr double kMaxProbe_s = 3600;
+constexpr int kMaxPid = 1 << 22;  // PID_MAX_LIMIT of Linux
+constexpr std::size_t kMaxCommandLine_bytes = 1 << 16;
 
 struct RecordFlags {
   std::string file{kDefaultRecording};
@@ -97,7 +97,7 @@ void ask_for_dithering(session::RecordOptions& options) {
 // Command line of a process; empty if it cannot be read.
 std::vector<std::string> command_line_of(int pid) {
   std::vector<std::string> command;
-  const Result<std::string> text = read_file_start(fmt::format("/proc/{}/cmdline", pid), kMostCommandLine_bytes);
+  const Result<std::string> text = read_file_start(fmt::format("/proc/{}/cmdline", pid), kMaxCommandLine_bytes);
   if (!text) return command;
   for (std::size_t begin = 0; begin < text->size();) {
     const std::size_t end = std::min(text->find('\0', begin), text->size());
@@ -237,12 +237,12 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.add_option("-p,--pid", flags->pid,
                   "record until process PID ends or Ctrl-C; its kernels and layers once it joins (--announce)")
       ->type_name("PID")
-      ->check(CLI::Range(1, kMostPid));
+      ->check(CLI::Range(1, kMaxPid));
   verb.add_flag("--announce", flags->announce,
                 "print one line of JSON at the start: the variables with which a process joins the recording");
   verb.add_option("--period", flags->period_ms, "read all sensors every MS milliseconds; default: per sensor")
       ->type_name("MS")
-      ->check(number_between(kLeastPeriod_ms, kMostPeriod_ms));
+      ->check(number_between(kMinPeriod_ms, kMaxPeriod_ms));
   verb.add_option("--trace", flags->trace,
                   "tracing: auto (light if full would slow the run), full, light, kernels, off")
       ->type_name("WHAT")
@@ -252,7 +252,7 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.add_flag("--probe", flags->probe, "replay PyTorch modules at the end to measure the power of each");
   verb.add_option("--probe-seconds", flags->probe_s, "same as --probe, for at most S seconds (30)")
       ->type_name("S")
-      ->check(number_between(0.1, kMostProbe_s));
+      ->check(number_between(0.1, kMaxProbe_s));
   verb.add_option("--run", flags->run, "name of a run that several machines record; report merges their files")
       ->type_name("NAME");
   add_keep_arguments(verb, flags->keep_arguments);

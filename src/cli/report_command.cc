@@ -25,7 +25,7 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::size_t kMostLayers = 2000;
+constexpr std::size_t kMaxLayers = 2000;
 constexpr std::size_t kPointsOfLines = 2000;  // about twice the width of a plot in pixels
 
 struct ReportFlags {
@@ -88,7 +88,7 @@ int run_plot(const ReportFlags& flags) {
   wanted.excluded_domains = std::move(attribution_options->excluded_domains);
   if (query.plot == report::Plot::lines) wanted.limits.layer_points = kPointsOfLines;
   if (report::distribution_level(query) == "phase") wanted.limits.distribution_level = DistributionLevel::phase;
-  if (!flags.filter.empty()) wanted.limits.distributions = kMostLayers;  // layers that match may have little energy
+  if (!flags.filter.empty()) wanted.limits.distributions = kMaxLayers;  // layers that match may have little energy
   const std::optional<attribution::RowLevel> level = attribution::parse_level(flags.by);
   wanted.levels =
       level ? std::vector{*level} : std::vector{attribution::RowLevel::layer, attribution::RowLevel::kernel};

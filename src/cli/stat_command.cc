@@ -18,8 +18,8 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr int kMostPid = 1 << 22;  // PID_MAX_LIMIT of Linux
-constexpr std::int64_t kMostMilliseconds = 1'000LL * 3600 * 24 * 365;
+constexpr int kMaxPid = 1 << 22;  // PID_MAX_LIMIT of Linux
+constexpr std::int64_t kMaxMilliseconds = 1'000LL * 3600 * 24 * 365;
 
 struct StatFlags {
   int repeat = 1;
@@ -126,15 +126,15 @@ void add_stat_command(CLI::App& verb, CommandLine& line) {
       ->check(CLI::Range(1, 1'000'000));
   verb.add_option("-I,--interval", flags->interval_ms, "print energy every MS milliseconds")
       ->type_name("MS")
-      ->check(CLI::Range(std::int64_t{1}, kMostMilliseconds));
+      ->check(CLI::Range(std::int64_t{1}, kMaxMilliseconds));
   verb.add_flag("-a,--all", flags->system_wide,
                 "measure the whole machine until the command ends; without a command until Ctrl-C");
   verb.add_option("-p,--pid", flags->pid, "measure until process PID ends; report its share of CPU time")
       ->type_name("PID")
-      ->check(CLI::Range(1, kMostPid));
+      ->check(CLI::Range(1, kMaxPid));
   verb.add_option("-D,--delay", flags->delay_ms, "start to measure MS milliseconds after the start")
       ->type_name("MS")
-      ->check(CLI::Range(std::int64_t{0}, kMostMilliseconds));
+      ->check(CLI::Range(std::int64_t{0}, kMaxMilliseconds));
   verb.add_option("--sensors", flags->sensors, "use only these sensors, e.g. powercap,estimate")->type_name("LIST");
   add_keep_arguments(verb, flags->keep_arguments);
   verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.stat/1)");

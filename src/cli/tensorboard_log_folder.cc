@@ -18,7 +18,7 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr int kMostNames = 1000;
+constexpr int kMaxNames = 1000;
 
 // Makes a host name safe as part of a file name: replaces all but letters, digits and "-" by "_".
 std::string harmless(std::string_view host) {
@@ -43,7 +43,7 @@ Result<TensorboardLogFolder> TensorboardLogFolder::open(const std::string& path)
 // The name begins with the current time, because TensorBoard reads the files of a folder in the order of their names.
 Result<std::string> TensorboardLogFolder::add_file(std::string_view host, std::string_view content) const {
   const std::int64_t now_s = unix_ns() / kNanosecondsPerSecond;
-  for (int i = 0; i < kMostNames; ++i) {
+  for (int i = 0; i < kMaxNames; ++i) {
     const std::string name =
         fmt::format("{}/events.out.tfevents.{:010}.{}.{}.joulemap", path_, now_s, harmless(host), i);
     // Reserves the name with an empty file, then replaces it atomically: TensorBoard never reads a partial file.

@@ -14,8 +14,8 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::size_t kLeastColumns = 60;  // least width for a table of numbers
-constexpr std::size_t kMostColumns = 200;  // longer lines are hard to read
+constexpr std::size_t kMinColumns = 60;   // least width for a table of numbers
+constexpr std::size_t kMaxColumns = 200;  // longer lines are hard to read
 
 std::string_view variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
@@ -44,7 +44,7 @@ report::TextStyle style_of(int fd, Colour colour) {
   report::TextStyle style;
   style.characters = characters_of_the_locale();
   if (const std::optional<std::size_t> columns = columns_of(fd)) {
-    style.columns = std::clamp(*columns, kLeastColumns, kMostColumns);
+    style.columns = std::clamp(*columns, kMinColumns, kMaxColumns);
   }
   const bool suits = ::isatty(fd) == 1 && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
   style.colour = colour == Colour::always || (colour == Colour::automatic && suits);

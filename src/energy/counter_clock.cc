@@ -14,7 +14,7 @@ constexpr double kDrift = 2e-5;
 
 // Relative half width up to which a first period estimate is accepted: it identifies updates several periods ahead.
 constexpr double kFirstPeriodTolerance = 0.15;
-constexpr double kShortestPeriod_ns = 1e6;
+constexpr double kMinPeriod_ns = 1e6;
 
 // A slip (an update outside its expected interval) adds this to recent_slips_, an update that fits subtracts 1: no
 // valid period has 20 % slips.
@@ -100,7 +100,7 @@ void CounterClock::find_period(Range moments) noexcept {
   if (!narrowest_change_ || moments.width() <= narrowest_change_->width()) narrowest_change_ = moments;
   if (!previous) return;
   const Range guess{moments.low - previous->high, moments.high - previous->low};
-  if (guess.low < kShortestPeriod_ns || guess.width() / 2 > kFirstPeriodTolerance * guess.midpoint()) return;
+  if (guess.low < kMinPeriod_ns || guess.width() / 2 > kFirstPeriodTolerance * guess.midpoint()) return;
   Range agreed = guess;
   if (equal_values_ == EqualValues::are_inconclusive) {
     if (!candidate_) {

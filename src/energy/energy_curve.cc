@@ -239,7 +239,7 @@ std::vector<EnergyPoint> EnergyCurve::updates() const {
 namespace {
 
 // Minimum known fraction of a window; below it the window has no energy value.
-constexpr double kLeastKnownShare = 0.01;
+constexpr double kMinKnownShare = 0.01;
 
 EnergyTally tally_since(const EnergyTally& now, const EnergyTally& then) {
   EnergyTally tally = now;
@@ -403,7 +403,7 @@ ChannelEnergy EnergyCurve::energy_between(const CurveEdge& begin, const CurveEdg
   // No reading covers the window: 0 J with an interval would be an unfounded claim.
   const double known_s = elapsed_s - energy.missing_s + energy.interpolated_s;
   const bool is_empty = elapsed_s <= 0 && !begin.is_settled;
-  if (is_empty || (energy.missing_s > 0 && known_s < kLeastKnownShare * elapsed_s)) {
+  if (is_empty || (energy.missing_s > 0 && known_s < kMinKnownShare * elapsed_s)) {
     energy.reason = reason_for_no_update(tally(), has_counter_updates(channel_) ? still_s : 0, energy.refresh_s);
     return energy;
   }

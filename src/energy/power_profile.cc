@@ -11,7 +11,7 @@ namespace joulemap {
 namespace {
 
 // A longer gap in the history counts as not covered.
-constexpr std::int64_t kLongestHole_ns = 500 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMaxHole_ns = 500 * kNanosecondsPerMillisecond;
 // Minimum covered fraction: the first and the last value lie some milliseconds off the edges of the span.
 constexpr double kMinCoverage = 0.97;
 // An hour and a half at 50 values a second.
@@ -28,7 +28,7 @@ void PowerProfile::add(PowerPoint point) {
   const std::int64_t length_ns = point.time_ns - knot.time_ns;
   if (length_ns <= 0) return;
   knot.time_ns = point.time_ns;
-  if (length_ns <= kLongestHole_ns) {
+  if (length_ns <= kMaxHole_ns) {
     knot.joules += point.watts * seconds(length_ns);
     knot.covered_s += seconds(length_ns);
   }

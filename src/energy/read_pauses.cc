@@ -11,19 +11,19 @@ namespace {
 
 constexpr double kPeriodsOfAPause = 5;
 // Other load on the machine delays a reading by some tenths of a second.
-constexpr double kShortestGaugePause_s = 0.25;
-constexpr double kShortestCounterPause_s = 1;
+constexpr double kMinGaugePause_s = 0.25;
+constexpr double kMinCounterPause_s = 1;
 // An estimate is read once a second (sensors/read_schedule.cc).
-constexpr double kShortestEstimatePause_s = 5;
+constexpr double kMinEstimatePause_s = 5;
 // A counter that is expensive to read is skipped for up to 10 s by design (sensors/nvml/nvml_read_schedule.cc).
-constexpr double kShortestSlowPause_s = 12;
+constexpr double kMinSlowPause_s = 12;
 // Bounds the memory. A recording with more pauses is unusable anyway.
-constexpr std::size_t kMostPauses = 4096;
+constexpr std::size_t kMaxPauses = 4096;
 
 double shortest_pause_s(const Channel& channel) {
-  if (channel.kind == ChannelKind::gauge) return std::max(kShortestGaugePause_s, kPeriodsOfAPause * channel.refresh_s);
-  if (channel.provenance == Provenance::estimated) return kShortestEstimatePause_s;
-  return is_slow_counter(channel) ? kShortestSlowPause_s : kShortestCounterPause_s;
+  if (channel.kind == ChannelKind::gauge) return std::max(kMinGaugePause_s, kPeriodsOfAPause * channel.refresh_s);
+  if (channel.provenance == Provenance::estimated) return kMinEstimatePause_s;
+  return is_slow_counter(channel) ? kMinSlowPause_s : kMinCounterPause_s;
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ ReadPauses::ReadPauses(const Channel& channel)
 
 // times_ns_ is a sliding window. Each interval between readings is at its centre exactly once, with all its neighbours.
 void ReadPauses::add_reading(std::int64_t time_ns) noexcept {
-  if (is_pause(kNeighbours) && pauses_.size() < kMostPauses) {
+  if (is_pause(kNeighbours) && pauses_.size() < kMaxPauses) {
     pauses_.push_back({times_ns_[kNeighbours], times_ns_[kNeighbours + 1]});
   }
   std::copy(times_ns_.begin() + 1, times_ns_.end(), times_ns_.begin());

@@ -12,7 +12,7 @@
 namespace joulemap::formats {
 namespace {
 
-constexpr std::size_t kMostDepth = 64;  // the parser recurses at each level
+constexpr std::size_t kMaxDepth = 64;  // the parser recurses at each level
 
 // Builds the tree from RapidJSON's callbacks. A stack holds the open objects and arrays; the entry of an object also
 // holds its current key.
@@ -51,7 +51,7 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
   };
 
   bool open(DocumentValue value) {
-    if (open_.size() >= kMostDepth) return false;
+    if (open_.size() >= kMaxDepth) return false;
     open_.push_back({std::move(value), {}});
     return true;
   }

@@ -12,8 +12,8 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r\n";
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 constexpr std::string_view kEvents = "\"traceEvents\"";
-constexpr std::size_t kDeepest = 6;                          // objects at this level of nesting or deeper are skipped
-constexpr std::size_t kMostRepaired = std::size_t{1} << 16;  // bytes; largest object with control characters to repair
+constexpr std::size_t kDeepest = 6;                         // objects at this level of nesting or deeper are skipped
+constexpr std::size_t kMaxRepaired = std::size_t{1} << 16;  // bytes; largest object with control characters to repair
 // kParseIterativeFlag: nested brackets in a damaged file must not overflow the stack.
 constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseStopWhenDoneFlag |
                             rapidjson::kParseNanAndInfFlag | rapidjson::kParseTrailingCommasFlag;
@@ -142,7 +142,7 @@ class Scan {
       at_ += size;
       return true;
     }
-    repaired_ = text_.substr(at_, kMostRepaired);
+    repaired_ = text_.substr(at_, kMaxRepaired);
     const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' '; };
     if (std::none_of(repaired_.begin(), repaired_.end(), is_control)) return false;
     std::replace_if(repaired_.begin(), repaired_.end(), is_control, ' ');

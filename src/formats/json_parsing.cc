@@ -14,7 +14,7 @@ namespace joulemap::formats {
 namespace {
 
 constexpr std::uint64_t kThousand = 1000;
-constexpr int kLongestExponent = 40;  // with a larger exponent a number is 0 or does not fit into 64 bits
+constexpr int kMaxExponent = 40;  // with a larger exponent a number is 0 or does not fit into 64 bits
 
 const char* past_space(const char* at) {
   while (is_json_space(*at)) ++at;
@@ -85,7 +85,7 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
   if (at == text.size()) return std::nullopt;
   for (; at < text.size(); ++at) {
     if (text[at] < '0' || text[at] > '9') return std::nullopt;
-    exponent = std::min(exponent * 10 + (text[at] - '0'), kLongestExponent);
+    exponent = std::min(exponent * 10 + (text[at] - '0'), kMaxExponent);
   }
   number.power += below ? -exponent : exponent;
   return number;

@@ -8,9 +8,9 @@
 namespace joulemap::formats {
 
 const char* decode_varint_bytewise(const char* at, const char* end, std::uint64_t& number) {
-  constexpr int kMostBits = 64;
+  constexpr int kMaxBits = 64;
   std::uint64_t sum = 0;
-  for (int shift = 0; shift < kMostBits && at != end; shift += 7) {
+  for (int shift = 0; shift < kMaxBits && at != end; shift += 7) {
     const auto byte = static_cast<unsigned char>(*at++);
     sum |= static_cast<std::uint64_t>(byte & 0x7fU) << shift;
     if (byte < 0x80) {

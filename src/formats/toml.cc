@@ -28,7 +28,7 @@ namespace {
 // Longest dotted key that is accepted. Nested tables are read and freed recursively, so their depth must be bounded.
 // toml++ bounds the nesting of values (TOML_MAX_NESTED_VALUES) but before 3.4 not that of dotted keys. With both
 // bounded, the depth is at most their product.
-constexpr std::size_t kMostNamesInKey = 16;
+constexpr std::size_t kMaxNamesInKey = 16;
 
 DocumentValue value_of(const toml::node& node);
 
@@ -146,8 +146,8 @@ Result<DocumentValue> read_toml(std::string_view text, std::string_view name) {
     return Error{ErrorCode::malformed, fmt::format("{}:{}: non-ASCII character outside of quotes", name, *line),
                  "quote names with such characters"};
   }
-  if (longest_key(text) > kMostNamesInKey) {
-    return Error{ErrorCode::malformed, fmt::format("{}: a key has more than {} parts", name, kMostNamesInKey),
+  if (longest_key(text) > kMaxNamesInKey) {
+    return Error{ErrorCode::malformed, fmt::format("{}: a key has more than {} parts", name, kMaxNamesInKey),
                  "keys of experiments and profiles are shorter"};
   }
   toml::parse_result parsed;

@@ -24,8 +24,8 @@ constexpr std::string_view kNote = ".meta";
 constexpr std::string_view kXPlane = ".xplane.pb";
 constexpr std::string_view kOnnxRuntime = ".onnxruntime.json";
 // Largest trace of one step, in bytes; a larger file is from a profiler that was not stopped.
-constexpr std::size_t kLargestTrace = std::size_t{1} << 29;
-constexpr std::size_t kLargestNote = std::size_t{1} << 26;
+constexpr std::size_t kMaxTrace = std::size_t{1} << 29;
+constexpr std::size_t kMaxNote = std::size_t{1} << 26;
 
 // Returns the mode ("train" or "inference") to add to the coarse scope of a trace; empty if the scope has one. A
 // function that was compiled as a whole has none: operations of a backward pass show that it trains.
@@ -79,8 +79,8 @@ class OpTimeSums {
 };
 
 Result<std::string> read_whole(const std::string& path) {
-  Result<std::string> bytes = read_file_start(path, kLargestTrace + 1);
-  if (bytes && bytes->size() > kLargestTrace) return Error{ErrorCode::malformed, path + " is larger than 512 MiB", {}};
+  Result<std::string> bytes = read_file_start(path, kMaxTrace + 1);
+  if (bytes && bytes->size() > kMaxTrace) return Error{ErrorCode::malformed, path + " is larger than 512 MiB", {}};
   return bytes;
 }
 
@@ -107,7 +107,7 @@ FrameworkActivity read_framework_traces(const std::string& folder) {
   for (const std::string& name : *names) {
     if (!name.ends_with(kNote)) continue;
     const std::string stem = folder + "/" + name.substr(0, name.size() - kNote.size());
-    const Result<std::string> text = read_file_start(folder + "/" + name, kLargestNote);
+    const Result<std::string> text = read_file_start(folder + "/" + name, kMaxNote);
     if (!text) {
       note_failure(text.error());
       continue;

@@ -55,9 +55,9 @@ struct SeriesChannel {
 // What plots show of a run: power of its counted domains, then gauges. Slices are equal and begin with the row.
 struct RowSeries {
   double slice_s = 0;
-  std::vector<SeriesChannel> channels;  // all of the same length, at most kMostSeriesSlices
+  std::vector<SeriesChannel> channels;  // all of the same length, at most kMaxSeriesSlices
 };
-inline constexpr std::size_t kMostSeriesSlices = 300;
+inline constexpr std::size_t kMaxSeriesSlices = 300;
 
 enum class RowState { todo, running, done, failed };
 constexpr std::string_view name_of(RowState state) {

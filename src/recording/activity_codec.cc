@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint8_t kTraced = 1;
 constexpr std::uint8_t kDetailed = 2;
-constexpr unsigned kLargestShift = 20;
+constexpr unsigned kMaxShift = 20;
 
 std::uint64_t bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
@@ -339,7 +339,7 @@ std::optional<DecodedActivity> decode_activity(std::string_view payload) {
   DecodedActivity decoded;
   Activity& activity = decoded.activity;
   const unsigned shift = in.u8();
-  if (shift > kLargestShift) return std::nullopt;
+  if (shift > kMaxShift) return std::nullopt;
   activity.begin_ns = in.svarint();
   activity.end_ns = in.svarint();
   take_scopes(in, decoded);

@@ -10,8 +10,8 @@ namespace joulemap::recording {
 namespace {
 
 // Limits of a part, in rows and bytes, which keep its payload far below kMaxPayloadBytes.
-constexpr std::size_t kMostRowsPerPart = std::size_t{1} << 16;
-constexpr std::size_t kMostQueues = 1000;
+constexpr std::size_t kMaxRowsPerPart = std::size_t{1} << 16;
+constexpr std::size_t kMaxQueues = 1000;
 constexpr std::size_t kComfortableNames = std::size_t{4} << 20;
 constexpr std::size_t kFixedFields = 64;
 
@@ -39,11 +39,10 @@ std::size_t bytes_of(const std::vector<Named>& rows) {
 
 // Whether the activity fits into one part, as nearly all do.
 bool fits(const Activity& activity) {
-  const bool rows_fit = activity.scope_tallies.size() <= kMostRowsPerPart &&
-                        activity.kernel_tallies.size() <= kMostRowsPerPart &&
-                        activity.steps.size() <= kMostRowsPerPart && activity.kernels.size() <= kMostRowsPerPart &&
-                        activity.shares.size() <= kMostRowsPerPart && activity.waits.size() <= kMostRowsPerPart &&
-                        activity.queues.size() <= kMostQueues;
+  const bool rows_fit = activity.scope_tallies.size() <= kMaxRowsPerPart &&
+                        activity.kernel_tallies.size() <= kMaxRowsPerPart && activity.steps.size() <= kMaxRowsPerPart &&
+                        activity.kernels.size() <= kMaxRowsPerPart && activity.shares.size() <= kMaxRowsPerPart &&
+                        activity.waits.size() <= kMaxRowsPerPart && activity.queues.size() <= kMaxQueues;
   return rows_fit && bytes_of(activity.scopes) + bytes_of(activity.classes) < kComfortableNames;
 }
 
@@ -62,13 +61,13 @@ std::vector<Activity> split_activity(Activity activity) {
     std::size_t name_bytes = 0;
     move_named(activity.scopes, part.scopes, name_bytes);
     move_named(activity.classes, part.classes, name_bytes);
-    move_rows(activity.queues, part.queues, kMostQueues);
-    move_rows(activity.scope_tallies, part.scope_tallies, kMostRowsPerPart);
-    move_rows(activity.kernel_tallies, part.kernel_tallies, kMostRowsPerPart);
-    move_rows(activity.steps, part.steps, kMostRowsPerPart);
-    move_rows(activity.kernels, part.kernels, kMostRowsPerPart);
-    move_rows(activity.shares, part.shares, kMostRowsPerPart);
-    move_rows(activity.waits, part.waits, kMostRowsPerPart);
+    move_rows(activity.queues, part.queues, kMaxQueues);
+    move_rows(activity.scope_tallies, part.scope_tallies, kMaxRowsPerPart);
+    move_rows(activity.kernel_tallies, part.kernel_tallies, kMaxRowsPerPart);
+    move_rows(activity.steps, part.steps, kMaxRowsPerPart);
+    move_rows(activity.kernels, part.kernels, kMaxRowsPerPart);
+    move_rows(activity.shares, part.shares, kMaxRowsPerPart);
+    move_rows(activity.waits, part.waits, kMaxRowsPerPart);
   }
   return parts;
 }

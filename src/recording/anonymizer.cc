@@ -14,7 +14,7 @@ namespace joulemap::recording {
 namespace {
 
 constexpr std::size_t kUuidSize = 36;
-constexpr std::size_t kLeastName = 3;  // shorter names are too likely to be ordinary words
+constexpr std::size_t kMinName = 3;  // shorter names are too likely to be ordinary words
 
 // Hash of an ID. The IDs are random numbers of 122 bits, which cannot be guessed from the hash.
 std::uint64_t mixed(std::string_view salt, std::string_view text) {
@@ -78,7 +78,7 @@ std::set<std::string> users_in(std::string_view text) {
 }  // namespace
 
 void Anonymizer::add_user_name(std::string_view user) {
-  if (user.size() >= kLeastName && user != "root") replacements_.try_emplace(std::string(user), "user");
+  if (user.size() >= kMinName && user != "root") replacements_.try_emplace(std::string(user), "user");
 }
 
 std::string Anonymizer::host(const RecordingSource& source) const {
@@ -98,7 +98,7 @@ void Anonymizer::collect_names(const RecordingSource& source) {
   }
   const std::string brief = source.host.substr(0, source.host.find('.'));
   for (const std::string& name : {source.host, brief}) {
-    if (name.size() >= kLeastName && name != "localhost") replacements_.insert_or_assign(name, host(source));
+    if (name.size() >= kMinName && name != "localhost") replacements_.insert_or_assign(name, host(source));
   }
 }
 

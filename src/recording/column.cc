@@ -23,9 +23,9 @@ struct Grid {
   std::uint64_t divisor = 1;
 };
 
-constexpr std::size_t kFewestOnGrid = 4;  // with fewer values the grid would cost more than it saves
-constexpr std::uint64_t kSmallestOnGrid = 1 << 16;
-constexpr std::uint64_t kLargestProduct = std::numeric_limits<std::uint64_t>::max() / 2;
+constexpr std::size_t kMinGridCount = 4;  // with fewer values the grid would cost more than it saves
+constexpr std::uint64_t kMinGridValue = 1 << 16;
+constexpr std::uint64_t kMaxProduct = std::numeric_limits<std::uint64_t>::max() / 2;
 
 // Linux's powercap driver computes microjoules = raw * unit / 1000 with unit = 10^9 / 2^ESU nanojoules in integers.
 // 15300 is its fixed unit for the memory of Xeon servers (drivers/powercap/intel_rapl_common.c).
@@ -33,9 +33,9 @@ constexpr std::array<std::uint64_t, 7> kPowercapUnits = {61035, 15258, 15300, 30
 constexpr std::uint64_t kPowercapDivisor = 1000;
 
 std::optional<std::uint64_t> point_on(const Grid& grid, std::uint64_t value) {
-  if (value > kLargestProduct / grid.divisor) return std::nullopt;
+  if (value > kMaxProduct / grid.divisor) return std::nullopt;
   const std::uint64_t point = (value * grid.divisor + grid.multiplier - 1) / grid.multiplier;  // rounded up
-  if (point > kLargestProduct / grid.multiplier) return std::nullopt;
+  if (point > kMaxProduct / grid.multiplier) return std::nullopt;
   if (point * grid.multiplier / grid.divisor != value) return std::nullopt;
   return point;
 }
@@ -46,7 +46,7 @@ bool all_on(const Grid& grid, std::span<const std::uint64_t> values) {
 }
 
 std::optional<Grid> find_grid(std::span<const std::uint64_t> values) {
-  if (values.size() < kFewestOnGrid || *std::max_element(values.begin(), values.end()) < kSmallestOnGrid) {
+  if (values.size() < kMinGridCount || *std::max_element(values.begin(), values.end()) < kMinGridValue) {
     return std::nullopt;
   }
   std::uint64_t all_bits = 0;
@@ -80,9 +80,9 @@ std::vector<std::uint64_t> residuals(const Guess& guess, std::span<const std::ui
 // and the CPU would mispredict half of the branches.
 std::int64_t ranked(std::vector<std::int64_t> values, std::size_t rank) {
   constexpr std::size_t kFew = 16;
-  constexpr int kMostRounds = 64;  // then std::nth_element finishes, whatever the input
+  constexpr int kMaxRounds = 64;  // then std::nth_element finishes, whatever the input
   std::vector<std::int64_t> below(values.size());
-  for (int round = 0; values.size() > kFew && round < kMostRounds; ++round) {
+  for (int round = 0; values.size() > kFew && round < kMaxRounds; ++round) {
     const std::size_t last = values.size() - 1;
     const std::int64_t first = values.front(), centre = values[last / 2], end = values[last];
     const std::int64_t pivot = std::max(std::min(first, centre), std::min(std::max(first, centre), end));
@@ -181,7 +181,7 @@ Grid take_grid(WireReader& in) {
 
 void leave_grid(WireReader& in, const Grid& grid, std::vector<std::uint64_t>& values) {
   for (std::uint64_t& value : values) {
-    if (value > kLargestProduct / grid.multiplier) return in.fail();
+    if (value > kMaxProduct / grid.multiplier) return in.fail();
     value = value * grid.multiplier / grid.divisor;
   }
 }
@@ -200,7 +200,7 @@ void encode_column(WireWriter& out, std::span<const std::uint64_t> values) {
   if (values.empty()) return;
   const bool are_same_views =
       std::all_of(values.begin(), values.end(), [&](std::uint64_t v) { return v == values.front(); });
-  if (are_same_views && values.front() < kSmallestOnGrid) return put_same(out, values.front(), values.size());
+  if (are_same_views && values.front() < kMinGridValue) return put_same(out, values.front(), values.size());
   const std::optional<Grid> grid = find_grid(values);
   if (!grid) return put_points(out, values, grid);
   std::vector<std::uint64_t> points;

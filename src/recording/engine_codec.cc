@@ -16,7 +16,7 @@ namespace {
 
 // A payload ends after this many entries, requests or bytes of their names. The largest payload of a chunk is 16 MiB.
 constexpr std::size_t kComfortableEntries = std::size_t{1} << 17;
-constexpr std::size_t kMostRows = kComfortableEntries + kMaxRequestsPerStep;
+constexpr std::size_t kMaxRows = kComfortableEntries + kMaxRequestsPerStep;
 constexpr std::size_t kComfortableNameBytes = std::size_t{1} << 20;
 
 std::uint64_t bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
@@ -101,7 +101,7 @@ std::vector<EngineRequest> take_requests(WireReader& in) {
 
 std::vector<EngineStep> take_steps(WireReader& in) {
   const std::uint64_t count = in.varint();
-  if (!in.ok() || count > kMostRows) {
+  if (!in.ok() || count > kMaxRows) {
     in.fail();
     return {};
   }
@@ -119,7 +119,7 @@ std::vector<EngineStep> take_steps(WireReader& in) {
 
 std::vector<StepRequest> take_entries(WireReader& in) {
   const std::size_t count = in.count();
-  if (count > kMostRows) in.fail();
+  if (count > kMaxRows) in.fail();
   if (!in.ok()) return {};
   std::vector<StepRequest> entries(count);
   std::uint64_t last = 0;

@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMark = "joulemap recording\n";
-constexpr int kMostTries = 100;  // for recorders that start simultaneously
+constexpr int kMaxTries = 100;  // for recorders that start simultaneously
 constexpr std::string_view kOtherOutput = "choose another output with -o";
 
 bool exists(const std::string& path) {
@@ -130,7 +130,7 @@ struct FreshFolder {
 Result<FreshFolder> create_locked(const std::string& wanted, FileLock::FlockFunction lock) {
   std::string path;
   int failed = -1;
-  for (int number = 0; failed != 0 && number < kMostTries; ++number) {
+  for (int number = 0; failed != 0 && number < kMaxTries; ++number) {
     path = fmt::format("{}.new-{}-{}", wanted, ::getpid(), number);
     failed = ::mkdir(path.c_str(), kPrivateFolderMode);
     if (failed != 0 && errno != EEXIST) break;
@@ -205,7 +205,7 @@ Result<FolderClaim> FolderClaim::take(const std::string& folder, const std::stri
   Result<FreshFolder> fresh = create_locked(folder, lock);
   if (!fresh) return std::move(fresh).error();
   Status done = held(folder);
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  for (int tries = 0; tries < kMaxTries; ++tries) {
     std::optional<FileLock> left;  // held until the folder is renamed
     if (exists(folder)) {
       Result<std::optional<FileLock>> taken = hold_left_folder(folder, lock);

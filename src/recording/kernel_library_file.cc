@@ -17,13 +17,13 @@ namespace joulemap::recording {
 namespace {
 
 // Entries of 50 GPU models, more than any user has; further entries are ignored.
-constexpr std::size_t kMostLoaded = 50 * kMaxKernelPowers;
+constexpr std::size_t kMaxLoaded = 50 * kMaxKernelPowers;
 constexpr std::chrono::milliseconds kLibraryPatience{3000};
 
 class Collector final : public RecordingVisitor {
  public:
   void on_power(std::uint32_t /*source*/, const KernelPower& known) override {
-    if (!known.is_from_similar_kernels() && powers_.size() < kMostLoaded) powers_.push_back(known);
+    if (!known.is_from_similar_kernels() && powers_.size() < kMaxLoaded) powers_.push_back(known);
   }
   std::vector<KernelPower> take() { return std::move(powers_); }
 
@@ -34,7 +34,7 @@ class Collector final : public RecordingVisitor {
 Result<LoadedKernelLibrary> library_of(Result<RecordingSummary> read, Collector& collector, std::string_view path) {
   if (!read) return std::move(read).error();
   LoadedKernelLibrary loaded;
-  merge_into_library(loaded.powers, collector.take(), kMostLoaded);
+  merge_into_library(loaded.powers, collector.take(), kMaxLoaded);
   if (read->damaged_ranges > 0 || !read->ended) {
     loaded.diagnostics.add({"library_damaged", 1,
                             fmt::format("{} is damaged: {} kernel classes are readable", path, loaded.powers.size()),

@@ -15,14 +15,14 @@ constexpr double kUsualSpread = 0.05;
 constexpr double kUsualCounts = 3;
 
 // Bounds of valid entries: files may contain invalid ones.
-constexpr double kLeastWatts = 0.1;
-constexpr double kMostWatts = 1e5;
-constexpr double kLeastPrecision = 1e-2;
-constexpr double kMostPrecision = 1e12;
-constexpr std::uint64_t kMostRecordings = 1'000'000'000'000;
-constexpr double kLeastSpread = 1e-4;
-constexpr double kMostSpread = 10;
-constexpr double kMostThreads = 0x1p60;
+constexpr double kMinWatts = 0.1;
+constexpr double kMaxWatts = 1e5;
+constexpr double kMinPrecision = 1e-2;
+constexpr double kMaxPrecision = 1e12;
+constexpr std::uint64_t kMaxRecordings = 1'000'000'000'000;
+constexpr double kMinSpread = 1e-4;
+constexpr double kMaxSpread = 10;
+constexpr double kMaxThreads = 0x1p60;
 
 double product(const std::array<std::uint32_t, 3>& sides) {
   double all = 1;
@@ -65,7 +65,7 @@ std::size_t drop_least_known(std::vector<KernelPower>& library, std::size_t most
 
 // Kernels of one name whose numbers of threads have the same bit width share a key: varying shapes create few entries.
 KernelPowerKey kernel_key_of(const KernelClass& known) {
-  const double threads = std::min(product(known.grid) * product(known.block), kMostThreads);
+  const double threads = std::min(product(known.grid) * product(known.block), kMaxThreads);
   return {known.kind, known.name, static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(threads)))};
 }
 
@@ -114,24 +114,24 @@ void merge(KernelPower& known, const KernelPower& more) {
   const double mean_w = known.watts + share * (more.watts - known.watts);
   const double apart = mean_w > 0 ? (more.watts - known.watts) / mean_w : 0;
   const double cochran_q = known.cochran_q + more.cochran_q + known.precision * share * apart * apart;
-  known.cochran_q = std::min(cochran_q, kMostPrecision);
+  known.cochran_q = std::min(cochran_q, kMaxPrecision);
   known.watts = mean_w;
-  known.precision = std::min(precision, kMostPrecision);
+  known.precision = std::min(precision, kMaxPrecision);
   known.sum_of_squared_precisions =
-      std::min(known.sum_of_squared_precisions + more.sum_of_squared_precisions, kMostPrecision * kMostPrecision);
+      std::min(known.sum_of_squared_precisions + more.sum_of_squared_precisions, kMaxPrecision * kMaxPrecision);
   const double measured_kernel_s = known.measured_kernel_s + more.measured_kernel_s;
   const double longer = measured_kernel_s > 0 ? more.measured_kernel_s / measured_kernel_s : 0.5;
   known.blocks += longer * (more.blocks - known.blocks);
   known.threads_per_block += longer * (more.threads_per_block - known.threads_per_block);
   known.mean_kernel_s += longer * (more.mean_kernel_s - known.mean_kernel_s);
-  known.measured_kernel_s = std::min(measured_kernel_s, kMostPrecision);
-  known.recordings = std::min(known.recordings, kMostRecordings) + std::min(more.recordings, kMostRecordings);
-  known.recordings = std::min(known.recordings, kMostRecordings);
+  known.measured_kernel_s = std::min(measured_kernel_s, kMaxPrecision);
+  known.recordings = std::min(known.recordings, kMaxRecordings) + std::min(more.recordings, kMaxRecordings);
+  known.recordings = std::min(known.recordings, kMaxRecordings);
 }
 
 double predictive_relative_sd(const KernelPower& known) {
   const double of_mean = 1 / known.precision;
-  if (known.is_from_similar_kernels()) return std::clamp(std::sqrt(of_mean), kLeastSpread, kMostSpread);
+  if (known.is_from_similar_kernels()) return std::clamp(std::sqrt(of_mean), kMinSpread, kMaxSpread);
   const double recordings = static_cast<double>(known.recordings);
   const double free = recordings - 1;
   // DerSimonian-Laird estimate of the variance between recordings: the excess of Cochran's Q above `free`, its expected
@@ -140,16 +140,16 @@ double predictive_relative_sd(const KernelPower& known) {
   const double between = free > 0 && scale > 0 ? std::max(known.cochran_q - free, 0.0) / scale : 0;
   const double usual = kUsualSpread * kUsualSpread;
   const double shrunk = (free * between + kUsualCounts * usual) / (free + kUsualCounts);
-  return std::clamp(std::sqrt(shrunk + shrunk / recordings + of_mean), kLeastSpread, kMostSpread);
+  return std::clamp(std::sqrt(shrunk + shrunk / recordings + of_mean), kMinSpread, kMaxSpread);
 }
 
 bool is_valid_entry(const KernelPower& known) {
-  return is_amount(known.watts, kMostWatts) && known.watts >= kLeastWatts &&
-         is_amount(known.precision, kMostPrecision) && known.precision >= kLeastPrecision &&
-         is_amount(known.sum_of_squared_precisions, kMostPrecision * kMostPrecision) &&
-         is_amount(known.cochran_q, kMostPrecision) && is_amount(known.measured_kernel_s, kMostPrecision) &&
-         is_amount(known.blocks, kMostPrecision) && is_amount(known.threads_per_block, kMostPrecision) &&
-         is_amount(known.mean_kernel_s, kMostPrecision) && known.recordings <= kMostRecordings;
+  return is_amount(known.watts, kMaxWatts) && known.watts >= kMinWatts && is_amount(known.precision, kMaxPrecision) &&
+         known.precision >= kMinPrecision &&
+         is_amount(known.sum_of_squared_precisions, kMaxPrecision * kMaxPrecision) &&
+         is_amount(known.cochran_q, kMaxPrecision) && is_amount(known.measured_kernel_s, kMaxPrecision) &&
+         is_amount(known.blocks, kMaxPrecision) && is_amount(known.threads_per_block, kMaxPrecision) &&
+         is_amount(known.mean_kernel_s, kMaxPrecision) && known.recordings <= kMaxRecordings;
 }
 
 std::size_t merge_into_library(std::vector<KernelPower>& library, std::vector<KernelPower> findings, std::size_t most) {

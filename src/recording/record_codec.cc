@@ -12,7 +12,7 @@ namespace joulemap::recording {
 namespace {
 
 constexpr std::uint8_t kDomainClasses = 5;
-constexpr std::size_t kMostDiagnostics = 1000;  // limit, because adding a diagnostic compares it with all others
+constexpr std::size_t kMaxDiagnostics = 1000;  // limit, because adding a diagnostic compares it with all others
 
 void put_text(WireWriter& out, std::string_view text) { out.text(text.substr(0, kMaxTextBytes)); }
 
@@ -187,7 +187,7 @@ ChannelCalibration take_calibration(WireReader& in) {
 
 void put_diagnostics(WireWriter& out, const Diagnostics& diagnostics) {
   const std::span<const Diagnostic> all = diagnostics.list();
-  const std::span<const Diagnostic> kept = all.first(std::min(all.size(), kMostDiagnostics));
+  const std::span<const Diagnostic> kept = all.first(std::min(all.size(), kMaxDiagnostics));
   out.varint(kept.size());
   for (const Diagnostic& diagnostic : kept) {
     WireWriter fields;
@@ -202,7 +202,7 @@ void put_diagnostics(WireWriter& out, const Diagnostics& diagnostics) {
 Diagnostics take_diagnostics(WireReader& in) {
   Diagnostics diagnostics;
   const std::size_t count = in.count();
-  if (count > kMostDiagnostics) in.fail();
+  if (count > kMaxDiagnostics) in.fail();
   for (std::size_t i = 0; i < count && in.ok(); ++i) {
     WireReader fields = in.record();
     Diagnostic diagnostic;

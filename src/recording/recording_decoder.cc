@@ -15,7 +15,7 @@ namespace joulemap::recording {
 namespace {
 
 // Limit of all source definitions together, decompressed: only they stay in memory.
-constexpr std::uint64_t kMostDefinitionBytes = std::uint64_t{32} << 20;
+constexpr std::uint64_t kMaxDefinitionBytes = std::uint64_t{32} << 20;
 constexpr std::size_t kMaxUnendedListed = 8;
 
 }  // namespace
@@ -156,7 +156,7 @@ Status RecordingDecoder::define_source(std::uint16_t number, DecodedSource decod
   } else if (decoded.source.recording_id != summary_.recording_id) {
     return different_recordings_error(first_name_, summary_.recording_id, name_, decoded.source.recording_id);
   }
-  if (definition_bytes_ > kMostDefinitionBytes || sources_.size() >= kMaxSources) {
+  if (definition_bytes_ > kMaxDefinitionBytes || sources_.size() >= kMaxSources) {
     return Error{ErrorCode::malformed,
                  fmt::format("{} describes more processes and channels than joulemap supports", name_),
                  {}};

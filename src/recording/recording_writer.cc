@@ -18,7 +18,7 @@ namespace {
 // Samples are useless without the definition of their channels. So the source definition is written at least twice,
 // with data in between, and then repeated: damage at any one place loses only what was there.
 constexpr unsigned kFlushesBetweenDefinitions = 256;
-constexpr unsigned kFewestDefinitions = 2;
+constexpr unsigned kMinDefinitions = 2;
 
 constexpr std::size_t kComfortablePayload = std::size_t{1} << 20;
 
@@ -115,7 +115,7 @@ std::size_t RecordingWriter::pending() const {
 
 bool RecordingWriter::is_definition_due() const {
   if (definitions_written_ == 0) return true;
-  if (definitions_written_ < kFewestDefinitions) return flushes_since_definition_ > 0;
+  if (definitions_written_ < kMinDefinitions) return flushes_since_definition_ > 0;
   return flushes_since_definition_ >= kFlushesBetweenDefinitions;
 }
 
@@ -253,7 +253,7 @@ Status RecordingWriter::flush() {
 
 Status RecordingWriter::finish(RecordingEnd end, Durability durability) {
   Status status = flush();
-  if (definitions_written_ < kFewestDefinitions) keep_first_error(status, write_definition());
+  if (definitions_written_ < kMinDefinitions) keep_first_error(status, write_definition());
   if (failed_writes_ > 0) {
     end.lost_samples += lost_samples_;
     end.diagnostics.add({"recording_write_failed", failed_writes_,

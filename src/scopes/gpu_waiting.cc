@@ -18,7 +18,7 @@ constexpr std::int64_t kLatePeriod_ns = 100'000'000;
 constexpr std::size_t kMaxLongGaps = 100'000;
 // Assumes that no kernel runs for longer: a device without a kernel record for this time was idle, not inside a kernel
 // whose record is still to come.
-constexpr std::int64_t kLongestKernel_ns = 10'000'000'000;
+constexpr std::int64_t kMaxKernel_ns = 10'000'000'000;
 
 bool is_charged(WaitTracing tracing) { return tracing == WaitTracing::on || tracing == WaitTracing::apart; }
 
@@ -68,7 +68,7 @@ void GpuWaiting::add_lost_records(std::int64_t since_ns, std::int64_t until_ns) 
 void GpuWaiting::settle(std::int64_t until_ns) {
   for (auto& [ordinal, device] : devices_) {
     settle(device, until_ns);
-    const std::int64_t idle_until_ns = until_ns - kLongestKernel_ns;
+    const std::int64_t idle_until_ns = until_ns - kMaxKernel_ns;
     apply_toggles(device, idle_until_ns);
     if (!is_charged(device.tracing) || !device.idle_from_ns || *device.idle_from_ns >= idle_until_ns) continue;
     charge_gap(device, idle_until_ns, nullptr);

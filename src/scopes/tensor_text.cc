@@ -8,7 +8,7 @@
 namespace joulemap::scopes {
 namespace {
 
-constexpr std::size_t kLongestShape = 256;  // characters; longer than the shape of any tensor
+constexpr std::size_t kMaxShape = 256;  // characters; longer than the shape of any tensor
 constexpr std::string_view kTensorList = "TensorList";
 
 constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
@@ -92,7 +92,7 @@ void TensorText::add(std::string_view type, std::string_view shape) {
   if (++count_ > kMaxTensors) return;
   if (count_ > 1) text_ += ' ';
   text_.append(type_named(type)) += '[';
-  for (const char c : shape.substr(0, kLongestShape)) {
+  for (const char c : shape.substr(0, kMaxShape)) {
     if ((c >= '0' && c <= '9') || c == ',' || c == '-') text_ += c;
   }
   text_ += ']';

@@ -12,8 +12,8 @@ namespace {
 constexpr std::int64_t kCounterPeriod_ns = 50 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kGaugePeriod_ns = 20 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kEstimatePeriod_ns = kNanosecondsPerSecond;
-constexpr std::int64_t kLongestPeriod_ns = 60 * kNanosecondsPerSecond;
-constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond;
+constexpr std::int64_t kMaxPeriod_ns = 60 * kNanosecondsPerSecond;
+constexpr std::int64_t kMinPeriod_ns = kNanosecondsPerMillisecond;
 constexpr std::int64_t kFinePeriod_ns = 100 * kNanosecondsPerMicrosecond;
 constexpr double kPartsOfARefresh = 10;
 // Far above the sustained power of any domain: at this power a counter must not wrap within two read periods.
@@ -22,13 +22,13 @@ constexpr double kHighPower_w = 1000;
 }  // namespace
 
 std::int64_t max_wrap_safe_period_ns(std::span<const Channel> channels) {
-  double period_ns = static_cast<double>(kLongestPeriod_ns);
+  double period_ns = static_cast<double>(kMaxPeriod_ns);
   for (const Channel& channel : channels) {
     if (!channel.wrap_range) continue;
     const double range_j = static_cast<double>(*channel.wrap_range) * channel.scale;
     period_ns = std::min(period_ns, range_j / (2 * kHighPower_w) * static_cast<double>(kNanosecondsPerSecond));
   }
-  return std::max(static_cast<std::int64_t>(period_ns), kShortestPeriod_ns);
+  return std::max(static_cast<std::int64_t>(period_ns), kMinPeriod_ns);
 }
 
 std::int64_t relaxed_period_ns(std::span<const Channel> channels) {
@@ -45,7 +45,7 @@ std::int64_t near_edge_period_ns(std::span<const Channel> channels) {
   for (const Channel& channel : channels) {
     if (channel.provenance == Provenance::estimated) continue;
     const double part_ns = channel.refresh_s / kPartsOfARefresh * static_cast<double>(kNanosecondsPerSecond);
-    period_ns = std::min(period_ns, std::clamp(static_cast<std::int64_t>(part_ns), kFinePeriod_ns, kShortestPeriod_ns));
+    period_ns = std::min(period_ns, std::clamp(static_cast<std::int64_t>(part_ns), kFinePeriod_ns, kMinPeriod_ns));
   }
   return period_ns;
 }

@@ -8,7 +8,7 @@
 namespace joulemap::statistics {
 namespace {
 
-constexpr double kMostOfB = 0.99;
+constexpr double kMaxShareOfB = 0.99;
 
 double mean_of_runs(std::span<const double> values) {
   double sum = 0;
@@ -82,9 +82,9 @@ double smallest_detectable_change(double relative_sd, double degrees_of_freedom,
       (t_quantile(level, degrees_of_freedom) + boost::math::quantile(distribution, power)) * relative_sd;
   const double of_a = reach * reach / static_cast<double>(runs_a);
   // Solves c^2 = of_a + of_b (1 + c)^2: if the mean of b is larger by the factor 1 + c, so is its standard deviation.
-  // For of_b >= 1 there is no solution. The limit kMostOfB then gives a change of about 200 times, which no result
+  // For of_b >= 1 there is no solution. The limit kMaxShareOfB then gives a change of about 200 times, which no result
   // exceeds.
-  const double of_b = std::min(reach * reach / static_cast<double>(runs_b), kMostOfB);
+  const double of_b = std::min(reach * reach / static_cast<double>(runs_b), kMaxShareOfB);
   return (of_b + std::sqrt(of_b * of_b + (1 - of_b) * (of_a + of_b))) / (1 - of_b);
 }
 

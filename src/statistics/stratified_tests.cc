@@ -19,16 +19,16 @@ namespace joulemap::statistics {
 namespace {
 
 // Weights are integers, so that sums are exact. Common multiples beyond this are rounded.
-constexpr std::int64_t kLargestMultiple = 1'000'000;
+constexpr std::int64_t kMaxMultiple = 1'000'000;
 
 // Integers in the ratio of 1 / (n + 1), as small as possible.
 std::vector<std::int64_t> van_elteren_weights(std::span<const std::size_t> sizes) {
   std::int64_t multiple = 1;
   for (const std::size_t n : sizes) {
     multiple = std::lcm(multiple, static_cast<std::int64_t>(n + 1));
-    if (multiple > kLargestMultiple) break;
+    if (multiple > kMaxMultiple) break;
   }
-  multiple = std::min(multiple, kLargestMultiple);
+  multiple = std::min(multiple, kMaxMultiple);
   std::vector<std::int64_t> weights;
   std::int64_t common = 0;
   for (const std::size_t n : sizes) {

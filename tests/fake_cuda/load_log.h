@@ -24,7 +24,7 @@ struct LoadEvent {
 
 class LoadLog {
  public:
-  static constexpr std::size_t kMostEvents = 1 << 16;
+  static constexpr std::size_t kMaxEvents = 1 << 16;
 
   // Creates the file if it does not exist.
   explicit LoadLog(const std::string& path) {
@@ -40,7 +40,7 @@ class LoadLog {
   bool is_open() const { return content_ != nullptr; }
   void add(std::int64_t time_ns, LoadState load_state) {
     const std::uint64_t count = content_->count.load(std::memory_order_relaxed);
-    if (count == kMostEvents) return;
+    if (count == kMaxEvents) return;
     content_->events[count] = {time_ns, load_state};
     content_->count.store(count + 1, std::memory_order_release);
   }
@@ -50,7 +50,7 @@ class LoadLog {
  private:
   struct Content {
     std::atomic<std::uint64_t> count;
-    LoadEvent events[kMostEvents];
+    LoadEvent events[kMaxEvents];
   };
   Content* content_ = nullptr;  // never unmapped
 };

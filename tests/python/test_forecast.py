@@ -316,7 +316,7 @@ def test_a_long_training_keeps_a_bounded_number_of_blocks(machine):
     training = Training(machine, save_s=0)
     training.per_epoch = 500
     training.run(forecast, 15_000)
-    assert len(forecast._blocks) <= _forecast.MOST_BLOCKS
+    assert len(forecast._blocks) <= _forecast.MAX_BLOCKS
     total = forecast.total()
     assert total.time_s == pytest.approx(0.5 + 1 + 4 * 0.06 + 19_995 * 0.02 + 40 * 0.4, rel=0.002)
 

@@ -7,7 +7,7 @@ import { buildTree, intervalOf, matching, pathOf } from "./flame_tree.js";
 import { colourName, ledgerLine } from "./ledger.js";
 
 const ROW = 22;
-const LEAST_WIDTH = 0.0008; // fraction of the width of the graph; narrower boxes are not drawn
+const MIN_WIDTH = 0.0008; // fraction of the width of the graph; narrower boxes are not drawn
 
 const MEASURES = {
   joules: { text: "Joules", size: (node) => node.energy_j, label: (node) => joules(node.energy_j) },
@@ -189,7 +189,7 @@ function drawFlame(state, { box, crumbs, found, zoom }) {
     const size = measure.size(node);
     for (const child of node.children) {
       const part = size > 0 ? (measure.size(child) / size) * width : 0;
-      if (part >= LEAST_WIDTH) place(child, at, part, depth + 1);
+      if (part >= MIN_WIDTH) place(child, at, part, depth + 1);
       at += part;
     }
   };

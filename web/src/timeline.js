@@ -9,7 +9,7 @@ import { ledgerLine } from "./ledger.js";
 import { onTheme } from "./theme.js";
 import { GUTTER, powerChart, trackCharts } from "./time_charts.js";
 
-const LEAST_SLICES = 4; // minimum number of visible slices at any zoom
+const MIN_SLICES = 4; // minimum number of visible slices at any zoom
 
 export function timeline(data) {
   if (!data.power.domains.length) return null;
@@ -26,7 +26,7 @@ export function timeline(data) {
   const tracks = h("div", { class: "tracks" });
 
   const setRange = (from, to) => {
-    const least = LEAST_SLICES * data.power.slice_s;
+    const least = MIN_SLICES * data.power.slice_s;
     const width = Math.min(Math.max(to - from, least), data.run.elapsed_s);
     state.from = Math.min(Math.max(from, 0), data.run.elapsed_s - width);
     state.to = state.from + width;

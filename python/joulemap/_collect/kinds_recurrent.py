@@ -8,7 +8,7 @@ from .kind import BACKWARD, FORWARD, BuiltOperation, Kind, Work, choose, draw_si
 
 GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 # Maximum time steps over all layers: each step waits for the previous one, so longer calls take too long to measure.
-MOST_STEPS = 1536
+MAX_STEPS = 1536
 
 
 def draw_recurrent(u):
@@ -17,7 +17,7 @@ def draw_recurrent(u):
     return {
         "form": choose(u[6], ("lstm", "gru", "lstm", "rnn_tanh", "lstm", "gru", "rnn_relu")),
         "batch": draw_size(u[0], 1, 256),
-        "steps": min(draw_size(u[1], 8, 1024), MOST_STEPS // layers),
+        "steps": min(draw_size(u[1], 8, 1024), MAX_STEPS // layers),
         "in": hidden if u[3] < 0.4 else draw_width((u[3] - 0.4) / 0.6, 16, 2048),
         "hidden": hidden,
         "layers": layers,

@@ -14,11 +14,11 @@ from .tensors import TensorFactory
 # Total size, in bytes, of the copies that a cold row uses in turn: a copy is no longer in the cache when it is used
 # again.
 COLD_BYTES = 150e6
-MOST_COPIES = 64
+MAX_COPIES = 64
 
 
 def copies_of(row: PlannedRow) -> int:
-    return min(MOST_COPIES, max(2, math.ceil(COLD_BYTES / row.cost.bytes))) if row.cold else 1
+    return min(MAX_COPIES, max(2, math.ceil(COLD_BYTES / row.cost.bytes))) if row.cold else 1
 
 
 def calls_of(torch: Any, device: str, row: PlannedRow) -> list[Call]:

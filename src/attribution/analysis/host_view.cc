@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::size_t kPhaseCells = 4096;
 // A cell that is busy for a smaller fraction of its time belongs to no phase.
-constexpr double kLeastBusy = 0.02;
+constexpr double kMinBusy = 0.02;
 // More phases than any program has; further ones are not shown over time.
 constexpr std::size_t kMaxPhases = 64;
 // Fewer samples show no distribution.
-constexpr std::size_t kLeastSamples = 5;
+constexpr std::size_t kMinSamples = 5;
 
 std::string phase_name(const ResolvedScope& resolved_scope) {
   if (resolved_scope.is_probe()) return std::string(kProbeMode);
@@ -255,7 +255,7 @@ std::vector<PhaseSpan> HostView::phases() const {
   };
   for (std::size_t cell = 0; cell < kPhaseCells && !curves.empty(); ++cell) {
     const auto most = std::ranges::max_element(curves, {}, [&](const auto& curve) { return curve.second[cell]; });
-    if (most->second[cell] < kLeastBusy * most->second.cell_s()) continue;
+    if (most->second[cell] < kMinBusy * most->second.cell_s()) continue;
     const bool goes_on =
         !spans.empty() && spans.back().name == most->first && spans.back().span.end_ns == edge_ns(cell);
     if (goes_on) spans.back().span.end_ns = edge_ns(cell + 1);
@@ -273,12 +273,12 @@ std::vector<LayerDistribution> HostView::spreads(const ViewLimits& limits) const
   for (const auto& [layer, samples] : gpu_layers_) {
     Samples whole = samples;
     if (samples.step != 0) whole.close(samples.open_sample_j);
-    if (whole.closed_samples.size() < kLeastSamples) continue;
+    if (whole.closed_samples.size() < kMinSamples) continue;
     LayerDistribution spread = spread_of(layer, "step", whole, limits.layer_points);
     all.push_back({spread.mean_j * static_cast<double>(spread.samples), std::move(spread)});
   }
   for (const auto& [layer, samples] : cpu_layers_) {
-    if (samples.closed_samples.size() < kLeastSamples) continue;
+    if (samples.closed_samples.size() < kMinSamples) continue;
     const std::string_view per = level_ == DistributionLevel::phase ? "step" : "call";
     all.push_back({samples.sum_j, spread_of(layer, per, samples, limits.layer_points)});
   }

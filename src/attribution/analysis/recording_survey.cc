@@ -13,7 +13,7 @@ namespace joulemap::attribution {
 namespace {
 
 // Limit of kernel powers: more than a program has classes, on several GPUs.
-constexpr std::size_t kMostPowers = 200'000;
+constexpr std::size_t kMaxPowers = 200'000;
 
 }  // namespace
 
@@ -86,7 +86,7 @@ void RecordingSurvey::on_calibration(std::uint32_t source, const ChannelCalibrat
 }
 
 void RecordingSurvey::on_power(std::uint32_t /*source*/, const KernelPower& known) {
-  if (powers_.size() < kMostPowers) powers_.push_back(known);
+  if (powers_.size() < kMaxPowers) powers_.push_back(known);
 }
 
 void RecordingSurvey::on_activity(std::uint32_t source, const Activity& activity) {

@@ -8,16 +8,16 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::size_t kMostValues = std::size_t{1} << 18;
+constexpr std::size_t kMaxValues = std::size_t{1} << 18;
 // A page shows some thousand regions; of a program with more than this, only the first are kept.
-constexpr std::size_t kMostRegions = 200'000;
+constexpr std::size_t kMaxRegions = 200'000;
 
 }  // namespace
 
 void MetricValues::add(const MetricValue& value) {
   if (count++ % stride == 0) values.push_back(value);
   sum += value.value;
-  if (values.size() < kMostValues) return;
+  if (values.size() < kMaxValues) return;
   for (std::size_t i = 1; 2 * i < values.size(); ++i) values[i] = values[2 * i];
   values.resize((values.size() + 1) / 2);
   stride *= 2;
@@ -37,7 +37,7 @@ void RunEvents::add(std::uint32_t source, const Mark& mark) {
   open_regions_.erase(begun);
   region.span.end_ns = std::max(mark.time_ns, region.span.begin_ns);
   std::vector<NamedSpan>& all = regions_[source];
-  if (all.size() < kMostRegions) all.push_back(std::move(region));
+  if (all.size() < kMaxRegions) all.push_back(std::move(region));
 }
 
 }  // namespace joulemap::attribution

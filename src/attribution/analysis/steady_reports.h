@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reports on the steady state of a run: what a training costs once it is under way, without first calls, start-up and
-// shutdown. A short recording then tells of a long training.
+// shutdown. So a short recording is representative of a long training.
 #pragma once
 
 #include <optional>

@@ -8,14 +8,14 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::size_t kLeastSteps = 12;
+constexpr std::size_t kMinSteps = 12;
 constexpr std::size_t kBatchSteps = 5;         // MSER-5
 constexpr std::size_t kStepsForBatches = 100;  // with fewer steps, each is a batch
 constexpr double kFarOut = 10;                 // standard deviations, by the median absolute deviation
 constexpr double kRare = 0.01;                 // fraction of the steps: more frequent ones belong to the program
 constexpr std::size_t kBlocks = 20;
-constexpr double kTrimmed = 0.1;              // fraction of the blocks, on each side
-constexpr double kMostAutocorrelation = 0.7;  // upper bound: 20 blocks cannot show more
+constexpr double kTrimmed = 0.1;             // fraction of the blocks, on each side
+constexpr double kMaxAutocorrelation = 0.7;  // upper bound: 20 blocks cannot show more
 // Ratio of standard deviation to median absolute deviation, for normal values.
 constexpr double kDeviationOfMad = 1.4826;
 // Steps that differ by less than this fraction of their median are equal: readings have no finer resolution.
@@ -90,7 +90,7 @@ double lag_one(const std::vector<double>& values, double mean) {
   // Bias correction for few values (Kendall 1954).
   const double found = products / squares;
   const double bias = (1 + 3 * found) / static_cast<double>(values.size());
-  return std::clamp(found + bias, 0.0, kMostAutocorrelation);
+  return std::clamp(found + bias, 0.0, kMaxAutocorrelation);
 }
 
 BlockMean block_mean(std::span<const double> energies_j) {
@@ -120,7 +120,7 @@ BlockMean block_mean(std::span<const double> energies_j) {
 }  // namespace
 
 std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> steps) {
-  if (steps.size() < kLeastSteps) return std::nullopt;
+  if (steps.size() < kMinSteps) return std::nullopt;
   std::vector<double> energies_j;
   for (const StepEnergy& step : steps.first(steps.size() - 1)) energies_j.push_back(step.energy_j);
   // Clamps outliers: the truncation rule would otherwise remove all steps before one.

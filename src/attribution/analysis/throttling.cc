@@ -15,7 +15,7 @@ constexpr std::uint64_t kHwPowerBrake = 0x80;
 constexpr std::uint64_t kSlowdownReasons = kHwSlowdown | kSwThermalSlowdown | kHwThermalSlowdown | kHwPowerBrake;
 
 // Clock event reasons are read about once a second, which shows how often clocks were reduced, but not when.
-constexpr std::uint64_t kFewestReadings = 2;
+constexpr std::uint64_t kMinReadings = 2;
 constexpr double kMinReportedFraction = 0.02;
 
 }  // namespace
@@ -33,7 +33,7 @@ double Throttling::power_limited_fraction() const {
 }
 
 bool Throttling::is_frequent(std::uint64_t count) const {
-  return counts_.readings >= kFewestReadings &&
+  return counts_.readings >= kMinReadings &&
          static_cast<double>(count) >= kMinReportedFraction * static_cast<double>(counts_.readings);
 }
 

@@ -12,7 +12,7 @@ namespace {
 // CPU time that is summed over shorter spans resolves what ran between two counter readings.
 constexpr std::int64_t kClose_ns = 30 * kNanosecondsPerMillisecond;
 // Errors at their ends would dominate shorter observations: CPU time is sampled every 10 ms.
-constexpr std::int64_t kShortestRow_ns = 40 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMinRow_ns = 40 * kNanosecondsPerMillisecond;
 
 // From this busy fraction on, all CPUs count as busy all the time. The machine's CPU time is counted in ticks: where no
 // CPU is idle, it varies only by their quantization, and the fit would conclude that busy CPUs use no power.
@@ -41,7 +41,7 @@ std::vector<std::int64_t> edges_of(const CpuUse& use, std::span<const std::vecto
   }
   std::vector<std::int64_t> edges_ns;
   const auto add = [&](std::int64_t edge_ns) {
-    const bool far = edges_ns.empty() || edge_ns - edges_ns.back() >= kShortestRow_ns;
+    const bool far = edges_ns.empty() || edge_ns - edges_ns.back() >= kMinRow_ns;
     if (far && edge_ns >= first_ns && edge_ns <= last_ns) edges_ns.push_back(edge_ns);
   };
   for (const TimeSpan& sample_span : use.sample_spans) {

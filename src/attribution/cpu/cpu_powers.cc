@@ -46,7 +46,7 @@ constexpr double kModelError = 0.04;
 constexpr double kOthersError = 0.1;
 // Residuals of neighbouring observations are correlated: block length for estimating their autocorrelation.
 constexpr std::size_t kBlock = 20;
-constexpr double kLeastNoise = 1e-3;  // of an observation; a smaller value is chance
+constexpr double kMinNoise = 1e-3;  // of an observation; a smaller value is chance
 
 double size_of(std::span<const double> residuals, std::span<const double> weights, double used) {
   double sum = 0;
@@ -184,7 +184,7 @@ Fit robust_fit(const CpuObservations& observations, double idle_w) {
     fit.residuals = observations.residuals(fit.watts);
     fit.weights = huber_weights(fit.residuals);
     const double inflation = autocorrelation_inflation(fit.residuals, fit.weights);
-    fit.noise = std::max(size_of(fit.residuals, fit.weights, used) * inflation, kLeastNoise * mean);
+    fit.noise = std::max(size_of(fit.residuals, fit.weights, used) * inflation, kMinNoise * mean);
   }
   fit.prior_cost = priors.prior_cost(fit.watts);
   fit.weighted_cpu_s = observations.weighted_cpu_s();

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxColumns = 40;
 // Merges readings that are closer than this: ticks of 10 ms would dominate them.
-constexpr double kShortestWindow_s = 0.18;
+constexpr double kMinWindow_s = 0.18;
 
 double used_s(const ScopeTally& tally) { return seconds(tally.cpu_ns + tally.helper_threads_ns); }
 
@@ -167,7 +167,7 @@ std::vector<double> other_cpu_s_between(std::span<const std::int64_t> edges_ns, 
     const double window_s = seconds(machine[i].time_ns - machine[from].time_ns);
     const std::size_t first = interval_at(machine[from].time_ns);
     const std::size_t last = interval_at(machine[i].time_ns);
-    if (last <= first || window_s < kShortestWindow_s) continue;
+    if (last <= first || window_s < kMinWindow_s) continue;
     const double inside_s = seconds(edges_ns[last] - edges_ns[first]);
     double left_s = std::min(inside_s / window_s, 1.0) * (machine[i].used_s - machine[from].used_s) - owed_s;
     const bool is_full = left_s >= full_fraction * cpus * std::min(inside_s, window_s);

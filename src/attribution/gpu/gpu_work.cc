@@ -17,11 +17,11 @@ namespace {
 // Maximum number of classes with a column of their own: enough for a network, few enough for a quick fit. Classes with
 // a smaller fraction of time carry too little information.
 constexpr std::size_t kMaxClasses = 60;
-constexpr double kLeastShare = 0.002;
+constexpr double kMinShare = 0.002;
 // Single kernels count as complete if their time reaches this fraction of the sums: of the whole recording, or of one
 // interval. Not all of it: a sum counts a kernel when its record is delivered, a little after the kernel ran.
 constexpr double kComplete = 0.98;
-constexpr double kCompleteSlice = 0.7;
+constexpr double kMinTracedShareOfSlice = 0.7;
 // Number of durations per series from which full_speed_duration_ns() is computed.
 constexpr std::uint64_t kSampledLengths = 2000;
 
@@ -44,7 +44,7 @@ std::map<KernelPowerKey, std::uint16_t> columns_for(const std::map<KernelPowerKe
   std::map<KernelKind, std::uint16_t> rest;
   std::uint16_t next = 0;
   for (const auto& [time_ns, kernel_key] : ranked) {
-    if (next < kMaxClasses && static_cast<double>(time_ns) >= kLeastShare * all_ns) {
+    if (next < kMaxClasses && static_cast<double>(time_ns) >= kMinShare * all_ns) {
       columns.emplace(kernel_key, next++);
       continue;
     }
@@ -209,7 +209,7 @@ std::vector<bool> GpuWork::find_detailed_sums(const std::vector<SeriesColumn>& s
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     if (scaled.contains({sums_[i].begin_ns, sums_[i].end_ns})) continue;
     const double here_s = kept.between(sums_[i].begin_ns, sums_[i].end_ns);
-    detailed[i] = here_s >= kCompleteSlice * slices[{sums_[i].begin_ns, sums_[i].end_ns}];
+    detailed[i] = here_s >= kMinTracedShareOfSlice * slices[{sums_[i].begin_ns, sums_[i].end_ns}];
   }
   return detailed;
 }

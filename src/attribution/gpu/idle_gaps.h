@@ -16,15 +16,15 @@ namespace joulemap::attribution {
 
 // Gaps shorter than this, or than a small part of the interval, hardly change where kernels ran. Leaving them out
 // bounds the number of gaps of a long run.
-inline constexpr std::int64_t kLeastIdleGap_ns = 50'000'000;
-inline constexpr double kLeastIdleGapShare = 0.05;
+inline constexpr std::int64_t kMinIdleGap_ns = 50'000'000;
+inline constexpr double kMinIdleGapShare = 0.05;
 
-// Whether the activity is a single gap of at least kLeastIdleGap_ns, as GpuWaiting::take() reports long gaps.
+// Whether the activity is a single gap of at least kMinIdleGap_ns, as GpuWaiting::take() reports long gaps.
 inline bool is_idle_gap(const Activity& activity) {
   std::int64_t waiting_ns = 0;
   for (const WaitTally& wait : activity.waits) waiting_ns += wait.time_ns;
   const std::int64_t length_ns = activity.end_ns - activity.begin_ns;
-  return activity.kernel_tallies.empty() && length_ns >= kLeastIdleGap_ns && waiting_ns >= length_ns / 100 * 99;
+  return activity.kernel_tallies.empty() && length_ns >= kMinIdleGap_ns && waiting_ns >= length_ns / 100 * 99;
 }
 
 // Calls use(part, share) for the parts of `interval` outside of the gaps; shares are proportional to their length and
@@ -36,7 +36,7 @@ void for_each_part_without(std::span<const TimeSpan> gaps, TimeSpan interval, co
   const auto for_each_gap = [&](const auto& visit) {
     for (auto gap = first; gap != gaps.end() && gap->begin_ns < interval.end_ns; ++gap) {
       const TimeSpan inside{std::max(gap->begin_ns, interval.begin_ns), std::min(gap->end_ns, interval.end_ns)};
-      if (static_cast<double>(inside.end_ns - inside.begin_ns) >= kLeastIdleGapShare * length_ns) visit(inside);
+      if (static_cast<double>(inside.end_ns - inside.begin_ns) >= kMinIdleGapShare * length_ns) visit(inside);
     }
   };
   double outside_ns = length_ns;

@@ -19,8 +19,8 @@ constexpr double kMadToDeviation = 1.4826;
 // Relative spread of class powers about their mean (on an H200 kinds of kernels range from 0.3 to 1.9 of the mean).
 constexpr double kPriorSpread = 0.5;
 // Lower bound of the noise as a fraction of an observation's energy: few observations often fit well by chance.
-constexpr double kLeastNoise = 0.005;
-constexpr double kLeastNoise_j = 1e-6;
+constexpr double kMinNoise = 0.005;
+constexpr double kMinNoise_j = 1e-6;
 constexpr int kCoarseRounds = 8;
 // Noise of an observation as a fraction of its energy, in steady work on an H200.
 constexpr double kUsualNoise = 0.015;
@@ -41,8 +41,8 @@ double noise_of(const std::vector<double>& residuals, double used, double median
   for (const double residual : residuals) sizes.push_back(std::abs(residual));
   const double observations = static_cast<double>(residuals.size());
   const double typical_j = kMadToDeviation * median_or(std::move(sizes), 0.0);
-  return std::max({typical_j * std::sqrt(observations / std::max(observations - used, 1.0)), kLeastNoise * median_j,
-                   kLeastNoise_j});
+  return std::max(
+      {typical_j * std::sqrt(observations / std::max(observations - used, 1.0)), kMinNoise * median_j, kMinNoise_j});
 }
 
 // The precision of the prior grows with the residual variance, outliers included: when a few observations fit by chance

@@ -17,9 +17,9 @@ namespace {
 // Half width of a 90 % interval, in standard deviations.
 constexpr double kNinety = 1.645;
 // A finding with a larger relative spread carries less information than the prior of its kind.
-constexpr double kMostSpread = 0.2;
+constexpr double kMaxSpread = 0.2;
 // Lower bound of a finding's relative spread, however long its recording.
-constexpr double kLeastSpread = 0.01;
+constexpr double kMinSpread = 0.01;
 // Additional relative spread at a permanent power limit: powers there differ from those at full speed.
 constexpr double kLimitedSpread = 0.1;
 // Up to this fraction of time at the power limit, kLimitedSpread is not applied if the fit found a slowdown exponent
@@ -30,8 +30,8 @@ constexpr double kMostlyLimited = 0.8;
 std::optional<double> spread_in(const ClassPower& found) {
   if (!found.is_regressed || found.watts <= 0) return std::nullopt;
   const double own = (found.high_w - found.low_w) / 2 / kNinety / found.watts;
-  if (own > kMostSpread) return std::nullopt;
-  return std::max(own, kLeastSpread);
+  if (own > kMaxSpread) return std::nullopt;
+  return std::max(own, kMinSpread);
 }
 
 // Visitor that collects the kernel classes and GPU models of a recording.

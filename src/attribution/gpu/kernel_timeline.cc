@@ -11,9 +11,9 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::int64_t kLongestPiece_ns = 4 * kNanosecondsPerSecond;  // fits into 32 bits
-constexpr std::size_t kMaxConcurrentKernels = 255;                    // more than a GPU runs at once
-constexpr std::int64_t kRelevantTimeConstants = 20;                   // older kernels have no weight in an average
+constexpr std::int64_t kMaxPiece_ns = 4 * kNanosecondsPerSecond;  // fits into 32 bits
+constexpr std::size_t kMaxConcurrentKernels = 255;                // more than a GPU runs at once
+constexpr std::int64_t kRelevantTimeConstants = 20;               // older kernels have no weight in an average
 
 // Fraction of a kernel's time that counts as busy, by packed slowdown.
 std::array<double, 256> busy_fraction_by_slowdown(double slowdown_exponent) {
@@ -31,8 +31,8 @@ void KernelTimeline::add_kernel(std::int64_t start_ns, std::int64_t end_ns, std:
   if (end_ns <= start_ns || class_index >= classes_) return;
   begin_ns_ = std::min(begin_ns_, start_ns);
   end_ns_ = std::max(end_ns_, end_ns);
-  for (std::int64_t from_ns = start_ns; from_ns < end_ns; from_ns += kLongestPiece_ns) {
-    const std::int64_t length_ns = std::min(end_ns - from_ns, kLongestPiece_ns);
+  for (std::int64_t from_ns = start_ns; from_ns < end_ns; from_ns += kMaxPiece_ns) {
+    const std::int64_t length_ns = std::min(end_ns - from_ns, kMaxPiece_ns);
     pieces_.push_back({from_ns, static_cast<std::uint32_t>(length_ns), class_index, 1, pack_slowdown(slowdown)});
   }
 }

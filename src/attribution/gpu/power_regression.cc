@@ -18,13 +18,13 @@ namespace {
 
 using statistics::Random;
 
-constexpr std::size_t kFewestRows = 8;  // observations, to estimate the noise
+constexpr std::size_t kMinRows = 8;  // observations, to estimate the noise
 
 // Half width of a 90 % interval, in standard deviations.
 constexpr double kNinety = 1.645;
 
-constexpr std::size_t kMostBlocks = 200;
-constexpr std::size_t kFewestPerBlock = 4;
+constexpr std::size_t kMaxBlocks = 200;
+constexpr std::size_t kMinPerBlock = 4;
 constexpr std::uint64_t kSeed = 0x6A6F756C65;
 // Relative standard deviation of the power of a class that is split by time, and gets the mean power: blocks of a
 // ResNet-50 on an H200 differ from a time-proportional split by -9 to +19 %, single kernels by more.
@@ -36,7 +36,7 @@ constexpr double kTimeShareSpread = 0.3;
 constexpr double kModelSpread = 0.025;
 
 // A busy GPU uses no less power than an idle one. Observations that contradict this contain outliers.
-constexpr double kLeastBusy = 0.9;
+constexpr double kMinBusy = 0.9;
 
 bool identifies_any_class(const SeparableGroups& groups) {
   const auto is_known = [](double share) { return share >= kMinDataFraction; };
@@ -51,7 +51,7 @@ bool is_plausible(std::span<const double> watts, std::span<const double> times_s
     busy_j += watts[k] * times_s[k];
     busy_s += times_s[k];
   }
-  return busy_j >= kLeastBusy * watts.back() * busy_s;
+  return busy_j >= kMinBusy * watts.back() * busy_s;
 }
 
 // The fit with one unknown per separable group.
@@ -148,7 +148,7 @@ class Replication {
  public:
   Replication(const IntervalObservations& observations, const RobustFit& robust, const Solution& solution)
       : solution_(solution) {
-    const std::size_t count = std::clamp<std::size_t>(observations.size() / kFewestPerBlock, 2, kMostBlocks);
+    const std::size_t count = std::clamp<std::size_t>(observations.size() / kMinPerBlock, 2, kMaxBlocks);
     for (std::size_t i = 0; i < count; ++i) {
       blocks_.push_back(solution.prepare(
           observations.sums(robust.weights, i * observations.size() / count, (i + 1) * observations.size() / count)));
@@ -254,12 +254,12 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
                                    std::span<const ClassPrior> priors) {
   if (timeline.empty()) return std::nullopt;
   const UsableEvidence useful(timeline, evidence);
-  if (useful.observation_count() < kFewestRows) return std::nullopt;
+  if (useful.observation_count() < kMinRows) return std::nullopt;
   SensorModelEstimate lag = find_sensor_model(useful, evidence.calibrated);
   if (evidence.is_throttled) lag.best.slowdown_exponent = find_slowdown_exponent(useful, lag.best);
   const IntervalObservations observations = useful.observations_with(lag.best);
   PowerPrior prior = busy_and_idle_prior(observations);
-  const bool is_implausible = prior.busy_w < kLeastBusy * prior.idle_w;
+  const bool is_implausible = prior.busy_w < kMinBusy * prior.idle_w;
   if (is_implausible) prior = fallback_coarse_prior(priors, observations);
   const RobustFit robust = robust_fit(observations, prior, 5);
   const statistics::NormalEquations sums = observations.sums(robust.weights);

@@ -30,7 +30,7 @@ constexpr double kBusCopy = 0.05;
 constexpr double kDeviceCopy = 3.1;
 // A kernel with fewer blocks than multiprocessors leaves some of them idle. An H200 has 132.
 constexpr double kMultiprocessors = 132;
-constexpr double kLeastFilled = 0.1;
+constexpr double kMinFilled = 0.1;
 
 const PowerCurve& curve_of(std::string_view family) {
   const auto* const known = std::ranges::find(kCurves, family, &PowerCurve::family);
@@ -45,7 +45,7 @@ double usual_power_above_idle(const ObservedKernels& seen) {
   const PowerCurve& curve = curve_of(family_of(key));
   const double x = std::pow(1e6 * seen.mean_kernel_s() / curve.half_us, curve.exponent);
   const double filled = key.kind == KernelKind::kernel && seen.blocks > 0
-                            ? std::clamp(seen.blocks / kMultiprocessors, kLeastFilled, 1.0)
+                            ? std::clamp(seen.blocks / kMultiprocessors, kMinFilled, 1.0)
                             : 1;
   return curve.most * filled * x / (x + 1);
 }

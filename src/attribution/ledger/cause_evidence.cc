@@ -12,7 +12,7 @@ namespace joulemap::attribution {
 namespace {
 
 // Smaller counts are rounding errors of proportional splits.
-constexpr double kLeastLaunches = 1e-6;
+constexpr double kMinLaunches = 1e-6;
 
 // Kernels that PyTorch instantiates from general templates: only the functor shows that they compute nothing.
 bool is_plain_copy(const std::string& demangled_name) {
@@ -79,7 +79,7 @@ CauseEvidence evidence_of(GpuActivityKind kind, double time_s, double count) {
 void RowCauses::finish() {
   std::vector<double> of_one_s;
   for (const auto& [path, all] : by_path_) {
-    if (all.launches < kLeastLaunches || all.copies + all.read_backs > 0 || all.worked_s <= 0) continue;
+    if (all.launches < kMinLaunches || all.copies + all.read_backs > 0 || all.worked_s <= 0) continue;
     of_one_s.push_back(all.worked_s / all.launches);
   }
   if (of_one_s.empty()) return;
@@ -103,7 +103,7 @@ std::optional<EnergyCause> RowCauses::cpu_cause(const Path& path, const CauseEvi
   named_s[name.value_or(EnergyCauseClass::compute)] = evidence.unclassified_s;
   const auto known = by_path_.find(path);
   const CauseEvidence all = known == by_path_.end() ? CauseEvidence() : known->second;
-  if (all.launches > kLeastLaunches) {
+  if (all.launches > kMinLaunches) {
     const bool has_copies = all.read_backs > 0 || 2 * all.copies > all.launches;
     const double launching_s =
         has_copies ? std::min(evidence.worked_s, usual_launch_s_ * all.launches) : evidence.worked_s;

@@ -81,7 +81,7 @@ TEST(ClippedActivity, AWindowWithoutTracedStepsHasTheKernelsThatExtrapolateToIt)
   EXPECT_EQ(parts[1].kernel_tallies[0].time_ns, 40);  // 4 per step
 }
 
-// The first of ten steps compiles for 1000 ns; the others take 10 ns each. Kernels are those of all steps alike.
+// The first of ten steps compiles for 1000 ns; the others take 10 ns each. All steps run the same kernels.
 TEST(ClippedActivity, AStepThatTakesFarLongerThanTheOthersHasNoMoreKernels) {
   TracedSteps steps;
   for (std::int64_t i = 0; i < 10; ++i) {

@@ -331,11 +331,11 @@ constexpr std::array<std::pair<std::string_view, RowLevel>, 15> kLevels = {{{"do
                                                                             {"request", RowLevel::request},
                                                                             {"token", RowLevel::token}}};
 
-constexpr double kLeastTime_s = 1e-9;  // resolution of recorded times; less is rounding error of sums
-constexpr double kLeastEnergy_j = 1e-12;
+constexpr double kMinTime_s = 1e-9;  // resolution of recorded times; less is rounding error of sums
+constexpr double kMinEnergy_j = 1e-12;
 // If its operations take at least this share of a module's time, they get all of it: calling a module that only calls
 // an operation takes up to twice as long as the operation. Below it, the module computes without PyTorch.
-constexpr double kLeastOfAModule = 0.25;
+constexpr double kMinModuleShare = 0.25;
 // Relative standard deviation, from step to step, of the shares of operations within their layer.
 constexpr double kStepSpread = 0.2;
 
@@ -410,7 +410,7 @@ void Ledger::split_off_parts() {
       rest.sum.waiting_j -= amount.waiting_j;
       if (key.second != kCpuDevice) rest.sum.count -= amount.count;  // each kernel belongs to one operation
     }
-    if (rest.parts.empty() || rest.sum.time_s > kLeastTime_s) split_entries.emplace(key, std::move(rest));
+    if (rest.parts.empty() || rest.sum.time_s > kMinTime_s) split_entries.emplace(key, std::move(rest));
   }
   entries_ = std::move(split_entries);
 }
@@ -485,7 +485,7 @@ double Ledger::share_of_parts(const Key& key, const Entry& entry, double sampled
   const double own_steps =
       entry.sum.sampled > 0 ? static_cast<double>(entry.sum.count) / static_cast<double>(entry.sum.sampled) : steps;
   const double share = std::min(1.0, own_steps * sampled_s / entry.sum.time_s);
-  return entry.is_module && share >= kLeastOfAModule ? 1 : share;
+  return entry.is_module && share >= kMinModuleShare ? 1 : share;
 }
 
 void Ledger::split_parts() {
@@ -527,7 +527,7 @@ void Ledger::gather_functions() {
     sum.sum.evidence.add(entry.sum.evidence);
     sum.spread = add_in_quadrature(sum.spread, entry.spread * entry.sum.energy_j);  // in J until all are added
   }
-  for (auto& [key, entry] : functions) entry.spread /= std::max(entry.sum.energy_j, kLeastEnergy_j);
+  for (auto& [key, entry] : functions) entry.spread /= std::max(entry.sum.energy_j, kMinEnergy_j);
   entries_ = std::move(functions);
 }
 

@@ -13,9 +13,9 @@ namespace joulemap::attribution {
 namespace {
 
 // Lower bound of the power of a kernel class: a fit may return zero, which would get no energy.
-constexpr double kLeastPower_w = 1;
+constexpr double kMinPower_w = 1;
 // A GPU that runs kernels uses more than an idle one, even where the counter was read too rarely to show it.
-constexpr double kLeastBusyOverIdle = 1.2;
+constexpr double kMinBusyOverIdle = 1.2;
 // Mean power of kernels over active-idle power before anything is measured, and its standard deviation: most networks
 // on an H200 (128 W idle) use 250 to 600 W while kernels run.
 constexpr double kUsualBusyOverIdle = 3;
@@ -74,9 +74,9 @@ MeanPowers mean_powers(const DeviceWork& work, const PowerEvidence& evidence) {
     const double idle_variance = idle.spread_w * idle.spread_w * idle_s;
     const double factor = surplus_j / std::max(busy_variance * busy_s + idle_variance * idle_s, 1e-9);
     busy_w += factor * busy_variance;
-    idle.watts = std::max(idle.watts + factor * idle_variance, kLeastPower_w);
+    idle.watts = std::max(idle.watts + factor * idle_variance, kMinPower_w);
   }
-  return {std::max(busy_w, kLeastBusyOverIdle * idle.watts), idle};
+  return {std::max(busy_w, kMinBusyOverIdle * idle.watts), idle};
 }
 
 TimeCurve scaled_to_total(TimeCurve curve, const TimeCurve& grid) {
@@ -115,7 +115,7 @@ GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, Tim
                          : prior_powers(priors, gain_spread);
   }
   fit->has_usual_powers = !usual.empty();
-  for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kLeastPower_w);
+  for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kMinPower_w);
   if (work.co_tenant_column) widen_co_tenant_power(*fit, *work.co_tenant_column);
   TimeCurve modelled_j(span, cell_count_for(span));
   for (const DeviceWork::Slice& stretch : work.slices) {

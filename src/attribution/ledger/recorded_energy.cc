@@ -11,9 +11,9 @@ namespace joulemap::attribution {
 namespace {
 
 // Limit of power history samples: 15 minutes at 50 per second. By then powers are identified, if at all.
-constexpr std::size_t kMostHistory = 45'000;
+constexpr std::size_t kMaxHistory = 45'000;
 // Limit of readings per counter: about three hours at the usual sampling rate, 3 MB.
-constexpr std::size_t kMostReadings = 200'000;
+constexpr std::size_t kMaxReadings = 200'000;
 
 // The curve in equal cells.
 TimeCurve in_cells(const EnergyCurve& curve, TimeSpan span) {
@@ -59,7 +59,7 @@ void RecordedEnergy::add(const Sample& sample) {
   } else if (state.cpu_time) {
     add_cpu_time_reading(state, sample.reading);
   } else if (state.channel.quantity == Quantity::power_history) {
-    if (sample.reading.code != ReadCode::ok || state.power_history.size() >= kMostHistory) return;
+    if (sample.reading.code != ReadCode::ok || state.power_history.size() >= kMaxHistory) return;
     state.power_history.push_back(
         {sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * state.channel.scale});
   } else {
@@ -70,7 +70,7 @@ void RecordedEnergy::add(const Sample& sample) {
 void RecordedEnergy::add_energy_reading(std::size_t channel, const Reading& reading) {
   ChannelState& state = channel_states_[channel];
   const bool is_counter = state.channel.kind == ChannelKind::counter;
-  if (!is_counter || reading.code != ReadCode::ok || state.readings.size() >= kMostReadings) return;
+  if (!is_counter || reading.code != ReadCode::ok || state.readings.size() >= kMaxReadings) return;
   const double joules = curves_.curve_of(channel)->tally().joules;
   const double before_j = state.readings.empty() ? 0 : state.readings.back().joules;
   if (joules > before_j) state.readings.push_back({reading.time_ns(), joules});

@@ -25,13 +25,13 @@ ReportRow row_of(std::string name, double time_s, std::optional<double> energy_j
   return row;
 }
 
-constexpr std::size_t kFewestToJudgeTheLast = 3;
+constexpr std::size_t kMinStepsToJudgeLast = 3;
 
 // Estimates where the last step ended, from the median length of the others; `latest_ns` if there are too few.
 std::int64_t end_of_last(const std::vector<NumberedMark>& moments, std::int64_t latest_ns) {
   std::vector<std::int64_t> lengths_ns;
   for (std::size_t i = 1; i < moments.size(); ++i) lengths_ns.push_back(moments[i].time_ns - moments[i - 1].time_ns);
-  if (lengths_ns.size() < kFewestToJudgeTheLast) return latest_ns;
+  if (lengths_ns.size() < kMinStepsToJudgeLast) return latest_ns;
   const auto median = lengths_ns.begin() + static_cast<std::ptrdiff_t>(lengths_ns.size() / 2);
   std::nth_element(lengths_ns.begin(), median, lengths_ns.end());
   return std::min(latest_ns, moments.back().time_ns + *median);

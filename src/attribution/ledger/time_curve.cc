@@ -10,12 +10,12 @@ namespace joulemap::attribution {
 namespace {
 
 constexpr std::int64_t kCell_ns = 10 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kMostCells = 200'000;
+constexpr std::int64_t kMaxCells = 200'000;
 
 }  // namespace
 
 std::size_t cell_count_for(TimeSpan span) {
-  return static_cast<std::size_t>(std::clamp<std::int64_t>((span.end_ns - span.begin_ns) / kCell_ns, 1, kMostCells));
+  return static_cast<std::size_t>(std::clamp<std::int64_t>((span.end_ns - span.begin_ns) / kCell_ns, 1, kMaxCells));
 }
 
 TimeCurve::TimeCurve(TimeSpan span, std::size_t cells)

@@ -12,7 +12,7 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::size_t kMostObservedSteps = std::size_t{1} << 22;
+constexpr std::size_t kMaxObservedSteps = std::size_t{1} << 22;
 constexpr double kHalfWidth90 = 1.6449;  // of a normal distribution, in standard deviations
 constexpr std::uint32_t kUnlisted = UINT32_MAX;
 
@@ -110,7 +110,7 @@ void ServingLedger::observe(std::uint32_t source, const EngineSteps& batch) {
     if (++unmerged_steps_ < steps_per_observed_) return;
     observed_.push_back(unmerged_);
     unmerged_steps_ = 0;
-    if (observed_.size() >= kMostObservedSteps) merge_observed_steps();
+    if (observed_.size() >= kMaxObservedSteps) merge_observed_steps();
   });
 }
 

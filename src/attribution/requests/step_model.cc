@@ -20,10 +20,10 @@ constexpr std::size_t kUnknowns = kStepTerms + 1;
 using Unknowns = std::array<double, kUnknowns>;
 
 // Shorter intervals have more edge error than information.
-constexpr std::int64_t kShortestInterval_ns = 20 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMinInterval_ns = 20 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kUsualInterval_ns = 100 * kNanosecondsPerMillisecond;
-constexpr std::size_t kMostIntervals = 20'000;
-constexpr std::size_t kFewestObservations = 12;
+constexpr std::size_t kMaxIntervals = 20'000;
+constexpr std::size_t kMinObservations = 12;
 
 constexpr double kHuberThreshold = 2;
 constexpr int kRobustRounds = 3;
@@ -52,7 +52,7 @@ struct Observation {
 std::vector<std::int64_t> interval_edges(std::span<const std::int64_t> updates_ns, std::int64_t begin_ns,
                                          std::int64_t end_ns) {
   const std::int64_t shortest_ns =
-      std::max(kShortestInterval_ns, (end_ns - begin_ns) / static_cast<std::int64_t>(kMostIntervals));
+      std::max(kMinInterval_ns, (end_ns - begin_ns) / static_cast<std::int64_t>(kMaxIntervals));
   std::vector<std::int64_t> edges = {begin_ns};
   for (const std::int64_t time_ns : updates_ns) {
     if (time_ns - edges.back() >= shortest_ns && end_ns - time_ns >= shortest_ns) edges.push_back(time_ns);
@@ -129,8 +129,8 @@ StepTerms time_coefficients(std::span<const ObservedStep> steps) {
       sums.add_observation(row, time_s, weight);
     }
     x = statistics::nonnegative_least_squares(sums, priors).x;
-    constexpr std::size_t kMostResiduals = 100'000;
-    const std::size_t stride = steps.size() / kMostResiduals + 1;
+    constexpr std::size_t kMaxResiduals = 100'000;
+    const std::size_t stride = steps.size() / kMaxResiduals + 1;
     std::vector<double> residuals;
     for (std::size_t k = 0; k < steps.size(); k += stride) {
       const StepTerms row = row_of(steps[k]);
@@ -282,7 +282,7 @@ FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const 
   const std::vector<Observation> observations = observe(steps, model.edges_ns_, energy_j);
   const ScaledPriors priors = energy_priors(steps, observations);
   model.observations = observations.size();
-  model.is_regressed = observations.size() >= kFewestObservations;
+  model.is_regressed = observations.size() >= kMinObservations;
   std::vector<double> z(kUnknowns);
   for (std::size_t i = 0; i < kUnknowns; ++i) z[i] = priors[i].value;
   model.covariance_.assign(kUnknowns * kUnknowns, 0);

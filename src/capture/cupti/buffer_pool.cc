@@ -22,7 +22,7 @@ std::uint8_t* BufferPool::take(const Loan& loan) {
   if (lent_.size() >= kMaxBuffers) return nullptr;
   Buffer buffer;
   if (free_buffers_.empty()) {
-    buffer.reset(static_cast<std::uint8_t*>(std::aligned_alloc(kAlignment, kLargestBufferBytes)));
+    buffer.reset(static_cast<std::uint8_t*>(std::aligned_alloc(kAlignment, kMaxBufferBytes)));
     if (buffer == nullptr) return nullptr;
   } else {
     buffer = std::move(free_buffers_.back());

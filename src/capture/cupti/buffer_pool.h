@@ -20,10 +20,10 @@
 
 namespace joulemap::capture::cupti {
 
-inline constexpr std::size_t kLargestBufferBytes = 256UL * 1024;  // 1200 kernels
-inline constexpr std::size_t kSmallestBufferBytes = 32UL * 1024;  // 150 kernels
-inline constexpr std::size_t kMaxBuffers = 256;                   // 64 MB; beyond it CUPTI drops and counts records
-inline constexpr std::size_t kSmallestRecordBytes = 72;           // the record of a memset in CUDA 11.0
+inline constexpr std::size_t kMaxBufferBytes = 256UL * 1024;  // 1200 kernels
+inline constexpr std::size_t kMinBufferBytes = 32UL * 1024;   // 150 kernels
+inline constexpr std::size_t kMaxBuffers = 256;               // 64 MB; beyond it CUPTI drops and counts records
+inline constexpr std::size_t kMinRecordBytes = 72;            // the record of a memset in CUDA 11.0
 
 // Chooses the size of the next buffer from the time that the last ones took to fill.
 class BufferSizing {
@@ -31,14 +31,14 @@ class BufferSizing {
   std::size_t next_buffer_bytes() const { return bytes_.load(std::memory_order_relaxed); }
   void on_full(std::int64_t fill_time_ns) {
     const std::size_t bytes = next_buffer_bytes();
-    if (fill_time_ns < kFastFillNs && bytes < kLargestBufferBytes) bytes_.store(bytes * 2);
-    if (fill_time_ns > kSlowFillNs && bytes > kSmallestBufferBytes) bytes_.store(bytes / 2);
+    if (fill_time_ns < kFastFillNs && bytes < kMaxBufferBytes) bytes_.store(bytes * 2);
+    if (fill_time_ns > kSlowFillNs && bytes > kMinBufferBytes) bytes_.store(bytes / 2);
   }
 
  private:
   static constexpr std::int64_t kFastFillNs = kNanosecondsPerSecond / 8;
   static constexpr std::int64_t kSlowFillNs = kNanosecondsPerSecond / 2;
-  std::atomic<std::size_t> bytes_{2 * kSmallestBufferBytes};
+  std::atomic<std::size_t> bytes_{2 * kMinBufferBytes};
 };
 
 class BufferPool {

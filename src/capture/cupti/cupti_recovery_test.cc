@@ -16,7 +16,7 @@ namespace {
 using CuptiRecoveryTest = SessionUnderTest;
 
 constexpr std::uint32_t kKernels = static_cast<std::uint32_t>(RecordKind::concurrent_kernel);
-constexpr int kMoreThanBuffersHold = 3 * static_cast<int>(kLargestBufferBytes / kSmallestRecordBytes);
+constexpr int kMoreThanBuffersHold = 3 * static_cast<int>(kMaxBufferBytes / kMinRecordBytes);
 
 TEST_F(CuptiRecoveryTest, RecoversRecordsFromAProfilerThatReplacedTheClock) {
   start();

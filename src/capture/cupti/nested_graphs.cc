@@ -6,7 +6,7 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-constexpr std::size_t kMostPending = 1 << 20;  // limit for a thread that creates graphs and never instantiates one
+constexpr std::size_t kMaxPending = 1 << 20;  // limit for a thread that creates graphs and never instantiates one
 constexpr std::size_t kMaxThreads = 1024;
 
 std::uint32_t graph_of(std::uint64_t node) { return static_cast<std::uint32_t>(node >> 32); }
@@ -37,13 +37,13 @@ void NestedGraphs::on_node_created(std::uint64_t node) {
   const std::lock_guard hold(lock_);
   if (threads_.size() >= kMaxThreads) threads_.clear();
   ThreadNodes& thread = threads_[std::this_thread::get_id()];
-  if (thread.created.size() < kMostPending) thread.created.push_back(node);
+  if (thread.created.size() < kMaxPending) thread.created.push_back(node);
 }
 
 void NestedGraphs::on_node_copied(std::uint64_t original, std::uint64_t copy) {
   const std::lock_guard hold(lock_);
   ThreadNodes& thread = threads_[std::this_thread::get_id()];
-  if (thread.copied.size() < kMostPending) thread.copied.emplace_back(original, copy);
+  if (thread.copied.size() < kMaxPending) thread.copied.emplace_back(original, copy);
 }
 
 std::vector<NestedGraphs::NodePair> NestedGraphs::on_instantiated(std::uint32_t graph) {
@@ -68,7 +68,7 @@ std::vector<NestedGraphs::NodePair> NestedGraphs::on_instantiated(std::uint32_t 
 void NestedGraphs::on_node_updated(std::uint64_t node) {
   const std::lock_guard hold(lock_);
   std::deque<std::uint64_t>& updated = threads_[std::this_thread::get_id()].updated;
-  if (updated.size() < kMostPending) updated.push_back(node);
+  if (updated.size() < kMaxPending) updated.push_back(node);
 }
 
 bool NestedGraphs::has_pending_update() const {

@@ -11,8 +11,8 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-constexpr std::int64_t kLongestLoanNs = 30 * kNanosecondsPerSecond;
-constexpr std::size_t kLargestRecordBytes = 256;  // a kernel has 216 in CUDA 13.0; buffers with less room are full
+constexpr std::int64_t kMaxLoanNs = 30 * kNanosecondsPerSecond;
+constexpr std::size_t kMaxRecordBytes = 256;  // a kernel has 216 in CUDA 13.0; buffers with less room are full
 
 }  // namespace
 
@@ -37,12 +37,11 @@ void RecordIntake::on_buffer_requested(std::uint8_t** buffer, std::size_t* size,
 }
 
 std::uint64_t RecordIntake::lent_capacity() const {
-  return (pool_.lent_buffers().bytes + kLargestBufferBytes) /
-         kSmallestRecordBytes;  // plus one buffer that may be requested now
+  return (pool_.lent_buffers().bytes + kMaxBufferBytes) / kMinRecordBytes;  // plus one buffer that may be requested now
 }
 
 std::int64_t RecordIntake::delivered_until_ns(std::int64_t now_ns) const {
-  return std::max(pool_.lent_buffers().oldest_ns.value_or(now_ns), now_ns - kLongestLoanNs);
+  return std::max(pool_.lent_buffers().oldest_ns.value_or(now_ns), now_ns - kMaxLoanNs);
 }
 
 void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, std::uint8_t* buffer,
@@ -55,7 +54,7 @@ void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, st
     ++counts_.foreign_buffers;
     return;
   }
-  if (valid_bytes + kLargestRecordBytes > loan->bytes) sizing_.on_full(monotonic_ns() - loan->since_ns);
+  if (valid_bytes + kMaxRecordBytes > loan->bytes) sizing_.on_full(monotonic_ns() - loan->since_ns);
   if (is_open_.load()) {
     const std::int64_t now_ns = monotonic_ns();
     Record* record = nullptr;

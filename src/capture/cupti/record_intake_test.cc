@@ -87,12 +87,12 @@ TEST_F(RecordIntakeTest, AcceptsABufferThatWasGivenUp) {
 TEST(BufferSizing, GrowsFastFillingBuffersAndShrinksSlowOnes) {
   BufferSizing sizing;
   for (int i = 0; i < 20; ++i) sizing.on_full(kNanosecondsPerMillisecond);
-  EXPECT_EQ(sizing.next_buffer_bytes(), kLargestBufferBytes);
+  EXPECT_EQ(sizing.next_buffer_bytes(), kMaxBufferBytes);
   const std::size_t before = sizing.next_buffer_bytes();
   sizing.on_full(kNanosecondsPerSecond / 4);
   EXPECT_EQ(sizing.next_buffer_bytes(), before);
   for (int i = 0; i < 20; ++i) sizing.on_full(kNanosecondsPerSecond);
-  EXPECT_EQ(sizing.next_buffer_bytes(), kSmallestBufferBytes);
+  EXPECT_EQ(sizing.next_buffer_bytes(), kMinBufferBytes);
 }
 
 // End to end: CUPTI drops records without a buffer; the next returned buffer reports how many.
@@ -101,7 +101,7 @@ class DroppedRecordsTest : public SessionUnderTest {};
 TEST_F(DroppedRecordsTest, AreReported) {
   start();
   fake.hold_records(true);
-  const int more_than_fit = static_cast<int>(kMaxBuffers * kLargestBufferBytes / 216) + 100;
+  const int more_than_fit = static_cast<int>(kMaxBuffers * kMaxBufferBytes / 216) + 100;
   for (int i = 0; i < more_than_fit; ++i) fake.launch({.keeps_running = true});
   fake.hold_records(false);
   fake.release_records(false);

@@ -13,11 +13,11 @@
 namespace joulemap::experiment {
 namespace {
 
-constexpr std::size_t kFewestForTrend = 4;  // below this n no order of values is significant
-constexpr std::size_t kFewestForSpread = 3;
-constexpr double kLargeSpread = 0.1;    // standard deviation / mean above which a cell is flagged
-constexpr double kLeastChange = 0.005;  // fraction of the median; smaller changes and drifts are not flagged even if
-                                        // significant
+constexpr std::size_t kMinCountForTrend = 4;  // below this n no order of values is significant
+constexpr std::size_t kMinCountForSpread = 3;
+constexpr double kLargeSpread = 0.1;  // standard deviation / mean above which a cell is flagged
+constexpr double kMinChange = 0.005;  // fraction of the median; smaller changes and drifts are not flagged even if
+                                      // significant
 constexpr double kSampleSumTolerance = 0.005;  // largest difference of sum of samples and integral, as a fraction
 constexpr double kAboveIdle = 0.2;             // power above idle, as a fraction of idle power, that is flagged
 constexpr double kAboveIdle_w = 3;             // power above idle that sensor noise can explain
@@ -166,11 +166,10 @@ std::string percent_of_change(double before, double after) {
 // Flags a change point and a drift. Energy and time usually change together; each measure gets its own flag.
 void flag_order(const Measure& measure, const MeasureSummary& spread, double alpha, std::vector<AnalysisFlag>& flags) {
   const std::vector<double>& values = spread.values;
-  if (values.size() < kFewestForTrend) return;
+  if (values.size() < kMinCountForTrend) return;
   const double size = std::abs(spread.median);
   const auto change = statistics::change_point(values);
-  if (change && change->test.p <= alpha &&
-      std::abs(change->median_after - change->median_before) > kLeastChange * size) {
+  if (change && change->test.p <= alpha && std::abs(change->median_after - change->median_before) > kMinChange * size) {
     const bool is_warm_up = change->first * 2 <= values.size();
     flags.push_back(
         {is_warm_up ? "warm_up" : "change_point",
@@ -183,7 +182,7 @@ void flag_order(const Measure& measure, const MeasureSummary& spread, double alp
   }
   const statistics::Trend trend = statistics::mann_kendall(values);
   const double over_all = trend.slope * static_cast<double>(values.size() - 1);
-  if (trend.test.p <= alpha && std::abs(over_all) > kLeastChange * size) {
+  if (trend.test.p <= alpha && std::abs(over_all) > kMinChange * size) {
     flags.push_back(
         {"drift",
          fmt::format("{} drifts with the order of rows: {} to {} over {} rows (tau = {:+.2f}, p = {})",
@@ -196,7 +195,7 @@ void flag_order(const Measure& measure, const MeasureSummary& spread, double alp
 void flag_spread(const CellView& view, const Measure& measure, const MeasureSummary& spread, std::size_t measure_index,
                  std::vector<AnalysisFlag>& flags) {
   const std::vector<double>& values = spread.values;
-  if (values.size() < kFewestForSpread) return;
+  if (values.size() < kMinCountForSpread) return;
   const bool is_constant = std::all_of(values.begin(), values.end(), [&](double one) { return one == values[0]; });
   if (is_constant) {
     const bool is_zero = values[0] == 0;

@@ -10,7 +10,7 @@
 namespace joulemap::experiment {
 namespace {
 
-constexpr std::size_t kFewestCells = 4;
+constexpr std::size_t kMinCells = 4;
 
 // A number of a row: a measure, or an energy divided by the time.
 struct RowValue {
@@ -54,7 +54,7 @@ void add_correlation(std::vector<LevelCorrelation>& correlations, const Experime
     x.push_back(*energy_j);
     y.push_back(*value);
   }
-  if (x.size() < kFewestCells) return;
+  if (x.size() < kMinCells) return;
   const std::optional<statistics::TestResult> test = statistics::spearman(x, y);
   if (test)
     correlations.push_back({cells.factor, cells.level, energy, std::move(name), x.size(), test->statistic, test->p});

@@ -21,8 +21,8 @@ using statistics::ModelTerm;
 using statistics::Stratum;
 
 // Limits on the size of a model: its terms are all subsets of the other factors. Larger experiments have only rank tests.
-constexpr std::size_t kMostColumns = 300;
-constexpr std::size_t kMostFactors = 12;
+constexpr std::size_t kMaxColumns = 300;
+constexpr std::size_t kMaxFactors = 12;
 
 // All rows of one measure, as logarithms if every value is above 0.
 struct MeasureValues {
@@ -209,10 +209,10 @@ MeasureModel make_model(const ExperimentData& data, const MeasureValues& values,
     model.data.levels.push_back(data.rows[row].levels);
     if (data.is_blocked) model.data.blocks.push_back(data.rows[row].block);
   }
-  if (data.factors.size() > kMostFactors) return model;
+  if (data.factors.size() > kMaxFactors) return model;
   for (const bool has_interactions : {true, false}) {
     const auto terms = statistics::comparison_terms(data.factors.size(), factor, has_interactions);
-    if (model.fit || columns_of(data, terms) > kMostColumns) continue;
+    if (model.fit || columns_of(data, terms) > kMaxColumns) continue;
     model.fit = statistics::fit_factorial_model(model.data, terms);
   }
   return model;

@@ -14,9 +14,9 @@ namespace joulemap::experiment {
 namespace {
 
 // Limit on pairwise cell comparisons per set: sets of hundreds of cells get fewer resamples.
-constexpr double kMostWork = 1e8;
-constexpr std::size_t kFewestResamples = 100;
-constexpr std::size_t kFewestPairs = 3;  // minimum n of an association
+constexpr double kMaxWork = 1e8;
+constexpr std::size_t kMinResamples = 100;
+constexpr std::size_t kMinPairs = 3;  // minimum n of an association
 
 // Values of one row of a cell, with signs such that less is better.
 using Costs = std::vector<double>;
@@ -111,8 +111,8 @@ void weigh(ParetoSet& set, const std::vector<Candidate>& candidates, std::size_t
   for (const Candidate& candidate : candidates) points.push_back(candidate.mean);
   const std::vector<bool> is_on_front = front_of(points);
   const auto count = static_cast<double>(candidates.size());
-  const auto affordable = static_cast<std::size_t>(kMostWork / (count * count));
-  set.resamples = std::min(resamples, std::max(affordable, kFewestResamples));
+  const auto affordable = static_cast<std::size_t>(kMaxWork / (count * count));
+  set.resamples = std::min(resamples, std::max(affordable, kMinResamples));
   std::vector<std::size_t> times(candidates.size());
   statistics::Random random(seed);
   for (std::size_t resample = 0; resample < set.resamples; ++resample) {
@@ -129,7 +129,7 @@ void weigh(ParetoSet& set, const std::vector<Candidate>& candidates, std::size_t
 Association association(const std::vector<double>& x, const std::vector<double>& y) {
   Association result;
   result.n = x.size();
-  if (x.size() < kFewestPairs) return result;
+  if (x.size() < kMinPairs) return result;
   if (const auto spearman = statistics::spearman(x, y)) {
     result.spearman = spearman->statistic;
     result.spearman_p = spearman->p;
@@ -202,7 +202,7 @@ std::vector<Association> associations_of(const ExperimentTable& table, unsigned 
     one.x = *energy;
     one.y = *time;
   }
-  std::erase_if(associations, [](const Association& one) { return one.n < kFewestPairs; });
+  std::erase_if(associations, [](const Association& one) { return one.n < kMinPairs; });
   return associations;
 }
 

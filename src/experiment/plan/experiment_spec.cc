@@ -19,7 +19,7 @@ namespace {
 using formats::DocumentMember;
 using formats::DocumentValue;
 
-constexpr std::size_t kMostRepetitions = 100'000;
+constexpr std::size_t kMaxRepetitions = 100'000;
 constexpr double kDay_s = 86'400;
 
 bool is_name(std::string_view text) {
@@ -30,13 +30,13 @@ bool is_name(std::string_view text) {
 
 // The experiment name becomes the name of a folder, a job and a page.
 void check_experiment_name(const DocumentValue* value, const ExperimentSpec& spec, SpecErrors& errors) {
-  constexpr std::size_t kMostName_bytes = 100;
+  constexpr std::size_t kMaxName_bytes = 100;
   const auto is_odd = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '/'; };
   const bool is_path = spec.name == "." || spec.name == ".." || std::ranges::any_of(spec.name, is_odd);
-  if (!is_path && spec.name.size() <= kMostName_bytes) return;
+  if (!is_path && spec.name.size() <= kMaxName_bytes) return;
   errors.add(value == nullptr ? 0 : value->line,
              fmt::format("name is used as a folder name: at most {} bytes, no /, no control characters; not {}",
-                         kMostName_bytes, joulemap::quoted(spec.name)));
+                         kMaxName_bytes, joulemap::quoted(spec.name)));
 }
 
 void read_levels(const DocumentMember& member, ExperimentFactor& factor, SpecErrors& errors) {
@@ -275,7 +275,7 @@ Result<ExperimentSpec> parse_spec(std::string_view toml, std::string_view name) 
   spec.name = "experiment";
   reader.text("name", spec.name);
   check_experiment_name(document->find("name"), spec, errors);
-  reader.count("repetitions", spec.repetitions, 1, kMostRepetitions);
+  reader.count("repetitions", spec.repetitions, 1, kMaxRepetitions);
   reader.choice<RowOrder>("order", spec.order,
                           {{"blocked-random", RowOrder::blocked_random},
                            {"blocked", RowOrder::blocked},

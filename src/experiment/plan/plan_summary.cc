@@ -15,7 +15,7 @@ namespace {
 using Levels = std::vector<std::size_t>;
 
 constexpr double kJoulesPerKilowattHour = 3.6e6;
-constexpr std::size_t kMostSimulated = 40;  // with more repetitions, relevant differences are detected anyway
+constexpr std::size_t kMaxSimulated = 40;  // with more repetitions, relevant differences are detected anyway
 constexpr std::size_t kTrials = 300;
 constexpr double kWantedPower = 0.9;
 
@@ -36,7 +36,7 @@ struct Mean {
 std::optional<double> detectable_difference(statistics::Pairing pairing, std::size_t n, double alpha,
                                             std::size_t comparisons) {
   constexpr double kNoise = 0.01;
-  if (n > kMostSimulated) return std::nullopt;
+  if (n > kMaxSimulated) return std::nullopt;
   for (const double times : {0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0}) {
     const statistics::TargetDifference target{times * kNoise, kNoise, alpha, comparisons};
     if (statistics::simulated_power(pairing, n, target, 1, kTrials) >= kWantedPower) return times;

@@ -10,7 +10,7 @@
 namespace joulemap::experiment {
 namespace {
 
-constexpr std::size_t kMostRows = 1'000'000;
+constexpr std::size_t kMaxRows = 1'000'000;
 
 bool is_excluded(const ExperimentSpec& spec, const std::vector<std::size_t>& levels) {
   return std::any_of(spec.exclusions.begin(), spec.exclusions.end(), [&](const Exclusion& exclusion) {
@@ -26,7 +26,7 @@ std::size_t combinations(const ExperimentSpec& spec) {
   std::size_t count = 1;
   for (const ExperimentFactor& factor : spec.factors) {
     count *= factor.levels.size();
-    if (count > kMostRows) return count;
+    if (count > kMaxRows) return count;
   }
   return count;
 }
@@ -49,16 +49,16 @@ std::vector<std::vector<std::size_t>> cells_of(const ExperimentSpec& spec) {
 }
 
 Result<std::vector<PlannedRow>> plan_rows(const ExperimentSpec& spec) {
-  if (combinations(spec) > kMostRows) {
-    return Error{ErrorCode::usage, fmt::format("the levels have more than {} combinations", kMostRows),
+  if (combinations(spec) > kMaxRows) {
+    return Error{ErrorCode::usage, fmt::format("the levels have more than {} combinations", kMaxRows),
                  "remove factors or levels"};
   }
   const std::vector<std::vector<std::size_t>> cells = cells_of(spec);
   if (cells.empty()) return Error{ErrorCode::usage, "every combination of levels is excluded", "see [[exclude]]"};
-  if (cells.size() * spec.repetitions > kMostRows) {
+  if (cells.size() * spec.repetitions > kMaxRows) {
     return Error{
         ErrorCode::usage,
-        fmt::format("{} cells of {} repetitions are more than {} rows", cells.size(), spec.repetitions, kMostRows),
+        fmt::format("{} cells of {} repetitions are more than {} rows", cells.size(), spec.repetitions, kMaxRows),
         "remove levels or repetitions"};
   }
   std::vector<PlannedRow> rows;

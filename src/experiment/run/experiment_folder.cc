@@ -24,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostTable_bytes = std::size_t{1} << 30;
-constexpr std::size_t kMostRow_bytes = std::size_t{64} << 20;
+constexpr std::size_t kMaxTable_bytes = std::size_t{1} << 30;
+constexpr std::size_t kMaxRow_bytes = std::size_t{64} << 20;
 constexpr std::chrono::minutes kTablePatience{10};  // longest wait for the lock, which each runner holds milliseconds
 constexpr std::string_view kAttemptPrefix = "attempt-";
 
@@ -74,7 +74,7 @@ std::string attempt_path(const std::string& row_path, std::uint32_t attempt) {
 
 Result<ExperimentRow> read_attempt(const std::string& row_path, std::uint32_t attempt, const ExperimentData& header) {
   const std::string path = attempt_path(row_path, attempt) + "/row.json";
-  const Result<std::string> text = read_file_start(path, kMostRow_bytes);
+  const Result<std::string> text = read_file_start(path, kMaxRow_bytes);
   if (!text) return text.error();
   return parse_row_json(*text, path, header);
 }
@@ -223,7 +223,7 @@ Status ExperimentFolder::write_table() const {
 
 // Reads the table from disk. Callers that then write it hold its lock.
 Status ExperimentFolder::read_table() {
-  const Result<std::string> csv = read_file_start(path_ + "/run_table.csv", kMostTable_bytes);
+  const Result<std::string> csv = read_file_start(path_ + "/run_table.csv", kMaxTable_bytes);
   if (!csv) return csv.error();
   Result<std::vector<RunTableRow>> table = parse_run_table(*csv, spec_.factors);
   if (!table) return std::move(table).error();

@@ -228,7 +228,7 @@ RowSeries read_series(const DocumentValue& row) {
     const DocumentValue* const values = each.find("values");
     if (values == nullptr || values->array() == nullptr) continue;
     for (const DocumentValue& value : *values->array()) {
-      if (channel.values.size() < kMostSeriesSlices) channel.values.push_back(value.number());
+      if (channel.values.size() < kMaxSeriesSlices) channel.values.push_back(value.number());
     }
     series.channels.push_back(std::move(channel));
   }

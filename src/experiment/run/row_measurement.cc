@@ -12,7 +12,7 @@ namespace joulemap::experiment {
 namespace {
 
 // Limit per device: a program can have any number of functions.
-constexpr std::size_t kMostFunctions = 50;
+constexpr std::size_t kMaxFunctions = 50;
 
 // Functions in the order of the report, largest first.
 std::vector<FunctionResult> functions_of(const RunView& view) {
@@ -22,7 +22,7 @@ std::vector<FunctionResult> functions_of(const RunView& view) {
   std::map<std::string, std::size_t> kept;
   for (const ReportRow& row : level->rows) {
     const bool is_function = row.name != kProbeMode && row.name != attribution::kBackgroundRow;
-    if (!is_function || kept[row.device] == kMostFunctions) continue;
+    if (!is_function || kept[row.device] == kMaxFunctions) continue;
     ++kept[row.device];
     functions.push_back({row.display_name, row.device, row.count, row.time_s, row.energy_j, row.cause});
   }

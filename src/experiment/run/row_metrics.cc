@@ -14,8 +14,8 @@
 namespace joulemap::experiment {
 namespace {
 
-constexpr std::size_t kMostFile_bytes = std::size_t{256} << 20;
-constexpr std::size_t kMostLine = 4096;  // longer lines are cut, because std::regex uses stack for each character
+constexpr std::size_t kMaxFile_bytes = std::size_t{256} << 20;
+constexpr std::size_t kMaxLine = 4096;  // longer lines are cut, because std::regex uses stack for each character
 
 void note_missing(const MetricSpec& metric, const std::string& why, Diagnostics& diagnostics) {
   diagnostics.add({"metric_missing", 1, fmt::format("{} is unknown: {}", metric.metric.name, why),
@@ -37,7 +37,7 @@ std::vector<double> numbers_of(const formats::DocumentValue& value) {
 
 std::optional<double> from_json(const MetricSpec& metric, const std::string& attempt_path, Diagnostics& diagnostics) {
   const std::string path = attempt_path + "/" + metric.file;
-  const Result<std::string> text = read_file_beneath(attempt_path, metric.file, kMostFile_bytes);
+  const Result<std::string> text = read_file_beneath(attempt_path, metric.file, kMaxFile_bytes);
   const Result<formats::DocumentValue> json = text ? formats::read_json(*text, path) : text.error();
   if (!json) {
     note_missing(metric, json.error().message, diagnostics);
@@ -53,7 +53,7 @@ std::optional<double> from_json(const MetricSpec& metric, const std::string& att
 
 std::optional<double> from_output(const MetricSpec& metric, const std::string& attempt_path, Diagnostics& diagnostics) {
   const std::string path = attempt_path + "/stdout.txt";
-  const Result<std::string> text = read_file_beneath(attempt_path, "stdout.txt", kMostFile_bytes);
+  const Result<std::string> text = read_file_beneath(attempt_path, "stdout.txt", kMaxFile_bytes);
   if (!text) {
     note_missing(metric, text.error().message, diagnostics);
     return std::nullopt;
@@ -112,7 +112,7 @@ std::vector<double> match_numbers(std::string_view text, const std::string& patt
   std::vector<double> numbers;
   const std::regex expression(pattern);  // parse_spec has validated it
   for (std::string_view line : split(text, '\n')) {
-    line = line.substr(0, kMostLine);
+    line = line.substr(0, kMaxLine);
     std::cregex_iterator match(line.data(), line.data() + line.size(), expression);
     for (; match != std::cregex_iterator(); ++match) {
       if (const std::optional<double> number = parse_double(match->str(1))) numbers.push_back(*number);

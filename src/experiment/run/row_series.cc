@@ -41,7 +41,7 @@ RowSeries series_of(const ReportResult& run) {
   if (run.power.empty() || !(run.slice_s > 0)) return series;
   std::size_t slices = 0;
   for (const PowerSeries& power : run.power) slices = std::max(slices, power.watts.size());
-  const std::size_t every = std::max<std::size_t>(1, (slices + kMostSeriesSlices - 1) / kMostSeriesSlices);
+  const std::size_t every = std::max<std::size_t>(1, (slices + kMaxSeriesSlices - 1) / kMaxSeriesSlices);
   series.slice_s = run.slice_s * static_cast<double>(every);
   for (const PowerSeries& power : run.power) {
     if (is_shown(run, power.domain)) series.channels.push_back({power.domain, "W", merged(power.watts, every, 1)});

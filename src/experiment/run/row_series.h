@@ -8,7 +8,7 @@
 
 namespace joulemap::experiment {
 
-// Power of the counted domains, measured ones if there are any, and gauges of GPUs, in at most kMostSeriesSlices slices.
+// Power of the counted domains, measured ones if there are any, and gauges of GPUs, in at most kMaxSeriesSlices slices.
 // Without channels if the run has no power.
 RowSeries series_of(const ReportResult& run);
 

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kUsualMaxArraySize = 1001;  // default of MaxArraySize, slurm.conf(5)
-constexpr std::size_t kMostOutput_bytes = std::size_t{16} << 20;
+constexpr std::size_t kMaxOutput_bytes = std::size_t{16} << 20;
 
 std::string slurm_folder(const ExperimentFolder& folder) { return folder.path() + "/slurm"; }
 
@@ -35,8 +35,8 @@ Result<std::string> output_of(const ExperimentFolder& folder, std::vector<std::s
   run.error_path = fmt::format("{}/tool-{}.err", slurm_folder(folder), ::getpid());
   run.command = std::move(command);
   const Result<ChildResult> end = run_child(*signals, run, {});
-  const Result<std::string> output = read_file_start(run.output_path, kMostOutput_bytes);
-  const Result<std::string> errors = read_file_start(run.error_path, kMostOutput_bytes);
+  const Result<std::string> output = read_file_start(run.output_path, kMaxOutput_bytes);
+  const Result<std::string> errors = read_file_start(run.error_path, kMaxOutput_bytes);
   ::unlink(run.output_path.c_str());
   ::unlink(run.error_path.c_str());
   if (!end) {

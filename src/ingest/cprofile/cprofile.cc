@@ -20,9 +20,9 @@ using Kind = MarshalObject::Kind;
 
 constexpr std::string_view kBuiltInFile = "~";
 constexpr std::string_view kNoPower = "a profile contains no power";
-constexpr double kLongestProfile_s = 1e8;  // three years: more is damage
+constexpr double kMaxProfile_s = 1e8;  // three years: more is damage
 // Functions that a row of an experiment keeps: by own and by cumulative time.
-constexpr std::size_t kMostFunctions = 200;
+constexpr std::size_t kMaxFunctions = 200;
 
 // "/usr/lib/python3.11/json/decoder.py" -> "json/decoder.py": distinguishes the many __init__.py.
 std::string_view short_path(std::string_view path) {
@@ -56,7 +56,7 @@ std::string function_name(std::string_view file, std::int64_t line, std::string_
 bool is_time(const MarshalObject& object) {
   const bool is_number = object.kind == Kind::real || object.kind == Kind::integer;
   // Own times can be slightly negative: cProfile subtracts its own overhead, and clocks are set back.
-  return is_number && std::isfinite(object.real) && std::abs(object.real) < kLongestProfile_s;
+  return is_number && std::isfinite(object.real) && std::abs(object.real) < kMaxProfile_s;
 }
 
 bool is_count(const MarshalObject& object) { return object.kind == Kind::integer && object.integer >= 0; }
@@ -101,11 +101,11 @@ std::vector<FunctionResult> largest_functions(const FunctionProfile& profile) {
   std::vector<const ProfiledFunction*> by_cumulative;
   for (const ProfiledFunction& function : profile.functions) by_cumulative.push_back(&function);
   std::ranges::stable_sort(by_cumulative, std::ranges::greater{}, &ProfiledFunction::cumulative_s);
-  const double least_s = by_cumulative.size() > kMostFunctions ? by_cumulative[kMostFunctions - 1]->cumulative_s : 0;
+  const double least_s = by_cumulative.size() > kMaxFunctions ? by_cumulative[kMaxFunctions - 1]->cumulative_s : 0;
   std::vector<FunctionResult> functions;
   for (std::size_t i = 0; i < profile.functions.size(); ++i) {
     const ProfiledFunction& function = profile.functions[i];
-    if (i >= kMostFunctions && function.cumulative_s < least_s) continue;
+    if (i >= kMaxFunctions && function.cumulative_s < least_s) continue;
     FunctionResult result{function.name, "cpu", function.calls, function.own_s, std::nullopt};
     result.cumulative_s = function.cumulative_s;
     functions.push_back(std::move(result));
@@ -162,7 +162,7 @@ Result<FunctionProfile> parse_cprofile(std::string_view bytes) {
     profile.total_s += function.own_s;
     profile.functions.push_back(std::move(function));
   }
-  if (profile.total_s > kLongestProfile_s) return not_a_profile("the times of the profile are not plausible");
+  if (profile.total_s > kMaxProfile_s) return not_a_profile("the times of the profile are not plausible");
   std::ranges::stable_sort(profile.functions, std::ranges::greater{}, &ProfiledFunction::own_s);
   if (damaged > 0) {
     profile.diagnostics.add(

@@ -13,8 +13,8 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::uint8_t kReferableFlag = 0x80;  // the object gets the next index of later references
-constexpr int kMostDepth = 32;                 // a profile has four levels
-constexpr std::int32_t kMostDigits = 4;        // of 15 bits: 60 bits fit std::int64_t
+constexpr int kMaxDepth = 32;                  // a profile has four levels
+constexpr std::int32_t kMaxDigits = 4;         // of 15 bits: 60 bits fit std::int64_t
 
 class MarshalReader {
  public:
@@ -107,7 +107,7 @@ class MarshalReader {
   std::optional<std::int64_t> long_integer() {
     const std::optional<std::int32_t> digits = signed32();
     if (!digits) return std::nullopt;
-    if (*digits < -kMostDigits || *digits > kMostDigits) return fail("an integer is too large");
+    if (*digits < -kMaxDigits || *digits > kMaxDigits) return fail("an integer is too large");
     std::int64_t value = 0;
     const std::int32_t count = *digits < 0 ? -*digits : *digits;
     for (std::int32_t i = 0; i < count; ++i) {
@@ -172,7 +172,7 @@ class MarshalReader {
   }
 
   std::optional<std::uint32_t> object(int depth) {
-    if (depth > kMostDepth) return fail("objects are nested too deeply");
+    if (depth > kMaxDepth) return fail("objects are nested too deeply");
     const std::optional<std::uint64_t> code = little_endian(1);
     if (!code) return std::nullopt;
     const bool is_referable = (*code & kReferableFlag) != 0;

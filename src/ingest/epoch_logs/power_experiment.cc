@@ -40,7 +40,7 @@ RowSeries series_of(const PowerLog& log, const std::vector<std::pair<std::string
                     std::int64_t origin_ns, double elapsed_s) {
   RowSeries series;
   if (!(elapsed_s > 0)) return series;
-  const std::size_t slices = std::clamp<std::size_t>(log.samples.size() / log.channels.size(), 1, kMostSeriesSlices);
+  const std::size_t slices = std::clamp<std::size_t>(log.samples.size() / log.channels.size(), 1, kMaxSeriesSlices);
   series.slice_s = elapsed_s / static_cast<double>(slices);
   std::vector<GaugeWindow> windows(slices);
   for (const Sample& sample : log.samples) {

@@ -12,15 +12,15 @@ namespace {
 using formats::JsonPosition;
 using formats::QuoteRule;
 
-// The search for valid events in broken text may parse kMostPasses times the block, plus kFreeSearch bytes, so that
+// The search for valid events in broken text may parse kMaxPasses times the block, plus kFreeSearch bytes, so that
 // parsing of garbage ends in bounded time.
-constexpr std::size_t kMostPasses = 16;
+constexpr std::size_t kMaxPasses = 16;
 constexpr std::size_t kFreeSearch = 1 << 20;
 
 class BlockParser {
  public:
   BlockParser(std::string_view text, bool is_last, EventTables& tables)
-      : text_(text), is_last_(is_last), tables_(tables), search_budget_(kMostPasses * text.size() + kFreeSearch) {
+      : text_(text), is_last_(is_last), tables_(tables), search_budget_(kMaxPasses * text.size() + kFreeSearch) {
     tables_.block_events.clear();
   }
 

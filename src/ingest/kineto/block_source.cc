@@ -10,7 +10,7 @@
 namespace joulemap::ingest::kineto {
 namespace {
 
-constexpr std::size_t kLongestHeader = 16 << 20;
+constexpr std::size_t kMaxHeader = 16 << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::string_view kList = "\"traceEvents\"";
 
@@ -120,7 +120,7 @@ Status BlockSource::read_header() {
     if (first == std::string_view::npos && !is_at_end_) continue;
     if (first == std::string_view::npos) return not_a_trace_error("the file is empty");
     if (text[first] != '{' && text[first] != '[') return not_a_trace_error("the file is not JSON");
-    const bool is_all = is_at_end_ || text.size() > kLongestHeader;
+    const bool is_all = is_at_end_ || text.size() > kMaxHeader;
     if (find_event_list(text, is_all, begin, needs_more_text)) {
       pending_.drop_front(begin);
       return Done{};

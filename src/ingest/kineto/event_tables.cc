@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::int64_t kLongest_ns = 604'800 * std::int64_t{1'000'000'000};  // one week; longer events are invalid
 constexpr std::int64_t kLatest_ns = std::int64_t{1} << 62;
-constexpr std::int64_t kMostDevices = 4096;
-constexpr std::size_t kMostCategories = 8;
+constexpr std::int64_t kMaxDevices = 4096;
+constexpr std::size_t kMaxCategories = 8;
 constexpr std::string_view kModule = "nn.Module: ";
 constexpr std::string_view kAutogradNode = "autograd::engine::evaluate_function:";
 // Annotations that PyTorch up to 1.11 wrote as operations.
@@ -50,7 +50,7 @@ bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, Even
     const auto known = notes.unknown_categories.find(raw.category_text);
     if (known != notes.unknown_categories.end()) {
       ++known->second;
-    } else if (notes.unknown_categories.size() < kMostCategories) {
+    } else if (notes.unknown_categories.size() < kMaxCategories) {
       notes.unknown_categories.emplace(raw.category_text.substr(0, 64), 1);
     } else {
       ++notes.unknown_categories["and others"];
@@ -114,7 +114,7 @@ void EventTables::add_on_gpu(const RawEvent& raw, TraceEvent& event, EventCounts
                                         .block = raw.block});
   const std::int64_t device = raw.device >= 0 ? raw.device : raw.process.number;  // "pid" of GPU events is the GPU
   const std::int64_t stream = raw.stream >= 0 ? raw.stream : raw.thread.number;
-  if (device >= kMostDevices) ++notes.invalid_devices;
+  if (device >= kMaxDevices) ++notes.invalid_devices;
   event.track =
       intern(queues, QueueKey{.device = id_of(device), .context = id_of(raw.context), .stream = id_of(stream)});
   if (!is_kernel && raw.bytes > 0) event.detail = intern(sizes, static_cast<std::uint64_t>(raw.bytes));

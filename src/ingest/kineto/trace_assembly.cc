@@ -10,8 +10,8 @@ namespace joulemap::ingest::kineto {
 namespace {
 
 constexpr std::size_t kMaxPendingBlocks = 8;
-constexpr std::size_t kLongestEvent = 16 << 20;
-constexpr std::size_t kLongestFooter = 16 << 20;
+constexpr std::size_t kMaxEvent = 16 << 20;
+constexpr std::size_t kMaxFooter = 16 << 20;
 
 void add_counts(EventCounts& sum, const EventCounts& notes) {
   sum.total += notes.total;
@@ -49,12 +49,12 @@ void TraceAssembly::add(std::size_t thread, std::uint64_t number, BlockBuffer& t
 void TraceAssembly::process_in_order(PendingBlock& waiting, std::size_t thread) {
   const std::string_view text = waiting.text.view();
   if (is_event_list_closed_) {
-    if (result_.footer.size() < kLongestFooter) result_.footer += text;
+    if (result_.footer.size() < kMaxFooter) result_.footer += text;
     return;
   }
   if (partial_event_.view().empty()) return append_block(waiting.thread, waiting.text, std::move(waiting.block));
   partial_event_.append(text);
-  parse_partial_event(thread, partial_event_.view().size() > kLongestEvent);
+  parse_partial_event(thread, partial_event_.view().size() > kMaxEvent);
 }
 
 void TraceAssembly::parse_partial_event(std::size_t thread, bool is_last) {

@@ -25,7 +25,7 @@ constexpr std::string_view kStepName = "ProfilerStep#";  // PyTorch's name of a 
 constexpr double kNanosecondsPerMicrosecond = 1000;
 constexpr double kMost_us = 1e15;  // 30 years; larger values are invalid and could overflow
 // ONNX Runtime records at most this many events: global_max_num_events_ in onnxruntime/core/common/profiler.cc.
-constexpr std::uint64_t kMostEvents = 1'000'000;
+constexpr std::uint64_t kMaxEvents = 1'000'000;
 
 std::optional<std::int64_t> nanoseconds(const JsonFields& event, std::string_view member) {
   const std::optional<double> number = event.number(member);
@@ -85,12 +85,12 @@ class TraceConverter {
       builder_.add_diagnostic("trace_cut", "onnxruntime: the end of the profile is missing",
                               "call session.end_profiling() before the program ends");
     }
-    if (events_ >= kMostEvents) {
+    if (events_ >= kMaxEvents) {
       builder_.add_diagnostic(
           "trace_full",
           fmt::format(
               "onnxruntime: the profile contains {} events, and ONNX Runtime stops at {}: later runs are missing",
-              events_, kMostEvents),
+              events_, kMaxEvents),
           "profile fewer runs");
     }
     builder_.trace().gpu_events_identify_ops = true;

@@ -18,8 +18,8 @@ namespace {
 
 // An interval longer than this many median intervals, and than a second, is a gap.
 constexpr std::int64_t kGap = 10;
-constexpr double kLeastRefresh_s = 0.001;
-constexpr double kLargestRaw = 9e18;
+constexpr double kMinRefresh_s = 0.001;
+constexpr double kMaxRaw = 9e18;
 // The year 2096: later times are damage and could overflow sums.
 constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
 
@@ -121,7 +121,7 @@ std::uint32_t PowerLogBuilder::channel(const std::string& name, const std::funct
 
 void PowerLogBuilder::add(std::uint32_t channel, std::int64_t time_ns, double value) {
   const double raw = std::round(value / log_.channels[channel].scale);
-  if (raw > kLargestRaw) return drop_row("the value is too large");
+  if (raw > kMaxRaw) return drop_row("the value is too large");
   values_[channel].push_back({time_ns, static_cast<std::uint64_t>(raw)});
 }
 
@@ -165,8 +165,8 @@ void PowerLogBuilder::estimate_update_period(Channel& channel, const std::vector
   // If every reading has a new value, the update period is unknown and may be arbitrarily short.
   const std::int64_t update_interval_ns = median_or(update_intervals_ns, std::int64_t{0});
   channel.refresh_s = update_interval_ns - median_interval_ns > median_interval_ns / 2
-                          ? std::max(seconds(update_interval_ns), kLeastRefresh_s)
-                          : kLeastRefresh_s;
+                          ? std::max(seconds(update_interval_ns), kMinRefresh_s)
+                          : kMinRefresh_s;
   if (!measures_energy(channel) || channel.kind == ChannelKind::counter) return;
   std::uint64_t gaps = 0;
   std::int64_t missing_ns = 0;

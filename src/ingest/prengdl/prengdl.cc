@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view kFolderPrefix = "measurements_";
 constexpr std::string_view kPerf = "_perf";
 constexpr std::string_view kNvidiaSmi = "_nvidia_smi";
-constexpr std::size_t kLargestFile = std::size_t{64} << 20;
+constexpr std::size_t kMaxFile = std::size_t{64} << 20;
 constexpr double kPublishedSpacing_s = 1;  // between samples, by the study's run.sh: nvidia-smi --loop-ms=1000
 
 // The last separator is the decimal one; earlier ones separate thousands.
@@ -120,7 +120,7 @@ DomainEnergy domain_of(std::string name, std::optional<double> joules, double el
 
 Result<std::string> read_text(const std::string& path, std::string_view what) {
   if (path.empty()) return Error{ErrorCode::not_found, fmt::format("the file of {} is missing", what), ""};
-  return read_file_start(path, kLargestFile);
+  return read_file_start(path, kMaxFile);
 }
 
 void read_counters(const std::string& path, ExperimentRow& row) {

@@ -25,8 +25,8 @@ struct SmallWidths {
 };
 constexpr SmallWidths kSmallPlain = {384, 256};
 constexpr SmallWidths kSmallGated = {192, 128};
-constexpr double kMostPersistentWidth = 1024;
-constexpr double kMostPersistentBatch = 128;
+constexpr double kMaxPersistentWidth = 1024;
+constexpr double kMaxPersistentBatch = 128;
 
 double gates_of(std::string_view form) { return form == "lstm" ? 4 : form == "gru" ? 3 : 1; }
 
@@ -35,9 +35,9 @@ bool is_multiple(double size, double of) { return std::fmod(size, of) == 0; }
 bool is_persistent(const Operation& operation, const RecurrentSizes& sizes) {
   if (operation.dtype != Dtype::fp16 || sizes.layers > 1 || sizes.directions > 1 || operation.form == "gru")
     return false;
-  if (sizes.hidden > kMostPersistentWidth || !is_multiple(sizes.hidden, 128) || !is_multiple(sizes.in, 128))
+  if (sizes.hidden > kMaxPersistentWidth || !is_multiple(sizes.hidden, 128) || !is_multiple(sizes.in, 128))
     return false;
-  if (sizes.batch > kMostPersistentBatch || !is_multiple(sizes.batch, 8)) return false;
+  if (sizes.batch > kMaxPersistentBatch || !is_multiple(sizes.batch, 8)) return false;
   return operation.form == "lstm" || sizes.batch < 96 || sizes.hidden < 896;
 }
 

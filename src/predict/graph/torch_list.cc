@@ -21,7 +21,7 @@ constexpr std::string_view kSchema = "joulemap.operations/1";
 constexpr std::string_view kRemedy = "create the list again with joulemap.list_operations of this version";
 
 // Limit of parameters of an operation: twice as many as a three-dimensional convolution has.
-constexpr std::size_t kMostParameters = 48;
+constexpr std::size_t kMaxParameters = 48;
 
 Error malformed(std::string message) { return {ErrorCode::malformed, std::move(message), std::string(kRemedy)}; }
 
@@ -95,7 +95,7 @@ Result<std::int64_t> whole_number(const DocumentValue& value, std::string_view n
 Result<Parameters> read_parameters(const DocumentValue& value) {
   const DocumentValue* found = value.find("parameters");
   if (found == nullptr || found->table() == nullptr) return malformed("\"parameters\" is missing");
-  if (found->table()->size() > kMostParameters) return malformed("\"parameters\" has too many members");
+  if (found->table()->size() > kMaxParameters) return malformed("\"parameters\" has too many members");
   Parameters parameters;
   for (const formats::DocumentMember& member : *found->table()) {
     const Result<std::int64_t> number = whole_number(*found, member.key, 0);

@@ -81,17 +81,17 @@ void write_network(formats::JsonWriter& json, const NetworkModel& model) {
 
 // Limits of the numbers in a profile. Predictions multiply them and exponentiate sums of trees: larger ones would
 // overflow.
-constexpr double kMostNumber = 1e18;  // above any GPU's FLOP/s
-constexpr double kMostOfTrees = 100;  // sum over all trees, a natural logarithm
-constexpr double kMostWidth = 100;    // half width of an interval, a natural logarithm
+constexpr double kMaxNumber = 1e18;    // above any GPU's FLOP/s
+constexpr double kMaxTreeShare = 100;  // sum over all trees, a natural logarithm
+constexpr double kMaxWidth = 100;      // half width of an interval, a natural logarithm
 
 // Reads numbers and records the name of the first one that is missing or out of range.
 class Numbers {
  public:
-  double of(const formats::DocumentValue* table, std::string_view name, double most = kMostNumber) {
+  double of(const formats::DocumentValue* table, std::string_view name, double most = kMaxNumber) {
     return checked(table == nullptr ? std::nullopt : table->number(name), name, 0, most);
   }
-  double checked(std::optional<double> found, std::string_view name, double least = 0, double most = kMostNumber) {
+  double checked(std::optional<double> found, std::string_view name, double least = 0, double most = kMaxNumber) {
     if ((!found || !(*found >= least && *found <= most)) && missing_.empty()) missing_ = name;
     return found.value_or(0);
   }
@@ -188,10 +188,10 @@ NetworkModel read_network(const formats::DocumentValue* object, Numbers& numbers
   model.inference = read_host(object, "host_inference_s", numbers);
   model.training = read_host(object, "host_training_s", numbers);
   model.python_calls_per_operation = numbers.of(object, "python_per_call");
-  model.inference_interval_width = numbers.of(object, "inference_width", kMostWidth);
-  model.training_interval_width = numbers.of(object, "training_width", kMostWidth);
-  model.host_bound_width_factor = numbers.of(object, "host_width", kMostWidth);
-  model.layer_interval_width = numbers.of(object, "layer_width", kMostWidth);
+  model.inference_interval_width = numbers.of(object, "inference_width", kMaxWidth);
+  model.training_interval_width = numbers.of(object, "training_width", kMaxWidth);
+  model.host_bound_width_factor = numbers.of(object, "host_width", kMaxWidth);
+  model.layer_interval_width = numbers.of(object, "layer_width", kMaxWidth);
   const formats::DocumentValue* launches = object == nullptr ? nullptr : object->find("launches");
   if (launches != nullptr && launches->table() != nullptr) {
     for (const formats::DocumentMember& member : *launches->table())
@@ -204,8 +204,8 @@ void read_training_range(const formats::DocumentValue* object, Numbers& numbers,
   if (object == nullptr || object->is_null()) return;
   training_range.min_features.resize(feature_names().size());
   training_range.max_features.resize(feature_names().size());
-  numbers.fill(object->find("least"), "least", training_range.min_features, -kMostNumber);
-  numbers.fill(object->find("most"), "most", training_range.max_features, -kMostNumber);
+  numbers.fill(object->find("least"), "least", training_range.min_features, -kMaxNumber);
+  numbers.fill(object->find("most"), "most", training_range.max_features, -kMaxNumber);
 }
 
 bool is_sensible(const Datasheet& sheet) {
@@ -287,7 +287,7 @@ Result<DeviceProfile> read_profile(std::string_view json, std::string_view name)
   if (!times) return refused(times.error().message);
   if (!powers) return refused(powers.error().message);
   if (!kriging) return refused(kriging.error().message);
-  if (most_of(*times) > kMostOfTrees || most_of(*powers) > kMostOfTrees) return refused("its trees are out of range");
+  if (most_of(*times) > kMaxTreeShare || most_of(*powers) > kMaxTreeShare) return refused("its trees are out of range");
   profile.operation_model.time_trees = std::move(*times);
   profile.operation_model.power_trees = std::move(*powers);
   profile.operation_model.kriging = std::move(*kriging);

@@ -42,9 +42,9 @@ constexpr double kBusy = 0.9;
 constexpr double kAhead = 0.5;
 // A step whose issue time exceeds this fraction of its time is host-bound.
 constexpr double kWaits = 0.8;
-// kLeastCommon: least number of rows of a run that share settings with other runs, to estimate the run's factor.
+// kMinCommon: least number of rows of a run that share settings with other runs, to estimate the run's factor.
 // kPolishes: rounds of the median polish.
-constexpr std::size_t kLeastCommon = 5;
+constexpr std::size_t kMinCommon = 5;
 constexpr int kPolishes = 8;
 
 // What a row of networks.csv shows about its host. Of the rows of a setting only those with the highest value count.
@@ -175,7 +175,7 @@ Factors step_factors(const std::vector<Waited>& rows) {
       if (by_setting[row.key].size() > 1) by_slice[row.slice].push_back(row.launches - of_setting[row.key]);
     }
     for (const auto& [slice, values] : by_slice) {
-      if (values.size() >= kLeastCommon) of_slice[slice] = quantile(values, 0.5);
+      if (values.size() >= kMinCommon) of_slice[slice] = quantile(values, 0.5);
     }
   }
   Factors factors;

@@ -14,7 +14,7 @@ namespace {
 
 // Limit of residuals, natural logarithms. Larger ones are failures of the physics model that the trees should not
 // learn.
-constexpr double kMostResidual = 2.0;
+constexpr double kMaxResidual = 2.0;
 // Weight of rows measured inside networks. They are many and similar, and should not outweigh isolated operations.
 constexpr double kWeightInNetwork = 0.5;
 
@@ -23,7 +23,7 @@ constexpr double kSurely = 0.04;
 constexpr double kWeightOfShort = 0.15;
 constexpr double kLong_s = 30e-6;
 // An optimizer step inside a network: fixed GPU time, and power as a fraction of the limit, because it is memory-bound.
-constexpr double kLeastStep_s = 5e-6;
+constexpr double kMinStep_s = 5e-6;
 constexpr double kStepPower = 0.8;
 
 // Host time for one launch inside a cuDNN call, s, without PyTorch's overhead.
@@ -94,7 +94,7 @@ Residuals residuals_of(const OperationModel& model, const MeasuredOperation& row
   Residuals residuals;
   residuals.physical_time_s = physical_time_s(model.times, physics);
   const double time = std::log(row.time_s / residuals.physical_time_s);
-  residuals.time = std::clamp(time, -kMostResidual, kMostResidual);
+  residuals.time = std::clamp(time, -kMaxResidual, kMaxResidual);
   if (row.energy_j)
     residuals.power = std::log(*row.energy_j / row.time_s / physical_power_w(model.energies, physics, model.sheet));
   return residuals;
@@ -121,7 +121,7 @@ OperationEstimate optimizer_estimate(const OperationModel& model, const Operatio
   const OperationEstimate alone = estimate(model, operation, {});
   const Work work = work_of(operation);
   OperationEstimate guess = alone;
-  guess.time_s = passes_of_step(operation) * work.bytes / model.sheet.memory_bytes_per_s + kLeastStep_s;
+  guess.time_s = passes_of_step(operation) * work.bytes / model.sheet.memory_bytes_per_s + kMinStep_s;
   guess.energy_j = guess.time_s * kStepPower * model.sheet.power_limit_w;
   guess.host_s = alone.time_s;
   return guess;

@@ -17,7 +17,7 @@ namespace {
 constexpr double kMicrosecond = 1e-6;
 constexpr double kElementsPerSecond = 1e12;
 // Shortest duration of a kernel.
-constexpr double kLeastTime_s = 1e-6;
+constexpr double kMinTime_s = 1e-6;
 // No prediction is below these fractions of the memory and arithmetic time at the datasheet's rates. Arithmetic can be
 // much faster than the datasheet, because fast convolutions and causal attention compute less than is counted.
 constexpr double kOfMemoryRoof = 0.8;
@@ -45,7 +45,7 @@ constexpr std::array<Tile, 11> kTiles = {{{256, 128, 1.0},
                                           {8, 128, 0.3},  // this and the next: products of a few rows and of one row
                                           {1, 256, 0.3}}};
 constexpr double kFillOfPipeline = 64;
-constexpr double kLeastSplit = 128;
+constexpr double kMinSplit = 128;
 
 // Values of alignment_class() for grouped and depthwise convolutions.
 constexpr int kInGroups = 4;
@@ -98,7 +98,7 @@ const TermValues<N>* find_group(const Coefficients<N>& fitted, const std::array<
 // Weight of the wider group's coefficients as a prior, in equivalent rows, from the narrowest level to all kinds. It is
 // small between kinds, which have little in common.
 constexpr std::array<double, kGroupLevels + 1> kObservationsOfPrior = {12, 12, 4, 0.5, 1};
-constexpr double kLeastPull = 1e-9;
+constexpr double kMinPull = 1e-9;
 constexpr double kSquareOfPrior = 0.05;
 
 template <std::size_t N>
@@ -115,8 +115,7 @@ TermValues<N> fit_group(const statistics::NormalEquations& sums, const Fitted<N>
   std::vector<statistics::Prior> priors(N);
   for (std::size_t index = 0; index < N; ++index) {
     const double own = sums.gram(index, index) / std::max(1.0, sums.total_weight());
-    priors[index] = {wider.coefficients[index],
-                     kLeastPull + observations_of_prior * std::max(own, wider.squares[index])};
+    priors[index] = {wider.coefficients[index], kMinPull + observations_of_prior * std::max(own, wider.squares[index])};
   }
   const statistics::NonnegativeFit fit = statistics::nonnegative_least_squares(sums, priors);
   TermValues<N> coefficients{};
@@ -234,7 +233,7 @@ double padded_flops(const MatrixProduct& product, const Datasheet& sheet) {
   for (const Tile& tile : kTiles) {
     const double tiles = std::ceil(product.m / tile.m) * std::ceil(product.n / tile.n) * product.count;
     for (const double split : {1.0, 2.0, 4.0, 8.0, 16.0}) {
-      if (split > 1 && product.k / split < kLeastSplit) break;
+      if (split > 1 && product.k / split < kMinSplit) break;
       const double waves = std::ceil(tiles * split / sheet.multiprocessors);
       const double depth = std::ceil(product.k / split / 32) * 32 + kFillOfPipeline;
       const double cost = waves * depth * tile.m * tile.n / tile.efficiency * (split > 1 ? 1.03 : 1.0);
@@ -348,7 +347,7 @@ double physical_time_s(const TimeCoefficients& fitted, const PhysicsObservation&
 }
 
 double roofline_time_s(const TimeTerms& terms) {
-  return std::max({kLeastTime_s, kOfMemoryRoof * terms[Term::memory], kOfComputeRoof * terms[Term::arithmetic]});
+  return std::max({kMinTime_s, kOfMemoryRoof * terms[Term::memory], kOfComputeRoof * terms[Term::arithmetic]});
 }
 
 double physical_power_w(const EnergyCoefficients& fitted, const PhysicsObservation& row, const Datasheet& sheet) {

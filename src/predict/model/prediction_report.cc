@@ -94,16 +94,16 @@ Result<std::string> layer_to_explain(const Prediction& prediction, const std::st
 
 // "'aten.foo', 'aten.bar' and 3 more".
 std::string unknown_names(const Prediction& prediction) {
-  constexpr std::size_t kMostNames = 4;
+  constexpr std::size_t kMaxNames = 4;
   std::vector<std::string> names;
   for (const UnknownOperation& one : prediction.unknown) {
     if (std::find(names.begin(), names.end(), one.source) == names.end()) names.push_back(one.source);
   }
   std::string text;
-  for (std::size_t index = 0; index < std::min(kMostNames, names.size()); ++index) {
+  for (std::size_t index = 0; index < std::min(kMaxNames, names.size()); ++index) {
     text += fmt::format("{}{}", index == 0 ? "" : ", ", quoted(names[index], 60));
   }
-  if (names.size() > kMostNames) text += fmt::format(" and {} more", names.size() - kMostNames);
+  if (names.size() > kMaxNames) text += fmt::format(" and {} more", names.size() - kMaxNames);
   return text;
 }
 

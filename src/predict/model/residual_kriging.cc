@@ -14,11 +14,11 @@ namespace {
 // Variance of repeated measurements, relative to the variance of residuals (the nugget of the kriging).
 constexpr double kNoise = 0.02;
 constexpr std::size_t kNearest = 12;
-constexpr double kHundredth = 1e-2;           // unit of stored logarithms of sizes
-constexpr double kThousandth = 1e-3;          // unit of stored residuals
-constexpr std::int32_t kMostSize = 4095;      // largest value in two digits of radix 64
-constexpr std::int32_t kMostResidual = 2047;  // largest absolute value in two digits with a sign
-constexpr std::int32_t kMostAlignment = 2;
+constexpr double kHundredth = 1e-2;          // unit of stored logarithms of sizes
+constexpr double kThousandth = 1e-3;         // unit of stored residuals
+constexpr std::int32_t kMaxSize = 4095;      // largest value in two digits of radix 64
+constexpr std::int32_t kMaxResidual = 2047;  // largest absolute value in two digits with a sign
+constexpr std::int32_t kMaxAlignment = 2;
 
 // Correlation lengths of the kriging, in natural logarithms of sizes. They are long for the amount of work, which
 // physics models well, and short for widths and the batch of convolutions, by which libraries choose their kernels.
@@ -94,15 +94,13 @@ std::int32_t in_units(double value, double unit, std::int32_t least, std::int32_
   return static_cast<std::int32_t>(std::lround(std::clamp<double>(value / unit, least, most)));
 }
 
-std::int32_t size_in_units(double size) { return in_units(std::log(std::max(1.0, size)), kHundredth, 0, kMostSize); }
+std::int32_t size_in_units(double size) { return in_units(std::log(std::max(1.0, size)), kHundredth, 0, kMaxSize); }
 
-std::int32_t residual_in_units(double residual) {
-  return in_units(residual, kThousandth, -kMostResidual, kMostResidual);
-}
+std::int32_t residual_in_units(double residual) { return in_units(residual, kThousandth, -kMaxResidual, kMaxResidual); }
 
 // Exponent of 2 in the size, at most 2. Rows whose length is a multiple of 4 allow vector loads of four elements.
 std::int32_t alignment_of(double size) {
-  return std::fmod(size, 4) == 0 ? kMostAlignment : std::fmod(size, 2) == 0 ? 1 : 0;
+  return std::fmod(size, 4) == 0 ? kMaxAlignment : std::fmod(size, 2) == 0 ? 1 : 0;
 }
 
 // Coordinates of an operation for kriging: the amount of work, then its dimensions, and the alignment of one size.
@@ -149,7 +147,7 @@ ResidualSample sizes_of(const Operation& operation) {
 }
 
 // Least pivot of the covariance matrix of samples, which is nearly singular if samples are nearly equal.
-constexpr double kLeastPivot = 1e-12;
+constexpr double kMinPivot = 1e-12;
 
 double distance(const ResidualSample& one, const ResidualSample& other, const Lengths& lengths) {
   const double misaligned = (one.alignment - other.alignment) / lengths.alignment;
@@ -197,7 +195,7 @@ InterpolatedResidual ResidualKriging::interpolate(const Operation& operation, bo
     between[i * count + i] = 1 + kNoise;
   }
   const std::vector<double> target_to = shares;
-  statistics::solve_cholesky(statistics::cholesky(between, shares.size(), kLeastPivot), shares);
+  statistics::solve_cholesky(statistics::cholesky(between, shares.size(), kMinPivot), shares);
   InterpolatedResidual interpolated;
   for (std::size_t i = 0; i < count; ++i) {
     interpolated.time += kThousandth * shares[i] * near[i].second->time;
@@ -211,7 +209,7 @@ namespace {
 
 constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr int kBitsOfDigit = 6;
-constexpr std::int32_t kNoResidual = kMostResidual + 1;  // code of a residual of 0 in the text, which has no signs
+constexpr std::int32_t kNoResidual = kMaxResidual + 1;  // code of a residual of 0 in the text, which has no signs
 constexpr int kHashDigits = 11;
 constexpr int kCountDigits = 4;
 constexpr std::size_t kSampleDigits = 2 * kKrigingDimensions + 1 + 2 + 2;
@@ -253,10 +251,10 @@ class Digits {
       return number;
     };
     ResidualSample sample;
-    for (std::int32_t& size : sample.sizes) size = take_within(2, 0, 0, kMostSize);
-    sample.alignment = take_within(1, 0, 0, kMostAlignment);
+    for (std::int32_t& size : sample.sizes) size = take_within(2, 0, 0, kMaxSize);
+    sample.alignment = take_within(1, 0, 0, kMaxAlignment);
     for (std::int32_t* residual : {&sample.time, &sample.power})
-      *residual = take_within(2, kNoResidual, -kMostResidual, kMostResidual);
+      *residual = take_within(2, kNoResidual, -kMaxResidual, kMaxResidual);
     return sample;
   }
 

@@ -11,7 +11,7 @@ namespace joulemap::predict {
 namespace {
 
 constexpr int kDeepest = 64;
-constexpr std::size_t kMostNodes = 4'000'000;
+constexpr std::size_t kMaxNodes = 4'000'000;
 
 void write_node(const RegressionTrees& trees, std::int32_t at, std::string& text) {
   const TreeNode& node = trees.nodes[static_cast<std::size_t>(at)];
@@ -34,7 +34,7 @@ class Reader {
   }
 
   bool read_node(RegressionTrees& trees, int depth, std::int32_t& index) {
-    if (depth > kDeepest || trees.nodes.size() >= kMostNodes || at_end()) return false;
+    if (depth > kDeepest || trees.nodes.size() >= kMaxNodes || at_end()) return false;
     const std::string_view word = text_.substr(0, text_.find(' '));
     text_.remove_prefix(word.size());
     index = static_cast<std::int32_t>(trees.nodes.size());

@@ -19,8 +19,8 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kLeastShare = 1e-3;
-constexpr double kLeastTime_s = 1e-12;
+constexpr double kMinShare = 1e-3;
+constexpr double kMinTime_s = 1e-12;
 
 struct Node {
   double within_j = 0;  // energy of stacks that contain the name, including callees
@@ -58,7 +58,7 @@ CallGraph graph_of(const EnergyStacks& stacks) {
     own.own_s += stack.time_s;
     own.calls += stack.count;
     if (!stack.cause) continue;
-    const double mean_w = energy_j / std::max(stack.cause->times_s.sum(), kLeastTime_s);
+    const double mean_w = energy_j / std::max(stack.cause->times_s.sum(), kMinTime_s);
     own.own_causes_j.add(stack.cause->times_s, mean_w);
     own.is_named = own.is_named || stack.cause->basis == CauseBasis::name;
     graph.causes_j.add(stack.cause->times_s, mean_w);
@@ -110,7 +110,7 @@ Result<std::string> graphviz_dot_text(const RunView& view, const ExportOptions& 
   const CallGraph graph = graph_of(*stacks);
   if (graph.total_j <= 0) return missing_energy_error(stacks->by);
   const auto is_shown = [&](const std::string& name) {
-    return graph.nodes.at(name).within_j >= kLeastShare * graph.total_j;
+    return graph.nodes.at(name).within_j >= kMinShare * graph.total_j;
   };
   std::string nodes;
   double left_out_j = 0;

@@ -12,7 +12,7 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kMostRows = 30;
+constexpr std::size_t kMaxRows = 30;
 
 // Escapes the special characters of Markdown and HTML.
 std::string escaped(std::string_view text) {
@@ -65,7 +65,7 @@ std::string layer_lines(const RunView& view) {
   const LevelView* const level = view.level("layer");
   if (level == nullptr) return {};
   std::string out = "| layer | device | J | low | high | share | W |\n|---|---|---|---|---|---|---|\n";
-  for (std::size_t i = 0; i < std::min(level->rows.size(), kMostRows); ++i) {
+  for (std::size_t i = 0; i < std::min(level->rows.size(), kMaxRows); ++i) {
     const ReportRow& row = level->rows[i];
     out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", escaped(joined(row.path)), escaped(row.device),
                        format_optional_number(row.energy_j), format_optional_number(row.low_j),
@@ -75,7 +75,7 @@ std::string layer_lines(const RunView& view) {
   if (level->idle_j) out += fmt::format("| *idle* | | {} | | | | |\n", format_number(*level->idle_j));
   if (level->unattributed_j)
     out += fmt::format("| *not attributed* | | {} | | | | |\n", format_number(*level->unattributed_j));
-  if (level->rows.size() > kMostRows) out += fmt::format("\n{} more layers.\n", level->rows.size() - kMostRows);
+  if (level->rows.size() > kMaxRows) out += fmt::format("\n{} more layers.\n", level->rows.size() - kMaxRows);
   return out + "\n";
 }
 

@@ -16,8 +16,8 @@ namespace joulemap::report {
 namespace {
 
 // A histogram contains at least 10 values. More than 20 histograms over time could not be distinguished.
-constexpr std::size_t kLeastInHistogram = 10;
-constexpr std::size_t kMostHistograms = 20;
+constexpr std::size_t kMinInHistogram = 10;
+constexpr std::size_t kMaxHistograms = 20;
 
 // A tag of TensorBoard, which groups tags by the text before the first slash: "joulemap_step/energy_j".
 std::string tag_of(std::string group, std::string_view name) {
@@ -165,7 +165,7 @@ void TensorboardExport::add_metrics() {
 // Adds histograms of the energies, each over a part of the run. They have a tag of their own, TAG/spread, because a tag
 // of TensorBoard has either scalars or histograms.
 void TensorboardExport::add_histograms(const std::string& tag, const std::vector<LayerEnergyPoint>& points) {
-  const std::size_t pieces = std::min(points.size() / kLeastInHistogram, kMostHistograms);
+  const std::size_t pieces = std::min(points.size() / kMinInHistogram, kMaxHistograms);
   for (std::size_t piece = 0; piece < pieces; ++piece) {
     std::vector<double> joules;
     const std::size_t end = (piece + 1) * points.size() / pieces;

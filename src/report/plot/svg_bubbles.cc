@@ -19,7 +19,7 @@ namespace {
 constexpr double kHeight = 420;
 constexpr double kLeast = 6;
 constexpr double kMost = 20;
-constexpr double kMostOfMany = 11;  // radius if there are more than kManyBubbles, which would cover each other
+constexpr double kMaxOfMany = 11;  // radius if there are more than kManyBubbles, which would cover each other
 constexpr std::size_t kManyBubbles = 12;
 constexpr double kRoom = 0.08;  // decades beside the outermost bubbles
 constexpr double kNumberFont = 11;
@@ -130,7 +130,7 @@ std::string bubbles_svg(const AnalysisResult& result) {
     const double share = bubble.metric && most > least ? (*bubble.metric - least) / (most - least) : 0.3;
     const bool is_on_front = front.contains(bubble.cell);
     const Point centre{x.at(std::log10(bubble.time_s)), y.at(std::log10(bubble.energy_j))};
-    const double radius = kLeast + share * ((bubbles.size() > kManyBubbles ? kMostOfMany : kMost) - kLeast);
+    const double radius = kLeast + share * ((bubbles.size() > kManyBubbles ? kMaxOfMany : kMost) - kLeast);
     canvas.circle(centre, radius, {list[i].colour, 0.6, 0, list[i].text},
                   {is_on_front ? kTextColour : "none", is_on_front ? 1.6 : 0.0});
     labels.push_back({centre, kNumberRadius, fmt::format("{}", i + 1)});

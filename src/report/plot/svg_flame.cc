@@ -17,7 +17,7 @@ namespace joulemap::report {
 namespace {
 
 constexpr double kRow = 26;
-constexpr double kLeastWidth = 0.6;  // px; narrower boxes only add bytes
+constexpr double kMinWidth = 0.6;  // px; narrower boxes only add bytes
 
 std::size_t depth_of(const EnergyNode& node, double least_j) {
   std::size_t deepest = 0;
@@ -49,7 +49,7 @@ class Flame {
   void draw(const EnergyNode& node, Point at, const std::string& outer_phase, std::string_view colour, double opacity) {
     const double energy_j = node.sum.energy_j.value_or(0);
     const double width = width_of(energy_j);
-    if (width < kLeastWidth) return;
+    if (width < kMinWidth) return;
     const std::string phase = phase_in(node.name, outer_phase);
     if (phase != outer_phase) {
       colour = colour_of_phase(phase);
@@ -122,7 +122,7 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
   for (const EnergyNode& child : root.children) total_j += child.sum.energy_j.value_or(0);
   if (!(total_j > 0)) return nothing_to_plot_error("no energy in rows that match --filter", "use another --filter");
   const double width = kPlotWidth - 2 * kPlotMargin;
-  const std::size_t levels = 1 + depth_of(root, total_j * kLeastWidth / width);
+  const std::size_t levels = 1 + depth_of(root, total_j * kMinWidth / width);
   PlotFrame frame = make_plot_frame(view, level,
                                     fmt::format("Flame graph of {} J, by {}{}", format_number(total_j), level->by,
                                                 is_probed ? ", without probing" : ""),

@@ -17,7 +17,7 @@ constexpr double kGap = 2;  // between a point and its label
 constexpr std::array<double, 6> kDistances = {0, 8, 16, 26, 38, 52};
 constexpr double kListFont = 11;
 constexpr double kListLine = 16;
-constexpr std::size_t kMostColumns = 4;
+constexpr std::size_t kMaxColumns = 4;
 
 double overlap_of(const Rect& a, const Rect& b) {
   const double width = std::min(a.right(), b.right()) - std::max(a.x, b.x);
@@ -38,7 +38,7 @@ double outside_of(const Rect& box, const Rect& bounds) { return box.width * box.
 std::size_t columns_of(std::span<const ListEntry> entries, double width) {
   double widest = 1;
   for (const ListEntry& entry : entries) widest = std::max(widest, text_width(entry.text, kListFont) + 44);
-  return std::clamp<std::size_t>(static_cast<std::size_t>(width / widest), 1, kMostColumns);
+  return std::clamp<std::size_t>(static_cast<std::size_t>(width / widest), 1, kMaxColumns);
 }
 
 std::size_t lines_of(std::span<const ListEntry> entries, double width) {

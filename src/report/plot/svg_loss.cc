@@ -18,7 +18,7 @@ namespace {
 constexpr double kLossHeight = 320;
 constexpr double kEpochHeight = 190;
 constexpr double kLeft = 62;
-constexpr std::size_t kMostEpochBars = 60;
+constexpr std::size_t kMaxEpochBars = 60;
 constexpr std::size_t kWindows = 20;  // width of the moving average: 1/20 of the points
 
 const MetricSeries* loss_of(const RunView& view) {
@@ -105,7 +105,7 @@ Result<std::string> loss_svg(const RunView& view) {
     low = std::min(low, point.value);
     high = std::max(high, point.value);
   }
-  const bool has_epochs = view.epochs.size() < kMostEpochBars &&
+  const bool has_epochs = view.epochs.size() < kMaxEpochBars &&
                           std::any_of(view.epochs.begin(), view.epochs.end(),
                                       [](const StepOrEpochView& epoch) { return epoch.joules_per_loss.has_value(); });
   const double height = kLossHeight + 64 + (has_epochs ? kEpochHeight + 68 : 0);

@@ -20,7 +20,7 @@ constexpr double kPowerHeight = 150;
 constexpr double kGaugeHeight = 60;
 constexpr double kStripGap = 16;
 constexpr double kCellGap = 40;
-constexpr std::size_t kMostEpochLabels = 24;
+constexpr std::size_t kMaxEpochLabels = 24;
 
 // Gauges that the plot shows, if a run has them.
 constexpr std::array<std::string_view, 2> kShownGauges = {"gpu_utilization", "temperature"};
@@ -89,7 +89,7 @@ std::vector<Strip> strips_of(const std::vector<ShownRun>& runs) {
 }
 
 void draw_epochs(SvgCanvas& canvas, const Axes& axes, const ExperimentRow& row, double bottom) {
-  const std::size_t every = row.epochs.size() / kMostEpochLabels + 1;
+  const std::size_t every = row.epochs.size() / kMaxEpochLabels + 1;
   for (std::size_t i = 0; i < row.epochs.size(); ++i) {
     const EpochResult& epoch = row.epochs[i];
     const double end = axes.x.at(epoch.start_s + epoch.elapsed_s);

@@ -20,8 +20,8 @@ constexpr double kStrip = 36;
 constexpr double kColumn = 2;  // width of a column in the strip of phases, in px
 constexpr double kTrack = 74;
 constexpr double kLeft = 58;
-constexpr std::size_t kMostTracks = 4;
-constexpr std::size_t kMostEpochLabels = 24;
+constexpr std::size_t kMaxTracks = 4;
+constexpr std::size_t kMaxEpochLabels = 24;
 
 using Values = std::vector<std::optional<double>>;
 
@@ -112,7 +112,7 @@ std::vector<LegendEntry> phase_legend(const RunView& view) {
 
 void draw_epochs(SvgCanvas& canvas, const Axes& axes, const RunView& view, double bottom) {
   if (view.epochs.size() < 2) return;
-  const std::size_t every = (view.epochs.size() + kMostEpochLabels - 1) / kMostEpochLabels;
+  const std::size_t every = (view.epochs.size() + kMaxEpochLabels - 1) / kMaxEpochLabels;
   for (std::size_t i = 0; i < view.epochs.size(); i += every) {
     const double x = axes.x.at(view.epochs[i].begin_s);
     canvas.line({x, axes.plot_area.y}, {x, bottom}, {kAxisColour, 1, "2 3"});
@@ -120,14 +120,14 @@ void draw_epochs(SvgCanvas& canvas, const Axes& axes, const RunView& view, doubl
   }
 }
 
-// The first kMostTracks gauges with values, such as temperature, clock and utilization; no powers, no limits.
+// The first kMaxTracks gauges with values, such as temperature, clock and utilization; no powers, no limits.
 std::vector<const ReportTrack*> tracks_of(const RunView& view) {
   std::vector<const ReportTrack*> tracks;
   for (const ReportTrack& track : view.run.tracks) {
     const bool is_known =
         std::any_of(track.values.begin(), track.values.end(), [](const auto& value) { return value.has_value(); });
     if (!is_known || unit_of(track.quantity) == "W" || track.name.find("limit") != std::string::npos) continue;
-    if (tracks.size() < kMostTracks) tracks.push_back(&track);
+    if (tracks.size() < kMaxTracks) tracks.push_back(&track);
   }
   return tracks;
 }

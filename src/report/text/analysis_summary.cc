@@ -18,13 +18,13 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kMostFlags = 4;
-constexpr std::size_t kMostPairs = 12;
-constexpr std::size_t kMostPairsBesideEffects = 6;
-constexpr std::size_t kMostVerdicts = 5;
-constexpr std::size_t kMostVerdictsBesideEffects = 3;
-constexpr std::size_t kMostEffects = 4;
-constexpr std::size_t kMostInteractions = 2;
+constexpr std::size_t kMaxFlags = 4;
+constexpr std::size_t kMaxPairs = 12;
+constexpr std::size_t kMaxPairsBesideEffects = 6;
+constexpr std::size_t kMaxVerdicts = 5;
+constexpr std::size_t kMaxVerdictsBesideEffects = 3;
+constexpr std::size_t kMaxEffects = 4;
+constexpr std::size_t kMaxInteractions = 2;
 
 // The tests between two levels for energy and time. An experiment without blocks has a paired and an unpaired test for
 // each difference: only the unpaired ones, which fit its design.
@@ -65,7 +65,7 @@ TextTable pairs_table(const AnalysisResult& result, const std::vector<const Comp
                   {false, false, false, true, true, true, true},
                   {}};
   for (const auto& [key, counts] : pairs) {
-    if (table.rows.size() == (result.main_effects.empty() ? kMostPairs : kMostPairsBesideEffects)) break;
+    if (table.rows.size() == (result.main_effects.empty() ? kMaxPairs : kMaxPairsBesideEffects)) break;
     const auto& [factor, a, b, measure] = key;
     const std::vector<std::string>& levels = result.factors[factor].levels;
     table.rows.push_back({levels[a], levels[b], result.measures[measure].name, std::to_string(counts.more),
@@ -79,7 +79,7 @@ std::string largest_differences(const AnalysisResult& result, std::vector<const 
                                 const TextStyle& style) {
   std::erase_if(comparisons, [](const Comparison* one) { return !one->is_different || !one->percent; });
   std::ranges::stable_sort(comparisons, std::greater(), [](const Comparison* one) { return std::fabs(*one->percent); });
-  const std::size_t most = result.main_effects.empty() ? kMostVerdicts : kMostVerdictsBesideEffects;
+  const std::size_t most = result.main_effects.empty() ? kMaxVerdicts : kMaxVerdictsBesideEffects;
   if (comparisons.size() > most) comparisons.resize(most);
   std::string out = comparisons.empty() ? "" : "\n" + style.bold("Largest differences") + "\n";
   for (const Comparison* const one : comparisons) {
@@ -91,11 +91,11 @@ std::string largest_differences(const AnalysisResult& result, std::vector<const 
 
 std::string flags_summary(const AnalysisResult& result, const TextStyle& style) {
   std::string out;
-  for (std::size_t i = 0; i < std::min(kMostFlags, result.flags.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kMaxFlags, result.flags.size()); ++i)
     out += wrap_text(fmt::format("  {} ", result.flags[i].code), printable(result.flags[i].message), style.columns);
   std::size_t in_cells = 0;
   for (const AnalysisCell& cell : result.cells) in_cells += cell.flags.empty() ? 0 : 1;
-  const std::size_t more = result.flags.size() - std::min(kMostFlags, result.flags.size());
+  const std::size_t more = result.flags.size() - std::min(kMaxFlags, result.flags.size());
   if (more > 0) out += fmt::format("  {} more flags of the experiment\n", more);
   if (in_cells > 0) out += fmt::format("  {} of {} cells have flags\n", in_cells, result.cells.size());
   return out.empty() ? out : "\n" + style.bold("Flags") + "\n" + out;
@@ -105,7 +105,7 @@ std::string flags_summary(const AnalysisResult& result, const TextStyle& style) 
 
 std::string analysis_summary(const AnalysisResult& result, const TextStyle& style) {
   std::string out = wrap_text("", printable(result.name + ": " + analysis_headline(result)), style.columns);
-  out += effects_text(result, style, {kMostEffects, kMostInteractions, true});
+  out += effects_text(result, style, {kMaxEffects, kMaxInteractions, true});
   out += flags_summary(result, style);
   const std::vector<const Comparison*> comparisons = shown_comparisons(result);
   const TextTable pairs = pairs_table(result, comparisons);

@@ -49,7 +49,7 @@ std::string cell_flags_text(const AnalysisResult& result, const TextStyle& style
   return out.empty() ? out : "\n" + style.bold("Flags of cells") + "\n" + out;
 }
 
-constexpr std::size_t kMostFunctions = 5;  // of a cell and device, among all sections
+constexpr std::size_t kMaxFunctions = 5;  // of a cell and device, among all sections
 
 }  // namespace
 
@@ -163,7 +163,7 @@ std::string analysis_text(const AnalysisResult& result, const TextStyle& style) 
   out += cell_flags_text(result, style);
   add_section(out, style, "First and later epochs", epochs_table(result));
   add_section(out, style, "Epochs: means over rows", short_epochs_table(result));
-  out += functions_text(result, style, kMostFunctions);
+  out += functions_text(result, style, kMaxFunctions);
   add_section(out, style, "Comparisons", comparisons_table(result));
   out += verdicts_text(result, style);
   add_section(out, style, "Pareto front", pareto_table(result));

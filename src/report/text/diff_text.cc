@@ -129,7 +129,7 @@ std::string section(const RunDifference& difference, Verdict verdict, std::strin
 
 // The largest changes, if none exceeds the noise; otherwise empty, because other sections list the changes.
 std::string noise_rows_text(const RunDifference& difference, const Table& table, const TextStyle& style) {
-  constexpr std::size_t kMostRows = 5;
+  constexpr std::size_t kMaxRows = 5;
   constexpr double kMinShown = 0.001;  // of the total
   const double least_j = kMinShown * (difference.total.a ? difference.total.a->energy_j : 0);
   std::vector<const DifferenceEntry*> rows;
@@ -139,7 +139,7 @@ std::string noise_rows_text(const RunDifference& difference, const Table& table,
   }
   std::ranges::stable_sort(rows, std::ranges::greater(),
                            [](const DifferenceEntry* entry) { return std::abs(*entry->difference_j); });
-  if (rows.size() > kMostRows) rows.resize(kMostRows);
+  if (rows.size() > kMaxRows) rows.resize(kMaxRows);
   std::string out;
   for (const DifferenceEntry* entry : rows) out += table.line(*entry);
   return out.empty() ? out : "\n " + style.bold("Largest changes, none beyond the noise") + "\n" + out;

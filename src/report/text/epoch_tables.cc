@@ -13,7 +13,7 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kMostEpochs = 3;  // of a cell, in tables for people
+constexpr std::size_t kMaxEpochs = 3;  // of a cell, in tables for people
 
 std::string exact(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
 
@@ -23,10 +23,10 @@ std::string amount(const std::optional<double>& value, std::string_view unit) {
 
 std::string rounded(const std::optional<double>& value) { return value ? fmt::format("{:.4g}", *value) : "-"; }
 
-// Indices of at most kMostEpochs of `count` epochs, evenly spaced, with the first and the last.
+// Indices of at most kMaxEpochs of `count` epochs, evenly spaced, with the first and the last.
 std::vector<std::size_t> shown_epochs(std::size_t count) {
   std::vector<std::size_t> shown;
-  const std::size_t rows = std::min(count, kMostEpochs);
+  const std::size_t rows = std::min(count, kMaxEpochs);
   for (std::size_t i = 0; i < rows; ++i) shown.push_back(rows == 1 ? 0 : i * (count - 1) / (rows - 1));
   return shown;
 }

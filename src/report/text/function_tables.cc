@@ -14,7 +14,7 @@ namespace joulemap::report {
 namespace {
 
 // Maximum number of functions per device and cell in documents and pages.
-constexpr std::size_t kMostShown = 8;
+constexpr std::size_t kMaxShown = 8;
 constexpr std::size_t kNameColumns = 48;
 
 std::string exact(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
@@ -88,7 +88,7 @@ TextTable functions_table(const AnalysisResult& result) {
   const bool has_cumulative = std::ranges::any_of(result.cells, has_cumulative_times);
   if (has_cumulative) add_cumulative_column(table, kCumulativeColumn);
   for (const AnalysisCell& cell : result.cells) {
-    for (const CellFunctionMean* const one : largest(cell, kMostShown)) {
+    for (const CellFunctionMean* const one : largest(cell, kMaxShown)) {
       std::vector<std::string> row = {short_levels_text(result, cell.levels),
                                       shortened(one->name, kNameColumns),
                                       one->device,

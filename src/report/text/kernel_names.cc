@@ -40,7 +40,7 @@ Parts parts_of(std::string_view name) {
 
 std::string brief_kernel_name(std::string_view name, std::size_t columns) {
   constexpr std::string_view kReturns = "void ";
-  constexpr std::size_t kLeastArguments = 4;
+  constexpr std::size_t kMinArguments = 4;
   if (name.starts_with(kReturns)) name.remove_prefix(kReturns.size());
   const std::string_view called = without_parameters(name);
   if (display_columns(called) <= columns) return std::string(called);
@@ -49,7 +49,7 @@ std::string brief_kernel_name(std::string_view name, std::size_t columns) {
   std::string whole = std::string(parts.base) + "<" + std::string(parts.arguments) + ">";
   if (display_columns(whole) <= columns) return whole;
   const std::size_t used = display_columns(parts.base) + 4;  // "<..", ">"
-  if (used + kLeastArguments > columns) return shortened(parts.base, columns);
+  if (used + kMinArguments > columns) return shortened(parts.base, columns);
   const std::size_t left = columns - used;
   return std::string(parts.base) + "<.." + std::string(parts.arguments.substr(parts.arguments.size() - left)) + ">";
 }

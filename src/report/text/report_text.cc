@@ -19,7 +19,7 @@ namespace {
 
 // Columns for the name to the left of a power curve and the range to its right.
 constexpr std::size_t kBesideCurve = 32;
-constexpr std::size_t kMostCurve = 120;
+constexpr std::size_t kMaxCurve = 120;
 
 std::string title(const ReportResult& result, const TextStyle& style) {
   std::string subject;
@@ -44,7 +44,7 @@ std::string totals(const ReportResult& result) {
 
 std::string power_curves(const ReportResult& result, const TextStyle& style) {
   if (result.power.empty()) return {};
-  const std::size_t columns = std::min(kMostCurve, style.columns - kBesideCurve);
+  const std::size_t columns = std::min(kMaxCurve, style.columns - kBesideCurve);
   std::string out = "\n" + style.bold(fmt::format(" Power over {} s", format_number(result.elapsed_s))) + "\n";
   for (const PowerSeries& series : result.power) {
     double lowest = 0;

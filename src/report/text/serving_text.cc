@@ -12,7 +12,7 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kMostLabels = 12;
+constexpr std::size_t kMaxLabels = 12;
 
 std::string joules(double energy_j) { return format_number(energy_j, 4); }
 
@@ -106,7 +106,7 @@ std::string labels_text(const ServingResult& serving, const TextStyle& style) {
   TextTable table{
       "", {"label", "requests", "input", "output", "J", "avoidable J"}, {false, true, true, true, true, true}, {}};
   for (const LabelEnergy& label : serving.labels) {
-    if (table.rows.size() == kMostLabels) break;
+    if (table.rows.size() == kMaxLabels) break;
     table.rows.push_back({printable(label.kind + " " + label.name), fmt::format("{}", label.requests),
                           fmt::format("{}", label.prompt_tokens), fmt::format("{}", label.output_tokens),
                           joules(label.energy_j), joules(label.avoidable_j)});

@@ -15,7 +15,7 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kLeastRows = 3;
+constexpr std::size_t kMinRows = 3;
 constexpr std::size_t kManyRows = 20;
 
 double quantile(const std::vector<double>& sorted, double share) {
@@ -36,7 +36,7 @@ std::string step_energy_distribution_text(const ReportResult& result, const Text
     as_they_ran.push_back(row.energy_j);
     if (row.energy_j) sorted.push_back(*row.energy_j);
   }
-  if (sorted.size() < kLeastRows) return {};
+  if (sorted.size() < kMinRows) return {};
   std::sort(sorted.begin(), sorted.end());
   const double high = quantile(sorted, 0.95);
   const bool are_many = sorted.size() >= kManyRows;

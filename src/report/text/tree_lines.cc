@@ -40,7 +40,7 @@ struct Candidate {
   }
 };
 
-constexpr std::size_t kMostDevices = 16;
+constexpr std::size_t kMaxDevices = 16;
 
 // For each expanded node, the number of children that get a line. These are its first children.
 using Unfolded = std::map<const EnergyNode*, std::size_t>;
@@ -66,7 +66,7 @@ Unfolded unfold(const EnergyNode& root, const TreeLimits& limits) {
     const std::vector<EnergyNode>& children = next.node->children;
     if (children.empty() || (limits.depth && next.depth >= *limits.depth)) continue;
     // Devices are always shown, even those without energy.
-    const bool is_few = next.depth == 0 && children.size() <= std::min(left, kMostDevices);
+    const bool is_few = next.depth == 0 && children.size() <= std::min(left, kMaxDevices);
     std::size_t shown = is_few ? children.size() : worth_showing(*next.node, weights, limits.min_share);
     // A line "1 more" would not be shorter than the row that it replaces.
     if (shown > 0 && shown + 1 == children.size()) ++shown;

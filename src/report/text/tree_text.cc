@@ -26,11 +26,11 @@ constexpr std::size_t kShare = 5;
 constexpr std::size_t kWatts = 5;
 constexpr std::size_t kTime = 7;
 constexpr std::size_t kCalls = 5;
-constexpr std::size_t kLeastBar = 6;
+constexpr std::size_t kMinBar = 6;
 constexpr std::size_t kNarrow = 70;  // below this width there is no room for bars
-constexpr std::size_t kMostBar = 24;
-constexpr std::size_t kLeastName = 14;
-constexpr std::size_t kMostName = 64;
+constexpr std::size_t kMaxBar = 24;
+constexpr std::size_t kMinName = 14;
+constexpr std::size_t kMaxName = 64;
 constexpr std::size_t kBasisWord = 10;
 
 struct Layout {
@@ -47,10 +47,10 @@ Layout layout_for(std::size_t longest_name, std::size_t longest_time, std::size_
   const std::size_t numbers = 1 + kJoules + 1 + kSure + 1 + kShare + 1 + kWatts + 1 + layout.time + 1 + kCalls + 1;
   layout.has_words = columns >= 100;
   const std::size_t fixed = 1 + numbers + 1 + (layout.has_words ? kBasisWord : 1);
-  const std::size_t least_bar = columns >= kNarrow ? kLeastBar : 0;
-  const std::size_t left = std::max(columns, fixed + kLeastName + least_bar) - fixed;
-  layout.name = std::clamp(std::min(longest_name, left - least_bar), kLeastName, kMostName);
-  layout.bar = least_bar > 0 ? std::clamp(left - layout.name, kLeastBar, kMostBar) : 0;
+  const std::size_t least_bar = columns >= kNarrow ? kMinBar : 0;
+  const std::size_t left = std::max(columns, fixed + kMinName + least_bar) - fixed;
+  layout.name = std::clamp(std::min(longest_name, left - least_bar), kMinName, kMaxName);
+  layout.bar = least_bar > 0 ? std::clamp(left - layout.name, kMinBar, kMaxBar) : 0;
   return layout;
 }
 

@@ -15,8 +15,8 @@ namespace joulemap::sensors {
 namespace {
 
 // Plausible power limits. Where no limit is set, firmware writes 0 or the largest number of the register.
-constexpr double kLeastLimit_w = 2;
-constexpr double kMostLimit_w = 2000;
+constexpr double kMinLimit_w = 2;
+constexpr double kMaxLimit_w = 2000;
 constexpr double kKibPerGib = 1024.0 * 1024.0;
 
 int count_packages(const SystemRoot& root) {
@@ -40,7 +40,7 @@ std::optional<double> limit_of(const PowercapZone& zone) {
     const auto microwatts = text ? parse_u64(*text) : std::nullopt;
     if (!microwatts) continue;
     const double limit_w = static_cast<double>(*microwatts) * 1e-6;
-    if (limit_w >= kLeastLimit_w && limit_w <= kMostLimit_w) return limit_w;
+    if (limit_w >= kMinLimit_w && limit_w <= kMaxLimit_w) return limit_w;
   }
   return std::nullopt;
 }

@@ -16,7 +16,7 @@ constexpr double kMilli = 1e-3;
 constexpr double kRefresh_s = 0.1;
 // The driver of an H200 stores a value every 20.000 ms, and 120 of them.
 constexpr double kHistoryRefresh_s = 0.02;
-constexpr std::size_t kMostHistory = 1024;
+constexpr std::size_t kMaxHistory = 1024;
 // The instant power of an H200 fits best as the mean of the last 25 to 30 ms of each 100 ms.
 constexpr double kInstantAveraged_s = 0.025;
 // NVML API reference, NVML_FI_DEV_POWER_AVERAGE: "averaged over one second".
@@ -167,7 +167,7 @@ RawReadResult NvmlDevice::read(GpuMetric metric) const noexcept {
     case GpuMetric::other_processes_utilization:  // OtherProcesses reads it
       return {};
     case GpuMetric::power_history: {
-      std::array<TimedValue, kMostHistory> values;
+      std::array<TimedValue, kMaxHistory> values;
       const HistoryReadResult read = read_power_history(0, values);
       return {read.status, read.count > 0 ? values[read.count - 1].value.unsigned_int : 0};
     }
@@ -176,9 +176,9 @@ RawReadResult NvmlDevice::read(GpuMetric metric) const noexcept {
 }
 
 void NvmlDevice::read_powers(std::span<const GpuMetric> metrics, std::span<RawReadResult> out) const noexcept {
-  constexpr std::size_t kMostFields = 4;
-  JOULEMAP_CHECK(metrics.size() <= kMostFields && out.size() == metrics.size(), "more powers than there are");
-  std::array<FieldValue, kMostFields> fields{};
+  constexpr std::size_t kMaxFields = 4;
+  JOULEMAP_CHECK(metrics.size() <= kMaxFields && out.size() == metrics.size(), "more powers than there are");
+  std::array<FieldValue, kMaxFields> fields{};
   int count = 0;
   for (const GpuMetric metric : metrics) {
     if (metric != GpuMetric::power_usage) fields[static_cast<std::size_t>(count++)] = field_of(metric);

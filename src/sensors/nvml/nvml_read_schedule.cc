@@ -17,12 +17,12 @@ constexpr std::int64_t kUpdateSearchPause_ns = 5 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kUpdateSearchPeriod_ns =
     2 * kNanosecondsPerMillisecond;                        // between reads while the update period is unknown
 constexpr std::int64_t kRetry_ns = kNanosecondsPerSecond;  // between reads after a failed one
-constexpr std::int64_t kLongestWait_ns = 10 * kNanosecondsPerSecond;
+constexpr std::int64_t kMaxWait_ns = 10 * kNanosecondsPerSecond;
 constexpr std::int64_t kPowerPeriod_ns = 10 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kNearEdgePowerPeriod_ns = kNanosecondsPerMillisecond;
 // How long powers are polled quickly to find their updates before falling back to the default period.
 constexpr std::int64_t kPowerUpdateSearch_ns = kNanosecondsPerSecond;
-constexpr std::int64_t kShortestPeriod_ns = kNanosecondsPerMillisecond / 10;
+constexpr std::int64_t kMinPeriod_ns = kNanosecondsPerMillisecond / 10;
 constexpr std::int64_t kPreciseUpdateWidth_ns = kNanosecondsPerMillisecond;
 
 // On an H200 (driver 580) a read that begins within 15 ms after an update takes 15 to 30 ms. One that begins a third of
@@ -63,7 +63,7 @@ void CounterReadSchedule::note_read(std::int64_t before_ns, std::int64_t after_n
   // Only relaxed reads add up against kCounterReadCpuFraction: other modes were requested at any cost.
   const std::int64_t paid_until_ns = mode == SamplingMode::relaxed ? std::max(affordable_ns_, before_ns) : before_ns;
   const auto price_ns = static_cast<std::int64_t>(static_cast<double>(mean_cpu_ns_) / kCounterReadCpuFraction);
-  affordable_ns_ = std::min(paid_until_ns + price_ns, before_ns + kLongestWait_ns);
+  affordable_ns_ = std::min(paid_until_ns + price_ns, before_ns + kMaxWait_ns);
 }
 
 void CounterReadSchedule::note_failure(std::int64_t after_ns) noexcept {
@@ -80,9 +80,9 @@ std::int64_t CounterReadSchedule::next_ns(SamplingMode mode, std::optional<std::
   if (has_failed_) return last_after_ns_ + kRetry_ns;
   if (!has_read_) return 0;
   if (!is_between_edges(mode)) return next_near_edge_ns();
-  if (mode == SamplingMode::every_update) return next_relaxed_ns(last_before_ns_ + kShortestPeriod_ns);
+  if (mode == SamplingMode::every_update) return next_relaxed_ns(last_before_ns_ + kMinPeriod_ns);
   if (!requested_ns) return next_relaxed_ns(affordable_ns_);
-  return next_relaxed_ns(last_before_ns_ + std::max(*requested_ns, kShortestPeriod_ns));
+  return next_relaxed_ns(last_before_ns_ + std::max(*requested_ns, kMinPeriod_ns));
 }
 
 // Half width, in ns, up to which the time of an update counts as precise.
@@ -97,7 +97,7 @@ std::int64_t CounterReadSchedule::uncertainty_midpoint_ns(const UpdateInterval& 
 
 std::int64_t CounterReadSchedule::next_near_edge_ns() const noexcept {
   if (!clock_.is_locked()) return last_after_ns_ + kUpdateSearchPause_ns;
-  const std::int64_t soonest_ns = last_after_ns_ + kShortestPeriod_ns;
+  const std::int64_t soonest_ns = last_after_ns_ + kMinPeriod_ns;
   // The first update that the last read may have missed: read before it, within it while its time is uncertain, and
   // after it.
   const UpdateInterval step = clock_.next_update_after(last_before_ns_);
@@ -148,7 +148,7 @@ std::int64_t PowerReadSchedule::next_ns(SamplingMode mode, std::optional<std::in
   if (has_failed_) return last_before_ns_ + kRetry_ns;
   if (!has_read_) return 0;
   if (!is_between_edges(mode)) return last_before_ns_ + kNearEdgePowerPeriod_ns;
-  const std::int64_t requested_period_ns = std::max(requested_ns.value_or(kPowerPeriod_ns), kShortestPeriod_ns);
+  const std::int64_t requested_period_ns = std::max(requested_ns.value_or(kPowerPeriod_ns), kMinPeriod_ns);
   if (!clock_.is_locked()) {
     const bool seeking = !requested_ns && last_before_ns_ < first_ns_ + kPowerUpdateSearch_ns;
     return last_before_ns_ + (seeking ? kUpdateSearchPeriod_ns : requested_period_ns);
@@ -158,7 +158,7 @@ std::int64_t PowerReadSchedule::next_ns(SamplingMode mode, std::optional<std::in
   // Values do not change between updates; a few polls there guard against a wrong clock.
   const std::int64_t guard_ns = last_before_ns_ + std::max(requested_period_ns, requested_ns ? 0 : period_ns / 4);
   const UpdateInterval step = clock_.next_update_after(last_before_ns_);
-  const bool before_midpoint = last_before_ns_ < step.midpoint_ns() && step.half_width_ns() > kShortestPeriod_ns * 2;
+  const bool before_midpoint = last_before_ns_ < step.midpoint_ns() && step.half_width_ns() > kMinPeriod_ns * 2;
   return std::min(guard_ns, before_midpoint ? step.midpoint_ns() : step.latest_ns);
 }
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::int64_t kSlowPeriod_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kRetryPeriod_ns = kNanosecondsPerSecond;
-constexpr std::int64_t kShortestPause_ns = 50 * kNanosecondsPerMicrosecond;
-constexpr std::size_t kMostPowers = 4;
+constexpr std::int64_t kMinPause_ns = 50 * kNanosecondsPerMicrosecond;
+constexpr std::size_t kMaxPowers = 4;
 
 Reading reading_of(const RawReadResult& read, std::int64_t before_ns, std::int64_t after_ns) {
   return {read.raw, before_ns, after_ns, read_code_of(read.status)};
@@ -47,12 +47,12 @@ NvmlSensor::NvmlSensor(NvmlDevice device, std::vector<GpuMetric> metrics, std::o
     if (is_average) update_tracked_power_ = first_slow_;
     ++first_slow_;
   }
-  JOULEMAP_CHECK(first_slow_ - first_power_ <= kMostPowers, "more powers than there are");
+  JOULEMAP_CHECK(first_slow_ - first_power_ <= kMaxPowers, "more powers than there are");
 }
 
 void NvmlSensor::read_powers(std::span<Reading> readings) noexcept {
   const std::size_t count = first_slow_ - first_power_;
-  std::array<RawReadResult, kMostPowers> reads;
+  std::array<RawReadResult, kMaxPowers> reads;
   const std::int64_t before_ns = monotonic_ns();
   device_.read_powers(std::span(metrics_).subspan(first_power_, count), std::span(reads).first(count));
   const std::int64_t after_ns = monotonic_ns();
@@ -132,7 +132,7 @@ std::int64_t NvmlSensor::next_read_ns(std::int64_t last_ns, SamplingMode mode) c
   if (first_slow_ > first_power_) next_ns = std::min(next_ns, power_schedule_.next_ns(mode, requested_period_ns_));
   if (history_) next_ns = std::min(next_ns, history_->due_ns());
   if (has_counter_) next_ns = std::min(next_ns, counter_schedule_.next_ns(mode, requested_period_ns_));
-  return std::max({next_ns, last_ns + kShortestPause_ns, last_end_ns_ + kShortestPause_ns});
+  return std::max({next_ns, last_ns + kMinPause_ns, last_end_ns_ + kMinPause_ns});
 }
 
 }  // namespace joulemap::sensors::nvml

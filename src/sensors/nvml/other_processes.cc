@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kUtilizationPeriod_ns = 2 * kNanosecondsPerSecond;
 // An H200 takes a utilization sample about every 0.2 s: a span shorter than this may contain none.
-constexpr std::int64_t kShortestLookBack_ns = kNanosecondsPerSecond / 2;
+constexpr std::int64_t kMinLookBack_ns = kNanosecondsPerSecond / 2;
 // Period of classifying an unchanged list again, unless all its processes are measured: another process may have joined
 // the recording, or a measured process may have begun to use CUDA.
 constexpr std::int64_t kClassifyPeriod_ns = 10 * kNanosecondsPerSecond;
@@ -62,7 +62,7 @@ bool OtherProcesses::ListedProcesses::has(ProcessOwner owner) const noexcept {
 }
 
 bool OtherProcesses::is_due(std::int64_t now_ns, bool soon) const noexcept {
-  return now_ns - last_ns_ >= (soon ? kShortestLookBack_ns : kUtilizationPeriod_ns);
+  return now_ns - last_ns_ >= (soon ? kMinLookBack_ns : kUtilizationPeriod_ns);
 }
 
 const OtherProcesses::ListedProcesses& OtherProcesses::list(const NvmlDevice& device, std::int64_t now_ns) noexcept {
@@ -108,7 +108,7 @@ RawReadResult OtherProcesses::sum_other_utilization(std::span<const ProcessUtili
 
 std::optional<RawReadResult> OtherProcesses::read_utilization(const NvmlDevice& device) noexcept {
   const std::int64_t now_ns = monotonic_ns();
-  const std::int64_t look_back_ns = std::clamp(now_ns - last_ns_, kShortestLookBack_ns, 2 * kUtilizationPeriod_ns);
+  const std::int64_t look_back_ns = std::clamp(now_ns - last_ns_, kMinLookBack_ns, 2 * kUtilizationPeriod_ns);
   last_ns_ = now_ns;
   const ListedProcesses& listed = list(device, now_ns);
   if (!listed.is_readable) return std::nullopt;

@@ -9,7 +9,7 @@
 namespace joulemap::predict::keras {
 namespace {
 
-constexpr std::size_t kMostTensors = 1024;  // limit of output tensors of one call
+constexpr std::size_t kMaxTensors = 1024;  // limit of output tensors of one call
 constexpr std::string_view kSaveAgain = "save the model again with model.to_json()";
 
 const DocumentValue* layers_of(const DocumentValue& model) {
@@ -91,7 +91,7 @@ void number_calls_and_tensors(Model& model) {
   each_tensor([&](const TensorReference& tensor) {
     first[tensor.layer] = std::min(first[tensor.layer], tensor.call);
     std::size_t& used = model.layers[tensor.layer].used_outputs;
-    used = std::max(used, std::min(tensor.tensor, kMostTensors) + 1);
+    used = std::max(used, std::min(tensor.tensor, kMaxTensors) + 1);
   });
   each_tensor([&](TensorReference& tensor) {
     const Layer& layer = model.layers[tensor.layer];

@@ -12,7 +12,7 @@ namespace {
 
 // Limit of layer calls. The largest networks have some thousands; nested models that call each other repeatedly could
 // have any number.
-constexpr std::int64_t kMostCalls = 200'000;
+constexpr std::int64_t kMaxCalls = 200'000;
 
 std::string joined(const std::string& outer, const std::string& inner) {
   return outer.empty() ? inner : outer + "." + inner;
@@ -149,8 +149,8 @@ LayerTraits ModelWalk::traits_of(const Layer& layer, const std::vector<Input>& i
 
 Result<std::vector<Tensor>> ModelWalk::run_layer(const Layer& layer, const CallJson& written, std::vector<Input> inputs,
                                                  const InheritedTraits& inherited, const DeclaredShapes& declared) {
-  if (++calls_ > kMostCalls) {
-    return Error{ErrorCode::unsupported, fmt::format("the model has more than {} calls of layers", kMostCalls), ""};
+  if (++calls_ > kMaxCalls) {
+    return Error{ErrorCode::unsupported, fmt::format("the model has more than {} calls of layers", kMaxCalls), ""};
   }
   LayerTraits traits = traits_of(layer, inputs, inherited, written);
   if (inputs.empty()) {

@@ -10,7 +10,7 @@
 namespace joulemap::predict::keras {
 namespace {
 
-constexpr std::int64_t kMostParts = 1024;
+constexpr std::int64_t kMaxParts = 1024;
 
 // Resolves the -1 of a target shape for a tensor of `all` elements. If the target has no -1 and another number of
 // elements, its first size is a batch stored in the model: replaces it by the batch of the call.
@@ -170,7 +170,7 @@ std::vector<Shape> split(LayerCall& call) {
   }
   std::vector<std::int64_t> sizes;
   if (const std::optional<std::int64_t> parts = how->integer()) {
-    if (*parts < 1 || *parts > kMostParts || in[axis] % *parts != 0) {
+    if (*parts < 1 || *parts > kMaxParts || in[axis] % *parts != 0) {
       call.fail(fmt::format("{} cannot be split into {} equal parts", in[axis], *parts));
       return {in};
     }

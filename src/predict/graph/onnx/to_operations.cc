@@ -13,7 +13,7 @@ namespace joulemap::predict::onnx {
 namespace {
 
 // Limit of steps between two layers of a recurrent stack, such as a transposition, a reshape, a dropout.
-constexpr std::size_t kMostMoves = 6;
+constexpr std::size_t kMaxMoves = 6;
 
 std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
@@ -142,7 +142,7 @@ class Emitter {
   Stack stack_before(const ProgramStep& step) const {
     Stack stack;
     const ProgramStep* at = &step;
-    while (!at->inputs.empty() && at->inputs[0] != kNone && stack.moves.size() < kMostMoves) {
+    while (!at->inputs.empty() && at->inputs[0] != kNone && stack.moves.size() < kMaxMoves) {
       const Value& read = value(at->inputs[0]);
       if (read.producer == kNone) return stack;
       at = &program_.steps[index(read.producer)];

@@ -19,9 +19,9 @@ namespace {
 constexpr int kDeepest = 16;
 // Limits of visited nodes, copied nodes and loop iterations. Networks have thousands of nodes; nested functions of a
 // small file could produce any number.
-constexpr std::size_t kMostNodes = 200'000;
-constexpr std::size_t kMostCopies = 20'000;
-constexpr std::int64_t kMostTurns = std::int64_t{1} << 32;
+constexpr std::size_t kMaxNodes = 200'000;
+constexpr std::size_t kMaxCopies = 20'000;
+constexpr std::int64_t kMaxTurns = std::int64_t{1} << 32;
 
 using Infos = std::unordered_map<std::string_view, const ValueInfo*>;
 
@@ -96,8 +96,8 @@ class Walk {
   Status run_nodes(const std::vector<Node>& nodes, Scope& scope) {
     if (scope.depth > kDeepest) return invalid_node("functions or branches nested more than 16 deep");
     for (const Node& node : nodes) {
-      if (++visited_ > kMostNodes) return invalid_node("more than 200,000 nodes");
-      if (program_.nodes.size() > kMostCopies) return invalid_node("functions with more than 20,000 nested calls");
+      if (++visited_ > kMaxNodes) return invalid_node("more than 200,000 nodes");
+      if (program_.nodes.size() > kMaxCopies) return invalid_node("functions with more than 20,000 nested calls");
       if (Status status = run_node(node, scope); !status) return status;
     }
     return Done{};
@@ -204,7 +204,7 @@ class Walk {
         node.inputs.size() > 1 && !node.inputs[1].empty() && number_of(scope, node, 1).value_or(0) == 0;
     const Attribute* const attribute = find_attribute(node, "body");
     const bool known =
-        turns && *turns >= 1 && *turns * static_cast<double>(scope.repeat) < static_cast<double>(kMostTurns);
+        turns && *turns >= 1 && *turns * static_cast<double>(scope.repeat) < static_cast<double>(kMaxTurns);
     if (!known || may_end || attribute == nullptr || attribute->body.empty()) return add_step(node, scope);
     const GraphBody& body = attribute->body[0];
     Scope turn = inner(scope);
