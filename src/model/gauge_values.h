@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Gauges of GPUs over an interval of a run, such as an epoch: mean utilisation, highest memory and temperature. The
-// importers and the runner of experiments compute them in the same way. Of several GPUs, utilisation is the mean and the others are
-// those of the highest GPU. Plain data and pure functions.
+// importers and the runner of experiments compute them in the same way. Of several GPUs, utilisation is the mean and
+// the others are those of the highest GPU. Plain data and pure functions.
 #pragma once
 
 #include <algorithm>
