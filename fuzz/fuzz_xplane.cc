@@ -59,7 +59,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const joulemap::Result<Trace> trace = read_xplane_trace_bytes(bytes, {.threads = 1});
   check_trace(trace);
   check_same(trace, read_xplane_trace_bytes(bytes, {.threads = 2, .segment_bytes = 16}));
-  check_op_times(read_xplane_op_times(bytes, {{"a", {"", "b"}}}));
+  GraphNames names;
+  names.scopes = {{"a", {"", "b"}}};
+  check_op_times(read_xplane_op_times(bytes, names));
   check_op_times(read_onnxruntime_op_times(bytes));
   static_cast<void>(HloProgram::read(bytes));
   static_cast<void>(parse_trace_sidecar(bytes));
