@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -142,6 +143,28 @@ def test_record_and_share(printed, sysroots, tmp_path):
     printed("record", "record", "--sysroot", sysroots / "intel-2socket", "-o", made, "--", "true")
     printed("report", "report", made)
     printed("share", "share", made, "-o", tmp_path / "shared.joule")
+
+
+def test_bundle_and_verify(printed, tmp_path):
+    bundle = tmp_path / "run.bundle"
+    printed("bundle", "bundle", RECORDINGS[-1], "-o", bundle)
+    assert printed("verification", "verify", bundle)["verified"]
+    with tarfile.open(bundle) as archive:
+        for name in ("manifest", "environment"):
+            check(json.load(archive.extractfile(f"{name}.json")), name)
+        for level in ("layer", "domain"):
+            check(json.load(archive.extractfile(f"reports/{level}.json")), "report")
+    bundle.write_bytes(bundle.read_bytes().replace(b'"by":"domain"', b'"by":"kernel"'))
+    assert printed("verification", "verify", bundle, code=1)["damage"]
+
+
+def test_account_and_disclosures(printed, joulemap):
+    assumptions = ["--region", "France", "--pue", 1.2, "--price-per-kwh", 0.2, "--embodied-kg", 1500]
+    assert printed("report", "report", EXAMPLE, *assumptions)["account"]["entries"]
+    for format, schema in {"sci": "sci", "eu-ai-act": "euaiact"}.items():
+        outcome = joulemap("report", EXAMPLE, *assumptions, "--disclose", format)
+        assert outcome.code == 0, outcome.err
+        check(outcome.json, schema)
 
 
 def test_announced_recording(joulemap, sysroots, tmp_path):

@@ -16,7 +16,7 @@ EVERYBODY = {"base", "model"}
 ROW = re.compile(r"^\|\s*`src/([\w/]+)`\s*\|(?P<holds>.*)\|(?P<uses>[^|]*)\|\s*$")
 # Third-party headers and the one folder that may include them; every folder may use fmt.
 ADAPTERS = {"CLI/": "cli", "boost/": "statistics", "Eigen/": "statistics", "xgboost/": "predict"}
-ADAPTERS |= dict.fromkeys(["rapidjson/", "protozero/", "toml++/", "zstd.h", "zlib.h", "sqlite3.h"], "formats")
+ADAPTERS |= dict.fromkeys(["rapidjson/", "protozero/", "toml++/", "zstd.h", "zlib.h", "sqlite3.h", "sha2.h"], "formats")
 INCLUDE = re.compile(r'^\s*#include\s+"([^"/]+)/')
 LINK = re.compile(r"joulemap_(\w+)")
 

@@ -76,4 +76,13 @@ Result<AttributionOptions> parse_attribution_options(const AttributionFlags& fla
   return attribution_options;
 }
 
+attribution::ReportQuery report_query(AttributionOptions& options) {
+  attribution::ReportQuery query;
+  query.mode = options.mode;
+  query.time_range = options.time_range;
+  query.library = std::move(options.library);
+  query.excluded_domains = std::move(options.excluded_domains);
+  return query;
+}
+
 }  // namespace joulemap::cli

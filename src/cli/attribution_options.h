@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "attribution/analysis/recording_analysis.h"
+#include "attribution/analysis/report_builder.h"
 #include "base/result.h"
 #include "model/diagnostics.h"
 #include "model/kernel_power.h"
@@ -35,5 +36,8 @@ struct AttributionOptions {
 
 // Converts the parsed flags and reads the kernel library, if --library names one.
 Result<AttributionOptions> parse_attribution_options(const AttributionFlags& flags);
+
+// The query of a report with these options. Takes the library and the excluded domains out of `options`.
+attribution::ReportQuery report_query(AttributionOptions& options);
 
 }  // namespace joulemap::cli

@@ -4,10 +4,10 @@
 #include <array>
 
 #include "cli/advise_command.h"
+#include "cli/bundle_command.h"
 #include "cli/calibrate_command.h"
 #include "cli/command.h"
 #include "cli/completion_command.h"
-#include "cli/data_loss.h"
 #include "cli/diff_command.h"
 #include "cli/doctor_command.h"
 #include "cli/experiment_command.h"
@@ -23,11 +23,13 @@
 #include "cli/report_command.h"
 #include "cli/share_command.h"
 #include "cli/stat_command.h"
+#include "cli/verify_command.h"
+#include "model/data_loss.h"
 
 namespace joulemap::cli {
 namespace {
 
-constexpr std::array<Command, 17> kCommands = {{
+constexpr std::array<Command, 19> kCommands = {{
     {"record", Task::measure, "energy, layers, kernels of a run", "record -- python train.py", &add_record_command},
     {"stat", Task::measure, "energy of a command, like perf stat", "stat -r 5 -- python infer.py", &add_stat_command},
     {"import", Task::measure, "traces and power logs of others", "import trace.json --power p.csv",
@@ -46,6 +48,8 @@ constexpr std::array<Command, 17> kCommands = {{
     {"doctor", Task::maintain, "what can be measured here, and how", "doctor", &add_doctor_command},
     {"calibrate", Task::maintain, "measure the sensors themselves", "calibrate", &add_calibrate_command},
     {"share", Task::maintain, "copy it without private names", "share run.joule -o public.joule", &add_share_command},
+    {"bundle", Task::maintain, "evidence of a run in one file", "bundle run.joule", &add_bundle_command},
+    {"verify", Task::maintain, "check a bundle, number by number", "verify run.bundle", &add_verify_command},
     {"completion", Task::maintain, "completion for bash, zsh or fish", "completion bash", &add_completion_command},
     {"man", Task::maintain, "write man pages to a folder", "man share/man", &add_man_command},
 }};

@@ -22,8 +22,9 @@ namespace {
 constexpr std::size_t kMaxConfig_bytes = 64 << 10;
 // Options that a configuration file may set: those that describe a machine or a site. Options of a single run are not
 // allowed, because a forgotten file would change later runs unnoticed.
-constexpr std::array<std::string_view, 9> kKeys = {"color", "device",  "gco2-per-kwh", "period", "price-per-kwh",
-                                                   "pue",   "profile", "sensors",      "trace"};
+constexpr std::array<std::string_view, 13> kKeys = {
+    "carbon-data",   "color",   "device", "embodied-kg", "gco2-per-kwh", "lifetime-years", "period",
+    "price-per-kwh", "profile", "pue",    "region",      "sensors",      "trace"};
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread

@@ -2,20 +2,26 @@
 #include "cli/report_command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <memory>
 
+#include "account/account.h"
 #include "attribution/analysis/report_builder.h"
 #include "attribution/analysis/run_view_builder.h"
 #include "base/text.h"
+#include "cli/account_options.h"
 #include "cli/attribution_options.h"
+#include "cli/model_file.h"
 #include "cli/output.h"
 #include "cli/page_file.h"
 #include "cli/plot_file.h"
 #include "cli/terminal.h"
 #include "cli/value_checks.h"
+#include "report/disclosure/disclosure.h"
 #include "report/export/citation.h"
 #include "report/export/tables.h"
 #include "report/json/report_json.h"
@@ -42,16 +48,41 @@ struct ReportFlags {
   std::string html;
   std::string format = "text";
   bool cite = false;
+  std::string disclose;  // name of a format; empty: none
   bool model_card = false;
-  report::ModelCardOptions card;
+  report::DisclosureOptions disclosure;
+  std::string into;
+  AccountFlags account;
   std::string output;
   bool strict = false;
 };
 
+// The disclosure of --disclose. Required members that are unknown are listed on stderr.
+Result<std::string> disclosure_of(const ReportResult& result, const ReportFlags& flags) {
+  report::DisclosureOptions options = flags.disclosure;
+  options.created_unix_s = std::time(nullptr);
+  if (!flags.into.empty()) {
+    Result<std::string> text = read_maybe_gzip(flags.into);
+    if (!text) return text;
+    options.base_json = std::move(*text);
+  }
+  Result<report::Disclosure> disclosure =
+      report::find_disclosure_format(flags.disclose)->write(result, options, JOULEMAP_VERSION);
+  if (!disclosure) return std::move(disclosure).error();
+  if (!disclosure->missing.empty()) {
+    const Status warned =
+        write_to(Stream::error,
+                 fmt::format("joulemap: incomplete: {} also requires {}\njoulemap: -> add them with --into FILE\n",
+                             flags.disclose, fmt::join(disclosure->missing, ", ")));
+    if (!warned) return warned.error();
+  }
+  return std::move(disclosure->text);
+}
+
 Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags, const CommandLine& line) {
-  if (flags.json) return report::report_json(result) + "\n";
-  if (flags.cite) return report::citation_text(result, flags.card.hardware, JOULEMAP_VERSION);
-  if (flags.model_card) return report::model_card(result, flags.card, JOULEMAP_VERSION);
+  if (flags.json) return report::report_json(result, flags.disclosure.account) + "\n";
+  if (flags.cite) return report::citation_text(result, flags.disclosure.hardware, JOULEMAP_VERSION);
+  if (!flags.disclose.empty()) return disclosure_of(result, flags);
   const report::TreeQuery rows{flags.sort, flags.filter};
   if (flags.format == "markdown")
     return report::formatted_table(result, report::TableFormat::markdown, {rows, flags.top});
@@ -59,13 +90,15 @@ Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags
   if (flags.format == "csv") return report::formatted_table(result, report::TableFormat::csv, {rows, flags.top});
   report::TextStyle style = style_of_stdout(line.colour);
   if (!flags.output.empty()) style.colour = false;
-  return report::report_text(result, {rows, flags.depth, flags.top}, style);
+  return report::report_text(result, {rows, flags.depth, flags.top}, style, flags.disclosure.account);
 }
 
 // Files that the report reads and must not overwrite.
 std::vector<std::string> inputs_of(const ReportFlags& flags) {
   std::vector<std::string> inputs = flags.files;
-  if (!flags.attribution_options.library.empty()) inputs.push_back(flags.attribution_options.library);
+  for (const std::string& file : {flags.attribution_options.library, flags.account.carbon_data, flags.into}) {
+    if (!file.empty()) inputs.push_back(file);
+  }
   return inputs;
 }
 
@@ -104,9 +137,9 @@ int run_plot(const ReportFlags& flags) {
 // Fails if more than one of the options is set that select the content of the output.
 Status is_one_output(const ReportFlags& flags) {
   const int wanted = (flags.json ? 1 : 0) + (flags.plot.empty() ? 0 : 1) + (flags.html.empty() ? 0 : 1) +
-                     (flags.format == "text" ? 0 : 1) + (flags.cite ? 1 : 0) + (flags.model_card ? 1 : 0);
+                     (flags.format == "text" ? 0 : 1) + (flags.cite ? 1 : 0) + (flags.disclose.empty() ? 0 : 1);
   if (wanted <= 1) return Done{};
-  return Error{ErrorCode::usage, "--json, --format, --plot, --html, --cite and --model-card exclude each other",
+  return Error{ErrorCode::usage, "--json, --format, --plot, --html, --cite and --disclose exclude each other",
                "choose one of them"};
 }
 
@@ -126,7 +159,10 @@ int run_report(ReportFlags flags, const CommandLine& line) {
   Result<std::vector<std::string>> files = recordings_or_default(std::move(flags.files), "report");
   if (!files) return print_error(files.error());
   flags.files = std::move(*files);
+  if (flags.model_card) flags.disclose = "huggingface";
   if (const Status is_clear = is_one_output(flags); !is_clear) return print_error(is_clear.error());
+  const Result<AccountAssumptions> assumptions = account_assumptions(flags.account);
+  if (!assumptions) return print_error(assumptions.error());
   if (!flags.plot.empty()) return run_plot(flags);
   if (!flags.html.empty()) {
     const Result<Diagnostics> notes = write_page(flags.files, flags.html, flags.attribution_options, line);
@@ -141,16 +177,18 @@ int run_report(ReportFlags flags, const CommandLine& line) {
   if (!output) return print_error(output.error());
   Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
   if (!attribution_options) return print_error(attribution_options.error());
-  attribution::ReportQuery query{attribution::parse_level(flags.by).value_or(attribution::RowLevel::domain),
-                                 attribution_options->mode,
-                                 attribution_options->time_range,
-                                 std::move(attribution_options->library),
-                                 {!flags.json, flags.filter},
-                                 std::move(attribution_options->excluded_domains)};
+  attribution::ReportQuery query = report_query(*attribution_options);
+  query.level = attribution::parse_level(flags.by).value_or(attribution::RowLevel::domain);
+  query.grouping = {!flags.json, flags.filter};
   Result<ReportResult> result =
       flags.by.empty() ? build_default_report(flags.files, query) : attribution::build_report(flags.files, query);
   if (!result) return print_error(result.error());
   result->diagnostics.add_all(attribution_options->diagnostics);
+  if (!assumptions->is_empty()) {
+    Result<Account> account = account::account_of(*result, *assumptions);
+    if (!account) return print_error(account.error());
+    flags.disclosure.account = std::move(*account);
+  }
   const Diagnostics notes = result->diagnostics;
   if (line.quiet && !flags.json) result->diagnostics = {};
   const Result<std::string> text = text_of(*result, flags, line);
@@ -176,6 +214,25 @@ void add_view_flags(CLI::App& verb, ReportFlags& flags) {
       ->type_name("TEXT");
 }
 
+void add_disclosure_flags(CLI::App& verb, ReportFlags& flags) {
+  verb.add_option("--model-name", flags.disclosure.model_name, "name of the model, for --disclose")->type_name("TEXT");
+  verb.add_option("--stage", flags.disclosure.stage, "for --disclose: training, fine-tuning or inference")
+      ->type_name("STAGE")
+      ->check(CLI::IsMember({"training", "fine-tuning", "inference"}));
+  verb.add_option("--functional-unit", flags.disclosure.functional_unit,
+                  "for --disclose sci: run (the default), step, epoch or sample")
+      ->type_name("UNIT")
+      ->check(CLI::IsMember({"run", "step", "epoch", "sample"}));
+  verb.add_option("--into", flags.into, "for --disclose boamps: JSON report to complete; its values are kept")
+      ->type_name("FILE");
+  verb.add_option("--location", flags.disclosure.location, "location of the run, for --disclose")->type_name("TEXT");
+  verb.add_option("--training-type", flags.disclosure.training_type, "pre-training or fine-tuning, for the model card")
+      ->type_name("TEXT");
+  verb.add_option("--hardware", flags.disclosure.hardware,
+                  "hardware of the run, for --model-card and --cite; default: from the recording")
+      ->type_name("TEXT");
+}
+
 void add_document_flags(CLI::App& verb, ReportFlags& flags) {
   verb.add_option("--format", flags.format, "format of the rows: text (the default), markdown, latex or csv")
       ->type_name("FORMAT")
@@ -191,21 +248,16 @@ void add_document_flags(CLI::App& verb, ReportFlags& flags) {
   verb.add_option("--html", flags.html, "write a self-contained HTML page with all levels and plots to FILE")
       ->type_name("FILE");
   verb.add_flag("--cite", flags.cite, "print a sentence for a paper");
-  CLI::Option* const card =
-      verb.add_flag("--model-card", flags.model_card, "print co2_eq_emissions for a Hugging Face model card");
-  verb.add_option("--gco2-per-kwh", flags.card.gco2_per_kwh, "carbon intensity of the grid, for the model card")
-      ->type_name("GRAMS")
-      ->check(number_between(0, 1e5))
-      ->needs(card);
-  verb.add_option("--location", flags.card.location, "location of the run, for the model card")
-      ->type_name("TEXT")
-      ->needs(card);
-  verb.add_option("--training-type", flags.card.training_type, "pre-training or fine-tuning, for the model card")
-      ->type_name("TEXT")
-      ->needs(card);
-  verb.add_option("--hardware", flags.card.hardware,
-                  "hardware of the run, for --model-card and --cite; default: from the recording")
-      ->type_name("TEXT");
+  add_account_flags(verb, flags.account);
+  std::vector<std::string> formats;
+  for (const report::DisclosureFormat& format : report::disclosure_formats()) formats.emplace_back(format.name);
+  CLI::Option* const disclose =
+      verb.add_option("--disclose", flags.disclose,
+                      fmt::format("print a disclosure of the energy instead: {}", fmt::join(formats, ", ")))
+          ->type_name("FORMAT")
+          ->check(CLI::IsMember(formats));
+  verb.add_flag("--model-card", flags.model_card, "short for --disclose huggingface")->excludes(disclose);
+  add_disclosure_flags(verb, flags);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// joulemap report [FILE...] [--by LEVEL] [--json | --format F | --plot P | --html FILE | --cite | --model-card] ...
+// joulemap report [FILE...] [--by LEVEL] [--json | --format F | --plot P | --html FILE | --cite | --disclose FORMAT] ...
 #pragma once
 
 #include "cli/command.h"

@@ -98,9 +98,9 @@ def test_every_verb_but_those_around_a_command_refuses_surplus_words(program, tm
         ("calibrate",): (), ("operation",): ("Gemm",), ("doctor",): (), ("predict",): ("a",),
         ("experiment", "plan"): ("a",), ("experiment", "run"): ("a",), ("experiment", "resume"): ("a",),
         ("experiment", "status"): ("a",), ("experiment", "submit"): ("a",), ("experiment", "analyze"): ("a",),
-        ("share",): ("a", "-o", "b"), ("completion",): ("bash",), ("man",): ("pages",),
+        ("share",): ("a", "-o", "b"), ("completion",): ("bash",), ("man",): ("pages",), ("verify",): ("a",),
     }  # fmt: skip
-    any_number = {("advise",), ("diff",), ("export",), ("import",), ("open",), ("report",)}
+    any_number = {("advise",), ("bundle",), ("diff",), ("export",), ("import",), ("open",), ("report",)}
     any_number |= {("model", "fit"), ("model", "eval"), ("experiment", "run-row")}
     assert set(program.verbs()) == {*arguments, *any_number, *AROUND_A_COMMAND}
     for verb, words in arguments.items():

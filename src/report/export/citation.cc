@@ -6,14 +6,13 @@
 #include <map>
 
 #include "model/run_rates.h"
+#include "report/text/account_text.h"
 #include "report/text/energy_rows.h"
 #include "report/text/text_style.h"
 #include "report/text/wrapped_text.h"
 
 namespace joulemap::report {
 namespace {
-
-constexpr double kJoulesPerKwh = 3.6e6;
 
 std::string fact(const ReportResult& result, std::string_view name) {
   for (const EnvironmentFact& known : result.environment) {
@@ -107,16 +106,26 @@ Result<std::string> model_card(const ReportResult& result, const ModelCardOption
                  "run joulemap doctor"};
   }
   const std::string hardware = query.hardware.empty() ? hardware_of(result) : query.hardware;
+  const AccountEntry* const account =
+      query.account && !query.account->entries.empty() ? &query.account->entries.front() : nullptr;
+  const bool has_emissions = account != nullptr && account->gco2;
   std::string out = "co2_eq_emissions:\n";
-  out += query.gco2_per_kwh ? fmt::format("  emissions: {}  # grams\n",
-                                          format_number(*rates.energy_j / kJoulesPerKwh * *query.gco2_per_kwh))
-                            : "  # emissions: unknown without the carbon intensity of the grid (--gco2-per-kwh N)\n";
+  out += has_emissions
+             ? fmt::format("  emissions: {}  # grams\n", format_number(*account->gco2))
+             : "  # emissions: unknown without the carbon intensity of the grid (--region or --gco2-per-kwh)\n";
   std::string source = fmt::format("Joulemap {}: {} +- {} J, {}", version, format_number(*rates.energy_j),
                                    format_number(rates.half_width_j.value_or(0), 2), coverage_of(result, rates));
-  if (query.gco2_per_kwh) source += fmt::format(", at {} gCO2eq/kWh", format_number(*query.gco2_per_kwh));
+  std::string location = query.location;
+  if (has_emissions) {
+    const AccountAssumptions& assumptions = query.account->assumptions;
+    source += fmt::format(", at {} gCO2eq/kWh ({})", format_number(*account->gco2_per_kwh),
+                          carbon_origin_text(*assumptions.carbon));
+    if (assumptions.pue != 1) source += fmt::format(", PUE {}", format_number(assumptions.pue, 2));
+    if (location.empty()) location = assumptions.carbon->region;
+  }
   out += fmt::format("  source: {}\n", yaml_text(source));
   if (!query.training_type.empty()) out += fmt::format("  training_type: {}\n", yaml_text(query.training_type));
-  if (!query.location.empty()) out += fmt::format("  geographical_location: {}\n", yaml_text(query.location));
+  if (!location.empty()) out += fmt::format("  geographical_location: {}\n", yaml_text(location));
   if (!hardware.empty()) out += fmt::format("  hardware_used: {}\n", yaml_text(hardware));
   return out;
 }

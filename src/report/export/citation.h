@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "model/account.h"
 #include "model/report_result.h"
 
 namespace joulemap::report {
@@ -17,13 +18,13 @@ namespace joulemap::report {
 std::string citation_text(const ReportResult& result, std::string_view hardware, std::string_view version);
 
 struct ModelCardOptions {
-  std::optional<double> gco2_per_kwh;  // carbon intensity of the grid; without it, emissions are left out
-  std::string location;
-  std::string training_type;  // "pre-training", "fine-tuning"
-  std::string hardware;       // replaces the hardware that the recording names, unless empty
+  std::string location;            // empty: the region of the carbon intensity
+  std::string training_type;       // "pre-training", "fine-tuning"
+  std::string hardware;            // replaces the hardware that the recording names, unless empty
+  std::optional<Account> account;  // provides the emissions
 };
 
-// YAML for the header of a model card. Fails if the energy is unknown.
+// YAML for the header of a model card. Emissions come from the account; without a carbon intensity they are left out. Fails if the energy is unknown.
 Result<std::string> model_card(const ReportResult& result, const ModelCardOptions& query, std::string_view version);
 
 }  // namespace joulemap::report

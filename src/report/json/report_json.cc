@@ -4,6 +4,7 @@
 #include "formats/json_writer.h"
 #include "model_json/cause_json.h"
 #include "model_json/diagnostics_json.h"
+#include "report/json/account_json.h"
 #include "report/json/calibrate_json.h"
 #include "report/json/serving_json.h"
 
@@ -134,7 +135,7 @@ void write_setting(JsonWriter& json, const ReportResult& result) {
 
 }  // namespace
 
-std::string report_json(const ReportResult& result) {
+std::string report_json(const ReportResult& result, const std::optional<Account>& account) {
   JsonWriter json;
   json.begin_object().member("schema", "joulemap.report/1").member("interval", result.interval);
   write_texts(json, "inputs", result.inputs);
@@ -160,6 +161,7 @@ std::string report_json(const ReportResult& result) {
   write_counter_steps(json, result);
   json.member("steps", result.steps).member("epochs", result.epochs);
   write_setting(json, result);
+  write_account(json, account);
   json.key("overhead").begin_object().member("cpu_s", result.overhead_cpu_s).key("share");
   result.overhead_cpu_s&& result.elapsed_s > 0 ? json.value(*result.overhead_cpu_s / result.elapsed_s) : json.null();
   json.key("probe_s");

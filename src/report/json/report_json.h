@@ -4,12 +4,15 @@
 // Unknown values are null, and a diagnostic gives the reason.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "model/account.h"
 #include "model/report_result.h"
 
 namespace joulemap::report {
 
-std::string report_json(const ReportResult& result);
+// `account`: carbon and price; null without.
+std::string report_json(const ReportResult& result, const std::optional<Account>& account = {});
 
 }  // namespace joulemap::report

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "model/run_rates.h"
+#include "report/text/account_text.h"
 #include "report/text/diagnostics_text.h"
 #include "report/text/energy_rows.h"
 #include "report/text/serving_text.h"
@@ -66,13 +67,15 @@ std::string power_curves(const ReportResult& result, const TextStyle& style) {
 
 }  // namespace
 
-std::string report_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style) {
+std::string report_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style,
+                        const std::optional<Account>& account) {
   std::string out = title(result, style);
   if (const std::string waiting = waiting_headline(result); !waiting.empty()) out += waiting + "\n";
   for (const DomainEnergy& domain : result.domains) out += energy_row_text(energy_row_of(domain));
   if (result.domains.empty()) out += "  no sensor returned a value\n";
   out += totals(result) + serving_text(result, style) + tree_text(result, view, style) + waiting_table(result, style) +
          power_curves(result, style) + summary_text(result, style);
+  if (account) out += account_text(*account, style);
   const std::string notes = diagnostics_text(result.diagnostics);
   if (!notes.empty()) out += "\n" + notes;
   return out + "\n";

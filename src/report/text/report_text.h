@@ -4,14 +4,18 @@
 // overhead of recording, diagnostics. Fits the width of `style`; colour adds no information. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 
+#include "model/account.h"
 #include "model/report_result.h"
 #include "report/text/text_style.h"
 #include "report/text/tree_text.h"
 
 namespace joulemap::report {
 
-std::string report_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style);
+// `account`: carbon and price, a section of its own; none: without.
+std::string report_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style,
+                        const std::optional<Account>& account = {});
 
 }  // namespace joulemap::report

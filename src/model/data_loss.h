@@ -8,9 +8,9 @@
 
 #include "model/diagnostics.h"
 
-namespace joulemap::cli {
+namespace joulemap {
 
 bool is_data_loss(std::string_view code);
 bool has_data_loss(const Diagnostics& diagnostics);
 
-}  // namespace joulemap::cli
+}  // namespace joulemap

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/data_loss.h"
+#include "model/data_loss.h"
 
 #include <algorithm>
 #include <array>
 
-namespace joulemap::cli {
+namespace joulemap {
 namespace {
 
 // Codes of diagnostics that mean data loss, as listed in docs/reference/diagnostics.md.
@@ -31,4 +31,4 @@ bool has_data_loss(const Diagnostics& diagnostics) {
                      [](const Diagnostic& one) { return is_data_loss(one.code); });
 }
 
-}  // namespace joulemap::cli
+}  // namespace joulemap

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "account/account.h"
+
+#include <gtest/gtest.h>
+
+namespace joulemap::account {
+namespace {
+
+// 2 kWh measured, 1 kWh estimated, in one hour.
+ReportResult an_hour() {
+  ReportResult report;
+  report.elapsed_s = 3600;
+  report.totals.measured = MeasuredSum{MeasuredJoules(7.2e6), 3.6e5, {}, {"gpu0"}};
+  report.totals.estimated = EstimatedSum{EstimatedJoules(3.6e6), {}, {}, {"package-0"}};
+  return report;
+}
+
+AccountAssumptions all_assumptions() {
+  AccountAssumptions assumptions;
+  assumptions.carbon = CarbonIntensity{100, {}, "France", "test", 2023};
+  assumptions.pue = 1.5;
+  assumptions.price_per_kwh = 0.2;
+  assumptions.embodied = EmbodiedCarbon{1000, 4};
+  return assumptions;
+}
+
+TEST(Account, MeasuredAndEstimatedEnergyHaveTheirOwnEntries) {
+  const Result<Account> account = account_of(an_hour(), all_assumptions());
+  ASSERT_TRUE(account);
+  ASSERT_EQ(account->entries.size(), 2U);
+  const AccountEntry& measured = account->entries[0];
+  EXPECT_EQ(measured.provenance, Provenance::measured);
+  EXPECT_DOUBLE_EQ(measured.energy_j, 7.2e6) << "the joules are not changed";
+  EXPECT_DOUBLE_EQ(measured.facility_j, 1.08e7);
+  EXPECT_DOUBLE_EQ(*measured.gco2, 300);
+  EXPECT_DOUBLE_EQ(*measured.gco2_low, 285);
+  EXPECT_DOUBLE_EQ(*measured.gco2_high, 315);
+  EXPECT_DOUBLE_EQ(*measured.price, 0.6);
+  EXPECT_EQ(account->entries[1].provenance, Provenance::estimated);
+  EXPECT_DOUBLE_EQ(*account->entries[1].gco2, 150);
+  EXPECT_FALSE(account->entries[1].gco2_low) << "its energy has no interval";
+}
+
+TEST(Account, TheRunGetsItsShareOfTheEmbodiedCarbon) {
+  const Result<Account> account = account_of(an_hour(), all_assumptions());
+  EXPECT_NEAR(*account->embodied_gco2, 1e6 / (4 * 365.25 * 24), 1e-9);
+}
+
+TEST(Account, WhatIsNotGivenIsNotComputed) {
+  AccountAssumptions assumptions;
+  EXPECT_TRUE(assumptions.is_empty());
+  assumptions.price_per_kwh = 0.2;
+  const Result<Account> account = account_of(an_hour(), assumptions);
+  EXPECT_FALSE(account->entries[0].gco2);
+  EXPECT_FALSE(account->embodied_gco2);
+  EXPECT_DOUBLE_EQ(*account->entries[0].price, 0.4);
+  EXPECT_EQ(account->equivalents.size(), 1U) << "nothing about carbon";
+}
+
+TEST(Account, ProbingIsNotIncluded) {
+  ReportResult report = an_hour();
+  report.probe = ProbeCost{1800, 3.6e6};
+  EXPECT_DOUBLE_EQ(*account_of(report, all_assumptions())->entries[0].gco2, 150);
+}
+
+TEST(Account, UnknownEnergyHasNoEntries) {
+  const Result<Account> account = account_of({}, all_assumptions());
+  ASSERT_TRUE(account);
+  EXPECT_TRUE(account->entries.empty() && account->equivalents.empty());
+}
+
+TEST(Account, EquivalentsNameTheirSource) {
+  const Result<Account> account = account_of(an_hour(), all_assumptions());
+  ASSERT_EQ(account->equivalents.size(), 2U);
+  EXPECT_NEAR(account->equivalents[0].amount, 1.08e7 / 334880, 1e-9);
+  EXPECT_NEAR(account->equivalents[1].amount, 0.3 / 2.3477, 1e-4);
+  for (const Equivalent& equivalent : account->equivalents) EXPECT_FALSE(equivalent.source.empty());
+}
+
+}  // namespace
+}  // namespace joulemap::account

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bundle/verdict.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "model/data_loss.h"
+
+namespace joulemap::bundle {
+namespace {
+
+constexpr std::array<std::string_view, 3> kThrottling = {"power_limited", "clocks_slowed", "slowed_kernels"};
+constexpr std::array<std::string_view, 5> kCoTenancy = {"gpu_shared", "gpu_shared_untold", "gpu_owner_unknown",
+                                                        "mig_mode", "mig_whole_gpu"};
+constexpr std::array<std::string_view, 1> kShortness = {"window_too_short"};
+constexpr double kMinUpdates = 10;  // with fewer, the edges of the run are more than 10 % of it
+// NVML's energy counter updates about every 100 ms: for sensors whose period is unknown.
+constexpr double kUnknownPeriod_s = 0.1;
+
+// Messages of the diagnostics that `is_wanted`, in one sentence; empty without any.
+std::string messages(const ReportResult& report, const std::function<bool(std::string_view)>& is_wanted) {
+  std::vector<std::string> found;
+  for (const Diagnostic& note : report.diagnostics.list()) {
+    if (is_wanted(note.code)) found.push_back(fmt::format("{} ({})", note.message, note.code));
+  }
+  return fmt::format("{}", fmt::join(found, "; "));
+}
+
+template <std::size_t kCount>
+std::string messages(const ReportResult& report, const std::array<std::string_view, kCount>& codes) {
+  return messages(report, [&codes](std::string_view code) { return std::ranges::count(codes, code) > 0; });
+}
+
+std::string co_tenancy(const ReportResult& report) {
+  std::string text = messages(report, kCoTenancy);
+  double background_j = 0;
+  for (const ReportRow& row : report.rows) {
+    if (!row.path.empty() && row.path.front() == "background") background_j += row.energy_j.value_or(0);
+  }
+  if (background_j > 0)
+    text +=
+        fmt::format("{}other processes used {:.4g} J of the measured devices", text.empty() ? "" : "; ", background_j);
+  return text;
+}
+
+std::string shortness(const ReportResult& report) {
+  std::string text = messages(report, kShortness);
+  if (!text.empty() || !report.totals.measured) return text;
+  double period_s = 0;
+  for (const CounterUpdateTiming& timing : report.counter_updates) period_s = std::max(period_s, timing.period_s);
+  if (period_s == 0) period_s = kUnknownPeriod_s;
+  if (report.elapsed_s >= kMinUpdates * period_s) return {};
+  return fmt::format("the run of {:.3g} s has fewer than {:.0f} updates of its slowest sensor, one per {:.3g} s",
+                     report.elapsed_s, kMinUpdates, period_s);
+}
+
+}  // namespace
+
+Verdict judge(const ReportResult& report, std::optional<double> clock_jump_s) {
+  Verdict verdict;
+  const auto add = [&verdict](std::string_view reason, std::string sentence) {
+    if (!sentence.empty()) verdict.reasons.push_back({std::string(reason), std::move(sentence)});
+  };
+  add("throttled", messages(report, kThrottling));
+  add("co_tenant", co_tenancy(report));
+  std::string gaps = messages(report, [](std::string_view code) { return is_data_loss(code); });
+  if (gaps.empty() && !report.complete) gaps = "the recording is incomplete";
+  add("gaps", std::move(gaps));
+  if (!report.totals.measured && report.totals.estimated)
+    add("estimates_only", "no counted domain was measured: all energies are estimates");
+  if (!report.totals.measured && !report.totals.estimated) add("no_energy", "no sensor returned a value");
+  if (clock_jump_s)
+    add("clock_jump", fmt::format("the wall clock moved by {:.3g} s against the monotonic clock", *clock_jump_s));
+  add("too_short", shortness(report));
+  return verdict;
+}
+
+}  // namespace joulemap::bundle

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report/text/bundle_report.h"
+
+#include <fmt/format.h>
+
+#include "formats/json_writer.h"
+#include "model_json/diagnostics_json.h"
+#include "model_json/verdict_json.h"
+#include "report/text/diagnostics_text.h"
+
+namespace joulemap::report {
+namespace {
+
+constexpr std::size_t kMaxDifferencesShown = 20;
+
+std::string verdict_text(const Verdict& verdict) {
+  if (verdict.is_valid()) return "verdict: valid\n";
+  std::string codes;
+  std::string sentences;
+  for (const VerdictReason& reason : verdict.reasons) {
+    codes += (codes.empty() ? "" : ", ") + reason.code;
+    sentences += fmt::format("  {}: {}\n", reason.code, reason.sentence);
+  }
+  return fmt::format("verdict: {}\n{}", codes, sentences);
+}
+
+std::string value_text(const std::string& value) { return value.empty() ? "nothing" : value; }
+
+std::string differences_text(const VerificationResult& result) {
+  std::string out;
+  std::size_t shown = 0;
+  for (const StatementDifference& difference : result.differences) {
+    if (++shown > kMaxDifferencesShown) break;
+    out += fmt::format("differs: {}{}{}: states {}, the recording gives {}\n", difference.member,
+                       difference.path.empty() ? "" : " ", difference.path, value_text(difference.stated),
+                       value_text(difference.computed));
+  }
+  if (result.differences.size() > kMaxDifferencesShown)
+    out += fmt::format("  and {} more\n", result.differences.size() - kMaxDifferencesShown);
+  if (!out.empty() && result.bundle_version != result.own_version)
+    out += fmt::format("note: joulemap {} made the bundle; this is {}, which may attribute energy differently\n",
+                       result.bundle_version, result.own_version);
+  return out;
+}
+
+}  // namespace
+
+std::string bundle_text(const BundleResult& result) {
+  return fmt::format("{}: {} bytes, {} members\nsha256 of its manifest: {}\n", result.file, result.file_bytes,
+                     result.members.size(), result.manifest_sha256) +
+         verdict_text(result.verdict) + fmt::format("check it: joulemap verify {}\n", result.file) +
+         diagnostics_text(result.diagnostics);
+}
+
+std::string bundle_json(const BundleResult& result) {
+  formats::JsonWriter json;
+  json.begin_object()
+      .member("schema", "joulemap.bundle/1")
+      .member("file", result.file)
+      .member("file_bytes", result.file_bytes)
+      .member("manifest_sha256", result.manifest_sha256);
+  write_verdict(json, result.verdict);
+  write_member_digests(json, result.members);
+  write_diagnostics(json, result.diagnostics);
+  json.end_object();
+  return std::move(json).text();
+}
+
+std::string verification_text(const VerificationResult& result) {
+  std::string out;
+  for (const std::string& damage : result.damage) out += fmt::format("damaged: {}\n", damage);
+  if (result.error) out += fmt::format("not computed again: {}\n", *result.error);
+  out += differences_text(result);
+  if (result.is_valid()) {
+    out += fmt::format("{}: verified: every hash matches, and {} recording{} the numbers of its reports\n", result.file,
+                       result.recordings, result.recordings == 1 ? " gives" : "s give");
+  } else {
+    out += fmt::format("{}: not verified\n", result.file);
+  }
+  return out + fmt::format("sha256 of its manifest: {}\n", result.manifest_sha256) + verdict_text(result.verdict);
+}
+
+std::string verification_json(const VerificationResult& result) {
+  formats::JsonWriter json;
+  json.begin_object()
+      .member("schema", "joulemap.verification/1")
+      .member("file", result.file)
+      .member("verified", result.is_valid())
+      .member("manifest_sha256", result.manifest_sha256)
+      .member("bundle_version", result.bundle_version)
+      .member("own_version", result.own_version)
+      .member("recordings", result.recordings)
+      .key("damage")
+      .begin_array();
+  for (const std::string& damage : result.damage) json.value(damage);
+  json.end_array().member("error", result.error).key("differences").begin_array();
+  for (const StatementDifference& difference : result.differences) {
+    json.begin_object()
+        .member("member", difference.member)
+        .member("path", difference.path)
+        .text_or_null("stated", difference.stated)
+        .text_or_null("computed", difference.computed)
+        .end_object();
+  }
+  json.end_array();
+  write_verdict(json, result.verdict);
+  json.end_object();
+  return std::move(json).text();
+}
+
+}  // namespace joulemap::report

@@ -1,0 +1,175 @@
+"""report with carbon and price, and its disclosures. Uses a real recording of an H200."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "resnet50-h200.joule"
+JOULES_PER_KWH = 3.6e6
+
+
+@pytest.fixture
+def report(joulemap):
+    """report(options): its output, which must be a success."""
+
+    def run(*options: object, **settings: object):
+        outcome = joulemap("report", "--by", "domain", EXAMPLE, *options, **settings)
+        assert outcome.code == 0, outcome.err
+        return outcome
+
+    return run
+
+
+def test_carbon_and_price_stand_beside_the_joules_with_their_assumptions(report):
+    plain = report("--json").json
+    assert plain.pop("account") is None
+    given = ("--region", "FR", "--pue", 1.5, "--price-per-kwh", 0.2, "--embodied-kg", 1500, "--lifetime-years", 5)
+    counted = report("--json", *given).json
+    account = counted.pop("account")
+    assert counted == plain, "the account changes nothing else"
+    assert account["carbon"] == {
+        "gco2_per_kwh": 56, "time_series": False, "region": "France", "year": 2023,
+        "source": "Ember, Yearly Electricity Data, via Our World in Data",
+    }  # fmt: skip
+    entry = account["entries"][0]
+    kwh = 1.5 * entry["energy_j"] / JOULES_PER_KWH
+    assert entry["provenance"] == "measured" and entry["energy_j"] < plain["measured_j"], "probing is not included"
+    assert entry["gco2"] == pytest.approx(56 * kwh) and entry["price"] == pytest.approx(0.2 * kwh)
+    assert entry["gco2_low"] < entry["gco2"] < entry["gco2_high"]
+    elapsed_s = plain["elapsed_s"] - plain["overhead"]["probe_s"]
+    assert account["embodied_gco2"] == pytest.approx(1.5e6 * elapsed_s / (5 * 365.25 * 86400))
+    text = report(*given).out
+    for part in ("g CO2e", "France, average of 2023, Ember", "PUE 1.5", "per kWh", "1500 kg over 5", "8.887 kg CO2"):
+        assert part in text, text
+    assert "total measured" in text
+
+
+def test_a_number_replaces_the_region(report):
+    account = report("--json", "--region", "Poland", "--gco2-per-kwh", 10).json["account"]
+    assert account["carbon"]["gco2_per_kwh"] == 10 and account["carbon"]["source"] == "given"
+
+
+def test_an_unknown_region_is_refused_with_the_nearest_names(joulemap):
+    outcome = joulemap("report", EXAMPLE, "--region", "Germny")
+    assert outcome.code == 2 and "Germany" in outcome.err and outcome.out == ""
+    outcome = joulemap("report", EXAMPLE, "--region", "eu-west-3")
+    assert outcome.code == 2 and "aws:eu-west-3" in outcome.err
+
+
+def test_tables_and_time_series_of_the_user(joulemap, report, tmp_path: Path):
+    table = tmp_path / "mine.csv"
+    table.write_text("region,gco2_per_kwh\nlab,12\n")
+    assert report("--json", "--carbon-data", table, "--region", "lab").json["account"]["entries"][0]["gco2_per_kwh"] == 12
+    assert joulemap("report", EXAMPLE, "--carbon-data", table).code == 2
+    start_s = report("--json").json["start_unix_ns"] // 10**9
+    series = tmp_path / "grid.csv"
+    series.write_text("time,gco2_per_kwh\n" + "".join(f"{start_s - 5 + 10 * i},{100 + 10 * i}\n" for i in range(6)))
+    account = report("--json", "--carbon-data", series).json["account"]
+    assert account["carbon"]["time_series"] and 100 < account["entries"][0]["gco2_per_kwh"] < 150
+    series.write_text(f"time,gco2_per_kwh\n{start_s - 5},1\n{start_s + 1},2\n")
+    outcome = joulemap("report", EXAMPLE, "--carbon-data", series)
+    assert outcome.code == 2 and "covers" in outcome.err
+    assert joulemap("report", EXAMPLE, "--carbon-data", tmp_path / "missing.csv").code == 1
+
+
+def test_the_configuration_sets_site_and_prices(report, joulemap, tmp_path: Path):
+    (tmp_path / "joulemap.toml").write_text('region = "Sweden"\npue = 1.1\n[report]\nprice-per-kwh = 0.3\n')
+    account = report("--json", cwd=tmp_path).json["account"]
+    assert (account["carbon"]["region"], account["pue"], account["price_per_kwh"]) == ("Sweden", 1.1, 0.3)
+    assert report("--json", "--region", "Norway", cwd=tmp_path).json["account"]["carbon"]["region"] == "Norway"
+    (tmp_path / "joulemap.toml").write_text('region = "Swede"\n')
+    assert joulemap("report", EXAMPLE, cwd=tmp_path).code == 2
+
+
+def test_disclosures_name_what_they_need(joulemap):
+    for format, option in {
+        "cyclonedx": "--model-name", "spdx3": "--model-name", "sci": "--region",
+    }.items():  # fmt: skip
+        outcome = joulemap("report", EXAMPLE, "--disclose", format)
+        assert outcome.code == 2 and option in outcome.err, outcome.err
+    assert joulemap("report", EXAMPLE, "--disclose", "cyclonedx", "--model-name", "m").code == 2
+    assert joulemap("report", EXAMPLE, "--disclose", "sci", "--region", "FR").code == 2
+    assert joulemap("report", EXAMPLE, "--disclose", "unknown").code == 2
+    assert joulemap("report", EXAMPLE, "--disclose", "sci", "--json").code == 2
+
+
+MODEL = ("--model-name", "resnet50", "--stage", "training", "--region", "France")
+
+
+def test_cyclonedx(report):
+    bom = report("--disclose", "cyclonedx", *MODEL).json
+    (component,) = bom["components"]
+    considerations = component["modelCard"]["considerations"]["environmentalConsiderations"]
+    consumption, estimate = considerations["energyConsumptions"]
+    truth = report("--json", "--region", "France").json["account"]["entries"][0]
+    assert consumption["activity"] == "training"
+    assert consumption["activityEnergyCost"]["value"] == pytest.approx(truth["energy_j"] / JOULES_PER_KWH)
+    assert consumption["co2CostEquivalent"]["value"] == pytest.approx(truth["gco2"] / 1e6)
+    properties = {one["name"]: one["value"] for one in consumption["properties"]}
+    assert properties["joulemap:provenance"] == "measured"
+    assert float(properties["joulemap:low_kwh"]) < consumption["activityEnergyCost"]["value"]
+    properties = {one["name"]: one["value"] for one in estimate["properties"]}
+    assert properties["joulemap:provenance"] == "estimated" and float(properties["joulemap:low_kwh"]) >= 0
+
+
+def test_spdx3(report):
+    graph = {element["type"]: element for element in report("--disclose", "spdx3", *MODEL).json["@graph"]}
+    package = graph["ai_AIPackage"]
+    energy, _ = package["ai_energyConsumption"]["ai_trainingEnergyConsumption"]
+    truth = report("--json", "--region", "France").json["account"]["entries"][0]["energy_j"]
+    assert float(energy["ai_energyQuantity"]) == pytest.approx(truth / JOULES_PER_KWH, rel=1e-9)
+    assert energy["ai_energyUnit"] == "kilowattHour" and "e" not in energy["ai_energyQuantity"]
+    assert "measured" in package["comment"] and "90 % interval" in package["comment"]
+    assert "profileConformance" not in graph["SpdxDocument"]
+
+
+def test_boamps_states_what_it_cannot_know(report, tmp_path: Path):
+    outcome = report("--disclose", "boamps", *MODEL)
+    assert "task.taskFamily" in outcome.err and "infrastructure.infraType" in outcome.err
+    given = {
+        "task": {"taskFamily": "image classification", "dataset": [{"dataUsage": "input", "dataType": "image"}]},
+        "infrastructure": {"infraType": "publicCloud"},
+        "quality": "low",
+    }
+    (tmp_path / "base.json").write_text(json.dumps(given))
+    outcome = report("--disclose", "boamps", *MODEL, "--into", tmp_path / "base.json")
+    assert outcome.err == ""
+    made = outcome.json
+    assert made["task"]["taskFamily"] == "image classification" and made["task"]["taskStage"] == "training"
+    assert made["quality"] == "low", "values of the user are kept"
+    measure, estimate = made["measures"]
+    assert measure["measurementMethod"] == "joulemap (measured)" and measure["gpuTrackingMode"] == "nvml"
+    assert estimate["measurementMethod"] == "joulemap (estimated)" and "gpuTrackingMode" not in estimate
+    assert made["environment"]["country"] == "France"
+
+
+def test_sci_per_step(report):
+    options = ("--region", "France", "--embodied-kg", 1000)
+    run = report("--disclose", "sci", *options).json
+    step = report("--disclose", "sci", *options, "--functional-unit", "step").json
+    entry, _ = run["entries"]
+    assert entry["sci_gco2_per_unit"] == pytest.approx(entry["E_kwh"] * entry["I_gco2_per_kwh"] + run["M_gco2"])
+    assert step["entries"][0]["sci_gco2_per_unit"] == pytest.approx(entry["sci_gco2_per_unit"] / step["units"])
+    assert step["units"] == 343 and entry["low"] < entry["sci_gco2_per_unit"] < entry["high"]
+
+
+def test_eu_ai_act(report):
+    made = report("--disclose", "eu-ai-act", *MODEL).json
+    energy, estimate = made["energy"]
+    assert energy["provenance"] == "measured" and energy["low_mwh"] < energy["energy_mwh"] < energy["high_mwh"]
+    assert estimate["provenance"] == "estimated" and estimate["low_mwh"] == 0
+    assert "resnet50 during training" in made["statement"]
+
+
+def test_measured_and_estimated_energy_are_never_added(joulemap, sysroots, tmp_path: Path):
+    """On a machine without sensors, everything is estimated."""
+    recording = tmp_path / "estimated.joule"
+    sysroot = sysroots / "no-sensors"
+    assert joulemap("record", "--sysroot", sysroot, "-o", recording, "--", "sleep", "0.2").code == 0
+    made = joulemap("report", recording, "--disclose", "eu-ai-act").json
+    assert [energy["provenance"] for energy in made["energy"]] == ["estimated"]
+    assert "estimated:" in made["statement"] and "measured" not in made["statement"]

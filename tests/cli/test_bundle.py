@@ -1,0 +1,189 @@
+"""joulemap bundle and verify: a bundle contains the evidence of a run, and every change of it is found."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import random
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLE = ROOT / "examples" / "resnet50-h200.joule"
+SMALL = ROOT / "tests" / "data" / "recordings" / "v1.2.joule"
+BLOCK = 512
+
+
+@pytest.fixture
+def bundle(joulemap, tmp_path: Path) -> Path:
+    """A bundle of a small recording."""
+    recording = Path(shutil.copy(SMALL, tmp_path / "run.joule"))
+    made = joulemap("bundle", recording)
+    assert made.code == 0, made.err
+    return tmp_path / "run.bundle"
+
+
+def contents(bundle: Path) -> dict[str, bytes]:
+    with tarfile.open(bundle, "r:") as archive:
+        return {member.name: archive.extractfile(member).read() for member in archive.getmembers()}
+
+
+def write(path: Path, members: dict[str, bytes]) -> Path:
+    """A bundle in the canonical form, with a correct manifest: what a forger would write."""
+    digests = [
+        {"name": name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in members.items()
+        if not name.startswith("manifest.")
+    ]
+    manifest = json.loads(members["manifest.json"]) | {"members": digests}
+    members["manifest.json"] = json.dumps(manifest).encode()
+    digest = hashlib.sha256(members["manifest.json"]).hexdigest()
+    members["manifest.sha256"] = f"{digest}  manifest.json\n".encode()
+    raw = io.BytesIO()
+    for name, content in members.items():
+        header = tarfile.TarInfo(name)
+        header.size = len(content)
+        raw.write(header.tobuf(tarfile.USTAR_FORMAT) + content + bytes(-len(content) % BLOCK))
+    path.write_bytes(raw.getvalue() + bytes(2 * BLOCK))
+    return path
+
+
+def test_other_programs_read_a_bundle(bundle: Path, tmp_path: Path):
+    members = contents(bundle)
+    assert members["recordings/run.joule"] == SMALL.read_bytes()
+    manifest = json.loads(members["manifest.json"])
+    assert {member["name"] for member in manifest["members"]} == set(members) - {"manifest.json", "manifest.sha256"}
+    for member in manifest["members"]:
+        assert hashlib.sha256(members[member["name"]]).hexdigest() == member["sha256"]
+    folder = tmp_path / "extracted"
+    folder.mkdir()
+    subprocess.run(["tar", "-xf", bundle, "-C", folder], check=True)
+    subprocess.run(["sha256sum", "--quiet", "-c", "manifest.sha256"], cwd=folder, check=True)
+
+
+def test_the_reports_of_a_bundle_are_those_of_report(joulemap, bundle: Path):
+    members = contents(bundle)
+    for level in ("layer", "domain"):
+        stated = json.loads(members[f"reports/{level}.json"])
+        printed = joulemap("report", "--by", level, "--json", SMALL).json
+        assert stated.pop("inputs") == ["recordings/run.joule"] and printed.pop("inputs") == [str(SMALL)]
+        assert stated == printed
+
+
+def test_a_bundle_of_a_real_run_is_verified(joulemap, tmp_path: Path):
+    target = tmp_path / "h200.bundle"
+    made = joulemap("bundle", EXAMPLE, "-o", target, "--mode", "integral", "--exclude", "ram", "--time", "2,12", "--json")
+    assert made.code == 0, made.err
+    verified = joulemap("verify", target, "--json")
+    assert verified.code == 0, verified.out
+    assert verified.json["verified"] and verified.json["manifest_sha256"] == made.json["manifest_sha256"]
+    assert verified.json["verdict"] == made.json["verdict"]
+    manifest = json.loads(contents(target)["manifest.json"])
+    assert manifest["options"] == {"mode": "integral", "time": "2,12", "exclude": ["ram"], "library": None}
+    again = tmp_path / "again.bundle"
+    joulemap("bundle", EXAMPLE, "-o", again, "--mode", "integral", "--exclude", "ram", "--time", "2,12")
+    assert again.read_bytes() == target.read_bytes(), "the same recording and options give the same bytes"
+
+
+def test_the_kernel_library_of_the_report_is_in_the_bundle(joulemap, bundle: Path, tmp_path: Path):
+    library = tmp_path / "mine.joule"
+    library.write_bytes(SMALL.read_bytes())  # any recording can be read as a library
+    target = tmp_path / "other.bundle"
+    assert joulemap("bundle", SMALL, "--library", library, "-o", target).code == 0
+    assert contents(target)["library.joule"] == library.read_bytes()
+    library.unlink()
+    assert joulemap("verify", target).code == 0
+
+
+def test_every_changed_byte_is_found(joulemap, bundle: Path, tmp_path: Path):
+    whole = bundle.read_bytes()
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chooser = random.Random(seed)
+    changed = tmp_path / "changed.bundle"
+    for at in chooser.sample(range(len(whole)), 40):
+        changed.write_bytes(whole[:at] + bytes([whole[at] ^ chooser.randrange(1, 256)]) + whole[at + 1 :])
+        assert joulemap("verify", changed).code == 1, f"byte {at}"
+    for size in chooser.sample(range(len(whole)), 5):
+        changed.write_bytes(whole[:size])
+        assert joulemap("verify", changed).code == 1, f"cut at {size}"
+
+
+def test_a_changed_number_with_correct_hashes_is_named(joulemap, bundle: Path, tmp_path: Path):
+    members = contents(bundle)
+    report = json.loads(members["reports/domain.json"])
+    known = next(index for index, domain in enumerate(report["domains"]) if domain["measured_j"])
+    truth = report["domains"][known]["measured_j"]
+    report["domains"][known]["measured_j"] = 0.9 * truth
+    members["reports/domain.json"] = json.dumps(report).encode()
+    forged = write(tmp_path / "forged.bundle", members)
+    outcome = joulemap("verify", forged, "--json")
+    assert outcome.code == 1 and outcome.json["damage"] == [] and not outcome.json["verified"]
+    (difference,) = outcome.json["differences"]
+    assert difference["member"] == "reports/domain.json" and difference["path"] == f"domains[{known}].measured_j"
+    assert float(difference["computed"]) == pytest.approx(truth)
+    assert "not verified" in joulemap("verify", forged).out
+
+
+def test_rounding_of_the_last_digits_is_no_difference(joulemap, bundle: Path, tmp_path: Path):
+    members = contents(bundle)
+    report = json.loads(members["reports/domain.json"])
+    report["elapsed_s"] *= 1 + 1e-12
+    members["reports/domain.json"] = json.dumps(report).encode()
+    assert joulemap("verify", write(tmp_path / "rounded.bundle", members)).code == 0
+
+
+def test_a_softened_verdict_is_found(joulemap, tmp_path: Path):
+    target = tmp_path / "short.bundle"
+    made = joulemap("bundle", SMALL, "-o", target, "--json")
+    assert made.json["verdict"]["reasons"], "the example of this test has a verdict to soften"
+    members = contents(target)
+    manifest = json.loads(members["manifest.json"])
+    manifest["verdict"] = {"valid": True, "reasons": []}
+    members["manifest.json"] = json.dumps(manifest).encode()
+    outcome = joulemap("verify", write(tmp_path / "soft.bundle", members), "--json")
+    assert outcome.code == 1
+    assert outcome.json["differences"][0]["path"].startswith("verdict.")
+
+
+def hostile(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0, link: str = "") -> bytes:
+    header = tarfile.TarInfo(name)
+    header.type, header.size, header.linkname = kind, size, link
+    return header.tobuf(tarfile.USTAR_FORMAT)
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        hostile("../escaped"), hostile("/tmp/escaped"), hostile("a/../../escaped"), hostile("x", tarfile.SYMTYPE, 0, "/etc"),
+        hostile("x", tarfile.LNKTYPE, 0, "manifest.json"), hostile("x", tarfile.CHRTYPE), hostile("d", tarfile.DIRTYPE),
+        hostile("x", size=8**11 - 1), hostile("manifest.json"), hostile("x\n\x1b[2J"),
+    ],
+)  # fmt: skip
+def test_hostile_members_are_refused_and_nothing_is_extracted(joulemap, bundle: Path, tmp_path: Path, member: bytes):
+    whole = bundle.read_bytes()
+    bad = tmp_path / "bad" / "bad.bundle"
+    bad.parent.mkdir()
+    bad.write_bytes(whole[: -2 * BLOCK] + member + bytes(2 * BLOCK))
+    before = sorted(tmp_path.rglob("*"))
+    outcome = joulemap("verify", bad, cwd=bad.parent)
+    assert outcome.code == 1 and "\x1b" not in outcome.err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_wrong_usage_and_wrong_files(joulemap, bundle: Path, tmp_path: Path):
+    assert joulemap("verify").code == 2
+    assert joulemap("verify", tmp_path / "missing").code == 1
+    assert joulemap("verify", SMALL).code == 1
+    assert joulemap("bundle", bundle).code == 2
+    assert joulemap("bundle", tmp_path / "missing.joule").code == 2
+    recording = tmp_path / "run.joule"
+    assert joulemap("bundle", recording, "-o", recording).code == 2 and recording.read_bytes() == SMALL.read_bytes()
+    (tmp_path / "open.joule.d").mkdir()
+    outcome = joulemap("bundle", tmp_path / "open.joule")
+    assert outcome.code == 2 and "not merged" in outcome.err
