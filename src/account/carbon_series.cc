@@ -125,12 +125,12 @@ Result<double> mean_intensity(std::span<const CarbonPoint> series, const ReportR
     if (!wanted.contains(power.domain)) continue;
     for (std::size_t i = 0; i < power.watts.size(); ++i) {
       const double watts = power.watts[i].value_or(0);
-      const double middle_s = (static_cast<double>(i) + 0.5) * report.slice_s;
-      weighted += watts * at(series, begin_ns + std::llround(middle_s * kNsPerS));
+      const double centre_s = (static_cast<double>(i) + 0.5) * report.slice_s;
+      weighted += watts * at(series, begin_ns + std::llround(centre_s * kNsPerS));
       weight += watts;
     }
   }
-  // Without power over time, all moments of the run have the same weight; the middle stands for a short run.
+  // Without power over time, the intensity halfway through the run is used.
   if (weight <= 0) return at(series, begin_ns + (finish_ns - begin_ns) / 2);
   return weighted / weight;
 }

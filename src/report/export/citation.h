@@ -24,7 +24,8 @@ struct ModelCardOptions {
   std::optional<Account> account;  // provides the emissions
 };
 
-// YAML for the header of a model card. Emissions come from the account; without a carbon intensity they are left out. Fails if the energy is unknown.
+// YAML for the header of a model card. Emissions come from the account; without a carbon intensity they are left out.
+// Fails if the energy is unknown.
 Result<std::string> model_card(const ReportResult& result, const ModelCardOptions& query, std::string_view version);
 
 }  // namespace joulemap::report
