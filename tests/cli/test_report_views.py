@@ -212,7 +212,7 @@ def test_a_model_card_makes_up_no_emissions(report):
     assert float(re.search(r"emissions: ([\d.]+)", card)[1]) == pytest.approx(joules / 3.6e6 * 300, rel=1e-3)
     assert 'geographical_location: "Paris"' in card and 'hardware_used: "1 x H200"' in card
     assert "\n  emissions:" not in report("--model-card").out
-    assert report("--gco2-per-kwh", 300).code == 2
+    assert "at 300 g/kWh" in report("--gco2-per-kwh", 300).out
 
 
 def test_two_outputs_at_once_are_wrong_usage(report):
