@@ -35,14 +35,14 @@ std::vector<EnergyPoint> counter_updates() {
   return steps;
 }
 
-void account(RowLevel level, const Activity& activity) {
-  MachineEnergy energy{.cpu_j = constant_rate(kJoules)};
+void account_activity(RowLevel level, const Activity& activity) {
+  MachineEnergy energy{.cpu_energy_j = constant_rate(kJoules)};
   energy.machine_cpu_s = constant_rate(2);
   energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", constant_rate(kJoules)});
   ActivitySums sums(kSpan);
   GpuWork work(kSpan);
   sums.add(0, activity);
-  work.add(0, activity, sums.names(0).scopes);
+  work.add(0, activity, sums.process_activity(0).scopes);
   sums.finish();
   std::map<std::string, DeviceWork> works = work.finish(sums.processes());
   if (const auto known = works.find("ordinal 0"); known != works.end()) {
@@ -66,7 +66,7 @@ void account(RowLevel level, const Activity& activity) {
 
 // Checks the timeline: phases do not overlap, and the energy quantiles of each layer are complete and sorted.
 void check_views(const Activity& activity) {
-  MachineEnergy energy{.cpu_j = constant_rate(kJoules)};
+  MachineEnergy energy{.cpu_energy_j = constant_rate(kJoules)};
   energy.gpus.emplace("ordinal 0", MachineEnergy::Gpu{"gpu0", constant_rate(kJoules)});
   ActivitySums sums(kSpan);
   sums.add(0, activity);
@@ -74,11 +74,11 @@ void check_views(const Activity& activity) {
   HostView view(kSpan, energy, sums);
   view.add(0, activity);
   std::int64_t last_ns = kSpan.begin_ns;
-  for (const PhaseSpan& phase : view.phases()) {
+  for (const NamedPhaseSpan& phase : view.phases()) {
     JOULEMAP_CHECK(phase.span.begin_ns >= last_ns && phase.span.end_ns >= phase.span.begin_ns, "bands that overlap");
     last_ns = phase.span.end_ns;
   }
-  for (const LayerDistribution& spread : view.spreads(ViewLimits{})) {
+  for (const LayerDistribution& spread : view.layer_distributions(ViewLimits{})) {
     JOULEMAP_CHECK(spread.quantiles_j.size() == kDistributionQuantileCount, "quantiles that are missing");
     JOULEMAP_CHECK(std::ranges::is_sorted(spread.quantiles_j), "quantiles that fall");
   }
@@ -92,7 +92,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!decoded) return 0;
   for (const RowLevel level : {RowLevel::phase, RowLevel::layer, RowLevel::op, RowLevel::tensor, RowLevel::function,
                                RowLevel::region, RowLevel::kernel}) {
-    account(level, decoded->activity);
+    account_activity(level, decoded->activity);
   }
   check_views(decoded->activity);
   const auto again = recording::decode_activity(recording::encode_activity(decoded->activity));

@@ -30,7 +30,7 @@ void check_archive(std::string_view archive) {
 bool is_sound(std::string_view archive) {
   check_archive(archive);
   const Result<bundle::OpenedBundle> opened = bundle::open_bundle(archive);
-  return opened && opened->damage.empty();
+  return opened && opened->damage_descriptions.empty();
 }
 
 std::string with_manifest(const std::string& text) {
@@ -42,10 +42,10 @@ std::string with_manifest(const std::string& text) {
 
 std::string whole_bundle() {
   bundle::Manifest manifest;
-  manifest.version = "0.1.0";
-  manifest.options.mode = "regress";
+  manifest.joulemap_version = "0.1.0";
+  manifest.options.attribution_mode = "regress";
   const std::vector<formats::TarMember> members = {{"recordings/run.joule", "content"}, {"reports/layer.json", "{}\n"}};
-  return bundle::write_bundle(manifest, members).archive;
+  return bundle::write_bundle(manifest, members).archive_bytes;
 }
 
 }  // namespace

@@ -79,9 +79,10 @@ const char* machine() {
 }
 
 // Memory of a structure of the C interface that declares `size` bytes: not a byte more, but at least its size field.
-class Sized {
+class SizedStructMemory {
  public:
-  explicit Sized(std::size_t size) : bytes_(std::max(size, sizeof size)), memory_(new unsigned char[bytes_]) {
+  explicit SizedStructMemory(std::size_t size)
+      : bytes_(std::max(size, sizeof size)), memory_(new unsigned char[bytes_]) {
     std::fill_n(memory_.get(), bytes_, std::uint8_t{0});
     std::memcpy(memory_.get(), &size, sizeof size);
   }
@@ -105,10 +106,10 @@ std::size_t next_size(Arguments& arguments, std::size_t usual) {
   return choice < 128 ? usual : arguments.next<std::uint16_t>() % 5000;
 }
 
-Sized next_options(Arguments& arguments) {
+SizedStructMemory next_options(Arguments& arguments) {
   static constexpr std::array<const char*, 5> kSensors = {"powercap", "powercap", nullptr, "none-such", ",,"};
   const std::size_t size = next_size(arguments, sizeof(jm_options));
-  Sized options(size);
+  SizedStructMemory options(size);
   options.put(offsetof(jm_options, sensors), kSensors[arguments.next<std::uint8_t>() % kSensors.size()]);
   options.put(offsetof(jm_options, sysroot), machine());
   const auto choice = arguments.next<std::uint8_t>();
@@ -118,12 +119,12 @@ Sized next_options(Arguments& arguments) {
 }
 
 // Makes the calls that the input describes, and keeps a model of the state: the windows that are not released.
-class Program {
+class CallSequence {
  public:
-  explicit Program(Arguments arguments) : arguments_(arguments) {}
+  explicit CallSequence(Arguments arguments) : arguments_(arguments) {}
 
   void run() {
-    for (std::size_t calls = 0; calls < kMaxCalls && !arguments_.empty(); ++calls) call();
+    for (std::size_t calls = 0; calls < kMaxCalls && !arguments_.empty(); ++calls) make_next_call();
     for (const Window& window : windows_) jm_window_free(window.id);
     jm_stop();
   }
@@ -134,7 +135,7 @@ class Program {
     bool is_open = true;
   };
 
-  void call() {
+  void make_next_call() {
     switch (arguments_.next<std::uint8_t>() % 12) {
       case 0:
         return start();
@@ -148,9 +149,9 @@ class Program {
       case 4:
         return release();
       case 5:
-        return ask(&jm_window_peek);
+        return query_window(&jm_window_peek);
       case 6:
-        return waits_++ < kMaxWaits ? ask(&jm_window_wait) : ask(&jm_window_peek);
+        return waits_++ < kMaxWaits ? query_window(&jm_window_wait) : query_window(&jm_window_peek);
       case 7:
         return row<jm_domain>(&jm_window_domain);
       case 8:
@@ -160,19 +161,19 @@ class Program {
       case 10:
         return unknown_window();
       default:
-        return mark();
+        return make_marks();
     }
   }
 
   void start() {
-    Sized options = next_options(arguments_);
+    SizedStructMemory options = next_options(arguments_);
     const int code = jm_start(options.as<jm_options>());
     JOULEMAP_CHECK(code == JM_OK || (code == JM_USAGE && *jm_last_error() != '\0'), "a start without a reason");
   }
 
   void begin() {
     // Without jm_start(), the first jm_begin() would open the sensors of the real machine.
-    Sized options(sizeof(jm_options));
+    SizedStructMemory options(sizeof(jm_options));
     options.put(offsetof(jm_options, sensors), "powercap");
     options.put(offsetof(jm_options, sysroot), machine());
     jm_start(options.as<jm_options>());
@@ -181,17 +182,19 @@ class Program {
     windows_.push_back({window});
   }
 
-  Window* chosen() { return windows_.empty() ? nullptr : &windows_[arguments_.next<std::uint8_t>() % windows_.size()]; }
+  Window* choose_window() {
+    return windows_.empty() ? nullptr : &windows_[arguments_.next<std::uint8_t>() % windows_.size()];
+  }
 
   void end() {
-    Window* const window = chosen();
+    Window* const window = choose_window();
     if (window == nullptr) return;
     JOULEMAP_CHECK(jm_end(window->id) == (window->is_open ? JM_OK : JM_NOT_FOUND), "an end that is not the first");
     window->is_open = false;
   }
 
   void release() {
-    const Window* const window = chosen();
+    const Window* const window = choose_window();
     if (window == nullptr) return;
     const jm_window id = window->id;
     jm_window_free(id);
@@ -199,11 +202,11 @@ class Program {
     JOULEMAP_CHECK(jm_end(id) == JM_NOT_FOUND, "a window that is not forgotten");
   }
 
-  void ask(int (*function)(jm_window, jm_energy*)) {
-    const Window* const window = chosen();
+  void query_window(int (*function)(jm_window, jm_energy*)) {
+    const Window* const window = choose_window();
     if (window == nullptr) return;
     const std::size_t size = next_size(arguments_, sizeof(jm_energy));
-    Sized energy(size);
+    SizedStructMemory energy(size);
     const int code = function(window->id, energy.as<jm_energy>());
     if (code != JM_OK) {
       JOULEMAP_CHECK(*jm_last_error() != '\0', "no reason");
@@ -223,7 +226,7 @@ class Program {
   template <class T>
   void row(int (*function)(std::size_t, T*)) {
     const std::size_t size = next_size(arguments_, sizeof(T));
-    Sized output(size);
+    SizedStructMemory output(size);
     const std::size_t index = arguments_.next<std::uint8_t>();
     const int code = function(index % 128 == 127 ? SIZE_MAX : index % 4, output.template as<T>());
     JOULEMAP_CHECK(code == JM_OK || code == JM_USAGE, "another code");
@@ -231,7 +234,7 @@ class Program {
   }
 
   void doctor() {
-    Sized options = next_options(arguments_);
+    SizedStructMemory options = next_options(arguments_);
     char* text = nullptr;
     const int code = jm_doctor_json(options.as<jm_options>(), &text);
     JOULEMAP_CHECK((code == JM_OK) == (text != nullptr), "a text with an error, or none without");
@@ -245,11 +248,11 @@ class Program {
     if (is_ours) return;
     jm_window_free(window);
     JOULEMAP_CHECK(jm_end(window) == JM_NOT_FOUND, "a window that nobody began");
-    Sized energy(sizeof(jm_energy));
+    SizedStructMemory energy(sizeof(jm_energy));
     JOULEMAP_CHECK(jm_window_peek(window, energy.as<jm_energy>()) == JM_NOT_FOUND, "energy of a window that never was");
   }
 
-  void mark() {
+  void make_marks() {
     const auto number = arguments_.next<std::int64_t>();
     JOULEMAP_CHECK(jm_region_push(arguments_.name()) == JM_OK && jm_log(arguments_.name(), std::nan("")) == JM_OK,
                    "marks");
@@ -264,6 +267,6 @@ class Program {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  Program(Arguments(data, size)).run();
+  CallSequence(Arguments(data, size)).run();
   return 0;
 }

@@ -42,8 +42,8 @@ void read_row(std::string_view text) {
 void read_epochs(std::string_view text) {
   const Result<ingest::EpochLog> log = ingest::parse_epoch_log(text, "epochs.csv", 0);
   if (!log) return;
-  for (std::size_t i = 1; i < log->epochs.size(); ++i) {
-    JOULEMAP_CHECK(log->epochs[i - 1].time_ns <= log->epochs[i].time_ns, "epochs out of order");
+  for (std::size_t i = 1; i < log->epoch_ends.size(); ++i) {
+    JOULEMAP_CHECK(log->epoch_ends[i - 1].time_ns <= log->epoch_ends[i].time_ns, "epochs out of order");
   }
 }
 

@@ -21,9 +21,9 @@ GraphOptions options_of(std::uint8_t choice) {
   return options;
 }
 
-void check(const Graph& graph) {
+void check_model(const Graph& graph) {
   JOULEMAP_CHECK(!graph.operations.empty(), "a model without operations, not even its input");
-  JOULEMAP_CHECK(graph.weight_tensors >= 0 && graph.weight_elements >= graph.weight_tensors,
+  JOULEMAP_CHECK(graph.weight_tensor_count >= 0 && graph.weight_element_count >= graph.weight_tensor_count,
                  "weights without elements");
   std::size_t unknown = 0;
   for (const Operation& operation : graph.operations) {
@@ -34,7 +34,7 @@ void check(const Graph& graph) {
       JOULEMAP_CHECK(value >= 0 && value <= 2 * kMaxElements, "a size that nobody believes");
     }
   }
-  JOULEMAP_CHECK(unknown == graph.unknown.size(), "unknown operations that are not listed");
+  JOULEMAP_CHECK(unknown == graph.unknown_operations.size(), "unknown operations that are not listed");
 }
 
 }  // namespace
@@ -43,6 +43,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   const Result<Graph> graph = read_keras(text, options_of(data[0]));
-  if (graph) check(*graph);
+  if (graph) check_model(*graph);
   return 0;
 }

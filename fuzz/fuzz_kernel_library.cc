@@ -45,7 +45,7 @@ class Input {
     size_ -= taken;
     return text;
   }
-  std::string rest() { return text(size_); }
+  std::string remaining_bytes() { return text(size_); }
 
  private:
   const std::uint8_t* data_;
@@ -91,7 +91,7 @@ std::string with_source(std::string chunks) {
   return make_chunk(ChunkType::source, 0, encode_source(definition)) + std::move(chunks);
 }
 
-bool is_before(const KernelPower& a, const KernelPower& b) {
+bool precedes_in_library(const KernelPower& a, const KernelPower& b) {
   return std::tie(a.gpu, a.kernel_key) < std::tie(b.gpu, b.kernel_key);
 }
 
@@ -100,7 +100,7 @@ void check_library(const LoadedKernelLibrary& library) {
   for (std::size_t i = 0; i < powers.size(); ++i) {
     JOULEMAP_CHECK(recording::is_valid_entry(powers[i]) && !powers[i].is_from_similar_kernels(),
                    "a power that cannot be");
-    JOULEMAP_CHECK(i == 0 || is_before(powers[i - 1], powers[i]), "powers out of order, or twice");
+    JOULEMAP_CHECK(i == 0 || precedes_in_library(powers[i - 1], powers[i]), "powers out of order, or twice");
     JOULEMAP_CHECK(recording::find_power(powers, powers[i].gpu, powers[i].kernel_key) == &powers[i],
                    "a power that is not found");
     const double spread = recording::predictive_relative_sd(powers[i]);
@@ -116,7 +116,7 @@ void check_library(const LoadedKernelLibrary& library) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Input input(data, size);
   const int mode = input.next<std::uint8_t>() % 3;
-  const std::string file = mode == 0   ? input.rest()
+  const std::string file = mode == 0   ? input.remaining_bytes()
                            : mode == 1 ? with_source(payloads_of(input))
                                        : with_source(powers_of(input));
   MemorySource bytes(file);

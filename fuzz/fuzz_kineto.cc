@@ -17,21 +17,25 @@ using joulemap::ingest::TraceEvent;
 void check_event(const Trace& trace, const TraceEvent& event) {
   JOULEMAP_CHECK(event.start_ns >= 0 && event.duration_ns >= 0, "an event with a negative time");
   if (!is_on_gpu(event.kind)) {
-    JOULEMAP_CHECK(event.name < trace.names.size() && event.track < trace.threads.size(), "an index of nothing");
+    JOULEMAP_CHECK(event.name_index < trace.names.size() && event.track_index < trace.threads.size(),
+                   "an index of nothing");
     return;
   }
-  JOULEMAP_CHECK(event.name < trace.classes.size() && event.track < trace.queues.size(), "an index of nothing");
-  JOULEMAP_CHECK(event.kind == EventKind::kernel || event.detail < trace.bytes.size(), "a size that is none");
+  JOULEMAP_CHECK(event.name_index < trace.kernel_classes.size() && event.track_index < trace.kernel_queues.size(),
+                 "an index of nothing");
+  JOULEMAP_CHECK(event.kind == EventKind::kernel || event.detail_index < trace.byte_counts.size(),
+                 "a size that is none");
 }
 
 std::uint64_t check(const Trace& trace) {
   std::uint64_t kept = 0;
-  for (const auto& block : trace.blocks) {
+  for (const auto& block : trace.event_blocks) {
     for (const TraceEvent& event : block) check_event(trace, event);
     kept += block.size();
   }
-  JOULEMAP_CHECK(kept + trace.events_dropped <= trace.events_read, "more events than there are");
-  JOULEMAP_CHECK(trace.events_dropped == 0 || trace.diagnostics.contains("import.events-dropped"), "a silent loss");
+  JOULEMAP_CHECK(kept + trace.dropped_event_count <= trace.read_event_count, "more events than there are");
+  JOULEMAP_CHECK(trace.dropped_event_count == 0 || trace.diagnostics.contains("import.events-dropped"),
+                 "a silent loss");
   return kept;
 }
 
@@ -45,8 +49,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Trace single_threaded = joulemap::ingest::read_kineto_text(text, {.block_bytes = block_bytes, .threads = 1});
   const Trace two = joulemap::ingest::read_kineto_text(text, {.block_bytes = block_bytes, .threads = 2});
   JOULEMAP_CHECK(check(single_threaded) == check(two), "two threads find something else than one");
-  JOULEMAP_CHECK(single_threaded.events_read == two.events_read && single_threaded.names.size() == two.names.size(),
-                 "they count differently");
+  JOULEMAP_CHECK(
+      single_threaded.read_event_count == two.read_event_count && single_threaded.names.size() == two.names.size(),
+      "they count differently");
   static_cast<void>(check(joulemap::ingest::read_kineto_text(text)));
   return 0;
 }

@@ -23,7 +23,8 @@ void check(const Result<Graph>& graph) {
   }
   const auto unknown = std::count_if(graph->operations.begin(), graph->operations.end(),
                                      [](const Operation& operation) { return operation.kind == Kind::unknown; });
-  JOULEMAP_CHECK(static_cast<std::size_t>(unknown) == graph->unknown.size(), "an unknown operation that is not listed");
+  JOULEMAP_CHECK(static_cast<std::size_t>(unknown) == graph->unknown_operations.size(),
+                 "an unknown operation that is not listed");
   for (const Operation& operation : graph->operations) {
     JOULEMAP_CHECK(operation.count >= 1, "an operation that is never run");
     for (const auto& [name, value] : operation.parameters.entries()) {

@@ -88,8 +88,8 @@ Graph two_layers() {
                             {"width", 28},   {"kernel", 3},    {"stride", 1}, {"padding", 1},
                             {"dilation", 1}, {"groups", 1},    {"bias", 0}};
   graph.operations = {dense, convolution};
-  graph.weight_tensors = 3;
-  graph.weight_elements = 256 * 512 + 512 + 64 * 64 * 9;
+  graph.weight_tensor_count = 3;
+  graph.weight_element_count = 256 * 512 + 512 + 64 * 64 * 9;
   return graph;
 }
 

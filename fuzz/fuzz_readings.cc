@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else if (action < 16 && begin_ns != 0 && end_ns == 0) {
       end_ns = now_ns;
     } else if (action < 32) {
-      curve.observe_history({now_ns, static_cast<double>(bytes.next())});
+      curve.add_power_history({now_ns, static_cast<double>(bytes.next())});
     } else {
       raw = (action & 1) != 0 ? bytes.next_u64() : raw + std::uint64_t{1000} * bytes.next();
       const auto code = static_cast<ReadCode>(action % 16 == 0 ? bytes.next() % kReadCodeCount : 0);
@@ -72,7 +72,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     JOULEMAP_CHECK(std::isfinite(*energy.joules) && *energy.joules >= 0, "impossible energy");
     JOULEMAP_CHECK(std::isfinite(energy.uncertainty_j) && energy.uncertainty_j >= 0, "impossible uncertainty");
   } else {
-    JOULEMAP_CHECK(!energy.reason.empty(), "no energy and no reason");
+    JOULEMAP_CHECK(!energy.missing_reason.empty(), "no energy and no reason");
   }
   static_cast<void>(describe_faults(energy));
   const std::vector<ChannelEnergy> channels(2, energy);

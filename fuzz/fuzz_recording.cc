@@ -26,9 +26,9 @@ Key key_of(const Sample& sample) {
   return {sample.channel, sample.reading.before_ns, sample.reading.after_ns, sample.reading.raw};
 }
 
-class Bytes {
+class InputBytes {
  public:
-  Bytes(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
+  InputBytes(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
   bool empty() const { return size_ == 0; }
   std::uint8_t next() {
     if (size_ == 0) return 0;
@@ -36,7 +36,7 @@ class Bytes {
     return *data_++;
   }
   std::uint32_t next_u24() { return static_cast<std::uint32_t>(next() | next() << 8 | next() << 16); }
-  std::string rest() { return {reinterpret_cast<const char*>(data_), size_}; }
+  std::string remaining_bytes() { return {reinterpret_cast<const char*>(data_), size_}; }
 
  private:
   const std::uint8_t* data_;
@@ -63,7 +63,7 @@ void read_all(const std::string& file, RecordingVisitor& visitor) {
   static_cast<void>(read_recording(bytes, "fuzzed", visitor));
 }
 
-void read_payloads(Bytes bytes) {
+void read_payloads(InputBytes bytes) {
   std::string file = make_chunk(ChunkType::source, 0, encode_source(definition()));
   while (!bytes.empty()) {
     const auto type = static_cast<ChunkType>(bytes.next() % 10);
@@ -76,14 +76,14 @@ void read_payloads(Bytes bytes) {
   read_all(file, collector);
 }
 
-struct Piece {
+struct RecordedPart {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::vector<Sample> samples;  // empty for a source definition
   bool touched = false;
 };
 
-std::vector<Sample> make_samples(Bytes& bytes, std::int64_t& now_ns) {
+std::vector<Sample> make_samples(InputBytes& bytes, std::int64_t& now_ns) {
   std::vector<Sample> samples;
   for (int i = bytes.next() % 16; i >= 0; --i) {
     now_ns += std::int64_t{512} * (1 + bytes.next());
@@ -92,9 +92,9 @@ std::vector<Sample> make_samples(Bytes& bytes, std::int64_t& now_ns) {
   return samples;
 }
 
-void read_changed(Bytes bytes) {
+void read_changed(InputBytes bytes) {
   std::string file;
-  std::vector<Piece> pieces;
+  std::vector<RecordedPart> pieces;
   const auto append = [&](const std::string& chunk, std::vector<Sample> samples) {
     pieces.push_back({file.size(), file.size() + chunk.size(), std::move(samples)});
     file += chunk;
@@ -110,19 +110,20 @@ void read_changed(Bytes bytes) {
     const std::size_t at = bytes.next_u24() % file.size();
     const std::uint8_t flip = bytes.next();
     file[at] = static_cast<char>(static_cast<std::uint8_t>(file[at]) ^ flip);
-    for (Piece& piece : pieces) piece.touched = piece.touched || (flip != 0 && at >= piece.begin && at < piece.end);
+    for (RecordedPart& piece : pieces)
+      piece.touched = piece.touched || (flip != 0 && at >= piece.begin && at < piece.end);
   }
   Collector collector;
   read_all(file, collector);
 
   std::set<Key> written;
   bool is_defined = false;
-  for (const Piece& piece : pieces) {
+  for (const RecordedPart& piece : pieces) {
     is_defined = is_defined || (piece.samples.empty() && !piece.touched);
     for (const Sample& sample : piece.samples) written.insert(key_of(sample));
   }
   for (const Key& key : collector.samples) JOULEMAP_CHECK(written.contains(key), "a sample that nobody wrote");
-  for (const Piece& piece : pieces) {
+  for (const RecordedPart& piece : pieces) {
     for (const Sample& sample : piece.samples) {
       const bool must_come = is_defined && !piece.touched;
       JOULEMAP_CHECK(!must_come || collector.samples.contains(key_of(sample)), "an untouched sample was lost");
@@ -133,11 +134,11 @@ void read_changed(Bytes bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  Bytes bytes(data, size);
+  InputBytes bytes(data, size);
   const int mode = bytes.next() % 3;
   if (mode == 0) {
     Collector collector;
-    read_all(bytes.rest(), collector);
+    read_all(bytes.remaining_bytes(), collector);
   } else if (mode == 1) {
     read_payloads(bytes);
   } else {

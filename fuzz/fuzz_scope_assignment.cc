@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "ingest/scope_assignment/scope_assignment.h"
 #include "ingest/power_csv/power_log.h"
+#include "ingest/scope_assignment/scope_assignment.h"
 #include "scopes/module_names.h"
 
 namespace {
@@ -17,7 +17,7 @@ using namespace joulemap;
 using namespace joulemap::ingest;
 
 template <class Number>
-Number take(std::string_view& bytes) {
+Number take_number(std::string_view& bytes) {
   Number number{};
   const std::size_t size = std::min(sizeof(number), bytes.size());
   std::memcpy(&number, bytes.data(), size);
@@ -35,21 +35,21 @@ Trace trace_of(std::string_view bytes) {
   }
   trace.names.push_back({"told", {"backward", "a", "dot"}});
   trace.threads.resize(3);
-  trace.bytes = {0};
-  trace.gpu_events_identify_ops = (take<std::uint8_t>(bytes) & 1) != 0;
-  const bool is_wild = (take<std::uint8_t>(bytes) & 1) != 0;
+  trace.byte_counts = {0};
+  trace.gpu_events_identify_ops = (take_number<std::uint8_t>(bytes) & 1) != 0;
+  const bool is_wild = (take_number<std::uint8_t>(bytes) & 1) != 0;
   while (!bytes.empty()) {
     TraceEvent event;
-    event.start_ns = is_wild ? take<std::int64_t>(bytes) : take<std::uint32_t>(bytes);
-    event.duration_ns = is_wild ? take<std::int64_t>(bytes) : take<std::uint32_t>(bytes);
-    event.name = take<std::uint8_t>(bytes) % 12;
-    event.track = take<std::uint8_t>(bytes) % 4;
-    event.correlation = event.external_id = take<std::uint8_t>(bytes) % 16;
-    event.detail = take<std::uint8_t>(bytes) % 8;
-    event.kind = static_cast<EventKind>(take<std::uint8_t>(bytes) % 9);
-    event.is_backward = event.detail % 3 == 1;
-    if (trace.blocks.empty() || event.detail == 7) trace.blocks.emplace_back();
-    trace.blocks.back().push_back(event);
+    event.start_ns = is_wild ? take_number<std::int64_t>(bytes) : take_number<std::uint32_t>(bytes);
+    event.duration_ns = is_wild ? take_number<std::int64_t>(bytes) : take_number<std::uint32_t>(bytes);
+    event.name_index = take_number<std::uint8_t>(bytes) % 12;
+    event.track_index = take_number<std::uint8_t>(bytes) % 4;
+    event.correlation = event.external_id = take_number<std::uint8_t>(bytes) % 16;
+    event.detail_index = take_number<std::uint8_t>(bytes) % 8;
+    event.kind = static_cast<EventKind>(take_number<std::uint8_t>(bytes) % 9);
+    event.is_backward = event.detail_index % 3 == 1;
+    if (trace.event_blocks.empty() || event.detail_index == 7) trace.event_blocks.emplace_back();
+    trace.event_blocks.back().push_back(event);
   }
   return trace;
 }
@@ -73,10 +73,10 @@ void check_scope_assignment(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   check_scope_assignment(bytes);
-  static_cast<void>(scopes::parse_module_names(bytes));
+  static_cast<void>(scopes::parse_module_names_json(bytes));
   if (const Result<PowerLog> log = parse_power_log(bytes, "log", 0)) {
     for (const Sample& sample : log->samples) JOULEMAP_CHECK(sample.channel < log->channels.size(), "no such channel");
-    JOULEMAP_CHECK(log->rows_dropped <= log->rows + log->samples.size(), "more is dropped than there was");
+    JOULEMAP_CHECK(log->dropped_row_count <= log->row_count + log->samples.size(), "more is dropped than there was");
   }
   return 0;
 }

@@ -64,7 +64,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const sensors::ProbeContext context(SystemRoot{machine_folder()});
   for (const sensors::SensorBackend& backend : sensors::sensor_backends()) {
-    const sensors::ProbeResult probe = backend.probe(context);
+    const sensors::ProbeResult probe = backend.probe_sensors(context);
     JOULEMAP_CHECK(!probe.status.reason.empty(), "a verdict without a reason");
     JOULEMAP_CHECK(probe.sensors.empty() == probe.status.channels.empty(), "a sensor without channels");
     for (const std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {

@@ -34,11 +34,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!graph) return 0;
   JOULEMAP_CHECK(!graph->operations.empty(), "a list without operations");
   for (const predict::Operation& operation : graph->operations) JOULEMAP_CHECK(operation.count >= 1, "no times");
-  const predict::Graph cast = predict::with_precision(*graph, predict::Precision::amp_bf16);
+  const predict::Graph cast = predict::apply_precision(*graph, predict::Precision::amp_bf16);
   JOULEMAP_CHECK(cast.operations.size() >= graph->operations.size(), "autocast lost an operation");
   const std::vector<predict::Operation> step = predict::training_step(cast, "adamw");
   JOULEMAP_CHECK(step.size() >= cast.operations.size(), "a step without its forward pass");
   const double eager = total_bytes(step);
-  JOULEMAP_CHECK(total_bytes(predict::compiled(step)) <= eager * (1 + 1e-9), "a compiler that moves more");
+  JOULEMAP_CHECK(total_bytes(predict::to_compiled_operations(step)) <= eager * (1 + 1e-9),
+                 "a compiler that moves more");
   return 0;
 }

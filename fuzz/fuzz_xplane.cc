@@ -18,14 +18,14 @@
 
 namespace {
 
-class Checks : public joulemap::ingest::XPlaneVisitor {
+class EventChecker : public joulemap::ingest::XPlaneVisitor {
  public:
   bool on_plane(const joulemap::ingest::XPlane&) override { return true; }
   bool on_line(const joulemap::ingest::XLine&) override { return true; }
   void on_event(const joulemap::ingest::XEvent& event) override {
     JOULEMAP_CHECK(event.duration_ps >= 0, "an event of negative length");
-    static_cast<void>(event.text(joulemap::ingest::XStatName::hlo_op));
-    static_cast<void>(event.integer(joulemap::ingest::XStatName::step_num));
+    static_cast<void>(event.find_text(joulemap::ingest::XStatName::hlo_op));
+    static_cast<void>(event.find_integer(joulemap::ingest::XStatName::step_num));
   }
 };
 
@@ -41,11 +41,12 @@ void check_same(const joulemap::Result<joulemap::ingest::Trace>& a,
   if (!a) return;
   std::size_t events = 0;
   std::size_t events_of_b = 0;
-  for (const auto& block : a->blocks) events += block.size();
-  for (const auto& block : b->blocks) events_of_b += block.size();
-  JOULEMAP_CHECK(events == events_of_b && a->events_read == b->events_read,
+  for (const auto& block : a->event_blocks) events += block.size();
+  for (const auto& block : b->event_blocks) events_of_b += block.size();
+  JOULEMAP_CHECK(events == events_of_b && a->read_event_count == b->read_event_count,
                  "events that one thread finds and two do not");
-  JOULEMAP_CHECK(a->names.size() == b->names.size() && a->classes.size() == b->classes.size(), "names that differ");
+  JOULEMAP_CHECK(a->names.size() == b->names.size() && a->kernel_classes.size() == b->kernel_classes.size(),
+                 "names that differ");
   JOULEMAP_CHECK(a->diagnostics.list().size() == b->diagnostics.list().size(), "damage that differs");
 }
 
@@ -54,13 +55,13 @@ void check_same(const joulemap::Result<joulemap::ingest::Trace>& a,
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace joulemap::ingest;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  Checks checks;
+  EventChecker checks;
   read_xplane(bytes, checks);
   const joulemap::Result<Trace> trace = read_xplane_trace_bytes(bytes, {.threads = 1});
   check_trace(trace);
   check_same(trace, read_xplane_trace_bytes(bytes, {.threads = 2, .segment_bytes = 16}));
   GraphNames names;
-  names.scopes = {{"a", {"", "b"}}};
+  names.scope_by_operation = {{"a", {"", "b"}}};
   check_op_times(read_xplane_op_times(bytes, names));
   check_op_times(read_onnxruntime_op_times(bytes));
   static_cast<void>(HloProgram::read(bytes));

@@ -48,13 +48,13 @@ VARIABLE = re.compile(r"\bstring(?:_view)? code = ([^;]+);|\.code = ([^;,}]+)")
 
 def constant(name: str, text: str) -> str:
     """The value of a constant array or text."""
-    found = re.search(rf"\b{name}(?:\[\])? = (\{{.*?\}}|\".*?\");", text, re.DOTALL)
+    found = re.search(rf"\b{name}(?:\[\])? =\s+(\{{.*?\}}|\".*?\");", text, re.DOTALL)
     assert found, name
     return found[1]
 
 
 def check_codes(text: str) -> list[str]:
-    names = constant("kCheckNames", cc_sources()["src/experiment/plan/experiment_spec.h"])
+    names = constant("kKnownCheckNames", cc_sources()["src/experiment/plan/experiment_spec.h"])
     return [f"check_{name}" for name in names.strip('"').split()]
 
 
@@ -62,9 +62,9 @@ def check_codes(text: str) -> list[str]:
 # diagnostics have none of their own.
 COMPUTED = {
     "note.code": lambda text: [],  # a copy of another diagnostic
-    "std::string(fault.diagnostic)": lambda text: CODE.findall(constant("kReadFaults", text)),
+    "std::string(fault.diagnostic_code)": lambda text: CODE.findall(constant("kReadFaults", text)),
     "std::string(kind.code)": lambda text: CODE.findall(constant("kKinds", text)),
-    '"check_" + check.name': check_codes,
+    '"check_" + check.check_name': check_codes,
     'each.text_or_empty("code")': lambda text: [],
     "each.code": lambda text: [],
 }
@@ -217,7 +217,7 @@ def test_nothing_is_described_that_is_not_emitted():
 
 
 def test_every_code_that_strict_counts_as_data_loss_is_emitted():
-    codes = CODE.findall(constant("kLosses", cc_sources()["src/model/data_loss.cc"]))
+    codes = CODE.findall(constant("kDataLossCodes", cc_sources()["src/model/data_loss.cc"]))
     assert len(codes) > 30 and set(codes) <= set(emitted())
 
 

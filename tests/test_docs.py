@@ -37,7 +37,7 @@ def test_options_are_found_in_commands():
 def test_options_in_commands_are_in_the_help(joulemap, page):
     @cache
     def help_of(verb: str, subcommand: str) -> str:
-        return joulemap(verb, *([subcommand] if verb in ("experiment", "model") else []), "--help").out
+        return joulemap(verb, *([subcommand] if verb in ("bench", "experiment", "model") else []), "--help").out
 
     for verbs, option in options_of(page.read_text()):
         verb, subcommand = [*verbs.split(), ""][:2]

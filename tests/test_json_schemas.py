@@ -110,10 +110,10 @@ def test_schemas_are_valid_and_describe_every_key(path):
 def test_every_schema_of_the_sources_has_a_file_and_is_on_the_page():
     sources = [*ROOT.glob("src/**/*.cc"), *ROOT.glob("src/**/*.h"), *ROOT.glob("python/joulemap/**/*.py")]
     texts = "\n".join(path.read_text() for path in sources if not path.name.endswith("_test.cc"))
-    named = set(re.findall(r"\bjoulemap\.([a-z]+)/\d\b", texts)) - INTERNAL
+    named = set(re.findall(r"\bjoulemap\.([a-z_]+)/\d\b", texts)) - INTERNAL
     assert named == {path.stem for path in SCHEMAS.glob("*.json")}
     page = (ROOT / "docs" / "reference" / "json.md").read_text()
-    assert named == set(re.findall(r"\]\(schemas/([a-z]+)\.json\)", page))
+    assert named == set(re.findall(r"\]\(schemas/([a-z_]+)\.json\)", page))
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -167,12 +167,15 @@ def test_account_and_disclosures(printed, joulemap):
         check(outcome.json, schema)
 
 
-def test_announced_recording(joulemap, sysroots, tmp_path):
-    with subprocess.Popen(["sleep", "0.3"]) as process:
-        options = ["--announce", "--json", "-o", tmp_path / "made.joule", "--sysroot", sysroots / "intel-2socket"]
-        outcome = joulemap("record", "-p", process.pid, *options)
-    check(json.loads(outcome.out.splitlines()[0]), "recording")
-    check(outcome.json, "record")
+def test_announced_recording(binaries, sysroots, tmp_path):
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched:
+        command = [binaries / "joulemap", "record", "-p", watched.pid, "--announce", "--json",
+                   "-o", tmp_path / "made.joule", "--sysroot", sysroots / "intel-2socket"]  # fmt: skip
+        recorder = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
+        check(json.loads(recorder.stdout.readline()), "recording")
+        watched.stdin.close()
+        out, _ = recorder.communicate(timeout=60)
+    check(json.loads(out.splitlines()[-1]), "record")
 
 
 def test_calibrate(printed, sysroots):
@@ -188,7 +191,7 @@ def test_diff_of_the_example(printed):
     printed("diff", "diff", EXAMPLE, EXAMPLE)
 
 
-@pytest.mark.parametrize("level", ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel"])
+@pytest.mark.parametrize("level", ["domain", "phase", "layer", "op", "tensor", "function", "region", "kernel", "operator"])
 def test_diff_at_every_level(printed, level):
     printed("diff", "diff", RECORDINGS[-1], RECORDINGS[-2], "--by", level, "--whole-run", "--fail-over", "100000%")
 
@@ -292,3 +295,38 @@ model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
 print(json.dumps(joulemap.list_operations(model, torch.zeros(2, 3, 8, 8), training=True, optimizer="sgd")))
 """
     check(json.loads(in_python(binaries, code)), "operations")
+
+
+BENCH_ENGINE = """
+class Engine:
+    vocabulary = 100
+
+    def __init__(self):
+        self.requests = []
+
+    def submit(self, request):
+        if request.id == "request-5":
+            raise ValueError("refused")
+        self.requests.append([request, request.max_new_tokens])
+
+    def has_work(self):
+        return bool(self.requests)
+
+    def step(self):
+        for entry in list(self.requests):
+            entry[1] -= 1
+            entry[0].on_token(7, entry[1] == 0)
+            if entry[1] == 0:
+                self.requests.remove(entry)
+"""
+
+
+@pytest.mark.parametrize("options", [["--requests", 8, "--rate", "20,40"], ["--requests", 1]])
+def test_benchmarks_of_serving(binaries, tmp_path, options):
+    (tmp_path / "engine.py").write_text(BENCH_ENGINE)
+    code = "import sys; from joulemap._bench_serve.command import main; sys.exit(main(sys.argv[1:]))"
+    tenants = ["--tenant", "chat=3,search", "--output-tokens", "2..4"]
+    printed = in_python(binaries, code, "--engine", f"{tmp_path}/engine.py:Engine", *options, *tenants, "--json")
+    document = check(json.loads(printed), "bench_serve")
+    assert [level["steady"] is None for level in document["levels"]] == ([True] if 1 in options else [False, False])
+    assert any(level["failures"] for level in document["levels"]) == (1 not in options)

@@ -76,6 +76,6 @@ def test_every_environment_variable_is_described_and_no_other():
 
 def test_every_key_of_the_configuration_is_described_and_no_other():
     source = (ROOT / "src" / "cli" / "config_file.cc").read_text()
-    keys = re.findall(r'"([a-z0-9-]+)"', re.search(r"kKeys = \{(.*?)\}", source, re.DOTALL)[1])
+    keys = re.findall(r'"([a-z0-9-]+)"', re.search(r"kConfigKeys = \{(.*?)\}", source, re.DOTALL)[1])
     page = (REFERENCE / "configuration.md").read_text()
     assert sorted(re.findall(r"^\| `([a-z0-9-]+)`", page, re.MULTILINE)) == sorted(keys)

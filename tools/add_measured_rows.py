@@ -41,7 +41,7 @@ def add_rows(new: list[Path], folder: Path) -> None:
 
 def settings_measured(folder: Path) -> set[tuple]:
     found = set()
-    for row in tables.records_of(folder / "networks.csv.gz"):
+    for row in tables.read_csv_records(folder / "networks.csv.gz"):
         parameters = dict(pair.split("=") for pair in row["parameters"].split(";"))
         found.add((parameters["name"], parameters["batch"], parameters["size"], row["dtype"], row["pass"]))
     return found
@@ -50,7 +50,7 @@ def settings_measured(folder: Path) -> set[tuple]:
 def list_networks(held_out: bool, folder: Path) -> None:
     """Lists the networks that no list contains yet."""
     columns = ("network", "batch", "size", "dtype", "pass")
-    lines = tables.records_of(DATA / "networks" / "settings.csv.gz")
+    lines = tables.read_csv_records(DATA / "networks" / "settings.csv.gz")
     listed = {tuple(line[name] for name in columns) for line in lines}
     known = {one.name for one in networks.all_networks(held_out)}
     missing = sorted({setting[0] for setting in settings_measured(folder) - listed} & known)

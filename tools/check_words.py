@@ -52,7 +52,7 @@ WORDS = {
 }
 PATTERNS = [(re.compile(pattern, re.IGNORECASE), write) for pattern, write in WORDS.items()]
 CC_FOREIGN = {"Tell", "middle"}  # of RapidJSON; the SVG term of Anchor::middle
-PYTHON_FOREIGN = {"quiet_windows"}  # a column of collected data
+PYTHON_FOREIGN = {"quiet_windows", "tell"}  # a column of collected data; Study.tell of Optuna
 CC_LITERAL = re.compile(r'R"([^()\\ ]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 JS_TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<text>"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`)|(?P<name>[A-Za-z_$]\w*)""",

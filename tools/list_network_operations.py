@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
 import torch  # noqa: E402
 from _collect import networks  # noqa: E402
-from _collect.design import parameters_text  # noqa: E402
+from _collect.design import format_parameters  # noqa: E402
 from _predict.operation_list import list_operations  # noqa: E402
 
 OPERATIONS = ["id", "kind", "parameters", "dtype", "pass", "phase"]
@@ -36,11 +36,11 @@ SETTINGS = ["network", "family", "package", "batch", "size", "dtype", "pass", "u
 
 def text_of(operation: dict) -> tuple[str, ...]:
     form = {"form": operation["form"]} if operation["form"] else {}
-    parameters = parameters_text({**form, **operation["parameters"]})
+    parameters = format_parameters({**form, **operation["parameters"]})
     return operation["kind"], parameters, operation["dtype"], operation["pass"], operation["phase"]
 
 
-def measured_settings(tables: list[Path], known: dict) -> list[networks.Setting]:
+def measured_settings(tables: list[Path], known: dict) -> list[networks.NetworkSetting]:
     found = []
     for table in tables:
         with gzip.open(table, "rt", newline="") as file:
@@ -49,20 +49,20 @@ def measured_settings(tables: list[Path], known: dict) -> list[networks.Setting]
                 network = known.get((parameters["package"], parameters["name"]))
                 if network:
                     batch, size = int(parameters["batch"]), int(parameters["size"])
-                    found.append(networks.Setting(network, batch, size, row["dtype"], row["pass"]))
+                    found.append(networks.NetworkSetting(network, batch, size, row["dtype"], row["pass"]))
     return found
 
 
-def operations_of_setting(loaded: networks.LoadedNetwork, device: str, setting: networks.Setting) -> dict:
+def operations_of_setting(loaded: networks.LoadedNetwork, device: str, setting: networks.NetworkSetting) -> dict:
     """Traces what the collector runs for a setting: same network, inputs, loss and optimizer."""
     own = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
     model = loaded._model.to(own)
-    give = networks.inputs_of(torch, device, setting, own)
+    give = networks.make_setting_inputs(torch, device, setting, own)
     return list_operations(
         model,
         give["inputs"],
         give["named"],
-        training=setting.which == "training",
+        training=setting.pass_name == "training",
         optimizer="adamw" if setting.network.package == "transformers" else "momentum",
         dtype=setting.dtype if setting.dtype in ("fp32", "tf32") else "default",
         autocast=torch.bfloat16 if setting.dtype == "amp-bf16" else None,
@@ -101,7 +101,7 @@ class Tables:
         temporary_path.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
         os.replace(temporary_path, self._folder / name)
 
-    def add(self, setting: networks.Setting, traced: dict) -> None:
+    def add(self, setting: networks.NetworkSetting, traced: dict) -> None:
         counts: Counter = Counter()
         for operation in traced["operations"]:
             counts[text_of(operation)] += operation["count"]
@@ -112,13 +112,13 @@ class Tables:
         self.settings[key_of(setting)] = [*key_of(setting), unknown, " ".join(listed), str(traced["python_calls"])]
 
 
-def key_of(setting: networks.Setting) -> tuple[str, ...]:
+def key_of(setting: networks.NetworkSetting) -> tuple[str, ...]:
     network = setting.network
     numbers = (str(setting.batch), str(setting.size))
-    return network.name, network.family, network.package, *numbers, setting.dtype, setting.which
+    return network.name, network.family, network.package, *numbers, setting.dtype, setting.pass_name
 
 
-def list_network(network: networks.Network, wanted: list[networks.Setting], tables: Tables) -> list[str]:
+def list_network(network: networks.Network, wanted: list[networks.NetworkSetting], tables: Tables) -> list[str]:
     """Lists one network. Networks that read their data during construction are constructed with data."""
     failed = []
     for device in ("meta", "cpu"):

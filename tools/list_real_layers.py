@@ -133,7 +133,7 @@ class Listing(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         layer = layer_of(func.overloadpacket.__name__, args)
         if layer:
-            self._found.setdefault((layer[0], design.parameters_text(layer[1])), self._family)
+            self._found.setdefault((layer[0], design.format_parameters(layer[1])), self._family)
         return func(*args, **(kwargs or {}))
 
 
@@ -152,7 +152,7 @@ def listed(network: networks.Network, device: str, found: dict) -> bool:
         loaded = networks.LoadedNetwork(torch, device, network)
         for size in network.sizes[:2]:
             with Listing(network.family, found):
-                loaded.call_of(networks.Setting(network, 1, size, "fp32", "inference"))()
+                loaded.make_call(networks.NetworkSetting(network, 1, size, "fp32", "inference"))()
     except Exception as error:  # noqa: BLE001 a network that cannot run here has no layers here
         print(f"{network.name} on {device}: {str(error).splitlines()[0]}", file=sys.stderr)
         return False
@@ -168,13 +168,13 @@ def main() -> int:
         if not listed(network, "meta", found) and network.name not in LARGE:
             listed(network, "cpu", found)
         for kind, parameters in FOUND_ATTENTION:
-            found.setdefault((kind, design.parameters_text(parameters)), network.family)
+            found.setdefault((kind, design.format_parameters(parameters)), network.family)
         FOUND_ATTENTION.clear()
-    with real_layers.FILE.open("w", newline="") as file:
+    with real_layers.REAL_LAYERS_FILE.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["kind", "family", "parameters"])
         writer.writerows(sorted((kind, family, text) for (kind, text), family in found.items()))
-    print(f"{len(found)} layers of {len(set(found.values()))} families in {real_layers.FILE.name}")
+    print(f"{len(found)} layers of {len(set(found.values()))} families in {real_layers.REAL_LAYERS_FILE.name}")
     return 0
 
 

@@ -222,7 +222,7 @@ def operations_of(model: Any, batch: int) -> Iterator[OperationSpec]:
 
 def operation_row(kind: str, parameters: dict) -> tuple[str, ...]:
     dtype = "tf32" if kind == "convolution" else "fp32"
-    return kind, design.parameters_text(parameters), dtype, "forward", "forward"
+    return kind, design.format_parameters(parameters), dtype, "forward", "forward"
 
 
 def settings_of(name: str, family: str) -> Iterator[tuple[list, Counter]]:
@@ -252,7 +252,7 @@ def main() -> int:
                         help="folder with rows that count as measured")  # fmt: skip
     parser.add_argument("--rows", type=int, default=4000, help="most rows to add that are not measured yet (4000)")
     options = parser.parse_args()
-    had = {row["key"] for row in rows.measured_in(options.measured)}
+    had = {row["key"] for row in rows.read_measured_rows(options.measured)}
     numbers: dict[tuple, int] = {}
     lines, new = [], 0
     for name, family in NETWORKS:

@@ -46,7 +46,7 @@ check_exports() {
 
 rm -rf "$folder" "$out"/joulemap-*.whl
 package=$folder/python/joulemap
-mkdir -p "$folder/bin" "$folder/lib" "$folder/include" "$package/inject" "$package/_collect" "$package/_predict"
+mkdir -p "$folder/bin" "$folder/lib" "$folder/include" "$package/inject" "$package/_bench_serve" "$package/_collect" "$package/_predict"
 $strip -o "$folder/bin/joulemap" $objects/bin/joulemap
 mkdir -p "$package/bin"
 ln -s ../../../bin/joulemap "$package/bin/joulemap"  # jm.attach and jm.load start it from there
@@ -76,6 +76,7 @@ done
 cp python/joulemap/*.py python/joulemap/*.pyi python/joulemap/py.typed "$package/"
 cp python/joulemap/inject/sitecustomize.py "$package/inject/"
 cp python/joulemap/_collect/*.py python/joulemap/_collect/*.csv "$package/_collect/"
+cp python/joulemap/_bench_serve/*.py "$package/_bench_serve/"
 cp python/joulemap/_predict/*.py "$package/_predict/"
 cp -r include/joulemap "$folder/include/"
 cp README.md LICENSE CHANGELOG.md "$folder/"

@@ -36,7 +36,8 @@ TOPICS = [
     "Speed and size",
     "Studies",
 ]
-KINDS = {"measured": "measured", "simulated": "simulated", "recorded": "computed from stored recordings or data"}
+KINDS = {"measured": "measured", "estimated": "estimated from CPU time", "simulated": "simulated",
+         "recorded": "computed from stored recordings or data"}  # fmt: skip
 TEXTS = ["question", "command", "hardware", "software", "commit", "n"]
 REQUIRED = ["topic", *TEXTS, "date", "kind", "notes", "columns", "row"]
 NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -51,14 +52,16 @@ INTRO = """\
 
 <!-- Generated from docs/evidence/*.toml by tools/make_evidence.py: edit those files and run the command. -->
 
-Every measured figure in these documents, with the command that measures it. Other pages quote this page; a test fails
-when a quoted figure differs.
+Every figure that pages quote from here, with the command that measures it; a test fails when a quoted figure differs.
+Studies have figures of their own.
 
-- *Measured* figures come from the hardware that the entry names. *Simulated* figures come from a simulated GPU, machine
-  or experiment whose truth is known. *Computed* figures are a later analysis of stored recordings or data.
-- The commit is the one that added the figure, or that was measured. Later versions may differ.
-- RMS is the root mean square, RMSPE the root mean square percentage error. Errors without a sign are sizes.
-- `JOULEMAP` is the program that `make dist` builds. Machines were shared with other users, virtual, and not reserved.
+- *Measured* figures come from the hardware that the entry names; notes say if parts of it are simulated. *Simulated*
+  figures have a simulated GPU, machine or experiment whose truth is known. *Computed* figures are a later analysis of
+  stored recordings or data.
+- The commit is the measured one or, if unknown, the one that added the figure. Later versions may differ.
+- RMS is the root mean square, RMSPE the root mean square percentage error. Errors without a sign are absolute.
+- `make dist` builds the program `JOULEMAP` and the wheel `WHEEL`. `PEERS` is a folder with the other tools.
+  All machines were virtual, shared with other users, and not reserved.
 """
 
 

@@ -21,9 +21,10 @@ ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "reference" / "diagnostics.md"
 MODULE = ROOT / "web" / "src" / "note_texts.js"
 NOT_ON_PAGE = {
+    "Benchmarks of serving",
     "Commands and the kernel library",
     "Running experiments",
-    "Analysing experiments",
+    "Analyzing experiments",
     "Importing experiments",
     "Prediction",
     "Calibration",

@@ -33,7 +33,7 @@ COLUMNS = 110
 
 CLI_INTRODUCTION = """# Command line
 
-Every verb and option of the program. `tools/make_reference.py` writes this page from `joulemap help VERB`.
+All verbs and options of the program. `tools/make_reference.py` writes this page from `joulemap help VERB`.
 
 | verb | purpose |
 |---|---|
@@ -46,13 +46,14 @@ Every verb and option of the program. `tools/make_reference.py` writes this page
 | code | meaning |
 |---|---|
 | 0 | done |
-| 1 | failed; `diff --fail-over`: the energy grew beyond the limit |
+| 1 | failed, or `diff --fail-over` found an increase beyond the limit |
 | 2 | wrong usage |
-| 3 | `--strict`: data were lost or damaged ([diagnostics](diagnostics.md)) |
+| 3 | data were lost or damaged, with `--strict` ([diagnostics](diagnostics.md)) |
 | 77 | not possible on this machine; the message contains the remedy |
 
 `stat` and `record` exit with the code of the command: 127 if it was not found, 126 if it is not executable, 128 + N if
-signal N killed it. They use 1, 2 and 77 only if the command did not start, and run it even without sensors.
+signal N killed it. They use 1, 2 and 77 only if they did not start the command; with `--strict`, 3 replaces 0. They start
+the command even if no sensor is readable.
 
 ## Output
 
@@ -61,8 +62,8 @@ signal N killed it. They use 1, 2 and 77 only if the command did not start, and 
 
 ## Common options
 
-All verbs accept these options, before or after the verb. A [configuration file](configuration.md) can set defaults.
-In all tables, a value in parentheses is the default, and "0.1 to 60" is the allowed range.
+All verbs accept these options before or after the verb, except `--replay`. A [configuration file](configuration.md) can set
+defaults.
 
 {common}
 """
@@ -119,13 +120,14 @@ def parse_help(text: str) -> Help:
     return parsed
 
 
-def option_cells(entry: Entry) -> tuple[str, str]:
-    """The names of an option with its value, and its text with the limits of the value."""
+def option_cells(entry: Entry) -> tuple[str, str, str]:
+    """The names of an option with its value, its text, and the limits of the value."""
     limits = []
     rest = entry.names
     for key in ("Needs", "Excludes"):
-        if match := re.search(rf" {key}: (\S+)", rest):
-            limits.append(f"{'only with' if key == 'Needs' else 'not with'} `{match[1]}`")
+        if match := re.search(rf" {key}: (\S+(?: -\S+)*)", rest):
+            others = " or ".join(f"`{name}`" for name in match[1].split())
+            limits.append(f"{'only with' if key == 'Needs' else 'not with'} {others}")
             rest = rest.replace(match[0], "")
     if rest.endswith(" REQUIRED"):
         limits.append("required")
@@ -134,7 +136,7 @@ def option_cells(entry: Entry) -> tuple[str, str]:
     names, _, value = rest.removesuffix(" ...").partition(" ")
     value, _, allowed = value.partition(":")
     if match := RANGE.match(allowed):
-        limits.append(f"{match[1]} to {match[2]}")
+        limits += range_text(match[1], match[2])
     elif allowed.startswith("{"):
         choices = allowed.strip("{}").split(",")
         if not all(re.search(rf"(?<![\w-]){re.escape(choice)}(?![\w-])", entry.text) for choice in choices):
@@ -145,16 +147,32 @@ def option_cells(entry: Entry) -> tuple[str, str]:
     spelled[-1] = f"`{names.split(',')[-1]}{' ' + value if value else ''}{' ...' if repeats else ''}`"
     text = re.sub(r" \(docs/[\w./-]+\)", "", entry.text).replace("***", "`***`")
     text = re.sub(r"(?<![\w`-])--?[a-z][\w-]*(?!`)", lambda match: f"`{match[0]}`", text)
-    return cell(", ".join(spelled)), cell(text + (f" ({'; '.join(limits)})" if limits else ""))
+    text = re.sub(r"`(--(?:disclose|plot))` ([a-z]\w+)(?=[:,]|$)", r"`\1 \2`", text)
+    return cell(", ".join(spelled)), cell(text), cell("; ".join(limits))
+
+
+def range_text(low: str, high: str) -> list[str]:
+    """A range, without a bound so large that no one meets it."""
+    if abs(float(high)) < 1e7:
+        return [f"{low} to {high}"]
+    return [] if float(low) <= 0 else [f"at least {low}"]
 
 
 def cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
-def table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:
-    lines = [f"| {head[0]} | {head[1]} |", "|---|---|", *(f"| {first} | {second} |" for first, second in rows)]
-    return "\n".join(lines)
+def table(*rows: tuple[str, ...]) -> str:
+    """The first row is the head."""
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+
+
+def option_table(head: str, rows: list[tuple[str, str, str]]) -> str:
+    """A table of options. The column of limits is shown only if a row has some."""
+    if any(limits for *_, limits in rows):
+        return table((head, "limits", "meaning"), *((names, limits, text) for names, text, limits in rows))
+    return table((head, "meaning"), *((names, text) for names, text, _ in rows))
 
 
 def verb_section(program: Path, verb: tuple[str, ...]) -> str:
@@ -166,7 +184,7 @@ def verb_section(program: Path, verb: tuple[str, ...]) -> str:
     for title, head in (("Positionals", "argument"), ("Options", "option")):
         rows = [option_cells(entry) for entry in parsed.sections.get(title, []) if not entry.names.startswith("-h,")]
         if rows:
-            parts.append(table((head, "meaning"), rows))
+            parts.append(option_table(head, rows))
     if parsed.remarks:
         parts.append("\n".join(remark_lines(parsed.remarks)))
     for entry in parsed.sections.get("Subcommands", []):
@@ -190,7 +208,7 @@ def overview_verbs(text: str) -> list[str]:
     return list(dict.fromkeys(re.findall(r"^  joulemap ([a-z]+) ", text, re.MULTILINE)))
 
 
-def collect_options() -> list[tuple[str, str]]:
+def collect_options() -> list[tuple[str, str, str]]:
     """Options of `joulemap collect`, which is written in Python."""
     tree = ast.parse((PACKAGE / "_collect" / "command.py").read_text(encoding="utf-8"))
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
@@ -202,7 +220,7 @@ def collect_options() -> list[tuple[str, str]]:
         given = {keyword.arg: getattr(keyword.value, "value", None) for keyword in call.keywords}
         value = "" if given.get("action") == "store_true" else " " + (given.get("metavar") or name.strip("-").upper())
         many = " ..." if given.get("nargs") == "*" else ""
-        rows.append((f"`{name}{value.replace('-', '_')}{many}`", cell(given["help"])))
+        rows.append((f"`{name}{value.replace('-', '_')}{many}`", cell(given["help"]), ""))
     return rows
 
 
@@ -211,27 +229,27 @@ def cli_page(program: Path) -> str:
     verbs = overview_verbs(overview)
     summaries = {verb: parse_help(help_text(program, verb)).summary for verb in verbs}
     rows = [f"| [`{verb}`](#joulemap-{verb}) | {summaries[verb]} |" for verb in verbs]
-    rows.append("| [`collect`](#joulemap-collect) | measure operations and networks, to fit predictions to |")
+    rows.append("| [`collect`](#joulemap-collect) | measure operations and networks on this GPU |")
     common = parse_help(overview).sections
     common_rows = [option_cells(entry) for entry in common["Common options"]]
     for entry in common["Options"]:
         if not entry.names.startswith(("-h,", "-V,")):
-            names, text = option_cells(entry)
-            common_rows.append((names, text + " (before the verb only)"))
+            names, text, _ = option_cells(entry)
+            common_rows.append((names, text, "before the verb"))
     common_rows = [
-        ("`-h`, `--help`", "print the help of the verb"),
-        ("`-V`, `--version`", "print the version of the program"),
+        ("`-h`, `--help`", "print the help of the verb", ""),
+        ("`-V`, `--version`", "print the version of the program", ""),
         *common_rows,
     ]
-    introduction = CLI_INTRODUCTION.format(verbs="\n".join(rows), common=table(("option", "meaning"), common_rows))
+    introduction = CLI_INTRODUCTION.format(verbs="\n".join(rows), common=option_table("option", common_rows))
     sections = [verb_section(program, (verb,)) for verb in verbs]
     collect = "\n\n".join(
         [
             "## joulemap collect",
             "Measure operations and networks on this GPU, as [data for predictions](prediction-data.md). Only the Python "
-            "package has\nthis verb; it needs PyTorch. Without the installed package: `python3 -m joulemap collect`.",
+            "package has\nthis verb; it needs PyTorch. In a clone: `PYTHONPATH=build/python python3 -m joulemap collect`.",
             "```text\njoulemap collect [OPTIONS]\n```",
-            table(("option", "meaning"), collect_options()),
+            option_table("option", collect_options()),
         ]
     )
     return "\n\n".join([introduction.strip(), *sections, collect]) + "\n"
@@ -245,10 +263,10 @@ PYTHON_INTRODUCTION = """# Python
 The public names of the package `joulemap`. `tools/make_reference.py` writes this page from the docstrings.
 
 [Install it](../how-to/install.md) with pip. Importing the package starts no thread and opens no sensor: the first window
-does. Unknown values are `None`, never 0. `energy_j`, `low_j`, `high_j` and `time_s` mean the same in all results and in
-the [JSON output](json.md).
+does. Unknown values are `None`, never 0. `energy_j`, `low_j`, `high_j` and `time_s` have these names in all results and in
+the [JSON output](json.md). Intervals of windows cover 95 %, all others 90 %.
 
-Measure a block, a function, or anything between two lines:
+Measure a `with` statement, a function, or anything between two lines:
 
 ```python
 import joulemap as jm
@@ -300,9 +318,10 @@ GROUPS = {
     "Record and attach": ["attach", "Attachment"],
     "Load and report": ["load", "Run", "Ledger", "_ledger.Row", "_layer_steps.LayerSteps"],
     "Predict": ["predict", "Prediction", "_prediction.Layer", "list_operations"],
-    "Predict a training while it runs": ["predict_total", "Forecast", "_forecast.Total", "_forecast.RecurringWork",
+    "Predict a training run while it runs": ["predict_total", "Forecast", "_forecast.Total", "_forecast.RecurringWork",
                                          "_forecast.DomainForecast"],
-    "Stop a training early": ["EarlyStop"],
+    "Stop a training run early": ["EarlyStop"],
+    "Tune settings": ["tune", "uniform", "log_uniform", "integers", "Trial", "TuneResult"],
     "Find the value of layers": ["layer_value", "_layer_value.LayerValues", "_layer_value.LayerValue"],
     "Validate the attribution": ["validate", "_validate_report.Validated", "_validate_report.ValidatedBlock"],
     "Import traces": ["module_names", "save_module_names"],
@@ -489,10 +508,10 @@ def class_section(heading: str, name: str, module: Module, node: ast.ClassDef, r
         attributes.update(found)
         methods.update(called)
     if attributes:
-        parts.append(table(("attribute", "meaning"), list(attributes.items())))
+        parts.append(table(("attribute", "meaning"), *attributes.items()))
     if methods:
         one_line = {" ".join(call.split()).replace("( ", "(").replace(" )", ")"): use for call, use in methods.items()}
-        parts.append(table(("method", "purpose"), list(one_line.items())))
+        parts.append(table(("method", "purpose"), *one_line.items()))
     return parts
 
 

@@ -43,6 +43,12 @@ joulemap = joulemap._program:main
 
 [pytest11]
 joulemap = joulemap._pytest_plugin
+
+[sglang.srt.plugins]
+joulemap = joulemap._engine_plugin:sglang
+
+[vllm.general_plugins]
+joulemap = joulemap._engine_plugin:vllm
 """
 
 
@@ -83,8 +89,9 @@ def content(options: argparse.Namespace, version: str, tag: str) -> dict[str, tu
     files["joulemap/inject/sitecustomize.py"] = (injected.read_bytes(), False)
     for source in sorted([*(package / "_collect").glob("*.py"), *(package / "_collect").glob("*.csv")]):
         files[f"joulemap/_collect/{source.name}"] = (source.read_bytes(), False)
-    for source in sorted((package / "_predict").glob("*.py")):
-        files[f"joulemap/_predict/{source.name}"] = (source.read_bytes(), False)
+    for folder in ("_bench_serve", "_predict"):
+        for source in sorted((package / folder).glob("*.py")):
+            files[f"joulemap/{folder}/{source.name}"] = (source.read_bytes(), False)
     for header in sorted((ROOT / "include" / "joulemap").iterdir()):
         files[f"joulemap/include/joulemap/{header.name}"] = (header.read_bytes(), False)
     for library in ("libjoulemap.so", "libjoulemap_capture.so"):

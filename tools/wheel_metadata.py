@@ -27,6 +27,7 @@ CLASSIFIERS = (
 # What optional parts import. The package itself needs nothing.
 EXTRAS = {
     "fit": ("xgboost-cpu>=2.1",),  # joulemap model fit, joulemap calibrate --predict
+    "tune": ("optuna>=4",),  # jm.tune
     "pandas": ("pandas",),
     "parquet": ("pyarrow",),
     "keras": ("keras>=3",),

@@ -35,7 +35,7 @@ double sorting_s(std::vector<SimulatedKernel> kernels) {
   return seconds(monotonic_ns() - begin_ns);
 }
 
-int measure(double length_s, std::int64_t kernel_ns) {
+int measure_run(double length_s, std::int64_t kernel_ns) {
   SimulatedGpu gpu({.kernel_ns = kernel_ns}, 1);
   const SimulatedRun run = gpu.mixture(length_s);
   const std::vector<Activity> activities = activities_of(run);
@@ -53,22 +53,23 @@ int measure(double length_s, std::int64_t kernel_ns) {
   for (const Activity& activity : activities) work.add(0, activity);
   sums.finish();
   DeviceWork device = std::move(work.finish(sums.processes()).at("GPU-1"));
-  const GpuPowers powers = find_kernel_powers(std::move(device), {energy.curves.at(0).counter_updates}, span);
+  const GpuPowers powers = find_kernel_powers(std::move(device), {energy.domain_curves.at(0).counter_updates}, span);
   const double took_s = seconds(monotonic_ns() - begin_ns);
   const double kernels = static_cast<double>(run.kernels.size());
   double squares = 0;
   for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
-    const double found_w = powers.fit.classes[powers.column_of.at({0, static_cast<std::uint32_t>(kind)})].watts;
+    const double found_w =
+        powers.power_fit.classes[powers.class_columns.at({0, static_cast<std::uint32_t>(kind)})].watts;
     const double error = found_w * run.busy_s[kind] / run.joules[kind] - 1;
     squares += error * error;
   }
-  fmt::print("kernels             {:.0f}\nintervals           {}\n", kernels, powers.fit.observations);
+  fmt::print("kernels             {:.0f}\nintervals           {}\n", kernels, powers.power_fit.observation_count);
   fmt::print("seconds             {:.2f} ({:.1f} times sorting the kernels)\n", took_s, took_s / sorting);
   fmt::print("bytes a kernel      {:.0f} at most\n", (peak_bytes() - before_bytes) / kernels);
   fmt::print("error of a kind     {:.2f} % root mean square\n",
              100 * std::sqrt(squares / static_cast<double>(run.busy_s.size())));
-  fmt::print("lag                 {:.2f} ms ({:.2f} to {:.2f})\n", 1e3 * seconds(powers.fit.lag_ns),
-             1e3 * seconds(powers.fit.lag_low_ns), 1e3 * seconds(powers.fit.lag_high_ns));
+  fmt::print("lag                 {:.2f} ms ({:.2f} to {:.2f})\n", 1e3 * seconds(powers.power_fit.lag_ns),
+             1e3 * seconds(powers.power_fit.lag_low_ns), 1e3 * seconds(powers.power_fit.lag_high_ns));
   return 0;
 }
 
@@ -77,5 +78,5 @@ int measure(double length_s, std::int64_t kernel_ns) {
 int main(int argc, char** argv) {
   const double length_s = argc > 1 ? std::atof(argv[1]) : 1700;
   const auto kernel_ns = static_cast<std::int64_t>((argc > 2 ? std::atof(argv[2]) : 580) * 1000);
-  return measure(length_s, kernel_ns);
+  return measure_run(length_s, kernel_ns);
 }

@@ -33,7 +33,7 @@ using namespace joulemap::attribution;
 // Time at the begin of a block in which an averaging gauge still shows part of the previous block.
 constexpr std::int64_t kGuard_ns = 60'000'000;
 
-struct Cut {
+struct BlockCut {
   TimeSpan span;
   std::int64_t block_ns;
   std::int64_t interval_ns;
@@ -43,12 +43,12 @@ struct Cut {
 };
 
 // Collects the samples of one recorder, and what ran on its machine.
-class Gatherer final : public recording::RecordingVisitor {
+class SampleCollector final : public recording::RecordingVisitor {
  public:
-  Gatherer(const std::vector<SurveyedSource>& sources, std::uint32_t recorder)
+  SampleCollector(const std::vector<SurveyedSource>& sources, std::uint32_t recorder)
       : sources_(sources),
         recorder_(recorder),
-        span_(*sources[recorder].span()),
+        span_(*sources[recorder].command_span()),
         energy_(sources[recorder].channels, span_, 1),
         sums_(span_),
         work_(span_) {}
@@ -64,10 +64,10 @@ class Gatherer final : public recording::RecordingVisitor {
     if (sources_[source].source.boot_id != sources_[recorder_].source.boot_id) return;
     const Activity inside = clip_activity(activity, span_);
     sums_.add(source, inside);
-    work_.add(source, inside, sums_.names(source).scopes);
+    work_.add(source, inside, sums_.process_activity(source).scopes);
   }
   RecordedEnergy::Result energy() { return energy_.finish(); }
-  std::map<std::string, DeviceWork> works() {
+  std::map<std::string, DeviceWork> device_works() {
     sums_.finish();
     return work_.finish(sums_.processes());
   }
@@ -100,7 +100,7 @@ struct Predicted {
 
 std::optional<std::uint32_t> recorder_in(const std::vector<SurveyedSource>& sources) {
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
-    if (sources[i].source.role == "recorder" && sources[i].span() && !sources[i].channels.empty()) return i;
+    if (sources[i].source.role == "recorder" && sources[i].command_span() && !sources[i].channels.empty()) return i;
   }
   return std::nullopt;
 }
@@ -109,20 +109,20 @@ Result<Gpu> gather(const std::string& path, RecordingSurvey& survey, const Comma
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording({&path, 1});
   if (!files) return std::move(files).error();
   if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
-  if (const Status clip = survey.clip(within); !clip) return clip.error();
+  if (const Status clip = survey.limit_time_range(within); !clip) return clip.error();
   const std::optional<std::uint32_t> recorder = recorder_in(survey.sources());
   if (!recorder) return Error{ErrorCode::not_found, "the recording holds no samples", "record with sensors"};
-  Gatherer gatherer(survey.sources(), *recorder);
+  SampleCollector gatherer(survey.sources(), *recorder);
   if (const auto read = recording::read_recording(*files, gatherer); !read) return read.error();
   RecordedEnergy::Result energy = gatherer.energy();
-  std::map<std::string, DeviceWork> works = gatherer.works();
-  for (RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
+  std::map<std::string, DeviceWork> works = gatherer.device_works();
+  for (RecordedEnergy::Result::DomainCurve& curve : energy.domain_curves) {
     if (curve.domain_class != DomainClass::gpu) continue;
     auto work = works.find(curve.device);
     if (work == works.end()) work = works.find("ordinal 0");
     if (work == works.end() || work->second.timeline.empty()) continue;
     const SurveyedSource& source = survey.sources()[*recorder];
-    const SensorModel known = sensor_model(source.calibration, source.channels, curve.device);
+    const SensorModel known = find_calibrated_sensor_model(source.calibration, source.channels, curve.device);
     return Gpu{std::move(curve), std::move(work->second), known};
   }
   return Error{ErrorCode::not_found, "the recording tells of no GPU both what it drew and what ran on it",
@@ -130,7 +130,7 @@ Result<Gpu> gather(const std::string& path, RecordingSurvey& survey, const Comma
 }
 
 // Power history of the blocks whose number modulo 2 is `parity`.
-std::vector<PowerPoint> history_of(const Gpu& gpu, const Cut& cut, std::int64_t parity) {
+std::vector<PowerPoint> history_of(const Gpu& gpu, const BlockCut& cut, std::int64_t parity) {
   std::vector<PowerPoint> some;
   for (const PowerPoint& point : gpu.curve.power_history) {
     const bool is_inside = point.time_ns >= cut.span.begin_ns && point.time_ns < cut.span.end_ns;
@@ -140,7 +140,7 @@ std::vector<PowerPoint> history_of(const Gpu& gpu, const Cut& cut, std::int64_t 
 }
 
 // Counter updates that bound the intervals of one block.
-std::vector<EnergyPoint> edges_in(const Gpu& gpu, const Cut& cut, std::int64_t block) {
+std::vector<EnergyPoint> edges_in(const Gpu& gpu, const BlockCut& cut, std::int64_t block) {
   std::vector<EnergyPoint> edges;
   for (const EnergyPoint& step : gpu.curve.counter_updates) {
     if (step.time_ns < cut.span.begin_ns || step.time_ns >= cut.span.end_ns || cut.block_of(step.time_ns) != block)
@@ -169,7 +169,7 @@ struct BlockRows {
   std::vector<EnergyPoint> edges;
   BusyTimeMatrix busy_times;
 
-  BlockRows(const Gpu& gpu, const Cut& cut, std::int64_t block) : edges(edges_in(gpu, cut, block)) {
+  BlockRows(const Gpu& gpu, const BlockCut& cut, std::int64_t block) : edges(edges_in(gpu, cut, block)) {
     std::vector<std::int64_t> drawn_ns;
     for (const EnergyPoint& edge : edges) drawn_ns.push_back(edge.time_ns - gpu.known.counter_lag_ns());
     if (edges.size() > 1) busy_times = gpu.work.timeline.busy_times(drawn_ns);
@@ -187,18 +187,18 @@ double sum_j(std::span<const double> watts, std::span<const double> busy_s) {
 
 // Powers from the blocks of one parity. As in a report, they give the proportions and the counter gives the amount: all
 // powers, including replicates, are scaled to the counter's energy in those blocks.
-class Fold {
+class BlockPowers {
  public:
-  Fold(const Gpu& gpu, const Cut& cut, const std::vector<PowerPoint>& history, const PowerFit& fit)
+  BlockPowers(const Gpu& gpu, const BlockCut& cut, const std::vector<PowerPoint>& history, const PowerFit& fit)
       : gpu_(gpu), cut_(cut) {
     const UsableEvidence useful(gpu.work.timeline, {{}, history, {}, gpu.known});
-    const PowerPrior coarse = busy_and_idle_prior(useful.observations_with({fit.lag_ns, fit.time_constant_ns}));
+    const PowerPrior coarse = busy_and_idle_prior(useful.make_observations({fit.lag_ns, fit.time_constant_ns}));
     by_time_w_.assign(fit.classes.size(), coarse.busy_w);
     by_time_w_.back() = coarse.idle_w;
     for (const ClassPower& one : fit.classes) found_w_.push_back(one.watts);
-    for (std::size_t r = 0; r < fit.gains.size(); ++r) {
+    for (std::size_t r = 0; r < fit.gain_replicates.size(); ++r) {
       std::vector<double>& watts = replicates_w_.emplace_back();
-      for (const std::vector<double>& drawn : fit.replicates) watts.push_back(drawn[r]);
+      for (const std::vector<double>& drawn : fit.power_replicates) watts.push_back(drawn[r]);
     }
   }
 
@@ -253,7 +253,7 @@ class Fold {
   }
 
   const Gpu& gpu_;
-  const Cut& cut_;
+  const BlockCut& cut_;
   std::vector<double> found_w_;  // by class, idle last
   std::vector<double> by_time_w_;
   std::vector<std::vector<double>> replicates_w_;
@@ -261,7 +261,7 @@ class Fold {
   statistics::Random random_{1};
 };
 
-Result<std::vector<Predicted>> predict_all(const Gpu& gpu, const Cut& cut) {
+Result<std::vector<Predicted>> predict_all(const Gpu& gpu, const BlockCut& cut) {
   std::vector<Predicted> all;
   const std::int64_t blocks = (cut.span.end_ns - cut.span.begin_ns) / cut.block_ns;
   for (const std::int64_t parity : {0, 1}) {
@@ -273,7 +273,7 @@ Result<std::vector<Predicted>> predict_all(const Gpu& gpu, const Cut& cut) {
                    "a longer recording, or a driver that keeps its power"};
     std::vector<std::int64_t> own;
     for (std::int64_t block = parity; block < blocks; block += 2) own.push_back(block);
-    Fold fold(gpu, cut, history, *fit);
+    BlockPowers fold(gpu, cut, history, *fit);
     fold.level(own);
     for (std::int64_t block = 1 - parity; block < blocks; block += 2) fold.predict(block, all);
   }
@@ -292,8 +292,8 @@ int main(int argc, char** argv) {
   RecordingSurvey survey;
   const Result<Gpu> gpu = gather(argv[1], survey, {std::atof(argv[2]), std::atof(argv[3])});
   if (!gpu) return fmt::print(stderr, "{}\n", gpu.error().message), 1;
-  const TimeSpan span = *survey.sources()[*recorder_in(survey.sources())].span();
-  const Cut cut{span, static_cast<std::int64_t>(1e9 * block_s), static_cast<std::int64_t>(1e9 * interval_s)};
+  const TimeSpan span = *survey.sources()[*recorder_in(survey.sources())].command_span();
+  const BlockCut cut{span, static_cast<std::int64_t>(1e9 * block_s), static_cast<std::int64_t>(1e9 * interval_s)};
   const Result<std::vector<Predicted>> predicted = predict_all(*gpu, cut);
   if (!predicted) return fmt::print(stderr, "{}\n", predicted.error().message), 1;
   std::string separator = "";

@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
   if (!library) return fmt::print(stderr, "{}\n", library.error().message), 1;
   std::vector<KernelPower> known;
   for (const KernelPower& one : library->powers) {
-    if (one.kernel_key != recording::idle_key() && one.gpu == library->powers.front().gpu) known.push_back(one);
+    if (one.kernel_key != recording::idle_power_key() && one.gpu == library->powers.front().gpu) known.push_back(one);
   }
   double squares = 0;
   double plain = 0;
@@ -31,15 +31,16 @@ int main(int argc, char** argv) {
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     const ObservedKernels seen{known[i].kernel_key, known[i].blocks, known[i].threads_per_block, known[i].mean_kernel_s,
                                1};
-    const attribution::ClassPrior prior = attribution::KernelPowerHierarchy(others).prior_of(seen);
+    const attribution::ClassPrior prior = attribution::KernelPowerHierarchy(others).predict_power(seen);
     const double away = std::log(prior.watts / known[i].watts);
     squares += away * away;
     plain += std::pow(std::log(known[i].watts) - mean, 2);
-    const bool holds = std::abs(away) < 1.645 * add_in_quadrature(prior.spread, 1 / std::sqrt(known[i].precision));
+    const bool holds =
+        std::abs(away) < 1.645 * add_in_quadrature(prior.relative_spread, 1 / std::sqrt(known[i].precision));
     inside += holds ? 1 : 0;
     fmt::print("{:7.1f} W, its kind says {:7.1f} +- {:2.0f} %{} {:13} {}\n", known[i].watts, prior.watts,
-               100 * prior.spread, holds ? " " : "!", attribution::family_of(known[i].kernel_key),
-               attribution::stem_of(known[i].kernel_key).substr(0, 70));
+               100 * prior.relative_spread, holds ? " " : "!", attribution::kernel_family(known[i].kernel_key),
+               attribution::kernel_name_stem(known[i].kernel_key).substr(0, 70));
   }
   const auto count = static_cast<double>(known.size());
   fmt::print(

@@ -28,7 +28,7 @@ def analysed(program: str, folder: str, adjustment: str) -> dict:
 
 
 def corrections(program: str, folder: str) -> list[str]:
-    lines = ["| test | correction | different | of training | of inference | PyTorch less, inference |"]
+    lines = ["| test | correction | different | of training | of inference | PyTorch significantly less, inference |"]
     lines.append("|---|---|---:|---:|---:|---:|")
     for adjustment, name in ADJUSTMENTS.items():
         comparisons = analysed(program, folder, adjustment)["comparisons"]

@@ -118,11 +118,11 @@ def noise(loops: list, joules: list[float] | None) -> str:
 def write_network(
     findings: Findings, diary: dict, columns: dict[str, doubled.ReportedInterval]
 ) -> dict[str, list[float]]:
-    loops = [doubled.Loop(*loop) for loop in diary["loops"]]
+    loops = [doubled.PassLoop(*loop) for loop in diary["loops"]]
     pass_j, pass_s = doubled.plain_pass(loops)
-    found = doubled.extras(loops)
+    found = doubled.extra_energies(loops)
     plain = columns[REGRESSION]
-    rows = doubled.compare(doubled.MeasuredBlocks(pass_j, pass_s, found), plain, diary["recorded"]["passes"], columns)
+    rows = doubled.compare_blocks(doubled.MeasuredBlocks(pass_j, pass_s, found), plain, diary["recorded"]["passes"], columns)
     findings.add_line(f"\n## {diary['network']}, {diary['mode']}\n")
     findings.add_line(f"A plain pass takes {pass_s * 1e3:.2f} ms and {pass_j:.3f} J; neighbouring plain loops differ by "
                  f"{noise(loops, diary['joules_by_windows'])}.\n")  # fmt: skip
@@ -137,7 +137,7 @@ def write_network(
         findings.add_line(f"| {row.block} | {truth} | {cells} | {basis} |")
     for block, reason in diary["refused"].items():
         findings.add_line(f"| {block} | not run twice: {reason} |" + " |" * (len(names) + 3))
-    whole = "" if doubled.overlaps({row.block: diary["groups"][row.block] for row in rows}) else (
+    whole = "" if doubled.has_shared_modules({row.block: diary["groups"][row.block] for row in rows}) else (
         f"Blocks add up to {sum(row.share for row in rows):.3f} of the plain pass. ")  # fmt: skip
     widths = [row.half_width_j / row.doubled_j for row in rows if row.half_width_j and row.share >= MIN_SHARE]
     if widths:
@@ -149,7 +149,7 @@ def write_network(
     return {name: doubled.errors_of(rows, name, MIN_SHARE) for name in names}
 
 
-def error_cell(attributed: doubled.Attributed | None) -> str:
+def error_cell(attributed: doubled.AttributedEnergy | None) -> str:
     return "-" if attributed is None or attributed.error is None else f"{attributed.error:+.1%}"
 
 

@@ -138,7 +138,7 @@ def collect(network: str, mode: str, options: argparse.Namespace) -> dict:
         model.config.use_cache = False  # a second call would append to the cache
     train = mode == "train"
     model.train(train)
-    run = _validate.Pass(torch, model, loss_of if train else answer, train)
+    run = _validate.ModelPass(torch, model, loss_of if train else answer, train)
     with _validate.Validation(torch, model, run, blocks) as validation:
         diary = {"network": network, "mode": mode, "device": "gpu0" if DEVICE == "cuda" else "cpu"}
         diary["recorded"], diary["probed"] = record_plain(model, run, options)
@@ -148,7 +148,7 @@ def collect(network: str, mode: str, options: argparse.Namespace) -> dict:
             return diary
         meter = HandMeter(Counter()) if DEVICE == "cuda" else _validate_rounds.WindowMeter(None)
         with meter:
-            loops = validation.measure(meter, options.seconds, options.rounds, options.seed, progress)
+            loops = validation.measure_blocks(meter, options.seconds, options.rounds, options.seed, progress)
         diary["loops"] = [list(loop) for loop in loops]
         diary["joules_by_windows"] = windows_of(meter) if DEVICE == "cuda" else None
     return diary

@@ -20,16 +20,18 @@ sys.path.insert(0, str(HERE.parent.parent / "examples" / "serving"))
 from engine import SHAPES, Engine, Request  # noqa: E402
 
 # Prompt and output tokens of each class.
-CLASSES = {"short": (128, 64), "prompt": (3072, 32), "output": (128, 192)}
+CLASSES = {"short": (256, 48), "prompt": (3072, 24), "output": (64, 128)}
 # Arrivals of each class per step.
 MIXES = {
-    "even": {"short": 0.15, "prompt": 0.03, "output": 0.03},
-    "chat": {"short": 0.3, "prompt": 0.01, "output": 0.05},
-    "retrieval": {"short": 0.05, "prompt": 0.08, "output": 0.01},
-    "writing": {"short": 0.03, "prompt": 0.01, "output": 0.1},
-    "sparse": {"short": 0.03, "prompt": 0.01, "output": 0.005},
-    "dense": {"short": 0.4, "prompt": 0.05, "output": 0.06},
+    "even": {"short": 0.3, "prompt": 0.04, "output": 0.1},
+    "chat": {"short": 0.5, "prompt": 0.02, "output": 0.15},
+    "retrieval": {"short": 0.15, "prompt": 0.12, "output": 0.05},
+    "writing": {"short": 0.15, "prompt": 0.02, "output": 0.3},
+    "sparse": {"short": 0.1, "prompt": 0.02, "output": 0.02},
+    "dense": {"short": 0.6, "prompt": 0.08, "output": 0.2},
 }
+# Batch size, prompt and output tokens of static batches.
+PHASES = ((1, 4096, 96), (4, 1024, 96), (16, 512, 96), (64, 128, 64))
 WARM_UP = "warm-up"
 BETWEEN_S = 0.4  # pause between runs, so that the counter shows their edges
 
@@ -39,7 +41,16 @@ class Load:
         self.shape = SHAPES[arguments.shape]
         self.scale = arguments.scale
         self.run_s = arguments.run_s
-        self.engine = Engine(self.shape, arguments.device, arguments.cache_blocks, most_requests=96, chunk_tokens=2048)
+        self.repeats = arguments.repeats
+        self.engine = Engine(
+            self.shape,
+            arguments.device,
+            arguments.cache_blocks,
+            most_requests=96,
+            chunk_tokens=2048,
+            use_graphs=False if arguments.no_graphs else None,
+        )
+        self.engine.capture_graphs()
         self.runs: list[dict] = []
         self.serial = 0
         self.label = WARM_UP  # number of the run, or WARM_UP
@@ -89,31 +100,36 @@ class Load:
         return {"begin_ns": begin_ns, "end_ns": end_ns, "output_tokens": tokens, "steps": step}
 
     def step_s(self, mix: str) -> float:
-        """Mean duration of a step of the mixture; also warms up."""
+        """Mean duration of a step of the mixture."""
         self.label = WARM_UP
-        run = self.serve(self.plan(mix, 400, 1), None, 1, most_steps=80)
-        return (run["end_ns"] - run["begin_ns"]) * 1e-9 / 80
+        steps = 60 if self.scale == 1 else 20
+        for _ in range(2):  # kernels of new shapes are loaded at first
+            run = self.serve(self.plan(mix, steps, 1), None, 1, most_steps=steps)
+        return (run["end_ns"] - run["begin_ns"]) * 1e-9 / steps
 
     def replay(self, mix: str, seed: int) -> None:
-        drain = round(CLASSES["output"][1] * self.scale)  # steps from the last arrivals to the end
-        arrivals = self.plan(mix, max(30, round(self.run_s / self.step_s(mix)) - drain), seed)
-        for left_out in (None, *CLASSES, None):
+        """The mixture, then without each class; several times, because a shared host stalls now and then."""
+        arrivals = self.plan(mix, max(30, round(self.run_s / self.step_s(mix))), seed)
+        self.label = WARM_UP
+        self.serve(arrivals, None, seed)
+        for left_out in (None, *CLASSES) * self.repeats:
             self.label = str(len(self.runs))
             run = self.serve(arrivals, left_out, seed)
             self.runs.append({"kind": "replay", "mix": mix, "left_out": left_out, **run})
 
     def phases(self, batch: int, prompt: int, output: int) -> None:
-        """A static batch: all prompts, then all outputs; then only the prompts, then only the outputs."""
+        """A static batch: all prompts, then all outputs; then only the prompts, then only the outputs. Once before, so
+        that kernels of new shapes are loaded."""
         prompt, output = max(2, round(prompt * self.scale)), max(2, round(output * self.scale))
-        for phase in ("both", "prefill", "decode"):
-            self.label = str(len(self.runs))
+        for phase in (None, "both", "prefill", "decode"):
+            self.label = WARM_UP if phase is None else str(len(self.runs))
             time.sleep(BETWEEN_S)
             begin_ns = time.monotonic_ns()
             rounds = 0
-            while (time.monotonic_ns() - begin_ns) * 1e-9 < self.run_s or rounds < 2:
+            while rounds < 1 or (phase is not None and (time.monotonic_ns() - begin_ns) * 1e-9 < self.run_s):
                 draw = random.Random(rounds)
                 for _ in range(batch):
-                    request = self.made(phase, prompt, 1 if phase == "prefill" else output, draw)
+                    request = self.made(phase or WARM_UP, prompt, 1 if phase == "prefill" else output, draw)
                     if phase == "decode":  # its prompt counts as computed: the cache contains other tokens
                         self.engine.cache.reserve(request, prompt + output)
                         request.computed, request.output = prompt, [0]
@@ -123,6 +139,8 @@ class Load:
                 while self.engine.has_work():
                     self.engine.step()
                 rounds += 1
+            if phase is None:
+                continue
             run = {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "rounds": rounds}
             self.runs.append({"kind": "phases", "batch": batch, "phase": phase, "prompt": prompt, "output": output, **run})
 
@@ -130,7 +148,7 @@ class Load:
         """Tokens per second of a fixed mixture, for runs with and without a recording."""
         arrivals = self.plan("even", 150 if self.scale == 1 else 20, 7)
         self.serve(arrivals, None, 7)
-        for _ in range(3):
+        for _ in range(5):
             self.label = str(len(self.runs))
             run = self.serve(arrivals, None, 7)
             self.runs.append({"kind": "throughput", **run})
@@ -142,20 +160,24 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--out", required=True)
     parser.add_argument("--run-s", type=float, default=4.0)
+    parser.add_argument("--repeats", type=int, default=3, help="runs of each mixture and of each without a class")
     parser.add_argument("--scale", type=float, default=1.0, help="factor of prompt and output lengths")
     parser.add_argument("--mixes", default=",".join(MIXES))
     parser.add_argument("--cache-blocks", type=int, default=24_000)
     parser.add_argument("--only-throughput", action="store_true")
+    parser.add_argument("--only-replays", action="store_true")
+    parser.add_argument("--no-graphs", action="store_true", help="decode without CUDA graphs")
     arguments = parser.parse_args()
     if arguments.device == "cpu":
         torch.set_num_threads(1)  # threads that wait for each other disturb a trial on a busy machine
     load = Load(arguments)
-    load.throughput()
     if not arguments.only_throughput:
         for number, mix in enumerate(arguments.mixes.split(",")):
             load.replay(mix, seed=11 + number)
-        for batch, prompt, output in ((4, 1024, 128), (32, 512, 128)):
+        for batch, prompt, output in PHASES:
             load.phases(batch, prompt, output)
+    if not arguments.only_replays:
+        load.throughput()
     if arguments.device.startswith("cuda"):
         torch.cuda.synchronize()
     Path(arguments.out).write_text(json.dumps({"shape": arguments.shape, "runs": load.runs}))

@@ -18,7 +18,7 @@ RUN = 3  # consecutive steps that are captured, or are not
 
 def hold_back() -> Callable[[], None]:
     """Delays capture; call it in a recorded program before torch is imported. The returned function starts capture."""
-    watcher = next(finder for finder in sys.meta_path if type(finder).__name__ == "_Finder")
+    watcher = next(finder for finder in sys.meta_path if type(finder).__name__ == "_FrameworkFinder")
     sys.meta_path.remove(watcher)
     library = os.environ.pop("CUDA_INJECTION64_PATH")
 

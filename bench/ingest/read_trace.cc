@@ -32,9 +32,9 @@ bool read(const char* path) {
     return false;
   }
   std::size_t kept = 0;
-  for (const auto& block : trace->blocks) kept += block.size();
+  for (const auto& block : trace->event_blocks) kept += block.size();
   fmt::print("{{\"seconds\": {:.6f}, \"events\": {}, \"kept\": {}, \"dropped\": {}, \"peak_bytes\": {}}}\n",
-             took.count(), trace->events_read, kept, trace->events_dropped, peak_bytes());
+             took.count(), trace->read_event_count, kept, trace->dropped_event_count, peak_bytes());
   for (const auto& note : trace->diagnostics.list())
     fmt::print(stderr, "{} {} {}\n", note.code, note.count, note.message);
   return true;

@@ -86,7 +86,7 @@ def traced(setting: Setting) -> dict:
 
     known = {(one.package, one.name): one for one in lister.networks.all_networks(held_out=False)}
     network = known[setting.package, setting.name]
-    whole = lister.networks.Setting(network, *setting[2:])
+    whole = lister.networks.NetworkSetting(network, *setting[2:])
     try:
         return lister.operations_of_setting(lister.networks.LoadedNetwork(lister.torch, "meta", network), "meta", whole)
     except (RuntimeError, NotImplementedError, ValueError):  # construction reads data, which "meta" tensors lack

@@ -25,7 +25,7 @@ from splits import Fold, folds_of
 MODEL_WISE = ("mlp", "rnn", "embedded-rnn")
 FAMILY_GROUPS = 5
 MAX_STEPS = 160
-KINDS = sorted({*work.KINDS, "view", "unknown"})
+KINDS = sorted({*work.OPERATION_KINDS, "view", "unknown"})
 DTYPES = ("fp32", "tf32", "fp16", "bf16")
 RUN_DTYPES = ("default", "fp32", "tf32", "fp16", "bf16", "amp-bf16")
 PASSES = ("forward", "backward", "backward-weights", "optimizer")

@@ -13,8 +13,8 @@ from rows import ROOT, parse
 
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))  # the collector only: the package needs a build
 
-from _collect.design import KINDS  # noqa: E402
-from _collect.kind import Cost, Work, cost_of  # noqa: E402
+from _collect.design import OPERATION_KINDS  # noqa: E402
+from _collect.kind import ForwardWork, OperationCost, operation_cost  # noqa: E402
 
 # NVIDIA's data sheet of the H200 SXM: dense peaks, memory, thermal design power.
 PEAK_FLOPS = {"fp32": 67e12, "tf32": 494e12, "fp16": 989e12, "bf16": 989e12}
@@ -37,12 +37,12 @@ def sized(kind: str, parameters: dict, dtype: str, which: str) -> Sized:
         return Sized(0, 0, 0, 0)
     p = canonical(kind, parameters)
     work = work_of(kind, p)
-    cost = cost_of(work, dtype, which if which != "optimizer" else "forward")
+    cost = operation_cost(work, dtype, which if which != "optimizer" else "forward")
     inputs = work.inputs or work.weights if kind in ("bmm", "attention") else work.inputs
     return Sized(cost.flops, cost.bytes, inputs, work.outputs)
 
 
-def roofline_s(cost: "Sized | Cost", dtype: str) -> float:
+def roofline_s(cost: "Sized | OperationCost", dtype: str) -> float:
     return max(cost.flops / PEAK_FLOPS[dtype], cost.bytes / PEAK_BYTES)
 
 
@@ -73,7 +73,7 @@ def signature(kind: str, text: str, dtype: str, which: str) -> tuple:
     return kind, dtype, which, frozenset((name, value) for name, value in parameters.items() if value != 0)
 
 
-def work_of(kind: str, p: dict) -> Work:
+def work_of(kind: str, p: dict) -> ForwardWork:
     if kind == "convolution":
         return convolution(p)
     if kind == "pooling" and p.get("form") != "adaptive":
@@ -81,14 +81,14 @@ def work_of(kind: str, p: dict) -> Work:
     if kind == "pooling":
         image, out = p["batch"] * p["channels"] * p["height"] * p["width"], p.get("out", p.get("out_height", 1))
         area = p.get("out_height", out) * p.get("out_width", out)
-        return Work(image, image, p["batch"] * p["channels"] * area)
+        return ForwardWork(image, image, p["batch"] * p["channels"] * area)
     if kind in ("padding", "resize") and "out_height" in p:
         channels = p["batch"] * p["channels"]
         outputs = channels * p["out_height"] * p.get("out_width", p["out_height"])
-        return Work(outputs, channels * p["height"] * p["width"], outputs)
+        return ForwardWork(outputs, channels * p["height"] * p["width"], outputs)
     if kind == "unknown":
         size = p["batch"] * p["rows"] * p["width"]
-        return Work(size, size, size)
+        return ForwardWork(size, size, size)
     usual = {
         "bias": 0,
         "pinned": 0,
@@ -99,7 +99,7 @@ def work_of(kind: str, p: dict) -> Work:
         "over": "last",
         "padding": 0,
     }
-    return KINDS[kind].work({**usual, **p})
+    return OPERATION_KINDS[kind].forward_work({**usual, **p})
 
 
 def reached(size: int, kernel: int, stride: int, padding: int, dilation: int = 1) -> int:
@@ -120,7 +120,7 @@ def out_sizes(p: dict) -> tuple[int, int]:
     return p.get("out_height", usual[0]), p.get("out_width", usual[1])
 
 
-def convolution(p: dict) -> Work:
+def convolution(p: dict) -> ForwardWork:
     deep = p.get("depth", 1)
     kernel = pair(p, "kernel", 1)
     filters = p["out"] * (p["channels"] // p.get("groups", 1)) * math.prod(kernel) * p.get("kernel_depth", 1)
@@ -128,12 +128,14 @@ def convolution(p: dict) -> Work:
     pixels = math.prod(out_sizes(p)) * p.get("out_depth", deep)
     worked = p["height"] * p["width"] * deep if p.get("transposed") else pixels
     weights = filters + p.get("bias", 0) * p["out"]
-    return Work(2 * p["batch"] * worked * filters, into, p["batch"] * p["out"] * pixels, weights, saved=into)
+    return ForwardWork(
+        2 * p["batch"] * worked * filters, into, p["batch"] * p["out"] * pixels, weights, saved_for_backward=into
+    )
 
 
-def pooling(p: dict) -> Work:
+def pooling(p: dict) -> ForwardWork:
     image = p["batch"] * p["channels"]
     outputs = image * math.prod(out_sizes(p))
     indices = 8 * outputs if p.get("form") == "max" else 0
     inputs = image * p["height"] * p["width"]
-    return Work(outputs * math.prod(pair(p, "kernel", 1)), inputs, outputs, other_bytes=indices)
+    return ForwardWork(outputs * math.prod(pair(p, "kernel", 1)), inputs, outputs, other_bytes=indices)

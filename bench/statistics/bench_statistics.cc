@@ -22,11 +22,11 @@ using namespace joulemap::statistics;
 
 namespace {
 
-using Lists = std::vector<std::vector<double>>;
+using NumberLists = std::vector<std::vector<double>>;
 
-Lists read_lists(const char* path) {
+NumberLists read_lists(const char* path) {
   std::ifstream in(path);
-  Lists lists;
+  NumberLists lists;
   for (std::string line; std::getline(in, line);) {
     std::istringstream words(line);
     lists.emplace_back();
@@ -35,14 +35,15 @@ Lists read_lists(const char* path) {
   return lists;
 }
 
-void add_intervals(const Lists& lists, Centre centre, unsigned threads, std::vector<std::vector<double>>& results) {
+void add_intervals(const NumberLists& lists, Centre centre, unsigned threads,
+                   std::vector<std::vector<double>>& results) {
   for (const auto& interval : bootstrap_cells(lists, centre, {}, threads)) {
     results.push_back({interval->estimate, interval->low, interval->high});
   }
 }
 
-std::vector<double> compared(const std::string& job, const std::vector<double>& first,
-                             const std::vector<double>& second) {
+std::vector<double> compare_lists(const std::string& job, const std::vector<double>& first,
+                                  const std::vector<double>& second) {
   if (job == "signed-rank") return {signed_rank_test(first, second, ZeroDifferences::drop).p};
   if (job == "rank-sum") return {rank_sum_test(first, second).p};
   const EffectEstimate shift = *paired_shift(first, second, 0.95);
@@ -57,7 +58,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string job = argv[1];
-  const Lists lists = read_lists(argv[2]);
+  const NumberLists lists = read_lists(argv[2]);
   const unsigned threads = argc > 3 ? static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10)) : 0;
   std::vector<std::vector<double>> results;
   const auto begin = std::chrono::steady_clock::now();
@@ -65,7 +66,7 @@ int main(int argc, char** argv) {
   if (job == "mean" || job == "median") {
     add_intervals(lists, job == "mean" ? Centre::mean : Centre::median, threads, results);
   } else {
-    for (std::size_t i = 0; i + 1 < lists.size(); i += 2) results.push_back(compared(job, lists[i], lists[i + 1]));
+    for (std::size_t i = 0; i + 1 < lists.size(); i += 2) results.push_back(compare_lists(job, lists[i], lists[i + 1]));
   }
   const double cpu_s = static_cast<double>(std::clock() - cpu_begin) / CLOCKS_PER_SEC;
   const double wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -40,8 +40,9 @@ void print_rates(const FactorialDesign& design, const Truth& truth, std::size_t 
     const ExperimentData data = synthetic_factorial(
         seed, design, [&](std::size_t model, std::size_t batch) { return effects[model * design.batches + batch]; });
     const ExperimentTable table = *make_experiment_table(data, std::vector<std::string>{"energy_j"});
-    const MainEffect effect = factor_effects(data, table, {.factors = {0}, .threads = 1}).main_effects.front();
-    general += effect.generality == Generality::general ? 1 : 0;
+    const MainEffect effect =
+        analyze_factor_effects(data, table, {.factors = {0}, .thread_count = 1}).main_effects.front();
+    general += effect.generality == Generality::same_direction ? 1 : 0;
     differing += effect.generality == Generality::direction_differs ? 1 : 0;
     const double percent = 100 * std::expm1(-truth.effect);
     covered += *effect.percent_low <= percent && percent <= *effect.percent_high ? 1 : 0;

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small serving engine: continuous batching, chunked prefill, paged KV cache, preemption by recomputation, around a
 Llama-shaped network with random weights. Reports its steps with `jm.engine_step`, so that `joulemap report --by request`
-shows what each request cost. Runs on a CPU and on a GPU (bf16).
+shows what each request cost. Runs on a CPU and on a GPU (bf16; decoding as CUDA graphs).
+
+A step has up to two passes through the network: one decodes a token of every running request, one computes chunks of
+prompts. The GPU decodes while the host launches the kernels of the prompts.
 
     engine = Engine(SHAPES["tiny"], device="cpu")
     engine.submit(Request("r1", prompt=[1, 2, 3], max_new_tokens=8, tenant="acme"))
@@ -15,9 +18,10 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from typing import Optional
+from typing import Callable, Optional
 
 import torch
+from paged_attention import attend_with_torch, attend_with_triton, triton
 from torch.nn import functional
 
 try:
@@ -53,14 +57,20 @@ class Request:
     prompt: list[int]
     max_new_tokens: int
     tenant: Optional[str] = None
+    on_token: Optional[Callable[[int, bool], None]] = None  # called with each new token, and whether it is the last
     output: list[int] = dataclasses.field(default_factory=list)
     computed: int = 0  # tokens whose keys and values are in the cache
     blocks: list[int] = dataclasses.field(default_factory=list)
     row: Optional[int] = None  # of the block table
 
     @property
-    def tokens(self) -> list[int]:
-        return self.prompt + self.output
+    def length(self) -> int:
+        return len(self.prompt) + len(self.output)
+
+    def tokens(self, begin: int, end: int) -> list[int]:
+        """Tokens of its prompt and output."""
+        at = len(self.prompt)
+        return self.prompt[begin:end] + self.output[max(begin - at, 0) : max(end - at, 0)]
 
     @property
     def is_finished(self) -> bool:
@@ -69,17 +79,17 @@ class Request:
 
 class PagedCache:
     """Keys and values of all layers, in blocks of tokens that requests allocate and free. The block table on the device
-    has a row for each request: the numbers of its blocks."""
+    has a row for each request: the numbers of its blocks. Block 0 and row 0 are for requests that only fill a batch."""
 
     BLOCK = 16
 
     def __init__(self, shape: Shape, blocks: int, requests: int, device: str, dtype: torch.dtype) -> None:
-        size = (shape.layers, shape.kv_heads, blocks * self.BLOCK, shape.head_size)
+        size = (shape.layers, shape.kv_heads, (1 + blocks) * self.BLOCK, shape.head_size)
         self.keys = torch.zeros(size, device=device, dtype=dtype)
         self.values = torch.zeros(size, device=device, dtype=dtype)
-        self.free = list(range(blocks))
-        self.table = torch.zeros((requests, blocks), device=device, dtype=torch.int64)
-        self.free_rows = list(range(requests))
+        self.free = list(range(1, 1 + blocks))
+        self.table = torch.zeros((1 + requests, blocks), device=device, dtype=torch.int64)
+        self.free_rows = list(range(1, 1 + requests))
         self.allocated: dict[tuple[int, int], int] = {}  # blocks that are not in the table yet, by row and column
 
     def reserve(self, request: Request, tokens: int) -> bool:
@@ -132,27 +142,27 @@ class Network(torch.nn.Module):
         exponents = torch.arange(0, shape.head_size, 2, device=device) / shape.head_size
         self.frequencies = 500_000.0**-exponents
 
-    def rotate(self, x: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+    def angles(self, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosine and sine of the rotary embedding."""
         angles = positions[:, None, None] * self.frequencies
-        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-        a, b = x.chunk(2, dim=-1)
-        return torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
+        return angles.cos().to(self.embedding.dtype), angles.sin().to(self.embedding.dtype)
 
-    def forward(self, batch: Batch, cache: PagedCache) -> torch.Tensor:
+    def forward(self, batch: PromptBatch | DecodeBatch, cache: PagedCache) -> torch.Tensor:
         """Returns the next token of each request of the batch."""
         shape = self.shape
         norm = (shape.hidden,)
         x = functional.embedding(batch.tokens, self.embedding)
+        cos, sin = self.angles(batch.positions)
         for layer in range(shape.layers):
             mixed = functional.linear(functional.rms_norm(x, norm), self.attention_in[layer])
             mixed = mixed.view(len(x), -1, shape.head_size)
-            query, key, value = mixed.split((shape.heads, shape.kv_heads, shape.kv_heads), dim=1)
-            query, key = self.rotate(query, batch.positions), self.rotate(key, batch.positions)
+            rotated, value = mixed.split((shape.heads + shape.kv_heads, shape.kv_heads), dim=1)
+            a, b = rotated.chunk(2, dim=-1)
+            rotated = torch.cat((a * cos - b * sin, a * sin + b * cos), dim=-1)
+            query, key = rotated.split((shape.heads, shape.kv_heads), dim=1)
             cache.keys[layer].index_copy_(1, batch.slots, key.transpose(0, 1))
             cache.values[layer].index_copy_(1, batch.slots, value.transpose(0, 1))
-            attended = torch.empty(len(x), shape.hidden, device=x.device, dtype=x.dtype)
-            for group in batch.groups:
-                attended[group.rows] = group.attend(query[group.rows], cache.keys[layer], cache.values[layer])
+            attended = batch.attend(query, cache.keys[layer], cache.values[layer])
             x = x + functional.linear(attended, self.attention_out[layer])
             gate, up = functional.linear(functional.rms_norm(x, norm), self.gate_up[layer]).chunk(2, dim=-1)
             x = x + functional.linear(functional.silu(gate) * up, self.down[layer])
@@ -160,83 +170,87 @@ class Network(torch.nn.Module):
         return logits.argmax(dim=-1)
 
 
-class PrefillGroup:
-    """The attention of one prompt, or a chunk of it."""
-
-    def __init__(self, rows: slice, slots: torch.Tensor, begin: int) -> None:
-        self.rows, self.slots = rows, slots
-        count, context = rows.stop - rows.start, len(slots)
-        self.mask = None
-        if begin > 0:
-            row = torch.arange(begin, begin + count, device=slots.device)
-            self.mask = row[:, None] >= torch.arange(context, device=slots.device)
-
-    def attend(self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        repeats = query.shape[1] // keys.shape[0]
-        key = keys[:, self.slots].repeat_interleave(repeats, dim=0)
-        value = values[:, self.slots].repeat_interleave(repeats, dim=0)
-        attended = functional.scaled_dot_product_attention(
-            query.transpose(0, 1)[None], key[None], value[None], self.mask, is_causal=self.mask is None
-        )
-        return attended[0].transpose(0, 1).flatten(1)
-
-
-class DecodeGroup:
-    """The attention of requests that decode one token each, with contexts of similar length."""
-
-    def __init__(self, rows: torch.Tensor, slots: torch.Tensor, is_padding: torch.Tensor) -> None:
-        self.rows, self.slots, self.is_padding = rows, slots, is_padding  # slots: requests x longest context
-
-    def attend(self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        count, longest = self.slots.shape
-        kv_heads, size = keys.shape[0], keys.shape[2]
-        key = keys[:, self.slots.flatten()].view(kv_heads, count, longest, size)
-        value = values[:, self.slots.flatten()].view(kv_heads, count, longest, size)
-        grouped = query.view(count, kv_heads, -1, size).transpose(0, 1)  # kv_heads x requests x queries x size
-        scores = (grouped @ key.transpose(2, 3)) / math.sqrt(size)
-        scores = scores.masked_fill(self.is_padding[None, :, None, :], -torch.inf)
-        attended = torch.softmax(scores.float(), dim=-1).to(value.dtype) @ value
-        return attended.transpose(0, 1).reshape(count, -1)
-
-
-class Batch:
-    """The tokens of one step: for each request the next chunk of its tokens."""
+class PromptBatch:
+    """Chunks of prompts: their tokens one after another. Each prompt has its own attention."""
 
     def __init__(self, chunks: list[tuple[Request, int]], cache: PagedCache, device: str) -> None:
-        cache.update_table()
         tokens: list[int] = []
         positions: list[int] = []
         table_rows: list[int] = []
         last_rows: list[int] = []
-        self.groups: list = []
-        decoding: dict[int, list[tuple[int, Request]]] = collections.defaultdict(list)  # by bits of the context length
+        self.prompts: list[tuple[slice, torch.Tensor, Optional[torch.Tensor]]] = []  # rows, slots of context, mask
         for request, count in chunks:
             begin, end = request.computed, request.computed + count
-            row = len(tokens)
-            tokens += request.tokens[begin:end]
+            rows = slice(len(tokens), len(tokens) + count)
+            tokens += request.tokens(begin, end)
             positions += range(begin, end)
             table_rows += [request.row] * count
             last_rows.append(len(tokens) - 1)
-            if count == 1:
-                decoding[end.bit_length()].append((row, request))
-            else:
-                context = torch.arange(end, device=device)
-                slots = cache.slots(torch.tensor(request.row, device=device), context)
-                self.groups.append(PrefillGroup(slice(row, row + count), slots, begin))
-        for members in decoding.values():
-            rows, table, lengths = torch.tensor(
-                [(row, request.row, request.computed + 1) for row, request in members]
-            ).T.to(device)
-            context = torch.arange(max(request.computed + 1 for _, request in members), device=device)
-            is_padding = context >= lengths[:, None]
-            self.groups.append(DecodeGroup(rows, cache.slots(table[:, None], context), is_padding))
-        self.tokens, self.positions, table = torch.tensor([tokens, positions, table_rows], device=device)
-        self.slots = cache.slots(table, self.positions)
+            context = torch.arange(end, device=device)
+            mask = None if begin == 0 else context[begin:, None] >= context
+            self.prompts.append((rows, cache.slots(request.row, context), mask))
+        self.tokens, self.positions, table_rows = torch.tensor([tokens, positions, table_rows], device=device)
+        self.slots = cache.slots(table_rows, self.positions)
         self.last_rows = torch.tensor(last_rows, device=device)
+
+    def attend(self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        attended = []
+        for rows, slots, mask in self.prompts:
+            of_prompt = functional.scaled_dot_product_attention(
+                query[rows].transpose(0, 1)[None],
+                keys[:, slots][None],
+                values[:, slots][None],
+                mask,
+                is_causal=mask is None,
+                enable_gqa=True,
+            )
+            attended.append(of_prompt[0].transpose(0, 1).flatten(1))
+        return attended[0] if len(attended) == 1 else torch.cat(attended)
+
+
+class DecodeBatch:
+    """One token of each request. `inputs`: token, position and row of the block table of each request, on the device."""
+
+    def __init__(self, inputs: torch.Tensor, cache: PagedCache, longest: Optional[int]) -> None:
+        """`longest` context of the requests; None: the attention finds it itself."""
+        self.tokens, self.positions, self.rows = inputs
+        self.cache, self.lengths = cache, self.positions + 1
+        self.slots = cache.slots(self.rows, self.positions)
+        self.last_rows = slice(None)
+        self.context = None
+        if longest is not None:
+            self.context = cache.slots(self.rows[:, None], torch.arange(longest, device=inputs.device))
+
+    def attend(self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        if self.context is not None:
+            return attend_with_torch(query, keys, values, self.context, self.lengths)
+        return attend_with_triton(query, keys, values, self.cache.table, self.rows, self.lengths, PagedCache.BLOCK)
+
+
+class DecodeGraph:
+    """The decoding of a batch of one size, captured as a CUDA graph. Smaller batches are filled with row 0."""
+
+    def __init__(self, network: Network, cache: PagedCache, size: int) -> None:
+        self.inputs = torch.zeros((3, size), device=cache.table.device, dtype=torch.int64)
+        network(DecodeBatch(self.inputs, cache, None), cache)  # compiles and loads the kernels
+        torch.cuda.synchronize()
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            self.next_tokens = network(DecodeBatch(self.inputs, cache, None), cache)
+
+    def run(self, inputs: torch.Tensor) -> torch.Tensor:
+        count = inputs.shape[1]
+        self.inputs[:, :count].copy_(inputs, non_blocking=True)
+        self.inputs[:, count:].zero_()
+        self.graph.replay()
+        return self.next_tokens[:count]
 
 
 class Engine:
-    """Serves requests: each step computes the next token of every running request, and chunks of waiting prompts."""
+    """Serves requests: each step computes the next token of every running request, and chunks of waiting prompts.
+    `use_graphs`: decode with CUDA graphs, and with the attention of Triton; where there is a GPU unless said otherwise."""
+
+    GRAPH_SIZES = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
 
     def __init__(
         self,
@@ -247,6 +261,7 @@ class Engine:
         chunk_tokens: int = 2048,
         seed: int = 0,
         dtype: Optional[torch.dtype] = None,
+        use_graphs: Optional[bool] = None,
     ) -> None:
         torch.manual_seed(seed)
         dtype = dtype or (torch.bfloat16 if device.startswith("cuda") else torch.float32)
@@ -256,6 +271,22 @@ class Engine:
         self.waiting: collections.deque[Request] = collections.deque()
         self.running: list[Request] = []
         self.steps = 0
+        is_gpu = device.startswith("cuda")
+        self.use_graphs = (is_gpu and triton is not None) if use_graphs is None else use_graphs
+        self.graphs: dict[int, DecodeGraph] = {}
+
+    @torch.inference_mode()
+    def capture_graphs(self) -> None:
+        """Captures the graphs of all batch sizes, so that the first requests do not wait for it."""
+        for size in self.GRAPH_SIZES if self.use_graphs else ():
+            self._graph(size)
+            if size >= self.most_requests:
+                break
+
+    def _graph(self, size: int) -> DecodeGraph:
+        if size not in self.graphs:
+            self.graphs[size] = DecodeGraph(self.network, self.cache, size)
+        return self.graphs[size]
 
     def submit(self, request: Request) -> None:
         needed = math.ceil((len(request.prompt) + request.max_new_tokens) / PagedCache.BLOCK)
@@ -281,11 +312,11 @@ class Engine:
         chunks: list[tuple[Request, int]] = []
         budget = self.chunk_tokens
         while self.waiting and len(self.running) < self.most_requests:
-            if not self.cache.reserve(self.waiting[0], min(len(self.waiting[0].tokens), self.chunk_tokens)):
+            if not self.cache.reserve(self.waiting[0], min(self.waiting[0].length, self.chunk_tokens)):
                 break
             self.running.append(self.waiting.popleft())
         for request in list(self.running):
-            missing = len(request.tokens) - request.computed
+            missing = request.length - request.computed
             count = min(missing, budget) if missing > 1 else missing
             if count == 0 or request in preempted:
                 continue
@@ -319,13 +350,23 @@ class Engine:
             return self._forward(chunks, step)
 
     def _forward(self, chunks: list[tuple[Request, int]], step) -> list[Request]:
-        next_tokens = self.network(Batch(chunks, self.cache, self.device), self.cache).tolist()  # waits for the GPU
-        for (request, count), token in zip(chunks, next_tokens):
+        self.cache.update_table()
+        chunks = sorted(chunks, key=lambda chunk: chunk[1] > 1)  # first those that decode
+        decoding = [request for request, count in chunks if count == 1]
+        prompts = chunks[len(decoding) :]
+        next_tokens = []
+        if decoding:
+            next_tokens.append(self._decode(decoding))
+        if prompts:
+            next_tokens.append(self.network(PromptBatch(prompts, self.cache, self.device), self.cache))
+        for (request, count), token in zip(chunks, torch.cat(next_tokens).tolist()):  # waits for the GPU
             is_prefill = request.computed < len(request.prompt) or count > 1
             request.computed += count
-            is_last_chunk = request.computed == len(request.tokens)
+            is_last_chunk = request.computed == request.length
             if is_last_chunk:
                 request.output.append(token)
+                if request.on_token is not None:
+                    request.on_token(token, request.is_finished)
             if step is not None:
                 step.add(
                     request.id,
@@ -340,3 +381,18 @@ class Engine:
             self.running.remove(request)
             self.cache.release(request)
         return finished
+
+    def _decode(self, requests: list[Request]) -> torch.Tensor:
+        inputs = torch.tensor(
+            [
+                [request.tokens(request.computed, request.computed + 1)[0] for request in requests],
+                [request.computed for request in requests],
+                [request.row for request in requests],
+            ]
+        )
+        sizes = [size for size in self.GRAPH_SIZES if size >= len(requests)]
+        if self.use_graphs and sizes:
+            return self._graph(sizes[0]).run(inputs.pin_memory())
+        longest = None if triton is not None and self.device != "cpu" else int(inputs[1].max()) + 1
+        batch = DecodeBatch(inputs.to(self.device), self.cache, longest)
+        return self.network(batch, self.cache)

@@ -3,50 +3,50 @@
 
 namespace joulemap::python {
 
-LoopThread& LoopThread::current() {
+LoopThread& LoopThread::of_this_thread() {
   thread_local LoopThread thread;
   return thread;
 }
 
-void LoopThread::end_between() {
-  if (!is_between_phases) return;
+void LoopThread::end_phase_gap() {
+  if (!is_in_phase_gap) return;
   const std::size_t depth = jmc_depth();
-  if (depth > between_depth + 1) return;  // a region that was opened in the interval is still open
-  jmc_leave_to(between_depth);
-  is_between_phases = false;
+  if (depth > phase_gap_depth + 1) return;  // a region that was opened in the interval is still open
+  jmc_leave_to(phase_gap_depth);
+  is_in_phase_gap = false;
 }
 
-void LoopThread::begin_between(jmc_scope scope) {
-  end_between();
-  if (is_between_phases) return;
-  between_depth = jmc_enter(scope);
-  is_between_phases = true;
+void LoopThread::begin_phase_gap(jmc_scope scope) {
+  end_phase_gap();
+  if (is_in_phase_gap) return;
+  phase_gap_depth = jmc_enter(scope);
+  is_in_phase_gap = true;
 }
 
 void LoopThread::begin_pass(jmc_scope scope) {
-  end_between();
-  enclosing_outermost.push_back(outermost);
+  end_phase_gap();
+  saved_outermost.push_back(outermost);
   outermost = calls.size();
   jmc_backward_begin(scope);
 }
 
 void LoopThread::end_pass() {
   jmc_backward_end();
-  if (enclosing_outermost.empty()) return;
+  if (saved_outermost.empty()) return;
   calls.resize(outermost < calls.size() ? outermost : calls.size());
-  outermost = enclosing_outermost.back();
-  enclosing_outermost.pop_back();
+  outermost = saved_outermost.back();
+  saved_outermost.pop_back();
 }
 
-void LoopThread::leave_all() {
+void LoopThread::leave_all_scopes() {
   if (!calls.empty()) jmc_leave_to(calls.front().depth);
   calls.clear();
   outermost = 0;
-  enclosing_outermost.clear();
-  end_between();
+  saved_outermost.clear();
+  end_phase_gap();
 }
 
-void LoopThread::forget() {
+void LoopThread::reset_except_mode() {
   const Mode known = mode;
   *this = LoopThread();
   mode = known;

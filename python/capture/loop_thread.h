@@ -20,23 +20,23 @@ struct _object;  // PyObject
 namespace joulemap::python {
 
 struct ModuleCall {
-  _object* module;     // borrowed; only compared
-  std::size_t depth;   // jmc_depth() before the call
-  std::uint32_t node;  // in ScopeNames
-  bool entered;        // false: not recorded, or its wrapper (DDP) has already entered the scope that they share
+  _object* module;         // borrowed; only compared
+  std::size_t depth;       // jmc_depth() before the call
+  std::uint32_t node;      // in ScopeNames
+  bool has_entered_scope;  // false: not recorded, or its wrapper (DDP) has already entered the scope that they share
 };
 
 struct LoopThread {
   std::vector<ModuleCall> calls;
-  std::size_t outermost = 0;  // calls below this index belong to the caller of the current backward pass
-  std::vector<std::size_t> enclosing_outermost;  // values of `outermost` in the enclosing backward passes
+  std::size_t outermost = 0;                 // calls below this index belong to the caller of the current backward pass
+  std::vector<std::size_t> saved_outermost;  // values of `outermost` in the enclosing backward passes
   Pass pass = Pass::forward;
   Mode mode = Mode::unknown;
-  bool trains = false;         // this thread has run a backward pass
-  bool is_unrecorded = false;  // the outermost call runs under torch.jit.trace or a torch.func transform
-  bool hides_queries = false;  // the program has a TorchFunctionMode, which must not see our reads of grad_fn
-  bool is_between_phases = false;
-  std::size_t between_depth = 0;  // jmc_depth() before the interval between phases
+  bool has_run_backward = false;  // this thread has run a backward pass
+  bool is_unrecorded = false;     // the outermost call runs under torch.jit.trace or a torch.func transform
+  bool hides_queries = false;     // the program has a TorchFunctionMode, which must not see our reads of grad_fn
+  bool is_in_phase_gap = false;
+  std::size_t phase_gap_depth = 0;  // jmc_depth() before the interval between phases
 
   // Autograd nodes with sequence numbers below this one are already attributed to a module.
   std::uint64_t first_unattributed = 0;
@@ -45,17 +45,17 @@ struct LoopThread {
   bool keeps_node_intervals = false;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> node_intervals;
 
-  static LoopThread& current();
+  static LoopThread& of_this_thread();
 
   bool is_outermost() const { return calls.size() <= outermost; }
-  std::uint32_t enclosing() const { return is_outermost() ? 0 : calls.back().node; }
+  std::uint32_t innermost_module_node() const { return is_outermost() ? 0 : calls.back().node; }
 
-  void end_between();
-  void begin_between(jmc_scope scope);
+  void end_phase_gap();
+  void begin_phase_gap(jmc_scope scope);
   void begin_pass(jmc_scope scope);
   void end_pass();
-  void leave_all();  // leaves the scopes of all module calls, and the interval between phases
-  void forget();     // called in the child of a fork and for another recording; keeps only the mode
+  void leave_all_scopes();   // leaves the scopes of all module calls, and the interval between phases
+  void reset_except_mode();  // called in the child of a fork and for another recording; keeps only the mode
 };
 
 }  // namespace joulemap::python

@@ -16,12 +16,12 @@ constexpr Py_ssize_t kMaxValues = 256;
 constexpr std::size_t kMaxModelTypes = 32;
 
 // An owned reference, released at the end of its scope.
-class Owned {
+class OwnedReference {
  public:
-  explicit Owned(PyObject* object) : object_(object) {}
-  ~Owned() { Py_XDECREF(object_); }
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
+  explicit OwnedReference(PyObject* object) : object_(object) {}
+  ~OwnedReference() { Py_XDECREF(object_); }
+  OwnedReference(const OwnedReference&) = delete;
+  OwnedReference& operator=(const OwnedReference&) = delete;
   PyObject* get() const { return object_; }
   explicit operator bool() const { return object_ != nullptr; }
 
@@ -30,17 +30,17 @@ class Owned {
 };
 
 // Each attribute name is interned once: interning takes longer than everything else here.
-PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
+PyObject* intern_attribute_name(const char* text) { return PyUnicode_InternFromString(text); }
 
 bool call_for_number(PyObject* function, long long& answer) {
-  const Owned result(PyObject_CallObject(function, nullptr));
+  const OwnedReference result(PyObject_CallObject(function, nullptr));
   if (!result) return false;
   answer = PyLong_AsLongLong(result.get());
   return answer != -1 || PyErr_Occurred() == nullptr;
 }
 
 bool call_for_bool(PyObject* function, bool& answer) {
-  const Owned result(PyObject_CallObject(function, nullptr));
+  const OwnedReference result(PyObject_CallObject(function, nullptr));
   if (!result) return false;
   const int truth = PyObject_IsTrue(result.get());
   answer = truth == 1;
@@ -51,7 +51,7 @@ bool call_for_bool(PyObject* function, bool& answer) {
 
 bool ModuleCalls::is_in_backward(bool& answer) {
   long long task = -1;
-  if (!call_for_number(torch.graph_task, task)) return false;
+  if (!call_for_number(torch_functions.graph_task, task)) return false;
   answer = task != -1;
   return true;
 }
@@ -63,8 +63,8 @@ bool ModuleCalls::on_loop_event(int event) {
   if (sampled == is_sampled_ && traced == is_traced_) return true;
   is_sampled_ = sampled;
   is_traced_ = traced;
-  const Owned result(
-      PyObject_CallFunction(torch.on_step_state, "ii", static_cast<int>(sampled), static_cast<int>(traced)));
+  const OwnedReference result(
+      PyObject_CallFunction(torch_functions.on_step_state, "ii", static_cast<int>(sampled), static_cast<int>(traced)));
   return static_cast<bool>(result);
 }
 
@@ -72,7 +72,7 @@ const KnownModule* ModuleCalls::find_or_resolve(PyObject* module, const LoopThre
   if (const KnownModule* const found = modules.find(module)) return found;
   PyObject* outermost = thread.is_outermost() ? Py_None : thread.calls[thread.outermost].module;
   if (modules.find(outermost) == nullptr) outermost = Py_None;  // stale after an interrupt; its module was deleted
-  const Owned result(PyObject_CallFunctionObjArgs(torch.resolve, module, outermost, nullptr));
+  const OwnedReference result(PyObject_CallFunctionObjArgs(torch_functions.resolve_module, module, outermost, nullptr));
   return result ? modules.find(module) : nullptr;
 }
 
@@ -82,8 +82,9 @@ bool ModuleCalls::begin_outermost(LoopThread& thread, const KnownModule& module)
   bool transformed = false;
   bool gradients = false;
   long long function_modes = 0;
-  if (!is_in_backward(recomputes) || !call_for_bool(torch.is_transformed, transformed)) return false;
-  if (!call_for_bool(torch.is_grad_enabled, gradients) || !call_for_number(torch.function_modes, function_modes))
+  if (!is_in_backward(recomputes) || !call_for_bool(torch_functions.is_transformed, transformed)) return false;
+  if (!call_for_bool(torch_functions.is_grad_enabled, gradients) ||
+      !call_for_number(torch_functions.function_modes, function_modes))
     return false;
   thread.is_unrecorded = transformed;
   thread.hides_queries = function_modes > own_function_modes;
@@ -92,7 +93,7 @@ bool ModuleCalls::begin_outermost(LoopThread& thread, const KnownModule& module)
     thread.pass = Pass::recompute;
     return true;
   }
-  thread.end_between();
+  thread.end_phase_gap();
   thread.mode = gradients ? Mode::train : Mode::inference;
   thread.pass = gradients ? (is_loss ? Pass::loss : Pass::forward) : (is_loss ? Pass::inference_loss : Pass::inference);
   return is_loss || on_loop_event(gradients ? JMC_FORWARD_TRAIN : JMC_FORWARD_INFER);
@@ -102,7 +103,7 @@ void ModuleCalls::end_outermost(LoopThread& thread) {
   if (thread.is_unrecorded || thread.pass == Pass::recompute) return;
   if (thread.pass == Pass::forward || thread.pass == Pass::inference) jmc_on_event(JMC_FORWARD_DONE);
   const bool gradients = thread.pass == Pass::forward || thread.pass == Pass::loss;
-  if (gradients && thread.trains) thread.begin_between(names.scope(0, Pass::loss));
+  if (gradients && thread.has_run_backward) thread.begin_phase_gap(names.scope(0, Pass::loss));
 }
 
 void ModuleCalls::remember_model_type(PyObject* module) {
@@ -117,7 +118,7 @@ void ModuleCalls::remember_model_type(PyObject* module) {
 // call of the outermost module.
 bool ModuleCalls::drop_stale_calls(LoopThread& thread, PyObject* module) {
   if (thread.is_outermost() || thread.calls[thread.outermost].module != module) return true;
-  const Owned result(PyObject_CallFunctionObjArgs(torch.is_running, module, nullptr));
+  const OwnedReference result(PyObject_CallFunctionObjArgs(torch_functions.is_running, module, nullptr));
   if (!result) return false;
   if (PyObject_IsTrue(result.get()) == 1) return true;
   jmc_leave_to(thread.calls[thread.outermost].depth);
@@ -126,7 +127,7 @@ bool ModuleCalls::drop_stale_calls(LoopThread& thread, PyObject* module) {
 }
 
 bool ModuleCalls::on_call(PyObject* module, PyObject* inputs) {
-  LoopThread& thread = LoopThread::current();
+  LoopThread& thread = LoopThread::of_this_thread();
   if (!drop_stale_calls(thread, module)) return false;
   const bool is_outermost = thread.is_outermost();
   if (!is_outermost && (!traces_modules || thread.is_unrecorded)) return true;
@@ -141,8 +142,8 @@ bool ModuleCalls::on_call(PyObject* module, PyObject* inputs) {
     thread.calls.push_back({module, jmc_depth(), node, false});
     return true;
   }
-  const std::uint32_t enclosing_node = thread.enclosing();
-  if (builds_graph(thread) && !attribute_nodes(thread, inputs, enclosing_node, 0)) return false;
+  const std::uint32_t enclosing_node = thread.innermost_module_node();
+  if (builds_graph(thread) && !attribute_nodes_of_value(thread, inputs, enclosing_node, 0)) return false;
   const bool enters = is_outermost || enclosing_node != node;
   // While modules are untraced, their time cannot be separated from the model's own; all of it belongs to the phase.
   const std::size_t depth = enters ? jmc_enter(names.scope(traces_modules ? node : 0, thread.pass)) : jmc_depth();
@@ -152,14 +153,14 @@ bool ModuleCalls::on_call(PyObject* module, PyObject* inputs) {
 
 // An interrupt (Ctrl-C), which hooks do not see, leaves stale calls above the returning one; they are dropped.
 bool ModuleCalls::on_return(PyObject* module, PyObject* output) {
-  LoopThread& thread = LoopThread::current();
+  LoopThread& thread = LoopThread::of_this_thread();
   std::size_t at = thread.calls.size();
   while (at > thread.outermost && thread.calls[at - 1].module != module) --at;
   if (at <= thread.outermost) return true;
   const ModuleCall call = thread.calls[at - 1];
-  const bool attributed = !builds_graph(thread) || attribute_nodes(thread, output, call.node, 0);
+  const bool attributed = !builds_graph(thread) || attribute_nodes_of_value(thread, output, call.node, 0);
   thread.calls.resize(at - 1);
-  if (call.entered) jmc_leave_to(call.depth);
+  if (call.has_entered_scope) jmc_leave_to(call.depth);
   if (thread.is_outermost()) end_outermost(thread);
   return attributed;
 }
@@ -173,9 +174,9 @@ bool ModuleCalls::builds_graph(const LoopThread& thread) const {
 PyObject* ModuleCalls::hook_carrier(std::uint32_t node) {
   if (node >= hook_carriers_.size()) hook_carriers_.resize(node + std::size_t{1});
   if (hook_carriers_[node] == nullptr) {
-    const Owned hook(new_backward_hook(node));
+    const OwnedReference hook(new_backward_hook(node));
     if (!hook) return nullptr;
-    PyObject* const made = PyObject_CallFunctionObjArgs(torch.make_carrier, hook.get(), nullptr);
+    PyObject* const made = PyObject_CallFunctionObjArgs(torch_functions.make_carrier, hook.get(), nullptr);
     hook_carriers_[node] = made;
   }
   return hook_carriers_[node];
@@ -185,10 +186,10 @@ namespace {
 
 // Marks an autograd node as attributed, and sets is_new to whether it was unmarked. Returns false when Python has
 // raised.
-bool mark(PyObject* grad_fn, bool& is_new) {
-  static PyObject* const kMetadata = interned("metadata");
-  static PyObject* const kMark = interned("joulemap");
-  const Owned metadata(PyObject_GetAttr(grad_fn, kMetadata));
+bool mark_autograd_node(PyObject* grad_fn, bool& is_new) {
+  static PyObject* const kMetadata = intern_attribute_name("metadata");
+  static PyObject* const kMark = intern_attribute_name("joulemap");
+  const OwnedReference metadata(PyObject_GetAttr(grad_fn, kMetadata));
   if (!metadata) return false;
   const int found = PyDict_Contains(metadata.get(), kMark);
   is_new = found == 0;
@@ -199,10 +200,11 @@ bool mark(PyObject* grad_fn, bool& is_new) {
 
 // Attributes the autograd nodes up to grad_fn to the module of `node` unless they are already attributed; sets
 // is_unattributed to whether they were not.
-bool ModuleCalls::claim_nodes(LoopThread& thread, PyObject* grad_fn, std::uint32_t node, bool& is_unattributed) const {
-  static PyObject* const kSequenceNumber = interned("_sequence_nr");
-  if (torch.has_sequence_numbers == 0) return mark(grad_fn, is_unattributed);
-  const Owned number(PyObject_CallMethodObjArgs(grad_fn, kSequenceNumber, nullptr));
+bool ModuleCalls::attribute_graph_nodes(LoopThread& thread, PyObject* grad_fn, std::uint32_t node,
+                                        bool& is_unattributed) const {
+  static PyObject* const kSequenceNumber = intern_attribute_name("_sequence_nr");
+  if (torch_functions.has_sequence_numbers == 0) return mark_autograd_node(grad_fn, is_unattributed);
+  const OwnedReference number(PyObject_CallMethodObjArgs(grad_fn, kSequenceNumber, nullptr));
   if (!number) return false;
   const unsigned long long sequence = PyLong_AsUnsignedLongLong(number.get());
   if (PyErr_Occurred() != nullptr) return false;
@@ -214,49 +216,50 @@ bool ModuleCalls::claim_nodes(LoopThread& thread, PyObject* grad_fn, std::uint32
   return true;
 }
 
-bool ModuleCalls::attribute_tensor(LoopThread& thread, PyObject* tensor, std::uint32_t node) {
-  static PyObject* const kGradFn = interned("grad_fn");
-  static PyObject* const kRegister = interned("_register_hook_dict");
+bool ModuleCalls::attribute_nodes_of_tensor(LoopThread& thread, PyObject* tensor, std::uint32_t node) {
+  static PyObject* const kGradFn = intern_attribute_name("grad_fn");
+  static PyObject* const kRegister = intern_attribute_name("_register_hook_dict");
   const bool can_query_directly =
-      !thread.hides_queries && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == torch.tensor_type;
-  const Owned grad_fn(can_query_directly ? PyObject_GetAttr(tensor, kGradFn)
-                                         : PyObject_CallFunctionObjArgs(torch.careful_grad_fn, tensor, nullptr));
+      !thread.hides_queries && reinterpret_cast<PyObject*>(Py_TYPE(tensor)) == torch_functions.tensor_type;
+  const OwnedReference grad_fn(
+      can_query_directly ? PyObject_GetAttr(tensor, kGradFn)
+                         : PyObject_CallFunctionObjArgs(torch_functions.read_grad_fn_unseen, tensor, nullptr));
   if (!grad_fn) return false;
   if (grad_fn.get() == Py_None) return true;
   bool is_unattributed = false;
-  if (!claim_nodes(thread, grad_fn.get(), node, is_unattributed)) return false;
+  if (!attribute_graph_nodes(thread, grad_fn.get(), node, is_unattributed)) return false;
   if (!is_unattributed) return true;
   PyObject* const hooks = hook_carrier(node);
   if (hooks == nullptr) return false;
-  const Owned done(PyObject_CallMethodObjArgs(grad_fn.get(), kRegister, hooks, nullptr));
+  const OwnedReference done(PyObject_CallMethodObjArgs(grad_fn.get(), kRegister, hooks, nullptr));
   return static_cast<bool>(done);
 }
 
-bool ModuleCalls::attribute_nodes(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting) {
+bool ModuleCalls::attribute_nodes_of_value(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting) {
   if (value == Py_None || nesting > kMaxNesting) return true;
-  if (PyType_IsSubtype(Py_TYPE(value), reinterpret_cast<PyTypeObject*>(torch.tensor_type)) != 0) {
-    return attribute_tensor(thread, value, node);
+  if (PyType_IsSubtype(Py_TYPE(value), reinterpret_cast<PyTypeObject*>(torch_functions.tensor_type)) != 0) {
+    return attribute_nodes_of_tensor(thread, value, node);
   }
   if (PyTuple_Check(value)) {
     const Py_ssize_t size = PyTuple_Size(value);
     for (Py_ssize_t i = 0; i < size && i < kMaxValues; ++i) {
-      if (!attribute_nodes(thread, PyTuple_GetItem(value, i), node, nesting + 1)) return false;
+      if (!attribute_nodes_of_value(thread, PyTuple_GetItem(value, i), node, nesting + 1)) return false;
     }
   } else if (PyList_Check(value)) {
     const Py_ssize_t size = PyList_Size(value);
     for (Py_ssize_t i = 0; i < size && i < kMaxValues; ++i) {
-      if (!attribute_nodes(thread, PyList_GetItem(value, i), node, nesting + 1)) return false;
+      if (!attribute_nodes_of_value(thread, PyList_GetItem(value, i), node, nesting + 1)) return false;
     }
   } else if (PyDict_Check(value)) {
     PyObject* key = nullptr;
     PyObject* held = nullptr;
     Py_ssize_t at = 0;
     for (Py_ssize_t i = 0; i < kMaxValues && PyDict_Next(value, &at, &key, &held) != 0; ++i) {
-      if (!attribute_nodes(thread, held, node, nesting + 1)) return false;
+      if (!attribute_nodes_of_value(thread, held, node, nesting + 1)) return false;
     }
   } else if (nesting == 0 && PyObject_HasAttrString(value, "__dataclass_fields__") != 0) {
-    const Owned fields(PyObject_GetAttrString(value, "__dict__"));
-    if (fields) return attribute_nodes(thread, fields.get(), node, nesting + 1);
+    const OwnedReference fields(PyObject_GetAttrString(value, "__dict__"));
+    if (fields) return attribute_nodes_of_value(thread, fields.get(), node, nesting + 1);
     PyErr_Clear();  // a dataclass with slots has no __dict__
   }
   return true;
@@ -265,7 +268,7 @@ bool ModuleCalls::attribute_nodes(LoopThread& thread, PyObject* value, std::uint
 void ModuleCalls::forget_in_child() {
   names.forget_scopes();
   is_sampled_ = false;
-  LoopThread::current().forget();
+  LoopThread::of_this_thread().reset_except_mode();
 }
 
 }  // namespace joulemap::python

@@ -25,22 +25,22 @@ namespace joulemap::python {
 struct TorchFunctions {
   PyObject* tensor_type = nullptr;
   PyObject* is_grad_enabled = nullptr;
-  PyObject* graph_task = nullptr;       // () -> id of the backward pass that runs on this thread, or -1
-  PyObject* function_modes = nullptr;   // () -> number of active TorchFunctionModes
-  PyObject* is_transformed = nullptr;   // () -> whether torch.jit.trace or a torch.func transform runs
-  PyObject* is_running = nullptr;       // (module) -> whether an earlier call of it is still running
-  PyObject* resolve = nullptr;          // (module, outermost or None): adds the module to `modules`
-  PyObject* make_carrier = nullptr;     // (hook) -> a tensor whose hook dictionary holds only it
-  PyObject* careful_grad_fn = nullptr;  // (tensor) -> its grad_fn, read unseen by TorchFunctionModes
-  PyObject* on_step_state = nullptr;    // (is_sampled, is_traced): of the step that begins; one has changed
-  int has_sequence_numbers = 1;         // nonzero: autograd nodes expose sequence numbers
+  PyObject* graph_task = nullptr;           // () -> id of the backward pass that runs on this thread, or -1
+  PyObject* function_modes = nullptr;       // () -> number of active TorchFunctionModes
+  PyObject* is_transformed = nullptr;       // () -> whether torch.jit.trace or a torch.func transform runs
+  PyObject* is_running = nullptr;           // (module) -> whether an earlier call of it is still running
+  PyObject* resolve_module = nullptr;       // (module, outermost or None): adds the module to `modules`
+  PyObject* make_carrier = nullptr;         // (hook) -> a tensor whose hook dictionary holds only it
+  PyObject* read_grad_fn_unseen = nullptr;  // (tensor) -> its grad_fn, read unseen by TorchFunctionModes
+  PyObject* on_step_state = nullptr;        // (is_sampled, is_traced): of the step that begins; one has changed
+  int has_sequence_numbers = 1;             // nonzero: autograd nodes expose sequence numbers
 };
 
 class ModuleCalls {
  public:
   ScopeNames names;
   ModuleTable modules;
-  TorchFunctions torch;
+  TorchFunctions torch_functions;
   bool traces_modules = true;          // false: only outermost calls are traced
   int own_function_modes = 0;          // active TorchFunctionModes that belong to Joulemap
   std::vector<PyObject*> model_types;  // classes of outermost modules; owned
@@ -60,10 +60,10 @@ class ModuleCalls {
   bool drop_stale_calls(LoopThread& thread, PyObject* module);
   const KnownModule* find_or_resolve(PyObject* module, const LoopThread& thread);
   bool builds_graph(const LoopThread& thread) const;
-  bool attribute_nodes(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting);
-  bool attribute_tensor(LoopThread& thread, PyObject* tensor, std::uint32_t node);
+  bool attribute_nodes_of_value(LoopThread& thread, PyObject* value, std::uint32_t node, int nesting);
+  bool attribute_nodes_of_tensor(LoopThread& thread, PyObject* tensor, std::uint32_t node);
   PyObject* hook_carrier(std::uint32_t node);
-  bool claim_nodes(LoopThread& thread, PyObject* grad_fn, std::uint32_t node, bool& is_unattributed) const;
+  bool attribute_graph_nodes(LoopThread& thread, PyObject* grad_fn, std::uint32_t node, bool& is_unattributed) const;
 
   std::vector<PyObject*> hook_carriers_;  // by node in ScopeNames; owned
   bool is_sampled_ = false;

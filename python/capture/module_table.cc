@@ -3,7 +3,7 @@
 
 namespace joulemap::python {
 
-bool ModuleTable::name(PyObject* module, std::uint32_t node, bool is_loss, PyObject* on_deleted) {
+bool ModuleTable::name_module(PyObject* module, std::uint32_t node, bool is_loss, PyObject* on_deleted) {
   const auto found = modules_.find(module);
   if (found != modules_.end()) {
     found->second.node = node;
@@ -16,7 +16,7 @@ bool ModuleTable::name(PyObject* module, std::uint32_t node, bool is_loss, PyObj
   return true;
 }
 
-void ModuleTable::forget(PyObject* reference) {
+void ModuleTable::forget_module(PyObject* reference) {
   const auto found = modules_by_reference_.find(reference);
   if (found == modules_by_reference_.end()) return;
   modules_.erase(found->second);

@@ -27,9 +27,9 @@ class ModuleTable {
   }
 
   // Names or renames a module. Python calls `on_deleted` with the weak reference when the module is deleted;
-  // `on_deleted` must then call forget(). Returns false when Python has raised.
-  bool name(PyObject* module, std::uint32_t node, bool is_loss, PyObject* on_deleted);
-  void forget(PyObject* reference);
+  // `on_deleted` must then call forget_module(). Returns false when Python has raised.
+  bool name_module(PyObject* module, std::uint32_t node, bool is_loss, PyObject* on_deleted);
+  void forget_module(PyObject* reference);
 
  private:
   std::unordered_map<PyObject*, KnownModule> modules_;

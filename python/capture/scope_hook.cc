@@ -14,7 +14,7 @@ struct ScopeHook {
 // Never freed: the type is a Python object that outlives all hooks.
 constinit PyTypeObject* scope_hook_type = nullptr;
 
-PyObject* call(PyObject* self, PyObject*, PyObject*) {
+PyObject* call_scope_hook(PyObject* self, PyObject*, PyObject*) {
   const auto* const hook = reinterpret_cast<ScopeHook*>(self);
   if (!capture_state().is_on) Py_RETURN_NONE;
   if (hook->operation != 0) {
@@ -25,14 +25,15 @@ PyObject* call(PyObject* self, PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-void dealloc(PyObject* self) {
+void dealloc_scope_hook(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
   reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
 }
 
-PyType_Slot kSlots[] = {
-    {Py_tp_call, reinterpret_cast<void*>(call)}, {Py_tp_dealloc, reinterpret_cast<void*>(dealloc)}, {0, nullptr}};
+PyType_Slot kSlots[] = {{Py_tp_call, reinterpret_cast<void*>(call_scope_hook)},
+                        {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_scope_hook)},
+                        {0, nullptr}};
 PyType_Spec kSpec = {"joulemap._capture.ScopeHook", sizeof(ScopeHook), 0, Py_TPFLAGS_DEFAULT, kSlots};
 
 PyObject* new_hook(std::uint32_t node, jmc_scope operation) {

@@ -4,7 +4,7 @@
 namespace joulemap::python {
 namespace {
 
-jmc_scope phase_of(Pass pass) {
+jmc_scope phase_scope_of_pass(Pass pass) {
   switch (pass) {
     case Pass::forward:
       return phase_scope(Mode::train, "forward");
@@ -30,7 +30,7 @@ jmc_scope phase_scope(Mode mode, const char* phase) {
   return jmc_child_scope(parent, JMC_PHASE, phase);
 }
 
-std::uint32_t ScopeNames::child(std::uint32_t parent, std::string_view name) {
+std::uint32_t ScopeNames::child_node(std::uint32_t parent, std::string_view name) {
   std::string key = std::to_string(parent) + ' ';
   key += name;
   const auto [found, is_new] = ids_.try_emplace(std::move(key), static_cast<std::uint32_t>(nodes_.size()));
@@ -40,7 +40,7 @@ std::uint32_t ScopeNames::child(std::uint32_t parent, std::string_view name) {
 
 jmc_scope ScopeNames::make_scope(std::uint32_t node, Pass pass) {
   const jmc_scope made = node == 0
-                             ? phase_of(pass)
+                             ? phase_scope_of_pass(pass)
                              : jmc_child_scope(scope(nodes_[node].parent, pass), JMC_MODULE, nodes_[node].name.c_str());
   nodes_[node].scopes[static_cast<std::size_t>(pass)] = made;
   return made;

@@ -35,8 +35,8 @@ jmc_scope phase_scope(Mode mode, const char* phase);
 class ScopeNames {
  public:
   // The node of a module within its parent; `name` is its full dotted path. Equal arguments give the same node.
-  std::uint32_t child(std::uint32_t parent, std::string_view name);
-  bool has(std::uint32_t node) const { return node < nodes_.size(); }
+  std::uint32_t child_node(std::uint32_t parent, std::string_view name);
+  bool has_node(std::uint32_t node) const { return node < nodes_.size(); }
 
   jmc_scope scope(std::uint32_t node, Pass pass) {
     const jmc_scope known = nodes_[node].scopes[static_cast<std::size_t>(pass)];

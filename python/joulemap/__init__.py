@@ -13,15 +13,16 @@ Importing the package starts no thread and opens no sensor: the first window, or
 
 from __future__ import annotations
 
-from ._loading import load as _load_lazily
+from ._loading import load_attribute as _load_lazily
 from ._marks import engine_event, engine_step, epoch, is_recording, log, region, step
 from ._measure import Measurement, begin, end, measure
 
 __all__ = [
     "Attachment", "Diagnostic", "Domain", "EarlyStop", "Energy", "Forecast", "JoulemapError", "Ledger", "Measurement",
-    "Prediction", "Run", "attach", "begin", "doctor", "end", "engine_event", "engine_step", "epoch", "is_recording",
-    "layer_value", "list_operations", "load", "log", "measure", "module_names", "predict", "predict_total", "region",
-    "save_module_names", "start", "step", "stop", "validate", "version",
+    "Prediction", "Run", "Trial", "TuneResult", "attach", "begin", "doctor", "end", "engine_event", "engine_step", "epoch",
+    "integers", "is_recording", "layer_value", "list_operations", "load", "log", "log_uniform", "measure", "module_names",
+    "predict", "predict_total", "region", "save_module_names", "start", "step", "stop", "tune", "uniform", "validate",
+    "version",
 ]  # fmt: skip
 
 # Public name -> module from which it is loaded on first access: these modules need ctypes and dataclasses, which would
@@ -29,11 +30,11 @@ __all__ = [
 _LAZY = {
     "Attachment": "_attach", "Diagnostic": "_energy", "Domain": "_energy", "EarlyStop": "_early_stop", "Energy": "_energy",
     "Forecast": "_forecast", "JoulemapError": "_library", "Ledger": "_ledger", "Prediction": "_prediction",
-    "Run": "_run", "attach": "_attach", "doctor": "_library", "layer_value": "_layer_value",
-    "list_operations": "_predict.operation_list", "load": "_run",
-    "load_ipython_extension": "_jupyter", "module_names": "_module_names", "predict": "_prediction",
-    "predict_total": "_forecast", "save_module_names": "_module_names", "start": "_library", "stop": "_library",
-    "validate": "_validate", "version": "_library",
+    "Run": "_run", "Trial": "_tune", "TuneResult": "_tune_result", "attach": "_attach", "doctor": "_library",
+    "integers": "_tune_space", "layer_value": "_layer_value", "list_operations": "_predict.operation_list", "load": "_run",
+    "load_ipython_extension": "_jupyter", "log_uniform": "_tune_space", "module_names": "_module_names",
+    "predict": "_prediction", "predict_total": "_forecast", "save_module_names": "_module_names", "start": "_library",
+    "stop": "_library", "tune": "_tune", "uniform": "_tune_space", "validate": "_validate", "version": "_library",
 }  # fmt: skip
 
 
@@ -63,4 +64,7 @@ if TYPE_CHECKING:
     from ._predict.operation_list import list_operations
     from ._prediction import Prediction, predict
     from ._run import Run, load
+    from ._tune import Trial, tune
+    from ._tune_result import TuneResult
+    from ._tune_space import integers, log_uniform, uniform
     from ._validate import validate

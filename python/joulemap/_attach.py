@@ -14,7 +14,7 @@ from ._run import Run, validate_excluded_parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._torch_probe import Probe
+    from ._torch_probe import ModuleProbe
 
 
 class Attachment(Run):
@@ -22,7 +22,12 @@ class Attachment(Run):
     it contains the data written so far (up to a second ago), and `is_complete` of its ledgers is False."""
 
     def __init__(
-        self, model: Any, probe: Optional[Probe], limit_s: float, recorder: Optional[Recorder], exclude: Sequence[str] = ()
+        self,
+        model: Any,
+        probe: Optional[ModuleProbe],
+        limit_s: float,
+        recorder: Optional[Recorder],
+        exclude: Sequence[str] = (),
     ) -> None:
         super().__init__([recorder.file if recorder else _enclosing_recording()], exclude)
         self._model, self._probe, self._limit_s, self._recorder = model, probe, limit_s, recorder
@@ -36,7 +41,7 @@ class Attachment(Run):
         self._model = self._probe = None
         try:
             if probe is not None:
-                probe.run(self._limit_s, model)
+                probe.probe_modules(self._limit_s, model)
         finally:
             self._end_recording()
 
@@ -46,8 +51,8 @@ class Attachment(Run):
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             return
-        if _torch_capture.session is not None:
-            _torch_capture.session.pause()
+        if _torch_capture.capture_session is not None:
+            _torch_capture.capture_session.pause()
         self.summary = recorder.end()
 
     def __enter__(self) -> Attachment:
@@ -88,9 +93,9 @@ def attach(
         print(run.report(by="layer"))
 
     Under `joulemap record` the model becomes part of that recording. Otherwise attach() records this process to `file`.
-    Results of the training are unchanged, bit for bit. A model of torch.compile is one row.
+    Results of the training are unchanged, bit for bit. A model compiled with torch.compile is one row.
 
-    - `loss`, `optimizer`, `loader`: PyTorch's are always traced; attach() rejects any other kind
+    - `loss`, `optimizer`, `loader`: checked to be those of PyTorch, which are traced even if not passed
     - `exclude`: parts of the machine to exclude from all rows: "cpu", "ram", "gpu"
     - `probe`: replay each module on detach() to measure its power
     - `file`: the recording; an existing one is renamed to FILE.old
@@ -110,10 +115,10 @@ def attach(
         recorder = Recorder.begin(file, trace, sensors, keep_arguments)
         session: Any = _torch_capture.install_or_resume(torch)
     else:
-        session = _torch_capture.session
+        session = _torch_capture.capture_session
     if session is None:
         raise JoulemapError("modules are not captured: run joulemap record without --trace off or --trace kernels")
-    session.name(model)
+    session.name_modules(model)
     return Attachment(model, session.keep_inputs() if probe else None, session.limit_s, recorder, exclude)
 
 

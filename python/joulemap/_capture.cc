@@ -21,7 +21,7 @@ namespace {
 // Python callback of the weak references to modules, called when a module is deleted; outlives all modules.
 constinit PyObject* on_deleted = nullptr;
 
-ModuleCalls& calls() { return capture_state().calls; }
+ModuleCalls& module_calls() { return capture_state().calls; }
 
 void report_failure() {
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
@@ -35,16 +35,16 @@ void report_failure() {
 }
 
 // Turns the capture off and leaves all scopes of this thread, because no later hook would leave them.
-void stop() {
+void stop_capture() {
   capture_state().is_on = false;
-  LoopThread::current().leave_all();
+  LoopThread::of_this_thread().leave_all_scopes();
 }
 
 // Return value of a hook: None, or nullptr when an interrupt of the program is pending.
-PyObject* none_whatever(bool went_well) {
+PyObject* finish_hook(bool went_well) {
   if (!went_well) {
     if (PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_Exception) == 0) return nullptr;
-    stop();
+    stop_capture();
     report_failure();
   }
   Py_RETURN_NONE;
@@ -52,12 +52,12 @@ PyObject* none_whatever(bool went_well) {
 
 PyObject* module_called(PyObject*, PyObject* args) {
   if (!capture_state().is_on || PyTuple_Size(args) < 2) Py_RETURN_NONE;
-  return none_whatever(calls().on_call(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 1)));
+  return finish_hook(module_calls().on_call(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 1)));
 }
 
 PyObject* module_returned(PyObject*, PyObject* args) {
   if (!capture_state().is_on || PyTuple_Size(args) < 3) Py_RETURN_NONE;
-  return none_whatever(calls().on_return(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 2)));
+  return finish_hook(module_calls().on_return(PyTuple_GetItem(args, 0), PyTuple_GetItem(args, 2)));
 }
 
 PyObject* setup(PyObject*, PyObject* args, PyObject* kwargs) {
@@ -65,16 +65,16 @@ PyObject* setup(PyObject*, PyObject* args, PyObject* kwargs) {
       "tensor_type", "is_grad_enabled", "graph_task",      "function_modes", "is_transformed",       "is_running",
       "resolve",     "make_carrier",    "careful_grad_fn", "on_step_state",  "has_sequence_numbers", nullptr};
   TorchFunctions f;
-  PyObject** const slots[] = {&f.tensor_type,     &f.is_grad_enabled, &f.graph_task, &f.function_modes,
-                              &f.is_transformed,  &f.is_running,      &f.resolve,    &f.make_carrier,
-                              &f.careful_grad_fn, &f.on_step_state};
+  PyObject** const slots[] = {&f.tensor_type,         &f.is_grad_enabled, &f.graph_task,     &f.function_modes,
+                              &f.is_transformed,      &f.is_running,      &f.resolve_module, &f.make_carrier,
+                              &f.read_grad_fn_unseen, &f.on_step_state};
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOOOOOOOOp", const_cast<char**>(names), slots[0], slots[1], slots[2],
                                    slots[3], slots[4], slots[5], slots[6], slots[7], slots[8], slots[9],
                                    &f.has_sequence_numbers)) {
     return nullptr;
   }
   for (PyObject** const function : slots) Py_INCREF(*function);
-  calls().torch = f;
+  module_calls().torch_functions = f;
   capture_state().is_on = jmc_is_recording() != 0;
   return PyBool_FromLong(capture_state().is_on);
 }
@@ -83,8 +83,8 @@ PyObject* name_child(PyObject*, PyObject* args) {
   unsigned parent = 0;
   const char* name = nullptr;
   if (!PyArg_ParseTuple(args, "Is", &parent, &name)) return nullptr;
-  if (!calls().names.has(parent)) return PyErr_Format(PyExc_ValueError, "no node %u", parent);
-  return PyLong_FromUnsignedLong(calls().names.child(parent, name));
+  if (!module_calls().names.has_node(parent)) return PyErr_Format(PyExc_ValueError, "no node %u", parent);
+  return PyLong_FromUnsignedLong(module_calls().names.child_node(parent, name));
 }
 
 PyObject* name_module(PyObject*, PyObject* args) {
@@ -92,17 +92,17 @@ PyObject* name_module(PyObject*, PyObject* args) {
   unsigned node = 0;
   int is_loss = 0;
   if (!PyArg_ParseTuple(args, "OIp", &module, &node, &is_loss)) return nullptr;
-  if (!calls().modules.name(module, node, is_loss != 0, on_deleted)) return nullptr;
+  if (!module_calls().modules.name_module(module, node, is_loss != 0, on_deleted)) return nullptr;
   Py_RETURN_NONE;
 }
 
 PyObject* node_of(PyObject*, PyObject* module) {
-  const auto* const known = calls().modules.find(module);
+  const auto* const known = module_calls().modules.find(module);
   return PyLong_FromLong(known == nullptr ? -1 : static_cast<long>(known->node));
 }
 
 PyObject* forget_module(PyObject*, PyObject* reference) {
-  calls().modules.forget(reference);
+  module_calls().modules.forget_module(reference);
   Py_RETURN_NONE;
 }
 
@@ -112,8 +112,8 @@ PyObject* phase_begin(PyObject*, PyObject* args) {
   const char* module = nullptr;
   int mode = 0;
   if (!PyArg_ParseTuple(args, "sz|i", &phase, &module, &mode)) return nullptr;
-  LoopThread& thread = LoopThread::current();
-  thread.end_between();
+  LoopThread& thread = LoopThread::of_this_thread();
+  thread.end_phase_gap();
   if (mode != 0) thread.mode = mode == 1 ? Mode::train : Mode::inference;
   jmc_scope scope = phase_scope(thread.mode, phase);
   if (module != nullptr) scope = jmc_child_scope(scope, JMC_MODULE, module);
@@ -131,13 +131,13 @@ PyObject* leave_to(PyObject*, PyObject* depth) {
 PyObject* begin_between(PyObject*, PyObject* args) {
   const char* phase = nullptr;
   if (!PyArg_ParseTuple(args, "s", &phase)) return nullptr;
-  LoopThread& thread = LoopThread::current();
-  if (thread.trains && thread.is_outermost()) thread.begin_between(phase_scope(thread.mode, phase));
+  LoopThread& thread = LoopThread::of_this_thread();
+  if (thread.has_run_backward && thread.is_outermost()) thread.begin_phase_gap(phase_scope(thread.mode, phase));
   Py_RETURN_NONE;
 }
 
 PyObject* end_between(PyObject*, PyObject*) {
-  LoopThread::current().end_between();
+  LoopThread::of_this_thread().end_phase_gap();
   Py_RETURN_NONE;
 }
 
@@ -145,21 +145,21 @@ PyObject* on_event(PyObject*, PyObject* event) {
   const long value = PyLong_AsLong(event);
   if (value == -1 && PyErr_Occurred() != nullptr) return nullptr;
   if (!capture_state().is_on) Py_RETURN_NONE;
-  return none_whatever(calls().on_loop_event(static_cast<int>(value)));
+  return finish_hook(module_calls().on_loop_event(static_cast<int>(value)));
 }
 
 PyObject* backward_begin(PyObject*, PyObject*) {
-  LoopThread& thread = LoopThread::current();
+  LoopThread& thread = LoopThread::of_this_thread();
   bool is_nested = false;
-  if (!calls().is_in_backward(is_nested)) return nullptr;
-  thread.trains = true;
-  if (!is_nested && !calls().on_loop_event(JMC_BACKWARD)) return nullptr;
-  thread.begin_pass(calls().names.scope(0, Pass::backward));
+  if (!module_calls().is_in_backward(is_nested)) return nullptr;
+  thread.has_run_backward = true;
+  if (!is_nested && !module_calls().on_loop_event(JMC_BACKWARD)) return nullptr;
+  thread.begin_pass(module_calls().names.scope(0, Pass::backward));
   return PyBool_FromLong(is_nested);
 }
 
 PyObject* backward_end(PyObject*, PyObject*) {
-  LoopThread::current().end_pass();
+  LoopThread::of_this_thread().end_pass();
   Py_RETURN_NONE;
 }
 
@@ -175,7 +175,7 @@ PyObject* enter_within(PyObject*, PyObject* args) {
 // Starts (True) or stops recording which autograd nodes each module creates: pairs of the sequence number of its last
 // node and the number of the module. Used in sampled steps only.
 PyObject* keep_node_intervals(PyObject*, PyObject* keep) {
-  LoopThread& thread = LoopThread::current();
+  LoopThread& thread = LoopThread::of_this_thread();
   thread.keeps_node_intervals = PyObject_IsTrue(keep) == 1;
   thread.node_intervals.clear();
   Py_RETURN_NONE;
@@ -183,7 +183,7 @@ PyObject* keep_node_intervals(PyObject*, PyObject* keep) {
 
 PyObject* node_intervals(PyObject*, PyObject*) {
   PyObject* const list = PyList_New(0);
-  for (const auto& [sequence, node] : LoopThread::current().node_intervals) {
+  for (const auto& [sequence, node] : LoopThread::of_this_thread().node_intervals) {
     PyObject* const pair =
         list == nullptr ? nullptr : Py_BuildValue("KI", static_cast<unsigned long long>(sequence), node);
     if (pair == nullptr || PyList_Append(list, pair) != 0) {
@@ -201,18 +201,18 @@ PyObject* operation_hook(PyObject*, PyObject* args) {
   const char* operation = nullptr;
   const char* tensors = nullptr;
   if (!PyArg_ParseTuple(args, "Is|z", &node, &operation, &tensors)) return nullptr;
-  if (!calls().names.has(node)) return PyErr_Format(PyExc_ValueError, "no node %u", node);
+  if (!module_calls().names.has_node(node)) return PyErr_Format(PyExc_ValueError, "no node %u", node);
   return joulemap::python::new_operation_hook(node, operation, tensors);
 }
 
 PyObject* set_traced(PyObject*, PyObject* traced) {
-  calls().traces_modules = PyObject_IsTrue(traced) == 1;
+  module_calls().traces_modules = PyObject_IsTrue(traced) == 1;
   Py_RETURN_NONE;
 }
 
 PyObject* model_types(PyObject*, PyObject*) {
   PyObject* const list = PyList_New(0);
-  for (PyObject* const type : calls().model_types) {
+  for (PyObject* const type : module_calls().model_types) {
     if (list == nullptr || PyList_Append(list, type) != 0) {
       Py_XDECREF(list);
       return nullptr;
@@ -222,7 +222,7 @@ PyObject* model_types(PyObject*, PyObject*) {
 }
 
 PyObject* set_own_modes(PyObject*, PyObject* count) {
-  calls().own_function_modes = static_cast<int>(PyLong_AsLong(count));
+  module_calls().own_function_modes = static_cast<int>(PyLong_AsLong(count));
   Py_RETURN_NONE;
 }
 
@@ -264,13 +264,13 @@ PyObject* set_flag(PyObject*, PyObject* on) {
 }
 
 PyObject* turn_off(PyObject*, PyObject*) {
-  stop();
+  stop_capture();
   Py_RETURN_NONE;
 }
 
 PyObject* set_on(PyObject*, PyObject* on) {
   if (PyObject_IsTrue(on) != 1) {
-    stop();
+    stop_capture();
   } else {
     capture_state().is_on = jmc_is_recording() != 0;
   }
@@ -278,7 +278,7 @@ PyObject* set_on(PyObject*, PyObject* on) {
 }
 
 PyObject* forget_in_child(PyObject*, PyObject*) {
-  calls().forget_in_child();
+  module_calls().forget_in_child();
   Py_RETURN_NONE;
 }
 
@@ -293,12 +293,13 @@ PyObject* is_on(PyObject*, PyObject*) { return PyBool_FromLong(capture_state().i
 PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(jmc_is_recording()); }
 
 template <class Function>
-PyCFunction plain(Function function) {
+PyCFunction to_c_function(Function function) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
 PyMethodDef kFunctions[] = {
-    {"setup", plain(setup), METH_VARARGS | METH_KEYWORDS, "Sets PyTorch functions to call; enables module capture."},
+    {"setup", to_c_function(setup), METH_VARARGS | METH_KEYWORDS,
+     "Sets PyTorch functions to call; enables module capture."},
     {"module_called", module_called, METH_VARARGS, "module_called(module, inputs)"},
     {"module_returned", module_returned, METH_VARARGS, "module_returned(module, inputs, output)"},
     {"name_child", name_child, METH_VARARGS, "name_child(node, name) -> node"},

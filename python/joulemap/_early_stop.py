@@ -15,24 +15,24 @@ from ._validate_statistics import t_95
 # Shapes of curves a + b f(J): powers J^-c of the energy (0: its logarithm), and exponentials exp(-J / tau) with tau as a
 # fraction of the energy of the last point. Negative c are curves that do not saturate yet, as at the beginning of a
 # training.
-POWERS = (-3.0, -2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
-DECAYS = (0.05, 0.1, 0.2, 0.4, 0.8)
-# The curve is fitted to this fraction of the points, the latest ones, and at least to FITTED_POINTS.
-FITTED_SHARE = 0.6
-FITTED_POINTS = 5
+CURVE_EXPONENTS = (-3.0, -2.0, -1.0, -0.5, 0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
+CURVE_DECAY_RATES = (0.05, 0.1, 0.2, 0.4, 0.8)
+# The curve is fitted to this fraction of the points, the latest ones, and at least to MIN_FITTED_POINTS.
+FITTED_POINT_SHARE = 0.6
+MIN_FITTED_POINTS = 5
 MAX_AUTOCORRELATION = 0.8
 # Beyond this number, points are means of two, four ... updates.
 MAX_POINTS = 100
 
 
-class Point(NamedTuple):
+class LossPoint(NamedTuple):
     """The loss after an energy since the beginning of the training."""
 
     energy_j: float
     loss: float
 
 
-class Slope(NamedTuple):
+class LossSlope(NamedTuple):
     """Decrease of the loss per joule at the last point, with its 90 % interval; never negative."""
 
     value: float
@@ -40,61 +40,63 @@ class Slope(NamedTuple):
     high: float
 
 
-def saturation_slope(points: Sequence) -> Optional[Slope]:
+def saturation_slope(points: Sequence) -> Optional[LossSlope]:
     """Slope at the last point of curves that decrease, most of which saturate. Every shape that fits about as well as the
     best one contributes to the interval. None if the points do not determine a curve."""
-    count = min(len(points), max(FITTED_POINTS, math.ceil(FITTED_SHARE * len(points))))
+    count = min(len(points), max(MIN_FITTED_POINTS, math.ceil(FITTED_POINT_SHARE * len(points))))
     recent = [point for point in points[-count:] if point.energy_j > 0]
-    if len(recent) < FITTED_POINTS or recent[-1].energy_j <= recent[0].energy_j:
+    if len(recent) < MIN_FITTED_POINTS or recent[-1].energy_j <= recent[0].energy_j:
         return None
     losses = [point.loss for point in recent]
-    shapes = _shapes([point.energy_j for point in recent])
-    fits = [_fit(values, derivative, losses) for values, derivative in shapes]
-    best = min(fits, key=lambda fit: fit.squares)
+    shapes = _curve_shapes([point.energy_j for point in recent])
+    fits = [_fit_curve(values, derivative, losses) for values, derivative in shapes]
+    best = min(fits, key=lambda fit: fit.squared_residuals)
     degrees = len(recent) - 3
     t = t_95(degrees)
-    variance = best.squares / degrees
+    variance = best.squared_residuals / degrees
     factor = _autocorrelation_factor(best.residuals)
-    plausible = [fit for fit in fits if fit.squares <= best.squares + (t * factor) ** 2 * variance]
+    plausible = [fit for fit in fits if fit.squared_residuals <= best.squared_residuals + (t * factor) ** 2 * variance]
     error = t * factor * math.sqrt(variance)
     low = min(fit.slope - error * fit.slope_error for fit in plausible)
     high = max(fit.slope + error * fit.slope_error for fit in plausible)
-    return Slope(max(0.0, best.slope), max(0.0, low), max(0.0, high))
+    return LossSlope(max(0.0, best.slope), max(0.0, low), max(0.0, high))
 
 
-class _Fit(NamedTuple):
+class _CurveFit(NamedTuple):
     slope: float  # decrease of the loss per joule at the last point
     slope_error: float  # standard error of the slope for residuals of standard deviation 1
-    squares: float
+    squared_residuals: float
     residuals: list
 
 
-def _mean_point(points: Sequence) -> Point:
-    return Point(statistics.fmean(point.energy_j for point in points), statistics.fmean(point.loss for point in points))
+def _mean_point(points: Sequence) -> LossPoint:
+    return LossPoint(
+        statistics.fmean(point.energy_j for point in points), statistics.fmean(point.loss for point in points)
+    )
 
 
-def _shapes(energies_j: Sequence) -> list:
+def _curve_shapes(energies_j: Sequence) -> list:
     """For each shape: its values at the points, and minus its derivative at the last one, in 1/J."""
     last_j = energies_j[-1]
     scaled = [energy_j / last_j for energy_j in energies_j]
     shapes = []
-    for power in POWERS:
+    for power in CURVE_EXPONENTS:
         sign = math.copysign(1.0, power)
         values = [-math.log(x) for x in scaled] if power == 0 else [sign * x**-power for x in scaled]
         shapes.append((values, (abs(power) or 1.0) / last_j))
-    for decay in DECAYS:
+    for decay in CURVE_DECAY_RATES:
         shapes.append(([math.exp((1 - x) / decay) for x in scaled], 1 / (decay * last_j)))
     return shapes
 
 
-def _fit(values: list, derivative: float, losses: list) -> _Fit:
+def _fit_curve(values: list, derivative: float, losses: list) -> _CurveFit:
     """Least squares of loss = a + b x value. b is negative if the loss rises."""
     centre, mean = statistics.fmean(values), statistics.fmean(losses)
     spread = sum((value - centre) ** 2 for value in values)
     weight = sum((value - centre) * (loss - mean) for value, loss in zip(values, losses)) / spread
     residuals = [loss - mean - weight * (value - centre) for value, loss in zip(values, losses)]
     squares = sum(residual**2 for residual in residuals)
-    return _Fit(weight * derivative, derivative / math.sqrt(spread), squares, residuals)
+    return _CurveFit(weight * derivative, derivative / math.sqrt(spread), squares, residuals)
 
 
 def _autocorrelation_factor(residuals: Sequence) -> float:
@@ -108,7 +110,7 @@ def _autocorrelation_factor(residuals: Sequence) -> float:
 
 
 class EarlyStop:
-    """Stops a training when a further unit of loss costs more than `joules_per_loss` joules. Create it just before the
+    """Stops a training run when a further unit of loss costs more than `joules_per_loss` joules. Create it just before the
     loop, and call update() after each evaluation:
 
         stop = jm.EarlyStop(joules_per_loss=500)
@@ -118,39 +120,39 @@ class EarlyStop:
                 print(stop.reason)
                 break
 
-    It fits saturating curves to the losses over the measured energy of the machine, and stops only if even the upper
-    bound of the slope (90 % interval) no longer pays, in `confirmations` updates in a row. An unknown energy never
-    stops. A later drop of the loss, such as after a change of the learning rate, is not foreseen.
+    It fits saturating curves to the losses over the measured energy of the machine. It stops when the upper bound of the
+    slope (90 % interval) stays below 1 / `joules_per_loss` for `confirmations` updates in a row, and never while the
+    energy is unknown. It does not anticipate later drops of the loss, such as after a change of the learning rate.
 
-    - `joules_per_loss`: the most that a decrease of the loss by 1 may cost, in J; for an accuracy pass 1 - accuracy
-    - `warm_up`: number of first updates that are not part of the curve
-    - `evaluations`: least number of updates after the warm-up before it stops, at least 5
+    - `joules_per_loss`: the most that a decrease of the loss by 1 may cost, in J; for an accuracy, update(1 - accuracy)
+    - `warm_up`: number of first updates to ignore
+    - `evaluations`: minimum number of updates after the warm-up before it may stop, 5 or more
     - `confirmations`: number of updates in a row that must agree
     """
 
     def __init__(self, joules_per_loss: float, *, warm_up: int = 1, evaluations: int = 6, confirmations: int = 2) -> None:
         if not (math.isfinite(joules_per_loss) and joules_per_loss > 0):
             raise ValueError(f"joules_per_loss must be a positive number, not {joules_per_loss!r}")
-        if evaluations < FITTED_POINTS:
-            raise ValueError(f"evaluations must be at least {FITTED_POINTS}, not {evaluations!r}")
+        if evaluations < MIN_FITTED_POINTS:
+            raise ValueError(f"evaluations must be at least {MIN_FITTED_POINTS}, not {evaluations!r}")
         self.joules_per_loss = joules_per_loss  # the most that a decrease of the loss by 1 may cost, in J
         self._warm_up, self._evaluations, self._confirmations = warm_up, evaluations, max(1, confirmations)
-        self.points: list = []  # (energy_j, loss) of each update after the warm-up; of many updates, means
-        self.slope: Optional[Slope] = None  # decrease of the loss per joule now: value, low, high; None if unknown
+        self.points: list = []  # (energy_j, loss) of each update after the warm-up, or means of several updates
+        self.slope: Optional[LossSlope] = None  # decrease of the loss per joule now: value, low, high; None if unknown
         self.stopped = False  # true once update() has returned True
         self.reason = "no update yet"  # the last decision, in words
         self.energy: Optional[Energy] = None  # energy of the training until the last update
-        self._agreed = self._skipped = 0
-        self._group: list = []  # updates that will be one point
+        self._agreeing_updates = self._skipped_warm_up_updates = 0
+        self._grouped_updates: list = []  # updates that will be one point
         self._group_size = 1
         self._window: Measurement = begin("training")
 
     def begin(self) -> None:
-        """Begins a training anew: forgets all updates. Unnecessary right after the creation."""
+        """Starts over: forgets all updates."""
         self.points, self.slope, self.energy = [], None, None
         self.stopped, self.reason = False, "no update yet"
-        self._agreed = self._skipped = 0
-        self._group, self._group_size = [], 1
+        self._agreeing_updates = self._skipped_warm_up_updates = 0
+        self._grouped_updates, self._group_size = [], 1
         self._window = begin("training")
 
     @property
@@ -163,41 +165,50 @@ class EarlyStop:
         value = float(loss)
         energy = self._window.peek()
         if self.energy is not None and self.energy.provenance not in (None, energy.provenance):
-            self.points, self._group, self._agreed = [], [], 0  # measured and estimated energies are not on one curve
+            self.points, self._grouped_updates, self._agreeing_updates = (
+                [],
+                [],
+                0,
+            )  # measured and estimated energies are not on one curve
         self.energy = energy
         if energy.joules is None:
             self.reason = f"continues: the energy is unknown ({energy.reason})"
         elif not math.isfinite(value):
             self.reason = f"continues: the loss is {value}"
-        elif self._skipped < self._warm_up:
-            self._skipped += 1
+        elif self._skipped_warm_up_updates < self._warm_up:
+            self._skipped_warm_up_updates += 1
             self.reason = "continues: warm-up"
         else:
-            self._add(Point(energy.joules, value))
+            self._add_point(LossPoint(energy.joules, value))
         return self.stopped
 
-    def _add(self, point: Point) -> None:
+    def _add_point(self, point: LossPoint) -> None:
         """Adds an update; a full group becomes a point, after which the decision is made."""
-        self._group.append(point)
-        if len(self._group) < self._group_size:
+        self._grouped_updates.append(point)
+        if len(self._grouped_updates) < self._group_size:
             return
-        mean, self._group = _mean_point(self._group), []
+        mean, self._grouped_updates = _mean_point(self._grouped_updates), []
         last_j = self.points[-1].energy_j if self.points else 0.0
         self.points.append(mean._replace(energy_j=max(last_j, mean.energy_j)))
         if len(self.points) >= MAX_POINTS:
             self.points = [_mean_point(self.points[index : index + 2]) for index in range(0, len(self.points) - 1, 2)]
             self._group_size *= 2
-        self._decide()
+        self._decide_stop()
 
-    def _decide(self) -> None:
+    def _decide_stop(self) -> None:
         self.slope = saturation_slope(self.points)
         if len(self.points) < self._evaluations or self.slope is None:
             self.reason = f"continues: {len(self.points)} of at least {self._evaluations} evaluations"
             return
         pays = self.slope.high * self.joules_per_loss >= 1
-        self._agreed = 0 if pays else self._agreed + 1
-        self.stopped = self.stopped or self._agreed >= self._confirmations
-        decision = f"stops after {_format_number(self.points[-1].energy_j)} J" if self.stopped else "continues"
+        self._agreeing_updates = 0 if pays else self._agreeing_updates + 1
+        self.stopped = self.stopped or self._agreeing_updates >= self._confirmations
+        if self.stopped:
+            decision = f"stops after {_format_number(self.points[-1].energy_j)} J"
+        elif pays:
+            decision = "continues"
+        else:
+            decision = f"continues until confirmed ({self._agreeing_updates} of {self._confirmations})"
         self.reason = f"{decision}: {self._describe_cost()} ({self.provenance})"
 
     def _describe_cost(self) -> str:
@@ -214,7 +225,7 @@ class EarlyStop:
         return f"<EarlyStop {self.reason}>"
 
 
-def agree(decision: bool) -> bool:
+def share_decision_of_rank_0(decision: bool) -> bool:
     """The decision of rank 0 on all ranks of torch.distributed: each rank measures another energy."""
     import sys
 

@@ -16,7 +16,7 @@ class Domain:
     uncertainty_j: Optional[float]  # half width of the 95 % interval, in J
     watts: Optional[float]  # mean power, in W
     provenance: Optional[str]  # "measured" or "estimated"; None without joules
-    counted: bool  # included in the sum; False if another domain contains it
+    counted: bool  # true if the sum includes it; False if another domain contains it
     part_of: str  # the domain that contains it, or empty
     sensor: str  # the sensor that provides the energy: "powercap", "nvml"
     reason: str  # why the energy is unknown; otherwise empty
@@ -59,8 +59,8 @@ class Energy:
     reason: str  # why the energy is unknown; otherwise empty
     measured_j: Optional[float] = None  # sum of the counted domains that are measured, in J
     estimated_j: Optional[float] = None  # sum of the counted domains that are estimated, in J
-    settled: bool = False  # final: later sensor updates do not change it
-    begin_ns: int = 0  # begin of the window, in ns of CLOCK_MONOTONIC
+    settled: bool = False  # true if later sensor updates do not change the energy
+    begin_ns: int = 0  # start of the window, in ns of CLOCK_MONOTONIC
     end_ns: int = 0  # end of the window, in ns of CLOCK_MONOTONIC
     domains: list[Domain] = field(default_factory=list)  # one Domain per package, memory, GPU ...
     diagnostics: list[Diagnostic] = field(default_factory=list)  # problems with the data

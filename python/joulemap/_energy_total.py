@@ -23,10 +23,10 @@ class EnergyTotal:
 
     def __init__(self, path: Any) -> None:
         self._path = os.fspath(path)
-        self.runs: list = self._read()
-        self._own: Optional[dict] = None
+        self.runs: list = self._read_runs()
+        self._own_entry: Optional[dict] = None
 
-    def _read(self) -> list:
+    def _read_runs(self) -> list:
         if not os.path.exists(self._path):
             return []
         try:
@@ -40,27 +40,27 @@ class EnergyTotal:
 
     def update(self, energy: Energy, state: str) -> None:
         """Stores the energy of the current run so far. `state`: running, ended or failed."""
-        if self._own is None:
-            self._own = {"id": uuid.uuid4().hex, "began_unix_s": time.time() - (energy.seconds or 0)}
-            self.runs.append(self._own)
-        self._own.update(
+        if self._own_entry is None:
+            self._own_entry = {"id": uuid.uuid4().hex, "began_unix_s": time.time() - (energy.seconds or 0)}
+            self.runs.append(self._own_entry)
+        self._own_entry.update(
             state=state, seconds=energy.seconds, measured_j=energy.measured_j, estimated_j=energy.estimated_j
         )
         with atomic_replacement(self._path) as temporary_path, open(temporary_path, "w", encoding="utf-8") as file:
             json.dump({"schema": SCHEMA, "runs": self.runs}, file, indent=1)
 
-    def _sum(self, name: str) -> Optional[float]:
+    def _sum_over_runs(self, name: str) -> Optional[float]:
         known = [run[name] for run in self.runs if run.get(name) is not None]
         return sum(known) if known else None
 
     @property
     def measured_j(self) -> Optional[float]:
-        return self._sum("measured_j")
+        return self._sum_over_runs("measured_j")
 
     @property
     def estimated_j(self) -> Optional[float]:
-        return self._sum("estimated_j")
+        return self._sum_over_runs("estimated_j")
 
     @property
     def seconds(self) -> Optional[float]:
-        return self._sum("seconds")
+        return self._sum_over_runs("seconds")

@@ -16,57 +16,57 @@ from typing import Iterable, Optional, Sequence, Tuple
 
 from . import _capture_interface as capture
 
-_numbers = itertools.count(1)
+_trace_numbers = itertools.count(1)
 
 # Traces the first calls after compilation, then with doubling intervals: names do not change, and a trace costs time.
-_FIRST_STEPS = 3
+_TRACED_FIRST_CALLS = 3
 _MAX_TRACES = 16
-_FIRST_WAIT_S = 10.0
+_FIRST_TRACE_PAUSE_S = 10.0
 
-Line = Tuple[str, ...]  # kind and fields of a line: "scope", name in the graph, phase or "", layer
+MetadataLine = Tuple[str, ...]  # kind and fields of a line: "scope", name in the graph, phase or "", layer
 
 
 class TracingSchedule:
     """Selects the calls of a compiled function that are profiled."""
 
     def __init__(self) -> None:
-        self._calls = 0
-        self._traces = 0
-        self._next_s = 0.0
+        self._call_count = 0
+        self._trace_count = 0
+        self._next_trace_s = 0.0
 
     def is_due(self) -> bool:
         """Whether the current call is profiled. Called once per call of the function; the first call, which compiles,
         is never profiled."""
-        self._calls += 1
-        if self._calls == 1 or self._traces >= _MAX_TRACES:
+        self._call_count += 1
+        if self._call_count == 1 or self._trace_count >= _MAX_TRACES:
             return False
         now_s = time.monotonic()
-        if self._traces >= _FIRST_STEPS and now_s < self._next_s:
+        if self._trace_count >= _TRACED_FIRST_CALLS and now_s < self._next_trace_s:
             return False
-        self._traces += 1
-        self._next_s = now_s + _FIRST_WAIT_S * 2 ** max(self._traces - _FIRST_STEPS, 0)
+        self._trace_count += 1
+        self._next_trace_s = now_s + _FIRST_TRACE_PAUSE_S * 2 ** max(self._trace_count - _TRACED_FIRST_CALLS, 0)
         return True
 
 
-def _folder() -> str:
+def _trace_folder() -> str:
     folder = os.path.join(os.environ["JOULEMAP_RECORDING"], "traces")
     os.makedirs(folder, exist_ok=True)
     return folder
 
 
-def _clean(text: str) -> str:
+def _replace_separators(text: str) -> str:
     return text.replace("\t", " ").replace("\n", " ")
 
 
-def _write_metadata(stem: str, coarse: Sequence[Tuple[str, str]], names: Iterable[Line]) -> None:
-    lines = [f"coarse\t{kind}\t{_clean(name)}" for kind, name in coarse]
-    lines += ["\t".join(map(_clean, fields)) for fields in names]
+def _write_metadata(stem: str, coarse: Sequence[Tuple[str, str]], names: Iterable[MetadataLine]) -> None:
+    lines = [f"coarse\t{kind}\t{_replace_separators(name)}" for kind, name in coarse]
+    lines += ["\t".join(map(_replace_separators, fields)) for fields in names]
     with open(stem + ".part", "w", encoding="utf-8", errors="replace") as file:
         file.write("\n".join(lines) + "\n")
     os.replace(stem + ".part", stem + ".meta")
 
 
-def _find(folder: str, suffix: str) -> Optional[str]:
+def _find_file_with_suffix(folder: str, suffix: str) -> Optional[str]:
     for root, _, names in os.walk(folder):
         for name in names:
             if name.endswith(suffix):
@@ -74,24 +74,24 @@ def _find(folder: str, suffix: str) -> Optional[str]:
     return None
 
 
-class Trace:
-    """One trace: the profiler writes into `folder`; then the caller calls store() or drop()."""
+class FrameworkTrace:
+    """One trace: the profiler writes into `folder`; then the caller calls store_trace() or drop_trace()."""
 
     def __init__(self) -> None:
-        self._stem = os.path.join(_folder(), f"{os.getpid()}-{next(_numbers)}")
-        self.folder = self._stem + ".running"
+        self._path_without_suffix = os.path.join(_trace_folder(), f"{os.getpid()}-{next(_trace_numbers)}")
+        self.folder = self._path_without_suffix + ".running"
 
-    def store(self, kind: str, coarse: Sequence[Tuple[str, str]], names: Iterable[Line] = ()) -> None:
+    def store_trace(self, kind: str, coarse: Sequence[Tuple[str, str]], names: Iterable[MetadataLine] = ()) -> None:
         """Moves the trace to its final name and writes the .meta file. `kind`: xplane.pb or onnxruntime.json. `coarse`:
         the scopes whose time the trace divides. `names`: what the names in the trace mean, as in
         src/ingest/trace_sidecar.h."""
-        trace_file = _find(self.folder, "." + kind.rpartition(".")[2])
+        trace_file = _find_file_with_suffix(self.folder, "." + kind.rpartition(".")[2])
         if trace_file is None:
             capture.diagnose("no_trace", "the framework's profiler wrote no trace: that step has no layers")
         else:
-            os.replace(trace_file, f"{self._stem}.{kind}")
-            _write_metadata(self._stem, coarse, names)
-        self.drop()
+            os.replace(trace_file, f"{self._path_without_suffix}.{kind}")
+            _write_metadata(self._path_without_suffix, coarse, names)
+        self.drop_trace()
 
-    def drop(self) -> None:
+    def drop_trace(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -20,7 +20,7 @@ import time
 from . import _capture
 
 PERIOD_S, LIGHT_PERIOD_S = 0.05, 0.25
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PACKAGE_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class FunctionSampler:
@@ -29,7 +29,7 @@ class FunctionSampler:
     def __init__(self) -> None:
         self._is_running = False
         self._generation = 0  # number of the current thread: a thread with an older number exits
-        self.is_light = False
+        self.samples_rarely = False
         os.register_at_fork(after_in_child=self.stop)
 
     def start(self) -> None:
@@ -37,17 +37,17 @@ class FunctionSampler:
             return
         self._is_running = True
         self._generation += 1
-        _thread.start_new_thread(self._run, (self._generation,))
+        _thread.start_new_thread(self._sample_in_thread, (self._generation,))
 
     def stop(self) -> None:
         self._is_running = False
 
-    def _run(self, generation: int) -> None:
+    def _sample_in_thread(self, generation: int) -> None:
         jitter = random.Random(0)
         main = threading.main_thread().ident
         last_ns = time.monotonic_ns()
         while self._is_running and self._generation == generation:
-            time.sleep((LIGHT_PERIOD_S if self.is_light else PERIOD_S) * (0.5 + jitter.random()))
+            time.sleep((LIGHT_PERIOD_S if self.samples_rarely else PERIOD_S) * (0.5 + jitter.random()))
             now_ns = time.monotonic_ns()
             frame = sys._current_frames().get(main)
             if frame is not None:
@@ -58,10 +58,10 @@ class FunctionSampler:
 
 def function_name(frame) -> str:
     """The function of the innermost frame outside this package: "torch.nn.functional.conv2d", "__main__.augment"."""
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE_FOLDER):
         frame = frame.f_back
     code = frame.f_code
     return f"{frame.f_globals.get('__name__', '?')}.{getattr(code, 'co_qualname', code.co_name)}"
 
 
-samples = FunctionSampler()
+function_sampler = FunctionSampler()

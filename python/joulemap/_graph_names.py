@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Dict, Iterator, Optional, Tuple
 
-_TAPE = "gradient_tape/"
+_TAPE_PREFIX = "gradient_tape/"
 
 
 def is_gradient(name: str) -> bool:
     """Whether an operation of that name computes gradients: gradient_tape/..., or gradients/... of tf.gradients."""
-    return name.startswith(_TAPE) or any(part.partition("_")[0] == "gradients" for part in name.split("/")[:-1])
+    return name.startswith(_TAPE_PREFIX) or any(part.partition("_")[0] == "gradients" for part in name.split("/")[:-1])
 
 
 def _common_sizes(first: str, second: str) -> str:
@@ -39,9 +39,9 @@ class GraphNames:
         self._tensors: Dict[str, str] = {}
         self._fused: Dict[str, Tuple[str, str]] = {}
         self._updates: Dict[str, str] = {}
-        self.trains = False  # the function computes gradients
+        self.has_gradients = False  # the function computes gradients
 
-    def add(self, name: str, phase: str, module: str) -> None:
+    def add_scope(self, name: str, phase: str, module: str) -> None:
         self._scopes[name] = (phase, module)
 
     def add_tensors(self, name: str, tensors: str) -> None:
@@ -52,7 +52,7 @@ class GraphNames:
             tensors = _common_tensors(known, tensors) if known else ""  # empty: they have nothing in common
         self._tensors[name] = tensors
 
-    def add_fused(self, name: str, first: str, tensors: str) -> None:
+    def add_fused_chain(self, name: str, first: str, tensors: str) -> None:
         """`name`: the last operation of a chain that TensorFlow may fuse. `first`: the first one, which takes the
         time."""
         self._fused[name] = (first, tensors)
@@ -61,13 +61,13 @@ class GraphNames:
         """`name`: an operation that updates a variable. `reader`: the operation in a layer that reads the variable."""
         self._updates[name] = reader
 
-    def contains(self, name: str) -> bool:
+    def contains_operation(self, name: str) -> bool:
         """Whether the operation, or a scope around it, has a phase or a layer."""
         return name in self._updates or self.module_of(name) is not None
 
     def module_of(self, name: str) -> Optional[str]:
         """The module of the innermost known scope that contains the operation."""
-        name = name[len(_TAPE):] if name.startswith(_TAPE) else name
+        name = name[len(_TAPE_PREFIX):] if name.startswith(_TAPE_PREFIX) else name
         while name:
             known = self._scopes.get(name)
             if known is not None:
@@ -75,7 +75,7 @@ class GraphNames:
             name = name.rpartition("/")[0]
         return None
 
-    def lines(self) -> Iterator[Tuple[str, ...]]:
+    def metadata_lines(self) -> Iterator[Tuple[str, ...]]:
         """The lines of the .meta file, as fields."""
         for name, (phase, module) in self._scopes.items():
             yield ("scope", name, phase, module)

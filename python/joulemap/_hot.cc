@@ -2,7 +2,7 @@
 //
 // joulemap._hot: the calls inside measured code, on Python's stable ABI, so that one build serves Python 3.9 and later.
 // Calls that may be slow use ctypes instead (_library.py). The GIL is held throughout: no call here blocks, except the
-// first begin(), which opens the sensors.
+// first begin_window(), which opens the sensors.
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x03090000
 #include <Python.h>
@@ -14,15 +14,15 @@
 namespace {
 
 // Python object with a name and, for windows, an id: the common layout of Window and Region.
-struct Named {
+struct NamedObject {
   PyObject_HEAD PyObject* name;
   unsigned long long id;
   char ended;
 };
 
-Named* named(PyObject* self) { return reinterpret_cast<Named*>(self); }
+NamedObject* as_named_object(PyObject* self) { return reinterpret_cast<NamedObject*>(self); }
 
-PyObject* new_named(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+PyObject* new_named_object(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyObject* name = nullptr;
   if (kwargs == nullptr && PyTuple_Size(args) == 1) {
     name = PyTuple_GetItem(args, 0);  // fast path for the usual call
@@ -38,13 +38,13 @@ PyObject* new_named(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyObject* const self = allocate(type, 0);
   if (self == nullptr) return nullptr;
   Py_INCREF(name);
-  named(self)->name = name;
+  as_named_object(self)->name = name;
   return self;
 }
 
 // Calls use(name as UTF-8), or use(nullptr) when nothing is recorded. Returns false when Python has raised.
 template <class Use>
-bool with_name(PyObject* name, Use use) {
+bool call_with_utf8_name(PyObject* name, Use use) {
   if (jm_is_recording() == 0) {
     use(nullptr);
     return true;
@@ -61,47 +61,47 @@ PyObject* raise_last_error() {
   return nullptr;
 }
 
-bool begin(Named* window) {
+bool begin_window(NamedObject* window) {
   if (window->id != 0) jm_window_free(window->id);
   window->id = 0;
   window->ended = 0;
-  if (!with_name(window->name, [window](const char* name) { window->id = jm_begin(name); })) return false;
+  if (!call_with_utf8_name(window->name, [window](const char* name) { window->id = jm_begin(name); })) return false;
   if (window->id == 0) raise_last_error();
   return window->id != 0;
 }
 
 // Idempotent; no effect in a child of the process that began the window.
-void end(Named* window) {
+void end_window(NamedObject* window) {
   if (window->ended != 0) return;
   jm_end(window->id);
   window->ended = 1;
 }
 
 PyObject* window_begin(PyObject* self, PyObject*) {
-  if (!begin(named(self))) return nullptr;
+  if (!begin_window(as_named_object(self))) return nullptr;
   Py_INCREF(self);
   return self;
 }
 
 PyObject* window_end(PyObject* self, PyObject*) {
-  end(named(self));
+  end_window(as_named_object(self));
   Py_RETURN_NONE;
 }
 
 PyObject* window_exit(PyObject* self, PyObject*) {
-  end(named(self));
+  end_window(as_named_object(self));
   Py_RETURN_NONE;  // an exception inside the block propagates
 }
 
 PyObject* window_release(PyObject* self, PyObject*) {
-  jm_window_free(named(self)->id);
-  named(self)->id = 0;
+  jm_window_free(as_named_object(self)->id);
+  as_named_object(self)->id = 0;
   Py_RETURN_NONE;
 }
 
-void dealloc_named(PyObject* self) {
-  if (named(self)->id != 0) jm_window_free(named(self)->id);
-  Py_XDECREF(named(self)->name);
+void dealloc_named_object(PyObject* self) {
+  if (as_named_object(self)->id != 0) jm_window_free(as_named_object(self)->id);
+  Py_XDECREF(as_named_object(self)->name);
   PyTypeObject* const type = Py_TYPE(self);
   const auto release = reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free));
   release(self);
@@ -109,7 +109,7 @@ void dealloc_named(PyObject* self) {
 }
 
 PyObject* region_enter(PyObject* self, PyObject*) {
-  if (!with_name(named(self)->name, [](const char* name) { jm_region_push(name); })) return nullptr;
+  if (!call_with_utf8_name(as_named_object(self)->name, [](const char* name) { jm_region_push(name); })) return nullptr;
   Py_INCREF(self);
   return self;
 }
@@ -119,7 +119,7 @@ PyObject* region_exit(PyObject*, PyObject*) {
   Py_RETURN_NONE;
 }
 
-PyObject* count(PyObject* number, int (*mark)(const int64_t*)) {
+PyObject* mark_number(PyObject* number, int (*mark)(const int64_t*)) {
   if (number == Py_None) {
     mark(nullptr);
     Py_RETURN_NONE;
@@ -130,15 +130,15 @@ PyObject* count(PyObject* number, int (*mark)(const int64_t*)) {
   Py_RETURN_NONE;
 }
 
-PyObject* step(PyObject*, PyObject* number) { return count(number, &jm_step); }
-PyObject* epoch(PyObject*, PyObject* number) { return count(number, &jm_epoch); }
+PyObject* step(PyObject*, PyObject* number) { return mark_number(number, &jm_step); }
+PyObject* epoch(PyObject*, PyObject* number) { return mark_number(number, &jm_epoch); }
 PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(jm_is_recording()); }
 
 PyObject* log_value(PyObject*, PyObject* args) {
   PyObject* name = nullptr;
   double value = 0;
   if (!PyArg_ParseTuple(args, "Od", &name, &value)) return nullptr;
-  if (!with_name(name, [value](const char* text) { jm_log(text, value); })) return nullptr;
+  if (!call_with_utf8_name(name, [value](const char* text) { jm_log(text, value); })) return nullptr;
   Py_RETURN_NONE;
 }
 
@@ -278,26 +278,26 @@ PyMethodDef kWindowMethods[] = {{"begin", window_begin, METH_NOARGS, "Opens the 
                                 {"__enter__", window_begin, METH_NOARGS, nullptr},
                                 {"__exit__", window_exit, METH_VARARGS, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};
-PyMemberDef kWindowMembers[] = {{"name", T_OBJECT_EX, offsetof(Named, name), READONLY, nullptr},
-                                {"id", T_ULONGLONG, offsetof(Named, id), READONLY, nullptr},
-                                {"ended", T_BOOL, offsetof(Named, ended), READONLY, nullptr},
+PyMemberDef kWindowMembers[] = {{"name", T_OBJECT_EX, offsetof(NamedObject, name), READONLY, nullptr},
+                                {"id", T_ULONGLONG, offsetof(NamedObject, id), READONLY, nullptr},
+                                {"ended", T_BOOL, offsetof(NamedObject, ended), READONLY, nullptr},
                                 {nullptr, 0, 0, 0, nullptr}};
-PyType_Slot kWindowSlots[] = {{Py_tp_new, reinterpret_cast<void*>(new_named)},
-                              {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_named)},
+PyType_Slot kWindowSlots[] = {{Py_tp_new, reinterpret_cast<void*>(new_named_object)},
+                              {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_named_object)},
                               {Py_tp_methods, kWindowMethods},
                               {Py_tp_members, kWindowMembers},
                               {0, nullptr}};
-PyType_Spec kWindowSpec = {"joulemap._hot.Window", sizeof(Named), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+PyType_Spec kWindowSpec = {"joulemap._hot.Window", sizeof(NamedObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
                            kWindowSlots};
 
 PyMethodDef kRegionMethods[] = {{"__enter__", region_enter, METH_NOARGS, nullptr},
                                 {"__exit__", region_exit, METH_VARARGS, nullptr},
                                 {nullptr, nullptr, 0, nullptr}};
-PyType_Slot kRegionSlots[] = {{Py_tp_new, reinterpret_cast<void*>(new_named)},
-                              {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_named)},
+PyType_Slot kRegionSlots[] = {{Py_tp_new, reinterpret_cast<void*>(new_named_object)},
+                              {Py_tp_dealloc, reinterpret_cast<void*>(dealloc_named_object)},
                               {Py_tp_methods, kRegionMethods},
                               {0, nullptr}};
-PyType_Spec kRegionSpec = {"joulemap.region", sizeof(Named), 0, Py_TPFLAGS_DEFAULT, kRegionSlots};
+PyType_Spec kRegionSpec = {"joulemap.region", sizeof(NamedObject), 0, Py_TPFLAGS_DEFAULT, kRegionSlots};
 
 PyMethodDef kFunctions[] = {{"step", step, METH_O, "step(number or None)"},
                             {"epoch", epoch, METH_O, "epoch(number or None)"},

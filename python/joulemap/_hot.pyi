@@ -34,7 +34,7 @@ class EngineStep:
         with jm.engine_step() as step:
             tokens = forward(batch).tolist()
             for request in batch:
-                step.add(request.id, prompt=request.chunk, decoded=1, context=request.length)
+                step.add(request.id, prompt=request.chunk, decoded=request.new_tokens, context=request.length)
     """
 
     def __init__(self) -> None: ...
@@ -50,4 +50,4 @@ def step(number: Optional[int]) -> None: ...
 def epoch(number: Optional[int]) -> None: ...
 def log_value(name: str, value: float) -> None: ...
 def is_recording() -> bool:
-    """True if `joulemap record`, or attach(), records this process."""
+    """True if `joulemap record` or attach() records this process."""

@@ -19,11 +19,11 @@ from typing import Optional
 
 from . import _capture_interface as capture
 from ._compiled_steps import StepDetector
-from ._framework_trace import TracingSchedule, Trace
+from ._framework_trace import TracingSchedule, FrameworkTrace
 from ._jax_programs import watch_compiler
 
 
-class Profiler:
+class JaxProfiler:
     """JAX's own profiler, for one call at a time."""
 
     def __init__(self, jax) -> None:
@@ -31,8 +31,8 @@ class Profiler:
         self._has_recorded_cost = False
 
     @capture.guarded
-    def start(self) -> Optional[Trace]:
-        trace = Trace()
+    def start(self) -> Optional[FrameworkTrace]:
+        trace = FrameworkTrace()
         start_options = {}
         if hasattr(self._profiler, "ProfileOptions"):
             options = self._profiler.ProfileOptions()
@@ -48,10 +48,10 @@ class Profiler:
         return trace
 
     @capture.guarded
-    def stop(self, trace: Trace, function: str) -> None:
+    def stop(self, trace: FrameworkTrace, function: str) -> None:
         begin_s = time.perf_counter()
         self._profiler.stop_trace()
-        trace.store("xplane.pb", [("region", function)])
+        trace.store_trace("xplane.pb", [("region", function)])
         if not self._has_recorded_cost:
             self._has_recorded_cost = True
             cost_ms = (time.perf_counter() - begin_s) * 1e3
@@ -61,25 +61,25 @@ class Profiler:
 class JaxCapture:
     def __init__(self, jax) -> None:
         self.jax = jax
-        self.profiler = Profiler(jax)
+        self.profiler = JaxProfiler(jax)
         self.steps = StepDetector()
         self.is_tracing = _tracing_check(jax)
         self.main_thread = threading.main_thread()
-        self._waits: Optional[bool] = None
-        self._profiles = True
+        self._waits_for_result: Optional[bool] = None
+        self._can_profile = True
 
     def waits_for_result(self) -> bool:
         """Whether a captured call waits for its result: only on CPUs. Called after the first call of a compiled
         function, when JAX has chosen its backend."""
-        if self._waits is None:
-            self._waits = self.jax.default_backend() == "cpu"
-            self._profiles = self._waits
+        if self._waits_for_result is None:
+            self._waits_for_result = self.jax.default_backend() == "cpu"
+            self._can_profile = self._waits_for_result
             capture.fact("jax_backend", self.jax.default_backend())
-        return self._waits
+        return self._waits_for_result
 
     def can_profile(self) -> bool:
         """False on a GPU, where JAX's profiler would take the kernel records from CUPTI."""
-        return self._profiles
+        return self._can_profile
 
 
 class TracedJit:
@@ -90,7 +90,7 @@ class TracedJit:
         self._compiled = compiled
         self._jax_capture = jax_capture
         self._name = getattr(compiled, "__name__", "function")
-        self._plan = TracingSchedule()
+        self._tracing_schedule = TracingSchedule()
         self._scope = 0
         self._calls = 0
 
@@ -120,7 +120,7 @@ class TracedJit:
             return self._compiled(*args, **kwargs)
         jax_capture.steps.on_call(self._name)
         self._calls += 1
-        trace = jax_capture.profiler.start() if jax_capture.can_profile() and self._plan.is_due() else None
+        trace = jax_capture.profiler.start() if jax_capture.can_profile() and self._tracing_schedule.is_due() else None
         if self._scope == 0:
             self._scope = capture.child_scope(0, capture.REGION, self._name)
         scope = capture.child_scope(self._scope, capture.PHASE, "compile") if self._calls == 1 else self._scope

@@ -11,16 +11,18 @@ from typing import Iterator, Tuple
 
 from . import _capture_interface as capture
 
-_MODULE = re.compile(r"^HloModule ([^\s,]+)", re.MULTILINE)
-_INSTRUCTION = re.compile(r'^\s*(?:ROOT )?%?([^\s=]+) = .*?metadata=\{[^}]*?op_name="((?:[^"\\]|\\.)*)"', re.MULTILINE)
+_HLO_MODULE_PATTERN = re.compile(r"^HloModule ([^\s,]+)", re.MULTILINE)
+_HLO_INSTRUCTION_PATTERN = re.compile(
+    r'^\s*(?:ROOT )?%?([^\s=]+) = .*?metadata=\{[^}]*?op_name="((?:[^"\\]|\\.)*)"', re.MULTILINE
+)
 
 
-def operations_of(hlo_text: str) -> Iterator[Tuple[str, str, str]]:
+def parse_hlo_operations(hlo_text: str) -> Iterator[Tuple[str, str, str]]:
     """Yields module, instruction and operation name for each instruction whose operation name has a path."""
-    module = _MODULE.search(hlo_text)
+    module = _HLO_MODULE_PATTERN.search(hlo_text)
     if module is None:
         return
-    for instruction, op_name in _INSTRUCTION.findall(hlo_text):
+    for instruction, op_name in _HLO_INSTRUCTION_PATTERN.findall(hlo_text):
         if "/" in op_name:
             yield module[1], instruction, op_name
 
@@ -28,7 +30,7 @@ def operations_of(hlo_text: str) -> Iterator[Tuple[str, str, str]]:
 @capture.guarded
 def _record_operations(executable) -> None:
     for module in executable.hlo_modules():
-        for operation in operations_of(module.to_string()):
+        for operation in parse_hlo_operations(module.to_string()):
             capture.hlo_op(*operation)
 
 

@@ -6,8 +6,8 @@
     %%joules spent
     train()
 
-It prints the energy of the cell, and a table of layers if PyTorch modules ran in it. The name is optional: it keeps the
-Measurement, here as `spent`.
+It prints the energy of the cell, and a table of layers if PyTorch modules ran in it. The optional name stores
+the Measurement in a variable, here `spent`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def load_ipython_extension(shell: Any) -> None:
         """Shows the energy of a cell (or of the rest of the line), and its layers if PyTorch modules ran in it.
         %%joules NAME stores the window in the variable NAME."""
         code = line if cell is None else cell
-        recorded = None if cell is None else _RecordedCell.begin()
+        recorded = None if cell is None else _RecordedCell.begin_cell()
         try:
             with measure("line" if cell is None else "cell") as window:
                 result = shell.run_cell(code)
         finally:
-            run = recorded.end() if recorded else None
+            run = recorded.end_cell() if recorded else None
         print(window.wait())
         if run is not None and any(len(row.path) > 1 for row in run.ledger().rows):
             from IPython.display import display
@@ -57,7 +57,7 @@ class _RecordedCell:
         self._folder, self._recorder = folder, recorder
 
     @classmethod
-    def begin(cls) -> Optional[_RecordedCell]:
+    def begin_cell(cls) -> Optional[_RecordedCell]:
         """Starts to record. None where modules cannot be recorded: without PyTorch, or within another recording."""
         if "torch" not in sys.modules or _hot.is_recording():
             return None
@@ -74,12 +74,12 @@ class _RecordedCell:
         _torch_capture.install_or_resume(sys.modules["torch"])
         return cls(folder, recorder)
 
-    def end(self) -> Any:
+    def end_cell(self) -> Any:
         from . import _torch_capture
         from ._run import Run
 
-        if _torch_capture.session is not None:
-            _torch_capture.session.pause()
+        if _torch_capture.capture_session is not None:
+            _torch_capture.capture_session.pause()
         self._recorder.end()
         run = Run([self._recorder.file])
         run.folder = self._folder  # type: ignore[attr-defined]  # removed with the run

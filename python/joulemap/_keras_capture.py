@@ -16,7 +16,7 @@ from . import _capture_interface as capture
 from ._framework_trace import TracingSchedule
 from ._graph_names import GraphNames
 from ._keras_names import GraphNameRecorder
-from ._tensorflow_calls import Call, Profiler, current_call, set_current_call
+from ._tensorflow_calls import CapturedCall, TensorFlowProfiler, current_call, set_current_call
 from ._tensorflow_capture import is_enabled, shared_profiler
 from ._tensorflow_eager import watch_eager_keras
 from ._tensorflow_graphs import read_graphs
@@ -24,17 +24,17 @@ from ._tensorflow_graphs import read_graphs
 _MODES = {"train": "train", "test": "inference", "predict": "inference"}
 
 
-class TracedFunction:
+class TracedKerasFunction:
     """Wraps the function that Keras makes of a train_step, test_step or predict_step, and captures each call."""
 
-    def __init__(self, function, kind: str, profiler: Profiler) -> None:
+    def __init__(self, function, kind: str, profiler: TensorFlowProfiler) -> None:
         functools.update_wrapper(self, function, updated=())
         self._function = function
         self._kind = kind
         self._is_train = kind == "train"
         self._mode = _MODES[kind]
         self._profiler = profiler
-        self._plan = TracingSchedule()
+        self._tracing_schedule = TracingSchedule()
         self._names = GraphNames()
         self._scope = capture.child_scope(0, capture.MODE, self._mode)
         self._compile_scope = capture.child_scope(self._scope, capture.PHASE, "compile")
@@ -51,8 +51,8 @@ class TracedFunction:
             capture.step()
         else:
             capture.on_event(capture.FORWARD_INFER)
-        trace = self._profiler.start() if self._plan.is_due() else None
-        call = Call(self._names, self._compile_scope)
+        trace = self._profiler.start() if self._tracing_schedule.is_due() else None
+        call = CapturedCall(self._names, self._compile_scope)
         set_current_call(call)
         depth = capture.enter(self._scope)
         begin_s = time.perf_counter()
@@ -64,17 +64,17 @@ class TracedFunction:
         finally:
             capture.leave_to(depth)
             set_current_call(None)
-            self._end(call, time.perf_counter() - begin_s, trace)
+            self._end_call(call, time.perf_counter() - begin_s, trace)
             if returned and self._is_train:
                 self._record_loss(result, trace is not None)
 
     @capture.guarded
-    def _end(self, call: Call, spent_s: float, trace) -> None:
+    def _end_call(self, call: CapturedCall, spent_s: float, trace) -> None:
         if call.was_compiled:
             read_graphs(call.graphs, self._names)
         if trace is not None:
             self._profiler.stop(trace, [("mode", self._mode)], self._names)
-        self._profiler.times.add(f"{self._kind}_function of Keras", spent_s, trace is not None)
+        self._profiler.times.add_call(f"{self._kind}_function of Keras", spent_s, trace is not None)
 
     @capture.guarded
     def _record_loss(self, logs, may_wait: bool) -> None:
@@ -84,7 +84,7 @@ class TracedFunction:
             capture.metric("loss", float(loss))
 
 
-def _watch_function(trainer_class, kind: str, profiler: Profiler) -> None:
+def _watch_function(trainer_class, kind: str, profiler: TensorFlowProfiler) -> None:
     make, attribute = f"make_{kind}_function", f"{kind}_function"
     original = getattr(trainer_class, make)
 
@@ -92,8 +92,8 @@ def _watch_function(trainer_class, kind: str, profiler: Profiler) -> None:
     def wrapper(self, force=False):
         given = original(self, force)
         function = getattr(self, attribute, None)
-        if function is not None and not isinstance(function, TracedFunction):
-            setattr(self, attribute, TracedFunction(function, kind, profiler))
+        if function is not None and not isinstance(function, TracedKerasFunction):
+            setattr(self, attribute, TracedKerasFunction(function, kind, profiler))
         return getattr(self, attribute) if given is not None else None
 
     setattr(trainer_class, make, wrapper)

@@ -30,12 +30,12 @@ class GraphNameRecorder:
         from keras.src.optimizers.base_optimizer import BaseOptimizer
         from keras.src.trainers.trainer import Trainer
 
-        self._stack = lambda: global_state.get_global_attribute("name_scope_stack") or []
-        self._call_after(core.name_scope, "__enter__", self._note_scope)
-        self._call_with_new_operations(Mean, "update_state", self._note_metric)
-        self._call_with_new_operations(Trainer, "compute_metrics", self._note_metrics)
-        self._call_with_new_operations(Loss, "__call__", self._note_loss)
-        self._call_with_new_operations(self._tf.GradientTape, "gradient", self._note_sums)
+        self._name_scope_stack = lambda: global_state.get_global_attribute("name_scope_stack") or []
+        self._call_after(core.name_scope, "__enter__", self._record_scope)
+        self._call_with_new_operations(Mean, "update_state", self._record_metric)
+        self._call_with_new_operations(Trainer, "compute_metrics", self._record_metrics)
+        self._call_with_new_operations(Loss, "__call__", self._record_loss_names)
+        self._call_with_new_operations(self._tf.GradientTape, "gradient", self._record_gradient_sums)
         self._watched_optimizers = {BaseOptimizer}
         self._call_before(BaseOptimizer, "apply", self._watch_optimizer)
 
@@ -49,56 +49,56 @@ class GraphNameRecorder:
 
     # Scopes
 
-    def _note_scope(self, scope) -> None:
+    def _record_scope(self, scope) -> None:
         name = self._tf.compat.v1.get_default_graph().get_name_scope()
         if not name:
             return
         if isinstance(scope.caller, self._optimizer):
-            self.names.add(name, "optimizer", scope.name)
+            self.names.add_scope(name, "optimizer", scope.name)
         elif isinstance(scope.caller, self._layer):
-            path = [entry.name for entry in self._stack() if isinstance(entry.caller, self._layer)]
-            self.names.add(name, "", ".".join(path[1:] or path))
+            path = [entry.name for entry in self._name_scope_stack() if isinstance(entry.caller, self._layer)]
+            self.names.add_scope(name, "", ".".join(path[1:] or path))
         elif scope.name == "compile_loss":
-            self.names.add(name, "loss", "compile_loss")
+            self.names.add_scope(name, "loss", "compile_loss")
 
     # Operations outside of any scope
 
-    def _note_metric(self, operations, metric, *args) -> None:
+    def _record_metric(self, operations, metric, *args) -> None:
         for operation in operations:
-            self.names.add(operation.name, "metrics", metric.name)
+            self.names.add_scope(operation.name, "metrics", metric.name)
 
-    def _note_metrics(self, operations, trainer, *args) -> None:
-        for operation in operations:
-            if self.names.module_of(operation.name) is None:
-                self.names.add(operation.name, "metrics", "compile_metrics")
-
-    def _note_loss(self, operations, loss, *args) -> None:
+    def _record_metrics(self, operations, trainer, *args) -> None:
         for operation in operations:
             if self.names.module_of(operation.name) is None:
-                self.names.add(operation.name, "loss", loss.name)
+                self.names.add_scope(operation.name, "metrics", "compile_metrics")
 
-    def _note_sums(self, operations, *args) -> None:
-        """Names the sums of gradients that reach a tensor on several paths. TensorFlow adds them outside of any scope;
-        a sum gets the layer of its first input that has one."""
+    def _record_loss_names(self, operations, loss, *args) -> None:
+        for operation in operations:
+            if self.names.module_of(operation.name) is None:
+                self.names.add_scope(operation.name, "loss", loss.name)
+
+    def _record_gradient_sums(self, operations, *args) -> None:
+        """Gives names to sums of gradients that reach a tensor on several paths. TensorFlow adds them outside of any
+        scope; a sum gets the layer of its first input that has one."""
         for operation in operations:
             if "/" in operation.name:
                 continue
             module = next(filter(None, (self.names.module_of(tensor.op.name) for tensor in operation.inputs)), None)
             if module is not None:
-                self.names.add(operation.name, "backward", module)
+                self.names.add_scope(operation.name, "backward", module)
 
-    def _note_update(self, operations, optimizer, gradient, variable, *args) -> None:
+    def _record_layer_update(self, operations, optimizer, gradient, variable, *args) -> None:
         """Maps the variable to the Keras variable of the optimizer: a TensorFlow variable has no path."""
         known = optimizer._trainable_variables[optimizer._get_variable_index(variable)]
         path = known.path.split("/")[:-1]
         for operation in operations:
-            self.names.add(operation.name, "optimizer", ".".join(path[1:] or path or [optimizer.name]))
+            self.names.add_scope(operation.name, "optimizer", ".".join(path[1:] or path or [optimizer.name]))
 
     def _watch_optimizer(self, optimizer, *args) -> None:
         for kind in type(optimizer).__mro__:
             if "update_step" in vars(kind) and kind not in self._watched_optimizers:
                 self._watched_optimizers.add(kind)
-                self._call_with_new_operations(kind, "update_step", self._note_update)
+                self._call_with_new_operations(kind, "update_step", self._record_layer_update)
 
     # Wrappers, which do nothing outside of tracing
 

@@ -15,7 +15,7 @@ from ._torch_replay import tensors_in
 from ._validate_blocks import forward_replaced
 
 
-class Seen:
+class LayerObservation:
     """The calls of a module in one evaluation."""
 
     def __init__(self) -> None:
@@ -26,9 +26,9 @@ class Seen:
         self.reason: Optional[str] = None  # why it cannot be skipped
 
 
-def observe(modules: list, run: Callable[[], Any]) -> tuple:
+def observe_layers(modules: list, run: Callable[[], Any]) -> tuple:
     """Runs `run`; returns what each module did, by id, and the result of `run`."""
-    seen = {id(module): Seen() for module in modules}
+    seen = {id(module): LayerObservation() for module in modules}
 
     def observed(module: Any, forward: Callable) -> Callable:
         entry = seen[id(module)]
@@ -57,7 +57,7 @@ def observe(modules: list, run: Callable[[], Any]) -> tuple:
     return seen, result
 
 
-def ways_to_skip(seen: Seen) -> list:
+def ways_to_skip(seen: LayerObservation) -> list:
     """How a module can be skipped: "identity" alone where shapes agree, otherwise "zero" and, if possible, "shrink"."""
     if seen.keeps_type and all(before == after for before, after in seen.shapes.items()):
         return ["identity"]
@@ -66,7 +66,7 @@ def ways_to_skip(seen: Seen) -> list:
 
 
 @contextlib.contextmanager
-def skipped(torch: Any, module: Any, seen: Seen, way: str) -> Iterator[None]:
+def module_skipped(torch: Any, module: Any, seen: LayerObservation, way: str) -> Iterator[None]:
     """Skips the module inside. A module whose output is more than one tensor still runs; its first tensor is replaced."""
 
     def make(forward: Callable) -> Callable:
@@ -139,12 +139,14 @@ def _resize(torch: Any, tensor: Any, shape: tuple) -> Any:
 
 class ModelRestored(contextlib.AbstractContextManager):
     """Restores a model bit by bit at the end, also after an exception: parameters, gradients, buffers, hooks, modes and
-    other attributes of its modules, and the random states. reset() does so in between."""
+    other attributes of its modules, and the random states. Attributes that are lists, dictionaries or sets contain the
+    same objects as before; changes within these objects stay. restore_model() does so in between."""
 
     def __init__(self, torch: Any, model: Any) -> None:
         self._torch = torch
         self._modules = list(model.modules())
         self._states: list = []
+        self._containers: list = []  # (list, dictionary or set; copy)
         self._tensors: list = []
         self._gradients: list = []
         self._undo_random: list = []
@@ -152,6 +154,8 @@ class ModelRestored(contextlib.AbstractContextManager):
     def __enter__(self) -> ModelRestored:
         torch = self._torch
         self._states = [_copy_state(module.__dict__) for module in self._modules]
+        values = [value for module in self._modules for value in vars(module).values()]
+        self._containers = [(value, value.copy()) for value in values if type(value) in (list, dict, set)]
         tensors = {}
         for module in self._modules:
             for tensor in (*module._parameters.values(), *module._buffers.values()):
@@ -175,28 +179,47 @@ class ModelRestored(contextlib.AbstractContextManager):
         if numpy is not None:
             self._undo_random.append((numpy.random.set_state, numpy.random.get_state()))
 
-    def reset(self) -> None:
-        """The model and the random states are as at the beginning."""
+    def restore_model(self) -> None:
+        """Restores the model and the random states as they were at the beginning. If a part cannot be restored, the
+        others are; its exception is raised at the end."""
+        for value, before in self._containers:
+            _restore_container(value, before)
         for module, before in zip(self._modules, self._states):
             state = _copy_state(before)
             module.__dict__.clear()
             module.__dict__.update(state)
+        errors: list = []
+
+        def attempt(restore: Callable, *arguments: Any) -> None:
+            try:
+                restore(*arguments)
+            except Exception as error:  # noqa: BLE001 - raised below
+                errors.append(error)
+
         with self._torch.no_grad():
             for tensor, _, _ in self._gradients:
                 tensor.grad = None  # a gradient must have the type of its tensor
-            for tensor, copy, requires_grad in self._tensors:
-                _restore_tensor(self._torch, tensor, copy)
-                if tensor.requires_grad != requires_grad:
-                    tensor.requires_grad_(requires_grad)
-            for tensor, gradient, copy in self._gradients:
-                if gradient is not None:
-                    _restore_tensor(self._torch, gradient, copy)
-                tensor.grad = gradient
+            for entry in self._tensors:
+                attempt(self._restore_parameter, *entry)
+            for entry in self._gradients:
+                attempt(self._restore_gradient, *entry)
         for restore, state in self._undo_random:
-            restore(state)
+            attempt(restore, state)
+        if errors:
+            raise errors[0]
+
+    def _restore_parameter(self, tensor: Any, copy: Any, requires_grad: bool) -> None:
+        _restore_tensor(self._torch, tensor, copy)
+        if tensor.requires_grad != requires_grad:
+            tensor.requires_grad_(requires_grad)
+
+    def _restore_gradient(self, tensor: Any, gradient: Any, copy: Any) -> None:
+        if gradient is not None:
+            _restore_tensor(self._torch, gradient, copy)
+        tensor.grad = gradient
 
     def __exit__(self, *details: object) -> None:
-        self.reset()
+        self.restore_model()
 
 
 def _copy_state(state: dict) -> dict:
@@ -207,7 +230,22 @@ def _copy_state(state: dict) -> dict:
 
 def _restore_tensor(torch: Any, tensor: Any, copy: Any) -> None:
     """Copies only if the bits differ, so that the version of an unchanged tensor stays."""
-    if tensor.dtype != copy.dtype or tensor.shape != copy.shape or tensor.device != copy.device:
+    same_kind = all(getattr(tensor, name) == getattr(copy, name) for name in ("dtype", "shape", "device", "layout"))
+    if not same_kind or tensor.layout != torch.strided or tensor.is_quantized:
         tensor.data = copy.clone()
-    elif not torch.equal(tensor, copy):
+    elif not torch.equal(_bits(torch, tensor), _bits(torch, copy)):
         tensor.copy_(copy)
+
+
+def _bits(torch: Any, tensor: Any) -> Any:
+    """The bytes of a dense tensor: they distinguish -0.0 from 0.0, and a NaN is equal to itself."""
+    return tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+
+
+def _restore_container(value: Any, before: Any) -> None:
+    """The same objects in a list, dictionary or set again."""
+    if isinstance(value, list):
+        value[:] = before
+    else:
+        value.clear()
+        value.update(before)

@@ -16,9 +16,9 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 class LayerSteps:
-    """The energy of each layer in each step, in J. Columns have names like "gpu0 train forward layer1.conv". On GPUs a
-    row is a step, as far as its kernels were recorded individually. On CPUs, where CPU time is summed over intervals, a
-    row is a point in time (`index_name` "time_s") and values are means per call."""
+    """The energy of each layer in each step, in J. Columns have names like "gpu0 train forward layer1.conv". On GPUs, a
+    row is a step whose kernels were recorded individually. On CPUs, where CPU time is summed over intervals, a row is a
+    point in time (`index_name` "time_s"), and values are means per call."""
 
     def __init__(self, rows: Iterable[dict]) -> None:
         rows = list(rows)

@@ -16,16 +16,16 @@ import sys
 from typing import Any, Callable, Optional, Sequence, Union
 
 from ._energy import Energy, _format_number
-from ._layer_skip import ModelRestored, observe, skipped, ways_to_skip
+from ._layer_skip import ModelRestored, observe_layers, module_skipped, ways_to_skip
 from ._ledger import import_optional
 from ._measure import begin
 from ._output import atomic_replacement, csv_cell
-from ._torch_probe import first_line
-from ._validate_blocks import named_blocks, unwrapped
-from ._validate_statistics import _pooled, t_95
+from ._torch_probe import first_error_line
+from ._validate_blocks import named_blocks, unwrap_model
+from ._validate_statistics import _pooled_deviation, t_95
 
 # Windows below this length are short against the update period of many sensors.
-SHORT_S = 0.5
+MAX_SHORT_WINDOW_S = 0.5
 COST_FIELDS = ("energy_j", "low_j", "high_j")
 
 
@@ -44,7 +44,7 @@ class LayerValue:
     earned: Optional[float]  # how much worse the result is without the layer; negative if the model is better without it
     earned_low: Optional[float]  # lower bound of the interval; equal to `earned` if evaluate is deterministic
     earned_high: Optional[float]  # upper bound of the interval
-    is_front: bool = False  # no other layer costs at least as much and earns at most as much: skip it first
+    is_front: bool = False  # true if no other layer costs at least as much and earns at most as much: skip it first
 
     @property
     def joules_per_earned(self) -> Optional[float]:
@@ -53,34 +53,34 @@ class LayerValue:
         return self.energy_j / self.earned if known else None  # type: ignore[operator]
 
 
-_FIELDS = [field.name for field in dataclasses.fields(LayerValue)]
+_LAYER_VALUE_FIELDS = [field.name for field in dataclasses.fields(LayerValue)]
 
 
 class LayerValues:
-    """The result of layer_value(). Printing it shows a table, the layers that cost most for what they earn first."""
+    """The result of layer_value(). Printing it shows a table, sorted by cost per unit earned, highest first."""
 
     def __init__(
         self, rows: list, baseline: float, provenance: Optional[str], source: str, refused: dict, notes: list,
         higher_is_better: bool,
     ) -> None:  # fmt: skip
-        self.rows: list = _ordered(_mark_front(rows))  # a list of LayerValue
+        self.rows: list = _sort_by_value(_mark_front(rows))  # a list of LayerValue
         self.baseline = baseline  # result of evaluate with all layers
-        self.provenance = provenance  # of the energies: "measured", "estimated" or None
-        self.source = source  # of the energies: "skipping" (of one evaluation) or "recording"
+        self.provenance = provenance  # provenance of the energies: "measured", "estimated" or None
+        self.source = source  # source of the energies: "skipping" (energy of one evaluation) or "recording"
         self.refused = refused  # layers that cannot be skipped: name -> reason
         self.notes = notes  # what limits the numbers
-        self.higher_is_better = higher_is_better  # evaluate returns an accuracy rather than a loss
+        self.higher_is_better = higher_is_better  # true if evaluate returns an accuracy rather than a loss
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def to_dicts(self) -> list:
         """The rows as dictionaries."""
-        return [{name: getattr(row, name) for name in _FIELDS} for row in self.rows]
+        return [{name: getattr(row, name) for name in _LAYER_VALUE_FIELDS} for row in self.rows]
 
     def to_pandas(self) -> Any:
         """A DataFrame with the same rows; needs pandas."""
-        return import_optional("pandas").DataFrame(self.to_dicts(), columns=_FIELDS)
+        return import_optional("pandas").DataFrame(self.to_dicts(), columns=_LAYER_VALUE_FIELDS)
 
     def save(self, path: Any) -> None:
         """Writes a picture of cost against earnings as .svg, a page with picture and table as .html, or the rows as
@@ -111,7 +111,7 @@ class LayerValues:
 
     def _to_csv(self) -> str:
         text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, _FIELDS)
+        writer = csv.DictWriter(text, _LAYER_VALUE_FIELDS)
         writer.writeheader()
         writer.writerows({name: csv_cell(value) for name, value in row.items()} for row in self.to_dicts())
         return text.getvalue()
@@ -123,10 +123,10 @@ class LayerValues:
         return f"{metric} {self.baseline:.4g} with all layers; J {of}, {self.provenance or 'energy unknown'}"
 
     def table(self) -> list:
-        """The cells of the printed table, the head first."""
+        """The cells of the printed table, header row first."""
         earns = "accuracy lost" if self.higher_is_better else "loss added"
         head = ["layer", "skipped by", "J", "90 % interval", earns, "J per unit", ""]
-        return [head, *(_cells(row) for row in self.rows)]
+        return [head, *(_row_cells(row) for row in self.rows)]
 
     def __str__(self) -> str:
         cells = self.table()
@@ -143,7 +143,7 @@ class LayerValues:
         return f"<LayerValues of {len(self.rows)} layers: {self.title()}>"
 
 
-def _cells(row: LayerValue) -> list:
+def _row_cells(row: LayerValue) -> list:
     interval = (
         "" if row.low_j is None or row.high_j is None else f"{_format_number(row.low_j)} .. {_format_number(row.high_j)}"
     )
@@ -152,16 +152,16 @@ def _cells(row: LayerValue) -> list:
         earned += f" ({row.earned_low:+.4f} .. {row.earned_high:+.4f})"
     price = row.joules_per_earned
     return [row.name, row.skip, "?" if row.energy_j is None else _format_number(row.energy_j), interval, earned,
-            "" if price is None else _format_number(price), _verdict(row)]  # fmt: skip
+            "" if price is None else _format_number(price), _verdict_text(row)]  # fmt: skip
 
 
-def _verdict(row: LayerValue) -> str:
+def _verdict_text(row: LayerValue) -> str:
     if row.low_j is not None and row.low_j <= 0:
         return "cost uncertain"
     return "skip first" if row.is_front else ""
 
 
-def _ordered(rows: list) -> list:
+def _sort_by_value(rows: list) -> list:
     """Joules per unit earned, highest first; layers that earn nothing before all others, in order of their cost."""
 
     def key(row: LayerValue) -> tuple:
@@ -191,20 +191,22 @@ class _Experiment:
         self._torch, self._model, self._evaluate, self._restored = torch, model, evaluate, restored
         self._devices = {tensor.device for tensor in model.parameters() if tensor.device.type == "cuda"}
         modules = [module for block in blocks for _, module in block.modules]
-        self._seen, self.baseline = observe(modules, self._run)
-        restored.reset()
+        self._observations, self.baseline = observe_layers(modules, self._evaluate_model)
+        restored.restore_model()
+        if not math.isfinite(self.baseline):
+            raise ValueError(f"evaluate returned {self.baseline} with all layers: this result must be finite")
         self.blocks: list = []
         self.refused: dict = {}
         for block in blocks:
-            reason = next((self._seen[id(module)].reason for _, module in block.modules), None)
+            reason = next((self._observations[id(module)].reason for _, module in block.modules), None)
             if reason is None:
                 self.blocks.append(block)
             else:
                 self.refused[block.name] = reason
-        self.ways: dict = {}  # name of a block -> way in which it is skipped
+        self.skip_ways: dict = {}  # name of a block -> way in which it is skipped
         self.metrics: dict = {}  # name of a block, or None -> results of evaluate
 
-    def _run(self) -> float:
+    def _evaluate_model(self) -> float:
         metric = float(self._evaluate(self._model))
         for device in self._devices:
             self._torch.cuda.synchronize(device)
@@ -215,35 +217,35 @@ class _Experiment:
         model fails is refused."""
         for block in list(self.blocks):
             results = {}
-            for way in ways_to_skip(self._seen[id(block.modules[0][1])]):
+            for way in ways_to_skip(self._observations[id(block.modules[0][1])]):
                 try:
-                    results[way] = self.run_without(block, way)
+                    results[way] = self.evaluate_without(block, way)
                 except Exception as error:  # noqa: BLE001 - raised by the model or by evaluate
-                    self.refused[block.name] = f"skipped by {way}, the evaluation fails: {first_line(error)}"
+                    self.refused[block.name] = f"skipped by {way}, the evaluation fails: {first_error_line(error)}"
             if not results:
                 self.blocks.remove(block)
                 continue
             self.refused.pop(block.name, None)
             finite = {way: metric for way, metric in results.items() if math.isfinite(metric)} or results
             best = min(finite, key=lambda way: is_worse(finite[way]))
-            self.ways[block.name] = best
+            self.skip_ways[block.name] = best
             self.metrics[block.name] = [results[best]]
 
-    def run_without(self, block: Any, way: str) -> float:
+    def evaluate_without(self, block: Any, way: str) -> float:
         """Evaluates the model with a block skipped, and restores it."""
         try:
             with contextlib.ExitStack() as undo:
                 for _, module in block.modules:
-                    undo.enter_context(skipped(self._torch, module, self._seen[id(module)], way))
-                return self._run()
+                    undo.enter_context(module_skipped(self._torch, module, self._observations[id(module)], way))
+                return self._evaluate_model()
         finally:
-            self._restored.reset()
+            self._restored.restore_model()
 
-    def run_whole(self) -> float:
+    def evaluate_whole(self) -> float:
         try:
-            return self._run()
+            return self._evaluate_model()
         finally:
-            self._restored.reset()
+            self._restored.restore_model()
 
     def run_rounds(self, rounds: int, seed: int, measures: bool) -> list:
         """Evaluates the model and all variants in random order. Returns, for each round, the energies by name of the
@@ -256,7 +258,7 @@ class _Experiment:
             for block in order:
                 name = None if block is None else block.name
                 window = begin("evaluate") if measures else None
-                metric = self.run_whole() if block is None else self.run_without(block, self.ways[name])
+                metric = self.evaluate_whole() if block is None else self.evaluate_without(block, self.skip_ways[name])
                 if window is not None:
                     window.end()
                     windows[name] = window
@@ -273,7 +275,7 @@ def _costs_by_skipping(rounds: list, names: Sequence) -> tuple:
     if len(kinds) != 1 or None in kinds or any(energy.joules is None for energy in energies):
         return {}, None
     differences = {name: [entry[None].joules - entry[name].joules for entry in rounds] for name in names}
-    spread_j, degrees = _pooled(list(differences.values()))
+    spread_j, degrees = _pooled_deviation(list(differences.values()))
     costs = {}
     for name, values in differences.items():
         mean_j = statistics.fmean(values)
@@ -302,13 +304,16 @@ def _is_within(name: str, paths: Sequence) -> bool:
     return any(name == path or name.startswith(path + ".") for path in paths)
 
 
-def _earned(metrics: list, baselines: list, sign: float) -> tuple:
+def _metric_earned(metrics: list, baselines: list, sign: float) -> tuple:
     """(metric, earned, low, high): means over the rounds, with the 90 % interval of the difference."""
     if not all(map(math.isfinite, metrics)):
         return None, None, None, None
-    metric, baseline = statistics.fmean(metrics), statistics.fmean(baselines)
+    metric = statistics.fmean(metrics)
+    if not all(map(math.isfinite, baselines)):
+        return metric, None, None, None
+    baseline = statistics.fmean(baselines)
     earned = sign * (metric - baseline)
-    spread, degrees = _pooled([metrics, baselines])
+    spread, degrees = _pooled_deviation([metrics, baselines])
     half = 0.0
     if degrees > 0 and spread > 0:
         half = t_95(degrees) * spread * math.sqrt(1 / len(metrics) + 1 / len(baselines))
@@ -325,16 +330,18 @@ def layer_value(
     rounds: int = 3,
     seed: int = 1,
 ) -> LayerValues:
-    """What each layer of `model` costs in joules, and what it earns: how much worse the model is when it is skipped.
+    """Measures what each layer of `model` costs in joules, and what it earns: how much the result of `evaluate` worsens
+    when the layer is skipped.
 
         values = jm.layer_value(model, lambda model: validation_loss(model))
         print(values)
         values.save("layers.html")
 
     A layer is skipped by "identity" if its input and output have the same shape. Otherwise its output is "zero", or its
-    input, resized to the shape of the output ("shrink"), whichever makes the model less worse. Skipping is not removing:
+    input, resized to the shape of the output ("shrink"), whichever degrades the model less. Skipping is not removing:
     a model that is trained without the layer can be better. Afterwards the model is unchanged, bit for bit, also after
-    an exception: parameters, gradients, buffers, hooks, modes, random states.
+    an exception: parameters, gradients, buffers, hooks, modes, random states, and attributes that are lists,
+    dictionaries or sets (but not objects in them).
 
     - `model`: a PyTorch module that is not compiled
     - `evaluate`: a function of the model that returns its loss on a fixed set of data, or its accuracy with
@@ -343,7 +350,7 @@ def layer_value(
       of the model, or of its largest module
     - `run`: a recording (jm.load) whose energies are the costs. By default the cost is the energy that an evaluation
       saves without the layer, measured in `rounds` rounds; an evaluation should then take at least half a second
-    - `rounds`, `seed`: number of evaluations of each variant, and the seed of their random order
+    - `rounds`: number of evaluations without each layer; `seed`: seed of their random order
     """
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(model, torch.nn.Module):
@@ -355,7 +362,7 @@ def layer_value(
         raise ValueError(f"rounds must be at least 1, not {rounds!r}")
     sign = -1.0 if higher_is_better else 1.0
     with ModelRestored(torch, model) as restored:
-        experiment = _Experiment(torch, model, evaluate, restored, named_blocks(unwrapped(model), layers))
+        experiment = _Experiment(torch, model, evaluate, restored, named_blocks(unwrap_model(model), layers))
         experiment.choose_ways(lambda metric: sign * metric)
         measured = experiment.run_rounds(rounds, seed, measures=run is None)
     names = [block.name for block in experiment.blocks]
@@ -363,33 +370,39 @@ def layer_value(
     rows = []
     for block in experiment.blocks:
         module = block.modules[0][1]
-        values = _earned(experiment.metrics[block.name], [experiment.baseline, *experiment.metrics[None]], sign)
+        values = _metric_earned(experiment.metrics[block.name], [experiment.baseline, *experiment.metrics[None]], sign)
         parameters = sum(parameter.numel() for _, part in block.modules for parameter in part.parameters())
         cost = costs.get(block.name, (None, None, None))
-        rows.append(LayerValue(block.name, type(module).__name__, parameters, experiment.ways[block.name], *cost, *values))
-    notes = _notes(measured, provenance, costs, names)
+        rows.append(
+            LayerValue(block.name, type(module).__name__, parameters, experiment.skip_ways[block.name], *cost, *values)
+        )
+    notes = _result_notes(measured, provenance, costs, names)
+    if not all(map(math.isfinite, experiment.metrics[None])):
+        notes.append("evaluate did not always return a finite result with all layers: what layers earn is unknown")
     source = "skipping" if run is None else "recording"
     baseline = statistics.fmean([experiment.baseline, *experiment.metrics[None]])
     return LayerValues(rows, baseline, provenance, source, experiment.refused, notes, higher_is_better)
 
 
-def _notes(measured: list, provenance: Optional[str], costs: dict, names: list) -> list:
+def _result_notes(measured: list, provenance: Optional[str], costs: dict, names: list) -> list:
     notes = []
     energies: list = [energy for entry in measured for energy in entry.values()]
     if not costs and names:
-        notes.append(f"energies are unknown: {_reason(energies) or 'the recording contains none of these layers'}")
+        notes.append(
+            f"energies are unknown: {_unknown_reason(energies) or 'the recording contains none of these layers'}"
+        )
     missing = [name for name in names if costs and name not in costs]
     if missing:
         notes.append(f"the recording contains no energy of {', '.join(missing)}")
     shortest_s = min((energy.seconds for energy in energies if energy.seconds is not None), default=math.inf)
-    if shortest_s < SHORT_S:
+    if shortest_s < MAX_SHORT_WINDOW_S:
         notes.append(f"an evaluation takes {shortest_s:.2g} s: evaluate more data for narrower intervals of the energy")
     if provenance == "estimated":
         notes.append("estimated energies follow CPU time, not which instructions run")
     return notes
 
 
-def _reason(energies: Sequence[Energy]) -> str:
+def _unknown_reason(energies: Sequence[Energy]) -> str:
     reasons = [energy.reason for energy in energies if energy.reason]
     kinds = {energy.provenance for energy in energies}
     return reasons[0] if reasons else "a part is measured and a part estimated" if len(kinds) > 1 else ""

@@ -8,12 +8,12 @@ import html
 import math
 from typing import Any, Callable
 
-from ._notebook import STYLE
+from ._notebook import TABLE_STYLE
 
 WIDTH, HEIGHT = 760, 460
-LEFT, RIGHT, TOP, BOTTOM = 90, 20, 50, 60
-FRONT, OTHER = "#d9822b", "#5c7080"
-MAX_LABELS = 12
+MARGIN_LEFT, MARGIN_RIGHT, MARGIN_TOP, MARGIN_BOTTOM = 90, 20, 50, 60
+FRONT_COLOUR, POINT_COLOUR = "#d9822b", "#5c7080"
+MAX_POINT_LABELS = 12
 
 
 def draw_svg(values: Any) -> str:
@@ -22,98 +22,103 @@ def draw_svg(values: Any) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
         f'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="white"/>',
-        _text(LEFT, 22, "What each layer costs and earns", size=15),
-        _text(LEFT, 40, values.title(), colour=OTHER),
+        _svg_text(MARGIN_LEFT, 22, "What each layer costs and earns", size=15),
+        _svg_text(MARGIN_LEFT, 40, values.title(), colour=POINT_COLOUR),
     ]
     if rows:
-        parts += _points(values, rows)
+        parts += _draw_points(values, rows)
     else:
-        parts.append(_text(LEFT, HEIGHT / 2, "no layer has both an energy and a result"))
+        parts.append(_svg_text(MARGIN_LEFT, HEIGHT / 2, "no layer has both an energy and a result"))
     return "".join([*parts, "</svg>"])
 
 
-def _points(values: Any, rows: list) -> list:
+def _draw_points(values: Any, rows: list) -> list:
     energies = [bound for row in rows for bound in (row.energy_j, row.low_j, row.high_j) if bound is not None]
     earnings = [bound for row in rows for bound in (row.earned, row.earned_low, row.earned_high) if bound is not None]
-    x = _linear(min(0.0, *energies), max(0.0, *energies), LEFT, WIDTH - RIGHT)
-    scale = _earning_scale(earnings)
+    x = _make_linear_scale(min(0.0, *energies), max(0.0, *energies), MARGIN_LEFT, WIDTH - MARGIN_RIGHT)
+    scale = _make_earning_scale(earnings)
     scaled = list(map(scale, [0.0, *earnings]))
-    y_of = _linear(min(scaled), max(scaled), HEIGHT - BOTTOM, TOP)
+    y_of = _make_linear_scale(min(scaled), max(scaled), HEIGHT - MARGIN_BOTTOM, MARGIN_TOP)
 
     def y(earned: float) -> float:
         return y_of(scale(earned))
 
     unit = "accuracy lost" if values.higher_is_better else "loss added"
-    parts = [*_axes(x, y, energies, earnings, f"{unit} when skipped")]
+    parts = [*_draw_axes(x, y, energies, earnings, f"{unit} when skipped")]
     front = sorted((row for row in rows if row.is_front), key=lambda row: row.energy_j)
     if len(front) > 1:
         line = " ".join(f"{x(row.energy_j):.1f},{y(row.earned):.1f}" for row in front)
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{FRONT}" stroke-dasharray="4 3"/>')
+        parts.append(f'<polyline points="{line}" fill="none" stroke="{FRONT_COLOUR}" stroke-dasharray="4 3"/>')
     for row in sorted(rows, key=lambda row: row.is_front):
-        parts += _point(row, x, y)
-    labelled = [*front, *(row for row in rows if not row.is_front)][:MAX_LABELS]
-    parts += [_text(x(row.energy_j) + 7, y(row.earned) - 6, row.name, size=11) for row in labelled]
+        parts += _draw_point(row, x, y)
+    labelled = [*front, *(row for row in rows if not row.is_front)][:MAX_POINT_LABELS]
+    parts += [_svg_text(x(row.energy_j) + 7, y(row.earned) - 6, row.name, size=11) for row in labelled]
     return parts
 
 
-def _point(row: Any, x: Callable, y: Callable) -> list:
-    colour = FRONT if row.is_front else OTHER
+def _draw_point(row: Any, x: Callable, y: Callable) -> list:
+    colour = FRONT_COLOUR if row.is_front else POINT_COLOUR
     centre_x, centre_y = x(row.energy_j), y(row.earned)
     parts = []
     if row.low_j is not None and row.high_j is not None:
-        parts.append(_line(x(row.low_j), centre_y, x(row.high_j), centre_y, colour))
+        parts.append(_svg_line(x(row.low_j), centre_y, x(row.high_j), centre_y, colour))
     if row.earned_low is not None and row.earned_high != row.earned_low:
-        parts.append(_line(centre_x, y(row.earned_low), centre_x, y(row.earned_high), colour))
+        parts.append(_svg_line(centre_x, y(row.earned_low), centre_x, y(row.earned_high), colour))
     hint = html.escape(f"{row.name}: {row.energy_j:.4g} J, {row.earned:+.4g}, skipped by {row.skip}")
     parts.append(f'<circle cx="{centre_x:.1f}" cy="{centre_y:.1f}" r="4" fill="{colour}"><title>{hint}</title></circle>')
     return parts
 
 
-def _axes(x: Callable, y: Callable, energies: list, earnings: list, label: str) -> list:
-    parts = [_line(LEFT, y(0.0), WIDTH - RIGHT, y(0.0), "#ccc"), _line(x(0.0), TOP, x(0.0), HEIGHT - BOTTOM, "#ccc")]
-    for tick in _ticks(min(0.0, *energies), max(0.0, *energies)):
-        parts.append(_text(x(tick), HEIGHT - BOTTOM + 18, f"{tick:g}", anchor="middle"))
+def _draw_axes(x: Callable, y: Callable, energies: list, earnings: list, label: str) -> list:
+    parts = [
+        _svg_line(MARGIN_LEFT, y(0.0), WIDTH - MARGIN_RIGHT, y(0.0), "#ccc"),
+        _svg_line(x(0.0), MARGIN_TOP, x(0.0), HEIGHT - MARGIN_BOTTOM, "#ccc"),
+    ]
+    for tick in _round_ticks(min(0.0, *energies), max(0.0, *energies)):
+        parts.append(_svg_text(x(tick), HEIGHT - MARGIN_BOTTOM + 18, f"{tick:g}", anchor="middle"))
     shown: list = []
     for tick in _earning_ticks(earnings):
         if all(abs(y(tick) - other) > 14 for other in shown):
             shown.append(y(tick))
-            parts.append(_text(LEFT - 8, y(tick) + 4, f"{tick:g}", anchor="end"))
-    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 18, "energy of the layer, J", anchor="middle"))
-    centre = (TOP + HEIGHT - BOTTOM) / 2
+            parts.append(_svg_text(MARGIN_LEFT - 8, y(tick) + 4, f"{tick:g}", anchor="end"))
+    parts.append(
+        _svg_text((MARGIN_LEFT + WIDTH - MARGIN_RIGHT) / 2, HEIGHT - 18, "energy of the layer, J", anchor="middle")
+    )
+    centre = (MARGIN_TOP + HEIGHT - MARGIN_BOTTOM) / 2
     turned = f'transform="rotate(-90 20 {centre:.0f})"'
-    return [*parts, _text(20, centre, label, anchor="middle", more=turned)]
+    return [*parts, _svg_text(20, centre, label, anchor="middle", more=turned)]
 
 
-def _linear(low: float, high: float, first: float, last: float) -> Callable:
-    low, high = _widened(low, high)
+def _make_linear_scale(low: float, high: float, first: float, last: float) -> Callable:
+    low, high = _widen_range(low, high)
     return lambda value: first + (value - low) / (high - low) * (last - first)
 
 
-def _widened(low: float, high: float) -> tuple:
+def _widen_range(low: float, high: float) -> tuple:
     margin = 0.05 * (high - low) or 1.0
     return low - margin, high + margin
 
 
-def _earning_scale(earnings: list) -> Callable:
+def _make_earning_scale(earnings: list) -> Callable:
     """Linear up to the median of the values, logarithmic above: one layer often earns a hundred times another."""
-    unit = _unit(earnings)
+    unit = _earning_unit(earnings)
     return lambda value: math.asinh(value / unit)
 
 
-def _unit(earnings: list) -> float:
+def _earning_unit(earnings: list) -> float:
     sizes = sorted(abs(value) for value in earnings if value)
     return sizes[len(sizes) // 2] if sizes else 1.0
 
 
 def _earning_ticks(earnings: list) -> list:
     """0 and powers of 10 within the values, those farthest from 0 last."""
-    low, high, unit = min(0.0, *earnings), max(0.0, *earnings), _unit(earnings)
+    low, high, unit = min(0.0, *earnings), max(0.0, *earnings), _earning_unit(earnings)
     exponent = math.floor(math.log10(unit)) - 1
     powers = [10.0**power for power in range(exponent, exponent + 8)]
     return [0.0, *(sign * power for power in powers for sign in (1, -1) if low <= sign * power <= high)]
 
 
-def _ticks(low: float, high: float) -> list:
+def _round_ticks(low: float, high: float) -> list:
     span = high - low
     if span <= 0:
         return [low]
@@ -123,11 +128,11 @@ def _ticks(low: float, high: float) -> list:
     return [round(number * step, 12) for number in range(first, math.floor(high / step) + 1)]
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
+def _svg_line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"/>'
 
 
-def _text(
+def _svg_text(
     x: float, y: float, text: str, *, size: int = 12, colour: str = "#222", anchor: str = "start", more: str = ""
 ) -> str:
     return (
@@ -144,7 +149,7 @@ def make_body(values: Any) -> str:
     refused = [f"not skipped: {name}: {reason}" for name, reason in values.refused.items()]
     lines = "".join(f"<p>{html.escape(text)}</p>" for text in [*refused, *values.notes])
     return (
-        f'{STYLE}<div class="joulemap">{draw_svg(values)}<table><thead><tr>{titles}</tr></thead>'
+        f'{TABLE_STYLE}<div class="joulemap">{draw_svg(values)}<table><thead><tr>{titles}</tr></thead>'
         f"<tbody>{cells}</tbody></table>{lines}</div>"
     )
 

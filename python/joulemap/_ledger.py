@@ -22,27 +22,28 @@ class Row:
     path: tuple  # such as ("train", "forward", "layer4.0.conv1")
     name: str  # last element of the path; for kernels the mangled name
     device: Optional[str]  # "gpu0", "cpu"; None for domains and steps
-    count: int  # number of calls; on a GPU, of kernels
+    count: int  # number of calls; on a GPU, number of kernels
     time_s: Optional[float]  # summed duration, in s
-    energy_j: Optional[float]  # energy of the device while the row ran, in J
+    energy_j: Optional[float]  # energy of the device while the row ran, on a GPU while its kernels ran, in J
     low_j: Optional[float]  # lower bound of the 90 % interval, in J
     high_j: Optional[float]  # upper bound of the 90 % interval, in J
-    dynamic_j: Optional[float]  # energy above active idle, in J
+    dynamic_j: Optional[float]  # energy above the power of a GPU that runs nothing (active idle), in J
     power_w: Optional[float]  # mean power, in W
     share: Optional[float]  # fraction of the energy of all rows
     basis: Optional[str]  # method: "measured", "regressed", "library", "probed", "time-share", "cpu-time", "estimated"
-    waiting_s: Optional[float]  # time of the idle GPU while the host was in this scope, in s
-    waiting_j: Optional[float]  # energy of the idle GPU in that time, in J; not part of energy_j
+    waiting_s: Optional[float]  # time that the GPU was idle because of this scope, in s
+    waiting_j: Optional[float]  # energy of the GPU in that time, in J; part of idle_j of the ledger, not of energy_j
     part: str  # "gpu", "cpu" or "ram"; "cpu+ram" if the row covers several
 
 
-_FIELDS = [field.name for field in dataclasses.fields(Row)]
+_ROW_FIELDS = [field.name for field in dataclasses.fields(Row)]
 _SUMMED_FIELDS = ("count", "time_s", "energy_j", "low_j", "high_j", "dynamic_j", "waiting_s", "waiting_j")
 
 
 class Ledger:
-    """The rows of one level, with the totals and the energy outside of all rows. Printing it shows the table of
-    `joulemap report`. polars.DataFrame(ledger) and duckdb read it through the Arrow C interface."""
+    """The rows of one level, with the totals and the energy that belongs to no row: the rows, `idle_j` and
+    `unattributed_j` add up to `joules`. Printing a ledger shows the table of `joulemap report`. polars.DataFrame(ledger)
+    and duckdb read it through the Arrow C interface."""
 
     def __init__(self, report: dict, render_text: Callable[[], str]) -> None:
         self._report, self._render_text = report, render_text
@@ -101,7 +102,7 @@ class Ledger:
 
     @property
     def high_j(self) -> Optional[float]:
-        """Upper bound of the 90 % interval of `energy_j`."""
+        """Upper bound of the 90 % interval of `energy_j`, as if the errors of domains were fully correlated."""
         return interval_bound(self.joules, self._uncertainty_j, 1)
 
     @property
@@ -119,7 +120,7 @@ class Ledger:
 
     @property
     def unattributed_j(self) -> Optional[float]:
-        """Measured energy that belongs to no row, in J."""
+        """Measured energy that neither rows nor `idle_j` contain, in J."""
         return self._report["unattributed_j"]
 
     def _counted_domains(self) -> list:
@@ -148,11 +149,11 @@ class Ledger:
 
     def to_dicts(self) -> list:
         """The rows as dictionaries."""
-        return [{**{name: getattr(row, name) for name in _FIELDS}, "path": " ".join(row.path)} for row in self.rows]
+        return [{**{name: getattr(row, name) for name in _ROW_FIELDS}, "path": " ".join(row.path)} for row in self.rows]
 
     def to_pandas(self) -> Any:
         """A DataFrame with the same rows; needs pandas."""
-        return import_optional("pandas").DataFrame(self.to_dicts(), columns=_FIELDS)
+        return import_optional("pandas").DataFrame(self.to_dicts(), columns=_ROW_FIELDS)
 
     def to_arrow(self) -> Any:
         """A pyarrow.Table, which pandas and polars import without a copy; needs pyarrow. By request, its columns are
@@ -164,10 +165,11 @@ class Ledger:
             return pa.Table.from_pylist(self.serving["requests"])
         integer_types, number_fields = (
             {"count": pa.int64()},
-            set(_FIELDS) - {"path", "name", "device", "count", "basis", "part"},
+            set(_ROW_FIELDS) - {"path", "name", "device", "count", "basis", "part"},
         )
         types = [
-            (name, integer_types.get(name, pa.float64() if name in number_fields else pa.string())) for name in _FIELDS
+            (name, integer_types.get(name, pa.float64() if name in number_fields else pa.string()))
+            for name in _ROW_FIELDS
         ]
         rows = [{**row, "count": round(row["count"])} for row in self.to_dicts()]
         return pa.Table.from_pylist(rows, schema=pa.schema(types))
@@ -190,7 +192,7 @@ class Ledger:
             atomic_replacement(path) as temporary_path,
             open(temporary_path, "w", newline="", encoding="utf-8") as file,
         ):
-            writer = csv.DictWriter(file, _FIELDS)
+            writer = csv.DictWriter(file, _ROW_FIELDS)
             writer.writeheader()
             writer.writerows({name: csv_cell(value) for name, value in row.items()} for row in self.to_dicts())
 
@@ -211,7 +213,7 @@ class Ledger:
 
 
 def _make_row(entry: dict, counted_parts: Sequence[str]) -> Row:
-    fields = {name: entry.get(name) for name in _FIELDS}
+    fields = {name: entry.get(name) for name in _ROW_FIELDS}
     return Row(**{**fields, "path": tuple(entry["path"]), "part": _part_of(entry, counted_parts)})
 
 

@@ -86,15 +86,15 @@ _library.jm_text_free.argtypes = [ctypes.c_void_p]
 _library.jm_text_free.restype = None
 
 
-def _text(value: bytes) -> str:
+def _decode_text(value: bytes) -> str:
     return value.decode("utf-8", "replace")
 
 
 def _last_error() -> str:
-    return _text(_library.jm_last_error())
+    return _decode_text(_library.jm_last_error())
 
 
-def _check(code: int) -> None:
+def _check_code(code: int) -> None:
     if code != _OK:
         raise JoulemapError(_last_error())
 
@@ -109,26 +109,28 @@ def _make_structure(structure_type: Any) -> Any:
     return structure
 
 
-def _domain(index: int) -> Domain:
+def _read_domain(index: int) -> Domain:
     structure = _make_structure(_DomainStructure)
-    _check(_library.jm_window_domain(index, structure))
+    _check_code(_library.jm_window_domain(index, structure))
     return Domain(
-        name=_text(structure.name),
+        name=_decode_text(structure.name),
         joules=_none_if_nan(structure.joules),
         uncertainty_j=_none_if_nan(structure.uncertainty_j),
         watts=_none_if_nan(structure.mean_w),
         provenance=_PROVENANCE[structure.provenance],
         counted=bool(structure.counted),
-        part_of=_text(structure.part_of),
-        sensor=_text(structure.sensor),
-        reason=_text(structure.reason),
+        part_of=_decode_text(structure.part_of),
+        sensor=_decode_text(structure.sensor),
+        reason=_decode_text(structure.reason),
     )
 
 
-def _diagnostic(index: int) -> Diagnostic:
+def _read_diagnostic(index: int) -> Diagnostic:
     structure = _make_structure(_DiagnosticStructure)
-    _check(_library.jm_window_diagnostic(index, structure))
-    return Diagnostic(_text(structure.code), structure.count, _text(structure.message), _text(structure.remedy))
+    _check_code(_library.jm_window_diagnostic(index, structure))
+    return Diagnostic(
+        _decode_text(structure.code), structure.count, _decode_text(structure.message), _decode_text(structure.remedy)
+    )
 
 
 def read_energy(window: _hot.Window, wait: bool) -> Energy:
@@ -139,25 +141,25 @@ def read_energy(window: _hot.Window, wait: bool) -> Energy:
     if code == _NOT_FOUND:
         reason = "the measurement stopped or the process forked after the window began"
         return Energy(None, None, None, None, None, reason, settled=True)
-    _check(code)
+    _check_code(code)
     return Energy(
         joules=_none_if_nan(structure.joules),
         uncertainty_j=_none_if_nan(structure.uncertainty_j),
         seconds=structure.elapsed_s,
         watts=_none_if_nan(structure.mean_w),
         provenance=_PROVENANCE[structure.provenance],
-        reason=_text(structure.reason),
+        reason=_decode_text(structure.reason),
         measured_j=_none_if_nan(structure.measured_j),
         estimated_j=_none_if_nan(structure.estimated_j),
         settled=bool(structure.settled),
         begin_ns=structure.begin_ns,
         end_ns=structure.end_ns,
-        domains=[_domain(index) for index in range(structure.domains)],
-        diagnostics=[_diagnostic(index) for index in range(structure.diagnostics)],
+        domains=[_read_domain(index) for index in range(structure.domains)],
+        diagnostics=[_read_diagnostic(index) for index in range(structure.diagnostics)],
     )
 
 
-def _options(sensors: Optional[str], sysroot: object, period_s: float = 0) -> _Options:
+def _make_options(sensors: Optional[str], sysroot: object, period_s: float = 0) -> _Options:
     options = _make_structure(_Options)
     options.sensors = None if sensors is None else sensors.encode()
     options.sysroot = None if sysroot is None else os.fsencode(sysroot)  # type: ignore[arg-type]
@@ -168,16 +170,16 @@ def _options(sensors: Optional[str], sysroot: object, period_s: float = 0) -> _O
 def start(sensors: Optional[str] = None, sysroot: object = None, period_s: float = 0) -> None:
     """Opens the sensors now instead of at the first window.
 
-    - `sensors`: a list such as "powercap,estimate"; by default `JOULEMAP_SENSORS`, or all
+    - `sensors`: comma-separated names, such as "powercap,estimate"; by default `JOULEMAP_SENSORS`, or all
     - `sysroot`: another root directory for the sensor files; by default `JOULEMAP_SYSROOT`, or "/"
-    - `period_s`: time between two reads of a sensor, 0.0001 to 60 s; 0 means 5 ms, longer for slow sensors
+    - `period_s`: time between two reads of a sensor, 0.0001 to 60 s; 0 means 5 ms, longer for slow sensors such as NVML's
     """
-    _check(_library.jm_start(_options(sensors, sysroot, period_s)))
+    _check_code(_library.jm_start(_make_options(sensors, sysroot, period_s)))
 
 
 def stop() -> None:
-    """Stops measuring. Ended windows can still be read; the next window starts measuring again."""
-    _check(_library.jm_stop())
+    """Stops the sensors. Closed windows can still be read; the next window starts the sensors again."""
+    _check_code(_library.jm_stop())
 
 
 def doctor(sensors: Optional[str] = None, sysroot: object = None) -> dict:
@@ -185,7 +187,7 @@ def doctor(sensors: Optional[str] = None, sysroot: object = None) -> dict:
     import json
 
     text = ctypes.c_void_p()
-    _check(_library.jm_doctor_json(_options(sensors, sysroot), ctypes.byref(text)))
+    _check_code(_library.jm_doctor_json(_make_options(sensors, sysroot), ctypes.byref(text)))
     try:
         return json.loads(ctypes.string_at(text))  # type: ignore[arg-type]
     finally:
@@ -194,4 +196,4 @@ def doctor(sensors: Optional[str] = None, sysroot: object = None) -> dict:
 
 def version() -> str:
     """Version of the library."""
-    return _text(_library.jm_version())
+    return _decode_text(_library.jm_version())

@@ -10,13 +10,15 @@ from __future__ import annotations
 import _thread
 import os
 
-_lock = _thread.RLock()
-os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+_import_lock = _thread.RLock()
+os.register_at_fork(
+    before=_import_lock.acquire, after_in_parent=_import_lock.release, after_in_child=_import_lock.release
+)
 
 
-def load(file: str, name: str) -> object:
+def load_attribute(file: str, name: str) -> object:
     """Returns attribute `name` of the package's module `file`: load("_library", "read_energy")."""
-    with _lock:
+    with _import_lock:
         from importlib import import_module
 
         return getattr(import_module(f".{file}", __package__), name)

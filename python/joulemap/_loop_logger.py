@@ -11,8 +11,8 @@ from ._training_meter import TrainingMeter, energy_metrics, total_metrics
 
 class LoopLogger:
     """Logs the energy of a hand-written training loop: a context manager around the loop. A block that ends with an
-    exception is logged as well, because failed runs also use energy. `total_file`: a file that sums the energy of
-    resumed and failed runs."""
+    exception is logged as well, because failed runs also use energy. `total_file`: a JSON file, created if
+    missing, that sums the energy of resumed and failed runs."""
 
     def __init__(self, total_file: Any = None) -> None:
         self._meter = TrainingMeter(total_file)

@@ -11,57 +11,58 @@ if TYPE_CHECKING:
     from typing import Optional
 
 # Names passed to log(): metrics that the program logs need not be inferred.
-logged_names: set[str] = set()
+logged_metric_names: set[str] = set()
 
 # Functions that receive "step" and "epoch" at each mark: those of jm.predict_total().
-listeners: list = []
+mark_listeners: list = []
 
 region = _hot.Region
 is_recording = _hot.is_recording
 engine_step = _hot.EngineStep
 
-_EVENTS = {"finished": 1, "preempted": 2, "aborted": 4}
+_EVENT_CODES = {"finished": 1, "preempted": 2, "aborted": 4}
 
 
 def engine_event(id: object, event: str) -> None:
     """Reports that a request of a serving engine was "finished", "preempted" or "aborted" outside of a step."""
-    if event not in _EVENTS:
-        raise ValueError(f"event must be one of {', '.join(_EVENTS)}, not {event!r}")
-    _hot.engine_event(id, _EVENTS[event])
+    if event not in _EVENT_CODES:
+        raise ValueError(f"event must be one of {', '.join(_EVENT_CODES)}, not {event!r}")
+    _hot.engine_event(id, _EVENT_CODES[event])
 
 
 def step(number: Optional[int] = None) -> None:
     """Marks the beginning of a step: `number`, or the last number plus one. The first is 0."""
     _hot.step(number)
-    if listeners:
-        notify("step")
+    if mark_listeners:
+        notify_listeners("step")
 
 
 def epoch(number: Optional[int] = None) -> None:
     """Marks the beginning of an epoch: `number`, or the last number plus one. The first is 0."""
     _hot.epoch(number)
-    if listeners:
-        notify("epoch")
+    if mark_listeners:
+        notify_listeners("epoch")
 
 
-def notify(mark: str) -> None:
+def notify_listeners(mark: str) -> None:
     """Calls the listeners; a listener may remove itself."""
-    for listener in tuple(listeners):
+    for listener in tuple(mark_listeners):
         listener(mark)
 
 
 def log(**values: object) -> None:
-    """Logs metrics of the current step: log(loss=0.3, accuracy=0.9).
+    """Logs metrics of the current step: log(loss=0.3, samples=32). Reports sum `samples` to give the energy per sample, and
+    the page shows the energy per decrease of `loss`.
 
     Accepts what float() accepts: numbers, NumPy scalars, one-element tensors in CPU memory. A tensor on a GPU raises
     TypeError: reading it would synchronize with the GPU and change the measured program.
     """
-    logged_names.update(values)
+    logged_metric_names.update(values)
     for name, value in values.items():
-        _hot.log_value(name, value if type(value) is float else _number(name, value))
+        _hot.log_value(name, value if type(value) is float else _metric_value(name, value))
 
 
-def _number(name: str, value: object) -> float:
+def _metric_value(name: str, value: object) -> float:
     device = getattr(value, "device", None)
     if device is not None and not callable(device):
         kind = getattr(device, "type", None) or getattr(device, "platform", None) or str(device)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import wraps
 
 from . import _hot
-from ._loading import load
+from ._loading import load_attribute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,17 +27,17 @@ _loaded_read_energy: Optional[Callable[..., Energy]] = None
 def _read_energy(window: _hot.Window, wait: bool) -> Energy:
     global _loaded_read_energy
     if _loaded_read_energy is None:
-        _loaded_read_energy = load("_library", "read_energy")  # type: ignore[assignment]
+        _loaded_read_energy = load_attribute("_library", "read_energy")  # type: ignore[assignment]
     return _loaded_read_energy(window, wait=wait)
 
 
 class Measurement(_hot.Window):
-    """A window and its energy. The attributes wait for the first sensor update after the end of the window, at most
-    0.3 s; the wait is not part of the window. A window shorter than the update period is interpolated, and its
-    uncertainty includes the error of that.
+    """A window and its energy. Reading an attribute waits for the first sensor update after the end of the window, at
+    most 0.3 s; the wait is not part of the window. The energy of a window shorter than the update period is
+    interpolated, and the interval includes the interpolation error.
 
-    Any thread or task may end and read it. It can be reused: a new `with` opens a new window. After a fork, windows of
-    the parent have no energy, and `reason` is the cause.
+    Any thread or task may end and read a window. It can be reused: a new `with` opens a new window. In a forked child,
+    windows of the parent have no energy, and `reason` is the cause.
     """
 
     __slots__ = ("_result", "__weakref__")
@@ -201,8 +201,8 @@ if TYPE_CHECKING:
 
 
 def measure(what: Union[str, Callable[..., Any]] = "window") -> Any:
-    """Measures the energy of a block or of a function. Returns a window for `with`; as a decorator, a function whose
-    calls are windows.
+    """Measures the energy of a `with` statement or of a function: use it with `with` or as a decorator. Each call of a
+    decorated function is a window.
 
         with jm.measure("epoch") as m:
             train()
@@ -213,9 +213,9 @@ def measure(what: Union[str, Callable[..., Any]] = "window") -> Any:
         step()
         print(step.last, step.calls)        # the Measurement of the last call, the number of calls
 
-    The energy is the sum of the machine's measured domains while the window is open; if none is measured, the estimate.
-    Windows may nest, overlap and end in another thread. An exception closes the window and propagates. The window of a
-    coroutine or generator is open from its first step to its end, including suspensions.
+    The energy is the sum of the measured domains while the window is open, of all processes; if no domain is measured,
+    it is the estimate. Windows may nest, overlap and end in another thread. An exception closes the window and
+    propagates. The window of a coroutine or generator is open from its first step to its end, including suspensions.
     """
     if isinstance(what, str):
         return Measurement(what)

@@ -13,7 +13,7 @@ from os import PathLike
 from typing import Any, Union
 
 from ._output import atomic_replacement
-from ._torch_wrappers import WRAPPERS
+from ._torch_wrappers import WRAPPED_MODEL_ATTRIBUTES
 
 
 def module_names(model: Any, *inputs: Any, **named_inputs: Any) -> dict[str, list[str]]:
@@ -24,7 +24,7 @@ def module_names(model: Any, *inputs: Any, **named_inputs: Any) -> dict[str, lis
     same for most models. Modules that are never called themselves (ModuleList) are excluded.
     """
     paths = _paths_of(model)
-    called = _call_order(model, inputs, named_inputs) if inputs or named_inputs else []
+    called = _modules_in_call_order(model, inputs, named_inputs) if inputs or named_inputs else []
     in_order = called + [module for module in paths if module not in set(called) and _is_callable(module)]
     names: dict[str, list[str]] = {}
     for module in in_order:
@@ -44,7 +44,7 @@ def save_module_names(model: Any, path: Union[str, PathLike], *inputs: Any, **na
 def _paths_of(model: Any) -> dict[Any, str]:
     """Path of each module of the model, as in a recording: wrappers such as DistributedDataParallel are not part of
     paths, and the model itself is named by its class."""
-    while (held := WRAPPERS.get(type(model).__name__)) and hasattr(model, held):
+    while (held := WRAPPED_MODEL_ATTRIBUTES.get(type(model).__name__)) and hasattr(model, held):
         model = getattr(model, held)
     paths: dict[Any, str] = {model: type(model).__name__}
     _add_children(model, "", paths)
@@ -52,7 +52,7 @@ def _paths_of(model: Any) -> dict[Any, str]:
 
 
 def _add_children(parent: Any, path: str, paths: dict[Any, str]) -> None:
-    held = WRAPPERS.get(type(parent).__name__)
+    held = WRAPPED_MODEL_ATTRIBUTES.get(type(parent).__name__)
     for name, module in parent._modules.items():
         if module is None or module in paths:
             continue
@@ -68,7 +68,7 @@ def _is_callable(module: Any) -> bool:
     return type(module).forward is not torch.nn.Module.forward
 
 
-def _call_order(model: Any, inputs: tuple, named_inputs: dict) -> list[Any]:
+def _modules_in_call_order(model: Any, inputs: tuple, named_inputs: dict) -> list[Any]:
     import torch
 
     called: dict[Any, None] = {}

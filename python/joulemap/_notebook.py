@@ -6,8 +6,8 @@ from __future__ import annotations
 import html
 from typing import Any, Optional
 
-MAX_ROWS = 60  # rows of a tree that are shown: a notebook file stores the HTML
-STYLE = (
+MAX_NOTEBOOK_ROWS = 60  # rows of a tree that are shown: a notebook file stores the HTML
+TABLE_STYLE = (
     "<style>.joulemap td{text-align:right!important;padding:1px 8px;white-space:nowrap}"
     ".joulemap td:first-child,.joulemap th:first-child{text-align:left!important}"
     ".joulemap .bar{display:inline-block;height:.7em;background:#d9822b}"
@@ -19,13 +19,13 @@ def ledger_html(ledger: Any) -> str:
     """HTML table of a ledger, with the totals as its caption. Rows of modules include their submodules; all text is
     escaped."""
     rows = _tree_rows(ledger)
-    most = max((_amount(row) for row in rows), default=0.0)
-    body = "".join(_row_html(row, most) for row in rows[:MAX_ROWS])
-    left_out = len(rows) - MAX_ROWS
+    most = max((_energy_cell(row) for row in rows), default=0.0)
+    body = "".join(_row_html(row, most) for row in rows[:MAX_NOTEBOOK_ROWS])
+    left_out = len(rows) - MAX_NOTEBOOK_ROWS
     more = f"<p>{left_out} more rows: print(ledger) or ledger.to_pandas()</p>" if left_out > 0 else ""
     head = "<tr><th>by {}</th><th>device</th><th>J</th><th>90 % interval</th><th>waiting J</th><th>s</th><th></th></tr>"
     return (
-        f'{STYLE}<div class="joulemap"><table><caption>{html.escape(_summary(ledger))}</caption>'
+        f'{TABLE_STYLE}<div class="joulemap"><table><caption>{html.escape(_summary_html(ledger))}</caption>'
         f"<thead>{head.format(html.escape(ledger.by))}</thead><tbody>{body}</tbody></table>{more}</div>"
     )
 
@@ -33,10 +33,10 @@ def ledger_html(ledger: Any) -> str:
 def _tree_rows(ledger: Any) -> list:
     """Rows in the order of a tree: GPUs first, within a device the branch with the most energy first."""
     rows = ledger.nested().rows if ledger.by in ("layer", "module", "op", "tensor") else list(ledger.rows)
-    cost = {(row.device, _steps_of(row.path)): _amount(row) for row in rows}
+    cost = {(row.device, _tree_levels_of(row.path)): _energy_cell(row) for row in rows}
 
     def order(row: Any) -> tuple:
-        steps = _steps_of(row.path)
+        steps = _tree_levels_of(row.path)
         return (
             not str(row.device).startswith("gpu"),
             str(row.device),
@@ -46,31 +46,31 @@ def _tree_rows(ledger: Any) -> list:
     return sorted(rows, key=order)
 
 
-def _steps_of(path: tuple) -> tuple:
+def _tree_levels_of(path: tuple) -> tuple:
     """The levels of the tree that lead to a row: ("train", "forward", "a.b") -> ("train", "forward", "a", "b")."""
     return tuple(path) if len(path) < 3 else (*path[:-1], *path[-1].split("."))
 
 
-def _amount(row: Any) -> float:
+def _energy_cell(row: Any) -> float:
     return row.energy_j or 0.0
 
 
 def _row_html(row: Any, most: float) -> str:
-    steps = _steps_of(row.path)
-    share = 0.0 if most <= 0 else _amount(row) / most
+    steps = _tree_levels_of(row.path)
+    share = 0.0 if most <= 0 else _energy_cell(row) / most
     name = f'<span title="{html.escape(" ".join(row.path))}">{"&emsp;" * (len(steps) - 1)}{html.escape(steps[-1])}</span>'
     interval = "" if row.low_j is None else f"{row.low_j:.4g} to {row.high_j:.4g}"
-    numbers = [_number(row.energy_j), interval, _number(row.waiting_j), _number(row.time_s)]
+    numbers = [_number_cell(row.energy_j), interval, _number_cell(row.waiting_j), _number_cell(row.time_s)]
     cells = [name, html.escape(row.device or ""), *numbers]
     bar = f'<span class="bar" style="width:{100 * share:.0f}px"></span>'
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in [*cells, bar]) + "</tr>"
 
 
-def _number(value: Optional[float]) -> str:
+def _number_cell(value: Optional[float]) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def _summary(ledger: Any) -> str:
+def _summary_html(ledger: Any) -> str:
     if ledger.joules is None:
         total = "energy unknown"
     else:

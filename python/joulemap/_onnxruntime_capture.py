@@ -15,7 +15,7 @@ import weakref
 from typing import Optional
 
 from . import _capture_interface as capture
-from ._framework_trace import Trace
+from ._framework_trace import FrameworkTrace
 
 _PROFILED_RUNS = 4
 # Limits profiling in programs that create a session for every request.
@@ -25,7 +25,7 @@ _MAX_SESSIONS = 8
 class TracedSession:
     """Captures the runs of one session."""
 
-    def __init__(self, model: object, trace: Optional[Trace]) -> None:
+    def __init__(self, model: object, trace: Optional[FrameworkTrace]) -> None:
         is_path = isinstance(model, (str, os.PathLike))
         self._model = os.path.basename(os.fspath(model)) if is_path else "model"
         mode = capture.child_scope(0, capture.MODE, "inference")
@@ -51,7 +51,7 @@ class TracedSession:
     def _store_trace(self, session) -> None:
         trace, self._trace = self._trace, None
         session.end_profiling()
-        trace.store("onnxruntime.json", [("mode", "inference"), ("region", self._model)])
+        trace.store_trace("onnxruntime.json", [("mode", "inference"), ("region", self._model)])
 
 
 class OnnxRuntimeCapture:
@@ -67,12 +67,12 @@ class OnnxRuntimeCapture:
             session._joulemap_watched.end_of_program(session)
 
     @capture.guarded
-    def trace_for(self, options) -> Optional[Trace]:
+    def trace_for(self, options) -> Optional[FrameworkTrace]:
         """Enables profiling in the options of a new session, unless the program has enabled it."""
         if options.enable_profiling or self._profiled >= _MAX_SESSIONS:
             return None
         self._profiled += 1
-        trace = Trace()
+        trace = FrameworkTrace()
         os.makedirs(trace.folder, exist_ok=True)
         options.enable_profiling = True
         options.profile_file_prefix = os.path.join(trace.folder, "profile")

@@ -22,10 +22,10 @@ def atomic_replacement(path: Union[str, os.PathLike]) -> Iterator[str]:
 
     A symbolic link is kept and its target replaced, unless another user may have planted the link. Permissions are
     kept; a new file is readable only by its owner. Pipes and devices are written directly."""
-    if _is_planted(os.fspath(path)):
+    if _is_planted_file(os.fspath(path)):
         raise JoulemapError(f"{os.fspath(path)} belongs to another user in a world-writable folder: use another path")
     target = os.path.realpath(os.fspath(path))
-    mode = _mode_of(target)
+    mode = _file_mode(target)
     if mode is not None and not stat.S_ISREG(mode):
         yield target
         return
@@ -37,7 +37,7 @@ def atomic_replacement(path: Union[str, os.PathLike]) -> Iterator[str]:
         yield temporary_path
         if mode is not None:
             os.chmod(temporary_path, stat.S_IMODE(mode))
-        _sync(temporary_path)
+        _sync_file(temporary_path)
         os.replace(temporary_path, target)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -67,8 +67,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _is_planted(path: str) -> bool:
-    """Whether another user placed this link or file in a world-writable folder: is_planted of
+def _is_planted_file(path: str) -> bool:
+    """Whether another user placed this link or file in a world-writable folder: may_be_planted of
     src/base/output_file.cc."""
     if not os.path.lexists(path):
         return False
@@ -78,7 +78,7 @@ def _is_planted(path: str) -> bool:
     return is_link_or_file and bool(folder.st_mode & stat.S_IWOTH) and entry.st_uid not in (os.geteuid(), folder.st_uid)
 
 
-def _mode_of(path: str) -> Union[int, None]:
+def _file_mode(path: str) -> Union[int, None]:
     try:
         return os.stat(path).st_mode
     except FileNotFoundError:
@@ -90,6 +90,6 @@ def _is_recording(path: str) -> bool:
         return file.read(len(RECORDING_MAGIC)) == RECORDING_MAGIC
 
 
-def _sync(path: str) -> None:
+def _sync_file(path: str) -> None:
     with open(path, "rb+") as file, contextlib.suppress(OSError):  # some file systems do not support fsync
         os.fsync(file.fileno())

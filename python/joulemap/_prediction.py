@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Optional, Sequence, Union
 
 from ._library import JoulemapError
-from ._recorder import program
+from ._recorder import joulemap_program
 
-TIMEOUT_S = 120
+PREDICT_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Prediction:
     time_s: float  # time in s
     power_w: float  # mean power, in W
     device: str  # name of the GPU
-    layers: list[Layer] = field(repr=False)  # in the order of the network
+    layers: list[Layer] = field(repr=False)  # a list of Layer, in the order of the network
     unknown_ops: list[dict] = field(repr=False)  # operations that Joulemap does not know
     notes: list[str] = field(repr=False)  # assumptions, such as the batch size
     document: dict = field(repr=False)  # complete output of `joulemap predict --json`
@@ -94,15 +94,15 @@ def predict(
         jm.predict("model.onnx", batch=32, device="a100")
 
     - `model`: a PyTorch module, a Keras model, or the path of an ONNX file or of a Keras model's JSON
-    - `inputs`, `named`, `optimizer`, `loss`, `autocast`: of a PyTorch module, see `list_operations`; nothing is
+    - `inputs`, `named`, `optimizer`, `loss`, `autocast`: for a PyTorch module, see `list_operations`; nothing is
       computed, and everything may be on the meta device
-    - `device`: name of a GPU, by default h200; `profile`: a file of `joulemap model fit` instead
-    - `training`: a step with backward pass and optimizer
+    - `device`: name of a GPU, by default h200; `profile`: a file that `joulemap model fit` wrote, instead
+    - `training`: predict a training step, with backward pass and optimizer
     - `precision`: default, fp32, tf32; for a file also fp16, bf16, amp-bf16
-    - `batch`: batch size, for all but PyTorch modules
+    - `batch`: batch size, for files and Keras models
     - `execution`: eager, or compiled as by torch.compile
     - `host_factor`: slowdown of the host relative to the host of the measurements
-    - `idle_w`: idle power of this individual GPU, in W
+    - `idle_w`: active-idle power of this GPU, in W; by default the mean of the measured GPUs
     """
     options = ["--execution", execution, "--host-factor", str(host_factor)]
     options += ["--idle-w", str(idle_w)] if idle_w is not None else []
@@ -127,9 +127,9 @@ def predict(
 
 
 def _run_predict(arguments: list, text: Optional[str]) -> Prediction:
-    command = [program(), "predict", *arguments, "--json"]
+    command = [joulemap_program(), "predict", *arguments, "--json"]
     input_options: dict = {"stdin": subprocess.DEVNULL} if text is None else {"input": text}
-    options = {"capture_output": True, "text": True, "timeout": TIMEOUT_S, **input_options}
+    options = {"capture_output": True, "text": True, "timeout": PREDICT_TIMEOUT_S, **input_options}
     process = subprocess.run(command, **options)  # type: ignore[call-overload]
     if not process.stdout.strip():
         raise JoulemapError(
@@ -147,7 +147,7 @@ def _run_predict(arguments: list, text: Optional[str]) -> Prediction:
             layer["op"],
             layer["energy_j"],
             layer["low_j"],
-            _upper_bound(layer["high_j"]),
+            _infinite_if_none(layer["high_j"]),
             layer["time_s"],
         )
         for layer in document["layers"]
@@ -155,14 +155,14 @@ def _run_predict(arguments: list, text: Optional[str]) -> Prediction:
     total = (
         document["energy_j"],
         document["low_j"],
-        _upper_bound(document["high_j"]),
+        _infinite_if_none(document["high_j"]),
         document["time_s"],
         document["power_w"],
     )
     return Prediction(*total, document["device"], layers, document["unknown_ops"], document["notes"], document)
 
 
-def _upper_bound(high_j: Optional[float]) -> float:
+def _infinite_if_none(high_j: Optional[float]) -> float:
     return math.inf if high_j is None else high_j
 
 

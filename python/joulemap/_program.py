@@ -14,4 +14,5 @@ def main() -> None:
 
         sys.exit(collect(sys.argv[2:]))
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "joulemap")
+    os.environ.setdefault("JOULEMAP_PYTHON", sys.executable)  # for verbs that need Python: export, bench
     os.execv(program, [program, *sys.argv[1:]])

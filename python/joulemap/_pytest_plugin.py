@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """pytest: the plugin reports the energy of each test and fails tests that exceed their energy budget.
 
-    pytest --joules                       # a table at the end, the largest first
+    pytest --joules                       # a table at the end, largest energy first
 
     @pytest.mark.joules(budget=2.5)       # fails if the energy in J exceeds the budget by more than its uncertainty
     def test_inference(): ...
 
-Nothing is measured without `--joules` or such a mark. The energy is that of the whole machine during the test, without
-its fixtures. Concurrent tests (pytest-xdist) therefore include each other's energy. A test with a budget fails if its
-energy is unknown. JUnit files contain `joules` and `joules_provenance`. pytest finds the plugin of an installed
+Nothing is measured without `--joules` or such a mark. The energy is that of all processes on the measured domains
+during the test, without its fixtures; concurrent tests (pytest-xdist) include each other's energy. A test with a budget
+fails if its energy is unknown. JUnit files contain `joules` and `joules_provenance`. pytest finds the plugin of an installed
 package; otherwise use `-p joulemap._pytest_plugin`.
 """
 
@@ -58,12 +58,12 @@ def pytest_runtest_call(item: Any) -> Any:
     item.config.stash[_energies_key].append((item.nodeid, energy, budget))
     item.user_properties.append(("joules", energy.joules))
     item.user_properties.append(("joules_provenance", energy.provenance))
-    failure = None if outcome.excinfo is not None or budget is None else _failure(energy, budget)
+    failure = None if outcome.excinfo is not None or budget is None else _budget_failure(energy, budget)
     if failure is not None:
         outcome.force_exception(pytest.fail.Exception(failure, pytrace=False))
 
 
-def _failure(energy: Any, budget: float) -> Optional[str]:
+def _budget_failure(energy: Any, budget: float) -> Optional[str]:
     if energy.joules is None:
         return f"cannot check the budget of {budget:g} J: the energy is unknown ({energy.reason})"
     if energy.joules - (energy.uncertainty_j or 0) > budget:

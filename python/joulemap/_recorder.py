@@ -17,7 +17,7 @@ from ._library import JoulemapError
 END_TIMEOUT_S = 300
 
 
-def program() -> str:
+def joulemap_program() -> str:
     """Path of the `joulemap` program of this package."""
     return os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "joulemap")
 
@@ -68,7 +68,18 @@ class Recorder:
         from . import _capture_interface as interface
 
         file = os.path.abspath(file)
-        command = [program(), "record", "-p", str(os.getpid()), "-o", file, "--trace", trace, "--announce", "--json"]
+        command = [
+            joulemap_program(),
+            "record",
+            "-p",
+            str(os.getpid()),
+            "-o",
+            file,
+            "--trace",
+            trace,
+            "--announce",
+            "--json",
+        ]
         command += ["--keep-arguments"] if keep_arguments else []
         # Runs in its own session: Ctrl-C of the terminal goes to the program, and the recorder detects the program's
         # end.

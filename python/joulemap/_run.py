@@ -14,21 +14,23 @@ from typing import Any, Optional, Sequence, Union
 from ._layer_steps import LayerSteps
 from ._ledger import Ledger, merge_ledgers
 from ._library import JoulemapError
-from ._recorder import program
+from ._recorder import joulemap_program
 
 Path = Union[str, "os.PathLike[str]"]
-PARTS = ("cpu", "ram", "gpu")
+MACHINE_PARTS = ("cpu", "ram", "gpu")
 
 
 def run_joulemap(*arguments: object) -> str:
     """Returns the output of `joulemap ARGUMENTS...`. A failure raises JoulemapError with its message and remedy."""
-    process = subprocess.run([program(), *map(os.fspath, map(_text, arguments))], capture_output=True, text=True)
+    process = subprocess.run(
+        [joulemap_program(), *map(os.fspath, map(_argument_text, arguments))], capture_output=True, text=True
+    )
     if process.returncode != 0:
         raise JoulemapError(process.stderr.replace("joulemap: ", "").strip() or f"exit code {process.returncode}")
     return process.stdout
 
 
-def _text(argument: object) -> Any:
+def _argument_text(argument: object) -> Any:
     return argument if isinstance(argument, os.PathLike) else str(argument)
 
 
@@ -36,9 +38,9 @@ def validate_excluded_parts(exclude: Sequence[str]) -> tuple:
     """Validates the parts in exclude=["ram"]: one name or several."""
     names = (exclude,) if isinstance(exclude, str) else tuple(exclude or ())
     for name in names:
-        if name not in PARTS:
-            raise ValueError(f"exclude must be one of {', '.join(map(repr, PARTS))}, not {name!r}")
-    if set(names) == set(PARTS):
+        if name not in MACHINE_PARTS:
+            raise ValueError(f"exclude must be one of {', '.join(map(repr, MACHINE_PARTS))}, not {name!r}")
+    if set(names) == set(MACHINE_PARTS):
         raise ValueError("exclude excludes all parts")
     return names
 
@@ -61,7 +63,7 @@ class Run:
     ) -> Ledger:
         """The energy by layer, module, domain, phase, op, tensor, function, region, kernel, stack, step, epoch,
         rank, request or token. With apart=True, CPU, RAM and GPU have separate rows. Otherwise CPU and RAM share one
-        row, which has no energy if they are only estimated beside a measured GPU. `mode`, `time` (a tuple in s) and
+        row; it has no energy if they are estimated and the GPU is measured. `mode`, `time` (a tuple in s) and
         `library` are the options of `joulemap report`."""
         options: list = ["--by", by]
         if mode is not None:
@@ -70,20 +72,20 @@ class Run:
             options += ["--time", ",".join(str(moment) for moment in time)]
         if library is not None:
             options += ["--library", library]
-        included = [part for part in PARTS if part not in self._excluded_parts]
+        included = [part for part in MACHINE_PARTS if part not in self._excluded_parts]
         if not apart:
             return self._load_ledger(options, included)
         return merge_ledgers([self._load_ledger(options, [part]) for part in included])
 
     def _load_ledger(self, options: list, included: list) -> Ledger:
-        excluded = [part for part in PARTS if part not in included]
+        excluded = [part for part in MACHINE_PARTS if part not in included]
         options = [*options, *(["--exclude", ",".join(excluded)] if excluded else [])]
         report = json.loads(run_joulemap("report", *self.files, *options, "--json"))
         if excluded:  # rows of excluded parts have no energy
             excluded_devices = [
                 part for part in ("cpu", "gpu") if part in excluded and (part == "gpu" or "ram" in excluded)
             ]
-            report["rows"] = [row for row in report["rows"] if not _runs_on(row, excluded_devices)]
+            report["rows"] = [row for row in report["rows"] if not _runs_on_excluded_device(row, excluded_devices)]
         return Ledger(report, lambda: run_joulemap("report", *self.files, *options))
 
     def report(self, by: str = "layer", **options: Any) -> Ledger:
@@ -116,12 +118,12 @@ class Run:
 
     @property
     def low_j(self) -> Optional[float]:
-        """Lower bound of the 90 % interval of `energy_j`."""
+        """Lower bound of the 90 % interval of `energy_j`, as if the errors of domains were fully correlated."""
         return self.ledger("domain").low_j
 
     @property
     def high_j(self) -> Optional[float]:
-        """Upper bound of the 90 % interval of `energy_j`."""
+        """Upper bound of the 90 % interval of `energy_j`, as if the errors of domains were fully correlated."""
         return self.ledger("domain").high_j
 
     @property
@@ -130,8 +132,8 @@ class Run:
         return self.ledger("domain").time_s
 
     def to_pandas(self, by: str = "layer", per: str = "sum") -> Any:
-        """A DataFrame; needs pandas. per="sum": sums over the run; "mean": means per step; "step": one column per layer
-        and one row per step."""
+        """A DataFrame; needs pandas. `per` is "sum" for sums over the run, "mean" for means per step, or "step" for one
+        column per layer and one row per step."""
         return self._rows(by, per).to_pandas()
 
     def to_csv(self, path: Path, by: str = "layer", per: str = "sum") -> None:
@@ -143,8 +145,8 @@ class Run:
         self._rows(by, per).to_parquet(path)
 
     def layer_steps(self, layers: Union[None, str, Sequence[str]] = None) -> LayerSteps:
-        """The energy of each layer in each step, up to 2000 steps. `layers`: only columns whose device, pass and path
-        contain the text, or one of the texts."""
+        """The energy of each layer in each step, up to 2000 steps. `layers`: only columns whose name contains this
+        text, or one of these texts."""
         exclude_options = ["--exclude", ",".join(self._excluded_parts)] if self._excluded_parts else []
         csv_text = run_joulemap("export", *self.files, "--to", "csv", "--by", "layer-step", *exclude_options)
         steps = LayerSteps(csv.DictReader(io.StringIO(csv_text, newline="")))
@@ -169,8 +171,8 @@ class Run:
         smooth: Optional[int] = None,
     ) -> None:
         """Draws a plot like `joulemap report --plot KIND -o PATH`: timeline, violin, box, lines, bars, loss, flame or
-        heatmap, as .svg, .png or .pdf. `layers`: only those whose device and path contain this text, or one of the
-        texts. `smooth`: number of points over which lines are averaged."""
+        heatmap, as .svg, .png or .pdf. `layers`: only those whose device and path contain this text, or one of
+        these texts. `smooth`: number of points over which lines are averaged."""
         options: list = ["--by", by] if by else []
         if layers:
             options += ["--filter", layers if isinstance(layers, str) else "|".join(layers)]
@@ -185,7 +187,7 @@ class Run:
         run_joulemap("export", *self.files, "--to", "tensorboard", "-o", folder)
 
 
-def _runs_on(row: dict, excluded_devices: list) -> bool:
+def _runs_on_excluded_device(row: dict, excluded_devices: list) -> bool:
     device = row["device"]
     return device is not None and ("cpu" if device == "cpu" else "gpu") in excluded_devices
 

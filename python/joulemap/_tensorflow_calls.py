@@ -15,15 +15,15 @@ import time
 from typing import Dict, List, Optional, Sequence, Tuple
 
 from . import _capture_interface as capture
-from ._framework_trace import Trace
+from ._framework_trace import FrameworkTrace
 from ._graph_names import GraphNames
 
 # Profiled calls may cost this much in all: a part of the run time, and a constant for short runs.
-_MAX_COST = 0.02
-_FREE_COST_S = 2.0
+_MAX_PROFILING_SHARE = 0.02
+_FREE_PROFILING_S = 2.0
 
 
-class Call:
+class CapturedCall:
     """An outermost call of a compiled function. `names`: the names of the function's graphs."""
 
     def __init__(self, names: GraphNames, compile_scope: int) -> None:
@@ -41,37 +41,37 @@ class Call:
         return bool(self.graphs)
 
 
-class _Thread(threading.local):
-    call: Optional[Call] = None
+class _ThreadState(threading.local):
+    call: Optional[CapturedCall] = None
 
 
-_thread = _Thread()
+_thread_state = _ThreadState()
 
 
-def current_call() -> Optional[Call]:
-    return _thread.call
+def current_call() -> Optional[CapturedCall]:
+    return _thread_state.call
 
 
-def set_current_call(call: Optional[Call]) -> Optional[Call]:
+def set_current_call(call: Optional[CapturedCall]) -> Optional[CapturedCall]:
     """Returns the call before."""
-    before, _thread.call = _thread.call, call
+    before, _thread_state.call = _thread_state.call, call
     return before
 
 
 def names_being_traced() -> Optional[GraphNames]:
-    call = _thread.call
+    call = _thread_state.call
     return call.names if call is not None else None
 
 
 def watch_graphs() -> None:
     from tensorflow.python.framework.func_graph import FuncGraph
 
-    original, add_graph = FuncGraph.__init__, capture.guarded(Call.add_graph)
+    original, add_graph = FuncGraph.__init__, capture.guarded(CapturedCall.add_graph)
 
     @functools.wraps(original)
     def __init__(self, *args, **kwargs):
         original(self, *args, **kwargs)
-        call = _thread.call
+        call = _thread_state.call
         if call is not None:
             add_graph(call, self)
 
@@ -84,13 +84,13 @@ class FunctionTimes:
     def __init__(self) -> None:
         self._by_name: Dict[str, List[float]] = {}  # calls, profiled calls, seconds
 
-    def add(self, function: str, spent_s: float, was_profiled: bool) -> None:
+    def add_call(self, function: str, spent_s: float, was_profiled: bool) -> None:
         sums = self._by_name.setdefault(function, [0, 0, 0.0])
         sums[0] += 1
         sums[1] += was_profiled
         sums[2] += spent_s
 
-    def without_layers(self) -> List[Tuple[str, int]]:
+    def functions_without_layers(self) -> List[Tuple[str, int]]:
         """Functions that took 1 % of the time or more and were never profiled, with the number of their calls."""
         all_s = sum(spent_s for _, _, spent_s in self._by_name.values())
         found = [
@@ -101,21 +101,21 @@ class FunctionTimes:
         return [(name, calls) for _, name, calls in sorted(found, reverse=True)]
 
 
-class Profiler:
+class TensorFlowProfiler:
     """TensorFlow's own profiler, for one call at a time, on machines without a GPU. On a GPU, host launch times do not
     show kernel durations, and two profilers cannot share the GPU's records."""
 
     def __init__(self, tf) -> None:
         self._experimental = tf.profiler.experimental
         self._list_devices = tf.config.list_physical_devices
-        self._is_free = threading.Lock()
+        self._profiler_lock = threading.Lock()
         self._has_gpu: Optional[bool] = None
-        self._is_taken = False
-        self._first_s = time.monotonic()
-        self._traces = 0
+        self._is_used_by_program = False
+        self._created_s = time.monotonic()
+        self._trace_count = 0
         self._cost_s = 0.0
         self.times = FunctionTimes()
-        atexit.register(self._report)
+        atexit.register(self._report_functions_without_layers)
 
     def has_gpu(self) -> bool:
         if self._has_gpu is None:
@@ -130,21 +130,21 @@ class Profiler:
 
     def can_start(self) -> bool:
         """Whether another profiled call is within the limit of the cost."""
-        return self._cost_s <= _FREE_COST_S + _MAX_COST * (time.monotonic() - self._first_s)
+        return self._cost_s <= _FREE_PROFILING_S + _MAX_PROFILING_SHARE * (time.monotonic() - self._created_s)
 
     @capture.guarded
-    def start(self) -> Optional[Trace]:
+    def start(self) -> Optional[FrameworkTrace]:
         """None on a GPU, and while another thread or the program itself profiles."""
-        if self.has_gpu() or not self._is_free.acquire(blocking=False):
+        if self.has_gpu() or not self._profiler_lock.acquire(blocking=False):
             return None
         begin_s = time.perf_counter()
-        trace = Trace()
+        trace = FrameworkTrace()
         options = self._experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0, device_tracer_level=0)
         try:
             self._experimental.start(trace.folder, options)
         except Exception as error:  # noqa: BLE001 - usually another profiler is active
-            self._is_free.release()
-            self._is_taken = True
+            self._profiler_lock.release()
+            self._is_used_by_program = True
             message = f"TensorFlow's profiler did not start, so layers have no energy: {error}"
             capture.diagnose("profiler_taken", message, "stop other profilers of the program")
             return None
@@ -152,26 +152,26 @@ class Profiler:
         return trace
 
     @capture.guarded
-    def stop(self, trace: Trace, coarse: Sequence[Tuple[str, str]], names: GraphNames) -> None:
+    def stop(self, trace: FrameworkTrace, coarse: Sequence[Tuple[str, str]], names: GraphNames) -> None:
         begin_s = time.perf_counter()
         try:
             self._experimental.stop()
         finally:
-            self._is_free.release()
-        trace.store("xplane.pb", coarse, names.lines())
+            self._profiler_lock.release()
+        trace.store_trace("xplane.pb", coarse, names.metadata_lines())
         self._cost_s += time.perf_counter() - begin_s
-        self._traces += 1
+        self._trace_count += 1
 
     @capture.guarded
-    def _report(self) -> None:
-        if self._traces > 0:
+    def _report_functions_without_layers(self) -> None:
+        if self._trace_count > 0:
             capture.fact(
                 "tensorflow_profiler",
-                f"{self._traces} profiled calls took {self._cost_s * 1e3:.0f} ms more, outside of their scopes",
+                f"{self._trace_count} profiled calls took {self._cost_s * 1e3:.0f} ms more, outside of their scopes",
             )
-        if self._has_gpu or self._is_taken:
+        if self._has_gpu or self._is_used_by_program:
             return
-        for function, calls in self.times.without_layers()[:5]:
+        for function, calls in self.times.functions_without_layers()[:5]:
             limit = "profiling had reached its limit of the run time"
             reason = "its only call also compiled it" if calls == 1 else limit
             capture.diagnose("function_without_layers", f"{function}: no call was profiled, because {reason}", "")

@@ -21,7 +21,7 @@ from . import _capture_interface as capture
 from ._compiled_steps import StepDetector
 from ._framework_trace import TracingSchedule
 from ._graph_names import GraphNames
-from ._tensorflow_calls import Call, Profiler, current_call, set_current_call, watch_graphs
+from ._tensorflow_calls import CapturedCall, TensorFlowProfiler, current_call, set_current_call, watch_graphs
 from ._tensorflow_eager import is_recording_tape, watch_eager
 from ._tensorflow_graphs import computes_gradients, read_graphs
 
@@ -30,25 +30,25 @@ _MAX_FETCHES_IN_NAME = 3
 # Sets of fetches of a session that have their own scope. A program that extends its graph in every step has more.
 _MAX_FETCH_SETS = 64
 
-_profiler: Optional[Profiler] = None
+_profiler: Optional[TensorFlowProfiler] = None
 
 
-def shared_profiler(tf) -> Profiler:
+def shared_profiler(tf) -> TensorFlowProfiler:
     global _profiler
     if _profiler is None:
-        _profiler = Profiler(tf)
+        _profiler = TensorFlowProfiler(tf)
     return _profiler
 
 
 class CapturedFunction:
     """A tf.function, a concrete function, or a set of fetches of a session."""
 
-    def __init__(self, name: str, profiler: Profiler, steps: StepDetector) -> None:
+    def __init__(self, name: str, profiler: TensorFlowProfiler, steps: StepDetector) -> None:
         self.name = name
         self.names = GraphNames()
         self._profiler = profiler
         self._steps = steps
-        self._plan = TracingSchedule()
+        self._tracing_schedule = TracingSchedule()
         self._mode = ""  # unknown until the function has been traced
         self._set_scopes()
 
@@ -57,15 +57,15 @@ class CapturedFunction:
         self._scope = capture.child_scope(mode, capture.REGION, self.name)
         self._compile_scope = capture.child_scope(self._scope, capture.PHASE, "compile")
 
-    def call(self, function: Callable, args, kwargs, compiles: bool = False):
+    def call_captured(self, function: Callable, args, kwargs, compiles: bool = False):
         """Calls the function. `compiles`: this call is known to compile a graph that was built before."""
         if is_recording_tape():
-            self.names.trains = True
+            self.names.has_gradients = True
         else:
             self._steps.on_call(self.name)
-        is_due = self._profiler.can_start() and self._plan.is_due()
+        is_due = self._profiler.can_start() and self._tracing_schedule.is_due()
         trace = self._profiler.start() if is_due else None
-        call = Call(self.names, self._compile_scope)
+        call = CapturedCall(self.names, self._compile_scope)
         set_current_call(call)
         depth = capture.enter(self._compile_scope if compiles else self._scope)
         begin_s = time.perf_counter()
@@ -74,43 +74,43 @@ class CapturedFunction:
         finally:
             capture.leave_to(depth)
             set_current_call(None)
-            self._end(call, compiles, time.perf_counter() - begin_s, trace)
+            self._end_call(call, compiles, time.perf_counter() - begin_s, trace)
 
     @capture.guarded
-    def _end(self, call: Call, compiles: bool, spent_s: float, trace) -> None:
+    def _end_call(self, call: CapturedCall, compiles: bool, spent_s: float, trace) -> None:
         if call.was_compiled:
             read_graphs(call.graphs, self.names, unscoped_phase="forward")
         if trace is not None:
             self._profiler.stop(trace, [("mode", self._mode or "inference"), ("region", self.name)], self.names)
-        mode = "train" if self.names.trains else "inference"
+        mode = "train" if self.names.has_gradients else "inference"
         if mode != self._mode:
             self._mode = mode
             self._set_scopes()
         was_compiled = compiles or call.was_compiled
-        self._steps.on_return(self.name, spent_s, was_compiled, self.names.trains)
-        self._profiler.times.add(self.name, spent_s, trace is not None)
+        self._steps.on_return(self.name, spent_s, was_compiled, self.names.has_gradients)
+        self._profiler.times.add_call(self.name, spent_s, trace is not None)
 
 
 class FunctionCapture:
     """Captures outermost calls of tf.function and of concrete functions."""
 
-    def __init__(self, tf, profiler: Profiler, steps: StepDetector) -> None:
+    def __init__(self, tf, profiler: TensorFlowProfiler, steps: StepDetector) -> None:
         self._executing_eagerly = tf.executing_eagerly
         self._profiler = profiler
         self._steps = steps
-        self._known: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self._captured_functions: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
     @capture.guarded
-    def _captured(self, function) -> CapturedFunction:
-        known = self._known.get(function)
+    def _capture_of_function(self, function) -> CapturedFunction:
+        known = self._captured_functions.get(function)
         if known is None:
             name = str(getattr(function, "name", None) or "function")
             concrete = _CONCRETE_NAME.match(name)
             known = CapturedFunction(concrete[1] if concrete else name, self._profiler, self._steps)
-            self._known[function] = known
+            self._captured_functions[function] = known
         return known
 
-    def watch(self, kind) -> None:
+    def wrap_calls(self, kind) -> None:
         original = kind.__call__
         capture_function = self
 
@@ -119,10 +119,10 @@ class FunctionCapture:
             # While another function is traced, a call adds to its graph and executes nothing.
             if current_call() is not None or not capture_function._executing_eagerly():
                 return original(self, *args, **kwargs)
-            captured = capture_function._captured(self)
+            captured = capture_function._capture_of_function(self)
             if captured is None:
                 return original(self, *args, **kwargs)
-            return captured.call(original, (self, *args), kwargs)
+            return captured.call_captured(original, (self, *args), kwargs)
 
         kind.__call__ = __call__
 
@@ -130,7 +130,7 @@ class FunctionCapture:
 class SessionCapture:
     """Captures runs of sessions of tf.compat.v1."""
 
-    def __init__(self, nest, profiler: Profiler, steps: StepDetector) -> None:
+    def __init__(self, nest, profiler: TensorFlowProfiler, steps: StepDetector) -> None:
         self._flatten = nest.flatten
         self._profiler = profiler
         self._steps = steps
@@ -142,7 +142,7 @@ class SessionCapture:
         return (name if isinstance(name, str) else str(fetch)).partition(":")[0]
 
     @capture.guarded
-    def _captured(self, session, fetches) -> Optional["CapturedFetches"]:
+    def _capture_of_fetches(self, session, fetches) -> Optional["CapturedFetches"]:
         try:
             names = tuple(sorted({self._name_of(fetch) for fetch in self._flatten(fetches) if fetch is not None}))
         except (TypeError, ValueError):  # a structure that cannot be sorted
@@ -154,13 +154,13 @@ class SessionCapture:
             known[names] = CapturedFetches(names, self._profiler, self._steps)
         return known[names]
 
-    def watch(self, kind) -> None:
+    def wrap_runs(self, kind) -> None:
         run, make_callable = kind.run, kind.make_callable
         session_capture = self
 
         @functools.wraps(run)
         def traced_run(self, fetches, *args, **kwargs):
-            captured = session_capture._captured(self, fetches) if current_call() is None else None
+            captured = session_capture._capture_of_fetches(self, fetches) if current_call() is None else None
             if captured is None:
                 return run(self, fetches, *args, **kwargs)
             return captured.run(self.graph, run, (self, fetches, *args), kwargs)
@@ -168,7 +168,7 @@ class SessionCapture:
         @functools.wraps(make_callable)
         def traced_make_callable(self, fetches, *args, **kwargs):
             made = make_callable(self, fetches, *args, **kwargs)
-            captured = session_capture._captured(self, fetches) if current_call() is None else None
+            captured = session_capture._capture_of_fetches(self, fetches) if current_call() is None else None
             if captured is None:
                 return made
             return functools.wraps(made)(lambda *given, **named: captured.run(self.graph, made, given, named))
@@ -179,7 +179,7 @@ class SessionCapture:
 class CapturedFetches:
     """Runs of one set of fetches. Names are read from the session's graph again after the graph has grown."""
 
-    def __init__(self, fetches, profiler: Profiler, steps: StepDetector) -> None:
+    def __init__(self, fetches, profiler: TensorFlowProfiler, steps: StepDetector) -> None:
         shown = list(fetches[:_MAX_FETCHES_IN_NAME])
         if len(fetches) > len(shown) or not fetches:
             shown.append("...")
@@ -190,15 +190,15 @@ class CapturedFetches:
     def run(self, graph, function: Callable, args, kwargs):
         is_new = self._graph_version is None
         if graph.version != self._graph_version:
-            self._read(graph)
-        return self._function.call(function, args, kwargs, compiles=is_new)
+            self._read_graph(graph)
+        return self._function.call_captured(function, args, kwargs, compiles=is_new)
 
     @capture.guarded
-    def _read(self, graph) -> None:
+    def _read_graph(self, graph) -> None:
         self._graph_version = graph.version
         names = self._function.names
         read_graphs([graph], names, unscoped_phase="forward")
-        names.trains = computes_gradients(self._operations(graph))
+        names.has_gradients = computes_gradients(self._operations(graph))
 
     def _operations(self, graph) -> List:
         found = []
@@ -245,8 +245,8 @@ def install(tf) -> None:
     watch_graphs()
     functions = FunctionCapture(tf, profiler, steps)
     for kind in (Function, ConcreteFunction):
-        functions.watch(kind)
-    SessionCapture(tf.nest, profiler, steps).watch(BaseSession)
+        functions.wrap_calls(kind)
+    SessionCapture(tf.nest, profiler, steps).wrap_runs(BaseSession)
     _watch_steps(steps)
     watch_eager(tf)
     capture.fact("tensorflow", tf.__version__)

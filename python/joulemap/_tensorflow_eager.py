@@ -15,45 +15,45 @@ from typing import Callable, List, Optional
 from . import _capture_interface as capture
 
 
-class _Thread(threading.local):
+class _ThreadState(threading.local):
     tapes = 0  # open tapes
 
     def __init__(self) -> None:
         self.layers: List[str] = []  # Keras layers being called, outermost first
 
 
-_thread = _Thread()
+_thread_state = _ThreadState()
 
 
 def is_recording_tape() -> bool:
     """Whether this thread is in a GradientTape outside of any graph."""
-    return _thread.tapes > 0
+    return _thread_state.tapes > 0
 
 
 class EagerCapture:
     def __init__(self, tf) -> None:
         self.is_eager = tf.executing_eagerly
-        self._train = capture.child_scope(0, capture.MODE, "train")
-        self._inference = capture.child_scope(0, capture.MODE, "inference")
+        self._train_scope = capture.child_scope(0, capture.MODE, "train")
+        self._inference_scope = capture.child_scope(0, capture.MODE, "inference")
         self._has_optimizer = False  # the program updates variables through an optimizer
         self._has_gradients = False  # gradients were computed since the last step began
         self._has_reported = False
 
-    def phase(self, name: str, trains: bool = True) -> int:
-        return capture.child_scope(self._train if trains else self._inference, capture.PHASE, name)
+    def phase_scope(self, name: str, trains: bool = True) -> int:
+        return capture.child_scope(self._train_scope if trains else self._inference_scope, capture.PHASE, name)
 
     def begin_tape(self) -> Optional[int]:
-        _thread.tapes += 1
-        if _thread.tapes > 1:
+        _thread_state.tapes += 1
+        if _thread_state.tapes > 1:
             return None
         if self._has_gradients and not self._has_optimizer:
             capture.on_event(capture.OPTIMIZER_DONE)  # the program itself updated its variables
         self._has_gradients = False
         capture.on_event(capture.FORWARD_TRAIN)
-        return capture.enter(self.phase("forward"))
+        return capture.enter(self.phase_scope("forward"))
 
     def end_tape(self, depth: Optional[int]) -> None:
-        _thread.tapes = max(_thread.tapes - 1, 0)
+        _thread_state.tapes = max(_thread_state.tapes - 1, 0)
         if depth is not None:
             capture.leave_to(depth)
 
@@ -67,11 +67,11 @@ class EagerCapture:
                 "decorate the training step with @tf.function",
             )
         capture.on_event(capture.BACKWARD)
-        return capture.enter(self.phase("backward"))
+        return capture.enter(self.phase_scope("backward"))
 
     def begin_update(self) -> int:
         self._has_optimizer = True
-        return capture.enter(self.phase("optimizer"))
+        return capture.enter(self.phase_scope("optimizer"))
 
     def end_update(self, depth: int) -> None:
         capture.leave_to(depth)
@@ -79,18 +79,18 @@ class EagerCapture:
 
     def begin_layer(self, name: str) -> int:
         trains = is_recording_tape()
-        if not _thread.layers and not trains:
+        if not _thread_state.layers and not trains:
             capture.on_event(capture.FORWARD_INFER)
-        _thread.layers.append(name)
-        path = _thread.layers[1:] or _thread.layers
-        return capture.enter(capture.child_scope(self.phase("forward", trains), capture.MODULE, ".".join(path)))
+        _thread_state.layers.append(name)
+        path = _thread_state.layers[1:] or _thread_state.layers
+        return capture.enter(capture.child_scope(self.phase_scope("forward", trains), capture.MODULE, ".".join(path)))
 
     def end_layer(self, depth: int) -> None:
-        if _thread.layers:
-            _thread.layers.pop()
+        if _thread_state.layers:
+            _thread_state.layers.pop()
         capture.leave_to(depth)
 
-    def wrap(
+    def wrap_eager_calls(
         self, owner, name: str, begin: Callable, end: Callable, is_captured: Callable = lambda *args: True
     ) -> None:
         """Wraps owner.name: begin(*args) before an eager call and end(what begin returned) after it."""
@@ -111,7 +111,7 @@ class EagerCapture:
 
 
 _capture: Optional[EagerCapture] = None
-_keras = None  # the keras module, if it has been imported before tensorflow was complete
+_imported_keras = None  # the keras module, if it has been imported before tensorflow was complete
 
 
 def watch_eager(tf) -> None:
@@ -137,24 +137,24 @@ def watch_eager(tf) -> None:
 
     tape.__enter__, tape.__exit__ = __enter__, __exit__
     for name in ("gradient", "jacobian", "batch_jacobian"):
-        eager.wrap(tape, name, lambda *args: eager.begin_gradient(), capture.leave_to)
+        eager.wrap_eager_calls(tape, name, lambda *args: eager.begin_gradient(), capture.leave_to)
     optimizer = tf.compat.v1.train.Optimizer
-    eager.wrap(optimizer, "apply_gradients", lambda *args: eager.begin_update(), eager.end_update)
-    if _keras is not None:
-        watch_eager_keras(_keras)
+    eager.wrap_eager_calls(optimizer, "apply_gradients", lambda *args: eager.begin_update(), eager.end_update)
+    if _imported_keras is not None:
+        watch_eager_keras(_imported_keras)
 
 
 def watch_eager_keras(keras) -> None:
     """Called after keras has been imported, which may be before or after tensorflow: each imports the other."""
-    global _keras
-    eager, _keras = _capture, keras
+    global _imported_keras
+    eager, _imported_keras = _capture, keras
     if eager is None:
         return  # watch_eager() calls this function again
     from keras.src.optimizers.base_optimizer import BaseOptimizer
 
     symbolic = keras.KerasTensor
-    eager.wrap(BaseOptimizer, "apply", lambda *args: eager.begin_update(), eager.end_update)
-    eager.wrap(
+    eager.wrap_eager_calls(BaseOptimizer, "apply", lambda *args: eager.begin_update(), eager.end_update)
+    eager.wrap_eager_calls(
         keras.layers.Layer,
         "__call__",
         lambda layer, *args: eager.begin_layer(layer.name),

@@ -11,21 +11,40 @@ from ._graph_names import GraphNames, is_gradient
 
 _MAX_TENSORS = 8  # the same limit as in src/scopes/tensor_text.h
 _NO_TENSORS = "()"
-_NOT_TENSORS = ("resource", "variant")
+_RESOURCE_DTYPES = ("resource", "variant")
 
 # TensorFlow fuses a contraction with the operations after it and names the result after the last of them.
-_CONTRACTIONS = {"MatMul", "BatchMatMulV2", "Conv2D", "Conv3D", "DepthwiseConv2dNative"}
-_FUSIBLE = {"BiasAdd", "Add", "AddV2", "FusedBatchNormV3", "Relu", "Relu6", "Elu", "LeakyRelu", "Tanh", "Sigmoid"}
-_MAX_CHAIN = 4
+_CONTRACTION_OPERATIONS = {"MatMul", "BatchMatMulV2", "Conv2D", "Conv3D", "DepthwiseConv2dNative"}
+_FUSIBLE_OPERATIONS = {
+    "BiasAdd",
+    "Add",
+    "AddV2",
+    "FusedBatchNormV3",
+    "Relu",
+    "Relu6",
+    "Elu",
+    "LeakyRelu",
+    "Tanh",
+    "Sigmoid",
+}
+_MAX_FUSED_CHAIN = 4
 
 # Bookkeeping of the graph, and AddN, which sums gradients.
-_WITHOUT_PHASE = {"NoOp", "Placeholder", "Const", "Identity", "AddN", "PartitionedCall", "StatefulPartitionedCall"}
-_SOURCES = {"Placeholder", "Const", "ReadVariableOp", "AddN"}
-_READS = {"ReadVariableOp", "ResourceGather"}
-_UPDATES = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
+_OPERATIONS_WITHOUT_PHASE = {
+    "NoOp",
+    "Placeholder",
+    "Const",
+    "Identity",
+    "AddN",
+    "PartitionedCall",
+    "StatefulPartitionedCall",
+}
+_SOURCE_OPERATIONS = {"Placeholder", "Const", "ReadVariableOp", "AddN"}
+_READ_OPERATIONS = {"ReadVariableOp", "ResourceGather"}
+_UPDATE_OPERATIONS = ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")
 
 
-def _shape(tensor) -> str:
+def _shape_text(tensor) -> str:
     shape = tensor.shape
     if shape.rank is None:
         return "?"
@@ -36,8 +55,8 @@ def _tensors_text(tensors: Iterable) -> str:
     parts = []
     for tensor in tensors:
         name = tensor.dtype.base_dtype.name
-        if name not in _NOT_TENSORS:
-            parts.append(("" if name == "float32" else name) + "[" + _shape(tensor) + "]")
+        if name not in _RESOURCE_DTYPES:
+            parts.append(("" if name == "float32" else name) + "[" + _shape_text(tensor) + "]")
     more = len(parts) - _MAX_TENSORS
     return " ".join(parts[:_MAX_TENSORS]) + (f" and {more} more" if more > 0 else "") or _NO_TENSORS
 
@@ -45,12 +64,12 @@ def _tensors_text(tensors: Iterable) -> str:
 def _fused_chain(operation) -> List:
     """The operations from a contraction to `operation` that TensorFlow may fuse; empty if there is no contraction."""
     chain = [operation]
-    while chain[0].type not in _CONTRACTIONS:
-        if chain[0].type not in _FUSIBLE or len(chain) > _MAX_CHAIN:
+    while chain[0].type not in _CONTRACTION_OPERATIONS:
+        if chain[0].type not in _FUSIBLE_OPERATIONS or len(chain) > _MAX_FUSED_CHAIN:
             return []
         inputs = [tensor.op for tensor in chain[0].inputs]
-        before = next((some for some in inputs if some.type in _CONTRACTIONS), None)
-        before = before or next((some for some in inputs if some.type in _FUSIBLE), None)
+        before = next((some for some in inputs if some.type in _CONTRACTION_OPERATIONS), None)
+        before = before or next((some for some in inputs if some.type in _FUSIBLE_OPERATIONS), None)
         if before is None:
             return []
         chain.insert(0, before)
@@ -63,11 +82,11 @@ def _add_fused(operation, names: GraphNames) -> None:
         return
     results = {id(tensor) for part in chain for tensor in part.outputs}
     inputs = [tensor for part in chain for tensor in part.inputs if id(tensor) not in results]
-    names.add_fused(operation.name, chain[0].name, _tensors_text(inputs))
+    names.add_fused_chain(operation.name, chain[0].name, _tensors_text(inputs))
 
 
 def _is_update(operation) -> bool:
-    return operation.type in _UPDATES or operation.type.startswith(("ResourceApply", "ResourceSparseApply"))
+    return operation.type in _UPDATE_OPERATIONS or operation.type.startswith(("ResourceApply", "ResourceSparseApply"))
 
 
 def _variables_of(graph) -> Iterable:
@@ -77,27 +96,27 @@ def _variables_of(graph) -> Iterable:
         return ()
 
 
-class _Variables:
+class _VariableReaders:
     """Finds the variable behind a tensor of a function's graph, and the operation that reads the variable. A function
     captures variables of the functions around it."""
 
     def __init__(self, graphs: Iterable) -> None:
         self._by_handle: Dict[int, object] = {}
-        self._outside: Dict[int, object] = {}  # tensor of the graph around, by id of the tensor inside
+        self._outer_tensors: Dict[int, object] = {}  # tensor of the graph around, by id of the tensor inside
         self._readers: Dict[int, str] = {}
         for graph in graphs:
             self._by_handle.update((id(variable.handle), variable) for variable in _variables_of(graph))
-            self._outside.update((id(inside), outside) for outside, inside in getattr(graph, "captures", ()))
+            self._outer_tensors.update((id(inside), outside) for outside, inside in getattr(graph, "captures", ()))
 
     def add_reader(self, operation) -> None:
-        variable = self.of_operation(operation)
+        variable = self.variable_of_operation(operation)
         if variable is not None and not is_gradient(operation.name):
             self._readers.setdefault(id(variable), operation.name)
 
-    def of_operation(self, operation) -> Optional[object]:
+    def variable_of_operation(self, operation) -> Optional[object]:
         tensor = operation.inputs[0] if len(operation.inputs) > 0 else None
-        while id(tensor) in self._outside:
-            tensor = self._outside[id(tensor)]
+        while id(tensor) in self._outer_tensors:
+            tensor = self._outer_tensors[id(tensor)]
         return self._by_handle.get(id(tensor))
 
     def reader_of(self, variable) -> Optional[str]:
@@ -110,10 +129,10 @@ def _module_of(variable_name: str) -> str:
     return ".".join(path[1:-1] or path[:-1] or path)
 
 
-def _add_update(operation, variables: _Variables, names: GraphNames) -> None:
+def _add_update(operation, variables: _VariableReaders, names: GraphNames) -> None:
     """Adds the update of a trainable variable, and the operations without a scope that compute its value from the
     gradient. Its layer is the one that reads the variable, else the scope in the name of the variable."""
-    variable = variables.of_operation(operation)
+    variable = variables.variable_of_operation(operation)
     if variable is None or not getattr(variable, "trainable", False):
         return
     reader, module = variables.reader_of(variable), _module_of(variable.name)
@@ -121,12 +140,16 @@ def _add_update(operation, variables: _Variables, names: GraphNames) -> None:
     while pending:
         some = pending.pop()
         if reader is None:
-            names.add(some.name, "optimizer", module)
+            names.add_scope(some.name, "optimizer", module)
         else:
             names.add_update(some.name, reader)
         for tensor in some.inputs:
             source = tensor.op
-            computes = source.type not in _SOURCES and not is_gradient(source.name) and not names.contains(source.name)
+            computes = (
+                source.type not in _SOURCE_OPERATIONS
+                and not is_gradient(source.name)
+                and not names.contains_operation(source.name)
+            )
             if computes and "/" not in source.name:
                 pending.append(source)
 
@@ -135,18 +158,20 @@ def read_graphs(graphs: Iterable, names: GraphNames, unscoped_phase: str = "") -
     """`graphs`: FuncGraphs of one function and of those that it calls, or the graph of a session. `unscoped_phase`: the
     phase of operations whose name shows none."""
     by_graph = [(graph, graph.get_operations()) for graph in graphs]
-    names.trains = names.trains or any(is_gradient(some.name) for _, operations in by_graph for some in operations)
-    variables = _Variables(graph for graph, _ in by_graph)
+    names.has_gradients = names.has_gradients or any(
+        is_gradient(some.name) for _, operations in by_graph for some in operations
+    )
+    variables = _VariableReaders(graph for graph, _ in by_graph)
     for _, operations in by_graph:
         for operation in operations:
             names.add_tensors(operation.name, _tensors_text(operation.inputs))
-            if operation.type in _FUSIBLE:
+            if operation.type in _FUSIBLE_OPERATIONS:
                 _add_fused(operation, names)
-            if operation.type in _READS:
+            if operation.type in _READ_OPERATIONS:
                 variables.add_reader(operation)
     for _, operations in by_graph:
         for operation in operations:
-            if names.trains and _is_update(operation) and not names.contains(operation.name):
+            if names.has_gradients and _is_update(operation) and not names.contains_operation(operation.name):
                 _add_update(operation, variables, names)
         if unscoped_phase:
             _add_unscoped(operations, unscoped_phase, names)
@@ -154,9 +179,11 @@ def read_graphs(graphs: Iterable, names: GraphNames, unscoped_phase: str = "") -
 
 def _add_unscoped(operations: Iterable, phase: str, names: GraphNames) -> None:
     for operation in operations:
-        is_plain = "/" not in operation.name and operation.type not in _WITHOUT_PHASE and not _is_update(operation)
-        if is_plain and not names.contains(operation.name):
-            names.add(operation.name, phase, "")
+        is_plain = (
+            "/" not in operation.name and operation.type not in _OPERATIONS_WITHOUT_PHASE and not _is_update(operation)
+        )
+        if is_plain and not names.contains_operation(operation.name):
+            names.add_scope(operation.name, phase, "")
 
 
 def computes_gradients(operations: Iterable) -> bool:

@@ -8,11 +8,11 @@ from typing import Callable
 from . import _capture
 from ._guard import wrap_function
 from ._torch_loss import LossLog
-from ._torch_modules import transform_check
+from ._torch_modules import make_transform_check
 from ._torch_versions import compiling_check
 
 
-def carrier_maker(torch, wrap_hook: Callable = lambda hook: hook) -> Callable:
+def make_hook_carrier_maker(torch, wrap_hook: Callable = lambda hook: hook) -> Callable:
     """Returns a function that makes a tensor with only the given hook. Autograd nodes get the hook through it
     (python/capture/module_calls.h)."""
 
@@ -26,7 +26,7 @@ def carrier_maker(torch, wrap_hook: Callable = lambda hook: hook) -> Callable:
     return make_carrier
 
 
-def careful_grad_fn(torch) -> Callable:
+def make_grad_fn_reader(torch) -> Callable:
     """Reads grad_fn without calling __torch_function__ of tensor subclasses or of function modes of the program."""
 
     def grad_fn(tensor):
@@ -39,20 +39,20 @@ def careful_grad_fn(torch) -> Callable:
 def install(torch, operations) -> LossLog:
     losses = LossLog(torch)
     graph_task = torch._C._current_graph_task_id
-    is_transformed = transform_check(torch)
+    is_transformed = make_transform_check(torch)
 
     def begin(args):
         if is_transformed():
             return None
         is_nested = graph_task() != -1
         if not is_nested and args:
-            operations.hook_backward(args[0])
+            operations.hook_autograd_graph(args[0])
         _capture.backward_begin()
         return (is_nested,)
 
     def begin_from_loss(args):
         if args and graph_task() == -1 and not is_transformed():
-            losses.add(args[0])
+            losses.add_loss(args[0])
         return begin(args)
 
     def end(token, returned, args):

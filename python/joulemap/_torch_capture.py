@@ -14,38 +14,38 @@ from ._torch_versions import has_sequence_numbers
 
 
 # The session of this process, set by install() and used by jm.attach.
-session: Optional[Session] = None
+capture_session: Optional[TorchCaptureSession] = None
 
 
-class Session:
+class TorchCaptureSession:
     """The interface of jm.attach and jm.validate to the capture of PyTorch."""
 
     def __init__(self, torch, module_calls, operations, names) -> None:
         self._torch, self._module_calls, self._operations, self._names = torch, module_calls, operations, names
         self._probe: Any = None
 
-    def name(self, module) -> None:
+    def name_modules(self, module) -> None:
         """Names the modules of a model that the program passes to jm.attach, before its first call."""
-        self._names.resolve(module, None)
+        self._names.name_called_module(module, None)
 
     def pause(self) -> None:
         """Stops capturing calls at the end of a recording."""
-        from ._function_samples import samples
+        from ._function_samples import function_sampler
 
         _capture.end_between()
         self._operations.set_recording(False)
         _capture.set_on(False)
         self._module_calls.uninstall()
-        samples.stop()
+        function_sampler.stop()
 
     def resume(self) -> None:
         """Resumes capturing for a new recording."""
-        from ._function_samples import samples
+        from ._function_samples import function_sampler
 
         _capture.forget_in_child()  # drops the scopes of the previous recording
         _capture.set_on(True)
         self._module_calls.install()
-        samples.start()
+        function_sampler.start()
         _capture.fact("torch", self._torch.__version__)
 
     @property
@@ -57,17 +57,17 @@ class Session:
     def keep_inputs(self):
         """Keeps the inputs of modules from now on, so that they can be replayed."""
         if self._probe is None:
-            from ._torch_modules import transform_check
-            from ._torch_probe import Probe
+            from ._torch_modules import make_transform_check
+            from ._torch_probe import ModuleProbe
             from ._torch_probe_inputs import InputCapture
 
-            inputs = InputCapture(self._torch, transform_check(self._torch))
-            self._module_calls.wrap_calls(inputs.wrap)
-            self._probe = Probe(self._torch, inputs, self._operations, self._names)
+            inputs = InputCapture(self._torch, make_transform_check(self._torch))
+            self._module_calls.wrap_calls(inputs.wrap_call)
+            self._probe = ModuleProbe(self._torch, inputs, self._operations, self._names)
         return self._probe
 
     @contextlib.contextmanager
-    def paused(self) -> Iterator[int]:
+    def program_paused(self) -> Iterator[int]:
         """Separates what runs inside from the program's own work: it is recorded in mode `probe`. Yields the scope of
         that mode."""
         from . import _capture_interface as interface
@@ -81,33 +81,33 @@ class Session:
         scope = interface.child_scope(0, interface.MODE, "probe")
         depth = interface.enter(scope)
         try:
-            flag.raise_()
+            flag.create_file()
             yield scope
         finally:
-            flag.lower()
+            flag.remove_file()
             interface.leave_to(depth)
             interface.probing(0)
             if was_on:
                 _capture.set_on(True)
 
 
-def install_or_resume(torch) -> Session:
+def install_or_resume(torch) -> TorchCaptureSession:
     """Installs the capture, or resumes it, for a recording that the program starts itself with jm.attach."""
-    if session is None:
+    if capture_session is None:
         install(torch)
     else:
-        session.resume()
-    assert session is not None
-    return session
+        capture_session.resume()
+    assert capture_session is not None
+    return capture_session
 
 
 def install(torch) -> None:
-    global session
+    global capture_session
     if not _capture.is_recording():
         return
     from . import _torch_backward, _torch_dither, _torch_setup, _torch_light, _torch_loop, _torch_modules, _torch_ops
     from . import _torch_ranks, _torch_regions
-    from ._function_samples import samples
+    from ._function_samples import function_sampler
 
     compiled = _torch_light.CompileDetector(torch)
     operations = _torch_ops.OperationRecorder(torch, compiled)
@@ -121,7 +121,7 @@ def install(torch) -> None:
         ranks.record_rank()
         operations.set_recording(bool(is_sampled))
         module_calls.set_tracing(bool(is_traced))
-        samples.is_light = losses.is_light = not is_traced
+        function_sampler.samples_rarely = losses.is_light = not is_traced
 
     names = _torch_modules.ModuleNames(torch)
     dither_seed = os.environ.get("JOULEMAP_DITHER")
@@ -131,11 +131,11 @@ def install(torch) -> None:
         is_grad_enabled=torch.is_grad_enabled,
         graph_task=torch._C._current_graph_task_id,
         function_modes=torch._C._len_torch_function_stack,
-        is_transformed=_torch_modules.transform_check(torch),
-        is_running=_torch_modules.running_check(torch),
-        resolve=names.resolve,
-        make_carrier=_torch_backward.carrier_maker(torch, *([dither.wrap_hook] if dither else [])),
-        careful_grad_fn=_torch_backward.careful_grad_fn(torch),
+        is_transformed=_torch_modules.make_transform_check(torch),
+        is_running=_torch_modules.make_running_check(torch),
+        resolve=names.name_called_module,
+        make_carrier=_torch_backward.make_hook_carrier_maker(torch, *([dither.wrap_hook] if dither else [])),
+        careful_grad_fn=_torch_backward.make_grad_fn_reader(torch),
         on_step_state=on_step_state,
         has_sequence_numbers=has_sequence_numbers(torch),
     )
@@ -143,11 +143,11 @@ def install(torch) -> None:
     os.register_at_fork(after_in_child=guarded(operations.forget_in_child))
     atexit.register(_capture.end_between)  # interpreter shutdown is not part of the last step
     module_calls.install()
-    session = Session(torch, module_calls, operations, names)
+    capture_session = TorchCaptureSession(torch, module_calls, operations, names)
     if os.environ.get("JOULEMAP_PROBE"):
-        session.keep_inputs().run_at_exit(session.limit_s)
+        capture_session.keep_inputs().run_at_exit(capture_session.limit_s)
     _torch_loop.install(torch, operations)
     _torch_setup.install(torch)
     _torch_regions.install(torch)
-    samples.start()
+    function_sampler.start()
     _capture.fact("torch", torch.__version__)

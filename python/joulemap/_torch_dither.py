@@ -23,35 +23,36 @@ from . import _capture_interface as interface
 from ._torch_versions import compiling_check
 
 REGION = "joulemap.dither"
-MAX_SHARE = 0.01
+MAX_PAUSED_TIME_SHARE = 0.01
 # Long enough to show in the power history of an NVIDIA GPU (a value every 20 ms, time constant 12 ms).
 MIN_PAUSE_S, MAX_PAUSE_S = 0.02, 0.04
 
 
-class Dither:
+class PauseDither:
     """Any thread may call maybe_pause(); one thread pauses at a time."""
 
     def __init__(self, torch, seed: int, clock: Callable[[], float] = time.monotonic, sleep=time.sleep) -> None:
         self._torch, self._clock, self._sleep = torch, clock, sleep
         self._random = random.Random(seed)
-        self._process = os.getpid()
+        self._owner_pid = os.getpid()
         self._lock = threading.Lock()
         self._begin_s: Optional[float] = None  # time of the first call: earlier work is not delayed
-        self._next_s = 0.0
+        self._next_pause_s = 0.0
         self.paused_s = 0.0
 
-    def _gap_s(self) -> float:
-        # The mean share of pauses is 0.9 of MAX_SHARE. At the limit, the time of a pause would no longer be random.
-        return self._random.expovariate(0.9 * MAX_SHARE / ((MIN_PAUSE_S + MAX_PAUSE_S) / 2))
+    def _draw_gap_s(self) -> float:
+        # The mean share of pauses is 0.9 of MAX_PAUSED_TIME_SHARE. At the limit, the time of a pause would no longer be
+        # random.
+        return self._random.expovariate(0.9 * MAX_PAUSED_TIME_SHARE / ((MIN_PAUSE_S + MAX_PAUSE_S) / 2))
 
     def maybe_pause(self) -> None:
         """Called at each point where the program may be paused."""
-        if self._clock() < self._next_s or not self._lock.acquire(blocking=False):
+        if self._clock() < self._next_pause_s or not self._lock.acquire(blocking=False):
             return
         try:
             self._pause()
         except Exception as error:  # noqa: BLE001 - must not reach the program
-            self._stop(f"{type(error).__name__}: {error}")
+            self._stop_dithering(f"{type(error).__name__}: {error}")
         finally:
             self._lock.release()
 
@@ -59,15 +60,16 @@ class Dither:
         now_s = self._clock()
         if self._begin_s is None:
             self._begin_s = now_s
-            self._next_s = now_s + self._gap_s()
-        if now_s < self._next_s:
+            self._next_pause_s = now_s + self._draw_gap_s()
+        if now_s < self._next_pause_s:
             return  # another thread may have just paused
         length_s = self._random.uniform(MIN_PAUSE_S, MAX_PAUSE_S)
-        # Skips the pause if it would exceed MAX_SHARE of the time: earlier sleeps may have taken longer than requested.
-        if self.paused_s + length_s > MAX_SHARE * (now_s - self._begin_s):
-            self._next_s = self._begin_s + (self.paused_s + MAX_PAUSE_S) / MAX_SHARE
+        # Skips the pause if it would exceed MAX_PAUSED_TIME_SHARE of the time: earlier sleeps may have taken longer than
+        # requested.
+        if self.paused_s + length_s > MAX_PAUSED_TIME_SHARE * (now_s - self._begin_s):
+            self._next_pause_s = self._begin_s + (self.paused_s + MAX_PAUSE_S) / MAX_PAUSED_TIME_SHARE
             return
-        if self._is_forbidden():
+        if self._must_not_pause():
             return
         if self._torch.cuda.is_initialized():
             self._torch.cuda.synchronize()
@@ -79,24 +81,24 @@ class Dither:
             interface.region_pop()
             end_s = self._clock()
             self.paused_s += end_s - begin_s
-            self._next_s = end_s + self._gap_s()
+            self._next_pause_s = end_s + self._draw_gap_s()
 
-    def _is_forbidden(self) -> bool:
+    def _must_not_pause(self) -> bool:
         cuda = self._torch.cuda
-        if os.getpid() != self._process:
-            self._next_s = float("inf")  # never: this is the child of a fork, such as a data loader's worker
+        if os.getpid() != self._owner_pid:
+            self._next_pause_s = float("inf")  # never: this is the child of a fork, such as a data loader's worker
             return True
         distributed = self._torch.distributed
         if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
-            self._stop("torch.distributed is active: every process would wait for the pauses of all")
+            self._stop_dithering("torch.distributed is active: every process would wait for the pauses of all")
             return True
         return not _capture.is_on() or (cuda.is_initialized() and cuda.is_current_stream_capturing())
 
-    def _stop(self, reason: str) -> None:
-        self._next_s = float("inf")
+    def _stop_dithering(self, reason: str) -> None:
+        self._next_pause_s = float("inf")
         interface.diagnose("not_dithered", f"dithering stopped: {reason}")
 
-    def wrap(self, call: Callable) -> Callable:
+    def wrap_call(self, call: Callable) -> Callable:
         """Wraps a __call__ of modules, which may then be paused."""
         maybe_pause = self.maybe_pause
 
@@ -118,13 +120,13 @@ class Dither:
         return paused_hook
 
 
-def install(torch, module_calls, seed_text: str) -> Dither:
+def install(torch, module_calls, seed_text: str) -> PauseDither:
     """`seed_text`: a number; any other text selects a random seed."""
     from torch.optim.optimizer import register_optimizer_step_pre_hook
 
     seed = int(seed_text) if seed_text.isdigit() else int.from_bytes(os.urandom(4), "little")
-    dither = Dither(torch, seed)
-    module_calls.wrap_calls(dither.wrap)
+    dither = PauseDither(torch, seed)
+    module_calls.wrap_calls(dither.wrap_call)
     is_compiling = compiling_check(torch)
 
     def before_step(optimizer, args, kwargs):

@@ -24,19 +24,19 @@ class CompileDetector:
     """Detects the first use of torch.compile or torch.export and calls `on_first_use`."""
 
     def __init__(self, torch) -> None:
-        self.is_used = _has_compiled(torch)
+        self.has_compiled = _has_compiled(torch)
         self.on_first_use: Callable[[], None] = lambda: None
-        self._watch(torch, "compile", torch)
+        self._wrap_compiler(torch, "compile", torch)
         if hasattr(torch, "export"):  # since PyTorch 2.1
-            self._watch(torch.export, "export", torch)
+            self._wrap_compiler(torch.export, "export", torch)
 
-    def _watch(self, owner, name: str, torch) -> None:
+    def _wrap_compiler(self, owner, name: str, torch) -> None:
         original = getattr(owner, name)
 
         @functools.wraps(original)
         def use(*args, **kwargs):
-            if not self.is_used:
-                self.is_used = True
+            if not self.has_compiled:
+                self.has_compiled = True
                 guarded(self.on_first_use)()
                 guarded(warn_about_old_compilers)(torch)
                 guarded(_capture_compilations)()
@@ -74,7 +74,7 @@ def _capture_compilations() -> None:
             _capture.leave_to(stack.pop())
 
 
-def traced_call(call: Callable, is_compiling: Callable[[], bool]) -> Callable:
+def make_traced_call(call: Callable, is_compiling: Callable[[], bool]) -> Callable:
     """Wraps a __call__ of modules to report calls and returns to the capture."""
     called, returned = _capture.module_called, _capture.module_returned
 
@@ -99,15 +99,15 @@ class ModuleCallCapture:
     def __init__(self, torch, compiled: CompileDetector) -> None:
         self._modules = torch.nn.modules.module
         self._is_compiling = compiling_check(torch)
-        self._compiled = compiled
+        self._compile_detector = compiled
         self._hooks: list = []
-        self._replaced: list[tuple[type, object, object]] = []  # class, installed __call__, previous one or None
+        self._replaced_calls: list[tuple[type, object, object]] = []  # class, installed __call__, previous one or None
         self._is_traced = True
-        self._wraps: list[Callable] = []
+        self._call_wrappers: list[Callable] = []
         compiled.on_first_use = self._switch_to_hooks
 
     def install(self) -> None:
-        if not self._compiled.is_used:
+        if not self._compile_detector.has_compiled:
             self._wrap_class(self._modules.Module)
         elif not self._hooks:
             self._switch_to_hooks()
@@ -115,13 +115,13 @@ class ModuleCallCapture:
     def uninstall(self) -> None:
         """Removes the wrappers until the next install(). Hooks that torch.compile has seen stay, and do nothing."""
         self.set_tracing(True)
-        if not self._compiled.is_used:
+        if not self._compile_detector.has_compiled:
             self._restore_calls()
 
     def wrap_calls(self, wrap: Callable) -> None:
         """Adds wrap(call) to all captured calls; not while torch.compile is used."""
-        self._wraps.append(wrap)
-        owners = [owner for owner, _, _ in self._replaced]
+        self._call_wrappers.append(wrap)
+        owners = [owner for owner, _, _ in self._replaced_calls]
         self._restore_calls()
         for owner in owners:
             self._wrap_class(owner)
@@ -133,7 +133,7 @@ class ModuleCallCapture:
             return
         self._is_traced = is_traced
         _capture.set_traced(is_traced)
-        if self._compiled.is_used:
+        if self._compile_detector.has_compiled:
             return
         self._restore_calls()
         for model in [self._modules.Module] if is_traced else _capture.model_types():
@@ -142,15 +142,15 @@ class ModuleCallCapture:
     def _wrap_class(self, owner: type) -> None:
         previous = owner.__dict__.get("__call__")
         call = owner.__call__
-        for wrap in self._wraps:
+        for wrap in self._call_wrappers:
             call = wrap(call)
-        wrapper = traced_call(call, self._is_compiling)
+        wrapper = make_traced_call(call, self._is_compiling)
         owner.__call__ = wrapper
-        self._replaced.append((owner, wrapper, previous))
+        self._replaced_calls.append((owner, wrapper, previous))
 
     def _restore_calls(self) -> None:
-        while self._replaced:
-            owner, wrapper, previous = self._replaced.pop()
+        while self._replaced_calls:
+            owner, wrapper, previous = self._replaced_calls.pop()
             if owner.__dict__.get("__call__") is not wrapper:
                 continue  # another library has wrapped __call__ since
             if previous is None:

@@ -33,12 +33,12 @@ def _watch_optimizers(torch) -> None:
     def before(optimizer, args, kwargs):
         if is_compiling():
             return
-        open_steps.begin(optimizer)
+        open_steps.begin_step(optimizer)
 
     def after(optimizer, args, kwargs):
         if is_compiling():
             return
-        open_steps.end()
+        open_steps.end_step()
 
     register_optimizer_step_pre_hook(before)
     register_optimizer_step_post_hook(after)
@@ -58,8 +58,8 @@ def _leave_failed_steps(record_function, open_steps: OpenOptimizerSteps, is_comp
         try:
             return original(self, *error)
         finally:
-            if open_steps.depths and error and error[0] is not None:
-                open_steps.abandon(self)
+            if open_steps.scope_depths and error and error[0] is not None:
+                open_steps.abandon_step(self)
 
     record_function.__exit__ = exit
 
@@ -68,21 +68,24 @@ class OpenOptimizerSteps(threading.local):
     """Optimizer steps that this thread has begun; they may nest."""
 
     def __init__(self) -> None:
-        self.depths: list[int] = []
-        self.begin = guarded(self._begin)
-        self.end, self.abandon = guarded(self._end, even_when_off=True), guarded(self._abandon, even_when_off=True)
+        self.scope_depths: list[int] = []
+        self.begin_step = guarded(self._begin)
+        self.end_step, self.abandon_step = (
+            guarded(self._end, even_when_off=True),
+            guarded(self._abandon, even_when_off=True),
+        )
 
     def _begin(self, optimizer) -> None:
-        self.depths.append(_capture.phase_begin("optimizer", type(optimizer).__name__, TRAIN))
+        self.scope_depths.append(_capture.phase_begin("optimizer", type(optimizer).__name__, TRAIN))
 
     def _end(self) -> None:
-        if self.depths:
-            _capture.leave_to(self.depths.pop())
+        if self.scope_depths:
+            _capture.leave_to(self.scope_depths.pop())
             _capture.on_event(OPTIMIZER_DONE)
 
     def _abandon(self, profiler_range) -> None:
-        if self.depths and profiler_range.name.startswith("Optimizer.step#"):
-            _capture.leave_to(self.depths.pop())
+        if self.scope_depths and profiler_range.name.startswith("Optimizer.step#"):
+            _capture.leave_to(self.scope_depths.pop())
 
 
 def _watch_loaders(torch) -> None:
@@ -143,7 +146,7 @@ def _watch_fetches(torch, operations) -> None:
         if is_sampled:
             operations.set_recording(True)
         if operations.is_recording:
-            _capture.enter_within(OP, dataset_method(torch, args[0]))
+            _capture.enter_within(OP, dataset_method_name(torch, args[0]))
         return depth, is_sampled
 
     def end(token, returned, args):
@@ -161,20 +164,20 @@ class BatchSampler:
     """Selects the batches of a worker whose operations are recorded, which costs some microseconds per operation."""
 
     def __init__(self) -> None:
-        self._batches = 0
-        self._began_s = self._due_s = 0.0
+        self._batch_count = 0
+        self._batch_begin_s = self._next_sample_s = 0.0
 
     def begin_batch(self) -> bool:
-        self._batches += 1
-        self._began_s = time.perf_counter()
-        return self._batches <= SAMPLED_FIRST_BATCHES or self._began_s >= self._due_s
+        self._batch_count += 1
+        self._batch_begin_s = time.perf_counter()
+        return self._batch_count <= SAMPLED_FIRST_BATCHES or self._batch_begin_s >= self._next_sample_s
 
     def end_batch(self) -> None:
         now_s = time.perf_counter()
-        self._due_s = now_s + SAMPLE_PERIOD_FACTOR * (now_s - self._began_s)
+        self._next_sample_s = now_s + SAMPLE_PERIOD_FACTOR * (now_s - self._batch_begin_s)
 
 
-def dataset_method(torch, fetcher) -> str:
+def dataset_method_name(torch, fetcher) -> str:
     """Qualified name of the dataset's method that makes its batches: "__main__.Images.__getitem__"."""
     dataset = fetcher.dataset
     while isinstance(dataset, torch.utils.data.Subset):

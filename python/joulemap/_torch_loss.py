@@ -13,14 +13,14 @@ from typing import Optional
 
 from . import _capture
 from ._guard import guarded
-from ._torch_versions import compiling_check, grad_scaler
+from ._torch_versions import compiling_check, grad_scaler_class
 
-MAX_PENDING = 8
+MAX_PENDING_COPIES = 8
 # Least time between copies of a GPU loss during untraced, CPU-bound steps, in ns.
-MIN_PERIOD_NS = 100_000_000
+MIN_LOSS_PERIOD_NS = 100_000_000
 # Bits of a NaN that no computation produces: while the pinned memory contains them, the copy is pending. Querying an
 # event would cost a CUDA call each time and is not allowed everywhere.
-NOT_COPIED = 0x7FDEAD01
+NOT_COPIED_BITS = 0x7FDEAD01
 
 
 class LossLog:
@@ -29,84 +29,84 @@ class LossLog:
 
     def __init__(self, torch) -> None:
         self._torch = torch
-        self._pending: collections.deque = collections.deque()
+        self._pending_copies: collections.deque = collections.deque()
         self._free_buffers: list = []
-        self._is_off = False
+        self._has_stopped = False
         self.is_light = False
         self._next_copy_ns = 0  # earliest time of the next copy during untraced steps
-        self._scaled: Optional[tuple] = None  # weak reference to a scaled loss, and the original loss
+        self._scaled_loss: Optional[tuple] = None  # weak reference to a scaled loss, and the original loss
         self._watch_scaling(torch)
         atexit.register(guarded(self._read_completed_copies))
 
     def _watch_scaling(self, torch) -> None:
         """With mixed precision, backward() is called on a scaled loss."""
-        scaler_type, is_compiling = grad_scaler(torch), compiling_check(torch)
+        scaler_type, is_compiling = grad_scaler_class(torch), compiling_check(torch)
         scale = scaler_type.scale
 
         @functools.wraps(scale)
         def scale_and_remember(scaler, outputs):
             scaled = scale(scaler, outputs)
             if not is_compiling() and isinstance(outputs, torch.Tensor) and scaled is not outputs:
-                self._scaled = weakref.ref(scaled), outputs.detach()
+                self._scaled_loss = weakref.ref(scaled), outputs.detach()
             return scaled
 
         scaler_type.scale = scale_and_remember
 
-    def add(self, root) -> None:
+    def add_loss(self, root) -> None:
         if self.is_light and time.monotonic_ns() < self._next_copy_ns:
-            self._scaled = None
+            self._scaled_loss = None
             return
-        if self._is_off or _program_logs_losses():
-            self._is_off = True
+        if self._has_stopped or _program_logs_losses():
+            self._has_stopped = True
             return
         if isinstance(root, (list, tuple)):
             root = root[0] if len(root) == 1 else None
-        if self._scaled is not None and self._scaled[0]() is root:
-            root = self._scaled[1]
-        self._scaled = None
+        if self._scaled_loss is not None and self._scaled_loss[0]() is root:
+            root = self._scaled_loss[1]
+        self._scaled_loss = None
         if type(root) is not self._torch.Tensor or root.numel() != 1 or not root.is_floating_point():
             return
         try:
             with self._torch._C.DisableTorchFunction(), self._torch.no_grad():
-                self._read(root.detach())
+                self._read_loss(root.detach())
         except RuntimeError as error:  # a tensor without data
-            self._is_off = True
+            self._has_stopped = True
             message = f"the loss that backward() was called on cannot be read: {error}"
             _capture.diagnose("loss_not_read", message, "log it with jm.log(loss=...)")
 
-    def _read(self, loss) -> None:
+    def _read_loss(self, loss) -> None:
         if loss.device.type == "cpu":
             _capture.metric("loss", float(loss))
         elif loss.device.type == "cuda":
             self._read_completed_copies()
-            self._copy(loss)
+            self._copy_to_host(loss)
 
-    def _copy(self, value) -> None:
+    def _copy_to_host(self, value) -> None:
         torch = self._torch
         now_ns = time.monotonic_ns()
         # CUDA calls during graph capture would abort the capture, and the program with it.
-        if len(self._pending) >= MAX_PENDING or torch.cuda.is_current_stream_capturing():
+        if len(self._pending_copies) >= MAX_PENDING_COPIES or torch.cuda.is_current_stream_capturing():
             return
         pinned = (
             self._free_buffers.pop() if self._free_buffers else torch.empty((), dtype=torch.float32, pin_memory=True)
         )
         bits = pinned.view(torch.int32)
-        bits.fill_(NOT_COPIED)
+        bits.fill_(NOT_COPIED_BITS)
         _capture.set_joulemap_work(True)
         try:
             pinned.copy_(value.reshape(()), non_blocking=True)
         finally:
             _capture.set_joulemap_work(False)
-        self._pending.append((pinned, bits, now_ns))
-        self._next_copy_ns = now_ns + MIN_PERIOD_NS
+        self._pending_copies.append((pinned, bits, now_ns))
+        self._next_copy_ns = now_ns + MIN_LOSS_PERIOD_NS
 
     def _read_completed_copies(self) -> None:
-        while self._pending and self._pending[0][1].item() != NOT_COPIED:
-            pinned, _, time_ns = self._pending.popleft()
+        while self._pending_copies and self._pending_copies[0][1].item() != NOT_COPIED_BITS:
+            pinned, _, time_ns = self._pending_copies.popleft()
             _capture.metric("loss", float(pinned), time_ns)
             self._free_buffers.append(pinned)
 
 
 def _program_logs_losses() -> bool:
     marks = sys.modules.get("joulemap._marks")
-    return marks is not None and "loss" in marks.logged_names
+    return marks is not None and "loss" in marks.logged_metric_names

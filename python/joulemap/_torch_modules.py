@@ -8,15 +8,15 @@ import weakref
 from typing import Callable, Optional
 
 from . import _capture
-from ._torch_versions import transform_level
-from ._torch_wrappers import WRAPPERS
+from ._torch_versions import transform_level_getter
+from ._torch_wrappers import WRAPPED_MODEL_ATTRIBUTES
 
 
-def transform_check(torch) -> Callable[[], bool]:
+def make_transform_check(torch) -> Callable[[], bool]:
     """Returns a function that is True during a trace or transform (torch.jit.trace, torch.func.grad), when a call does
     not simply compute its result."""
     tracing = torch._C._get_tracing_state
-    level = transform_level(torch)
+    level = transform_level_getter(torch)
 
     def is_transformed() -> bool:
         return tracing() is not None or level() is not None
@@ -24,7 +24,7 @@ def transform_check(torch) -> Callable[[], bool]:
     return is_transformed
 
 
-def running_check(torch) -> Callable[[object], bool]:
+def make_running_check(torch) -> Callable[[object], bool]:
     """Returns a function that is True if a called module was already running: recursion, or state left by an
     interrupt."""
     call = torch.nn.Module._call_impl.__code__
@@ -52,9 +52,9 @@ class ModuleNames:
         self._paths: dict[int, str] = {}  # by node: path of the module
         self._root_of: dict[int, weakref.ref] = {}  # by node: the model that contains it
         self._numbers_in_use: dict[str, set[int]] = {}  # by class: numbers of models that are alive
-        self._misses: dict[int, int] = {}  # by node of a model: calls of modules it does not contain
+        self._miss_counts: dict[int, int] = {}  # by node of a model: calls of modules it does not contain
 
-    def resolve(self, module, outermost: Optional[object]) -> None:
+    def name_called_module(self, module, outermost: Optional[object]) -> None:
         """Names `module`, which was called within `outermost`."""
         if outermost is not None and self._should_rescan(outermost):
             self._name_modules(outermost)
@@ -69,30 +69,30 @@ class ModuleNames:
         """Whether to traverse the model again, because a module was called that it did not contain. After the 1st, 2nd,
         4th, 8th ... such call only: some models create modules in every call and do not keep them."""
         node = _capture.node_of(outermost)
-        misses = self._misses[node] = self._misses.get(node, 0) + 1
+        misses = self._miss_counts[node] = self._miss_counts.get(node, 0) + 1
         return misses & (misses - 1) == 0
 
     def _name_modules(self, root) -> None:
         node = _capture.node_of(root)
         if node < 0:
-            node = self._new_root(root)
+            node = self._name_root(root)
         contained_ids = {id(module) for module in root.modules()}
         self._name_children(root, node, self._paths.get(node, ""), weakref.ref(root), contained_ids, {id(root)})
 
-    def _new_root(self, root) -> int:
+    def _name_root(self, root) -> int:
         model = root
-        while (wrapped_attribute := WRAPPERS.get(type(model).__name__)) and isinstance(
+        while (wrapped_attribute := WRAPPED_MODEL_ATTRIBUTES.get(type(model).__name__)) and isinstance(
             getattr(model, wrapped_attribute, None), self._module_type
         ):
             model = getattr(model, wrapped_attribute)
         node = _capture.node_of(model)
         if node < 0:
-            node = _capture.name_child(0, self._free_name(model))
+            node = _capture.name_child(0, self._unused_name(model))
             self._paths[node] = ""
-        self._name(root, node, weakref.ref(root))
+        self._name_node(root, node, weakref.ref(root))
         return node
 
-    def _free_name(self, model) -> str:
+    def _unused_name(self, model) -> str:
         """The name of a model: its class, with a number if another model of that class is alive."""
         name = type(model).__name__
         used_numbers = self._numbers_in_use.setdefault(name, set())
@@ -101,14 +101,14 @@ class ModuleNames:
         weakref.finalize(model, used_numbers.discard, number).atexit = False
         return name if number == 1 else f"{name}#{number}"
 
-    def _name(self, module, node: int, root: weakref.ref) -> None:
+    def _name_node(self, module, node: int, root: weakref.ref) -> None:
         _capture.name_module(module, node, isinstance(module, self._loss_type))
         self._root_of[node] = root
 
     def _name_children(
         self, parent, node: int, path: str, root: weakref.ref, contained_ids: set[int], seen: set[int]
     ) -> None:
-        wrapped_attribute = WRAPPERS.get(type(parent).__name__)
+        wrapped_attribute = WRAPPED_MODEL_ATTRIBUTES.get(type(parent).__name__)
         for name, module in parent._modules.items():
             if module is None or id(module) in seen:
                 continue
@@ -121,7 +121,7 @@ class ModuleNames:
             known = _capture.node_of(module)
             if known < 0 or self._belongs_to_other_model(known, contained_ids):
                 self._paths[own_node] = own_path
-                self._name(module, own_node, root)
+                self._name_node(module, own_node, root)
             else:
                 own_node, own_path = known, self._paths.get(known, own_path)
             self._name_children(module, own_node, own_path, root, contained_ids, seen)

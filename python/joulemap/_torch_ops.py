@@ -28,61 +28,65 @@ MAX_OPERATIONS = 200_000
 class OperationRecorder:
     def __init__(self, torch, compiled) -> None:
         self._torch = torch
-        self._compiled = compiled
+        self._compile_detector = compiled
         self._mode: Optional[object] = None
-        self._thread = 0  # thread that entered the mode
-        self._passes = 0
-        self._texts = TensorTexts(torch)
-        self._mode_type = _mode_type(torch, self._texts)
+        self._recorded_thread = 0  # thread that entered the mode
+        self._backward_pass_count = 0
+        self._tensor_texts = TensorTexts(torch)
+        self._mode_type = _make_mode_type(torch, self._tensor_texts)
 
     @property
     def is_recording(self) -> bool:
         """Whether operations of this thread are recorded now."""
-        return self._mode is not None and not self._mode.is_idle and threading.get_ident() == self._thread
+        return self._mode is not None and not self._mode.is_idle and threading.get_ident() == self._recorded_thread
 
     def set_recording(self, is_sampled: bool) -> None:
         """Called at the beginning of a step: starts or stops recording operations."""
         if self._mode is not None:
-            self._end()
-        if is_sampled and self._mode is None and not self._compiled.is_used and self._can_push_mode():
-            self._begin()
+            self._pop_mode()
+        if is_sampled and self._mode is None and not self._compile_detector.has_compiled and self._can_push_mode():
+            self._push_mode()
 
     def _can_push_mode(self) -> bool:
         """Function modes form a stack; the mode must not be pushed between those of the program."""
         return self._torch._C._len_torch_function_stack() == 0 and threading.current_thread() is threading.main_thread()
 
-    def _begin(self) -> None:
+    def _push_mode(self) -> None:
         self._mode = self._mode_type()
         self._mode.__enter__()
-        self._thread = threading.get_ident()
-        self._passes = 0
+        self._recorded_thread = threading.get_ident()
+        self._backward_pass_count = 0
         _capture.set_own_modes(1)
         _capture.keep_node_intervals(True)
 
     def forget_in_child(self) -> None:
         """Stops recording in the child of a fork: the step belongs to the parent."""
         if self._mode is not None:
-            self._end()
+            self._pop_mode()
 
-    def _end(self) -> None:
+    def _pop_mode(self) -> None:
         """Stops recording. If a function mode of the program is on top of the stack, the recorder's mode stays below
         it, idle, until a later call finds it on top."""
         c = self._torch._C
         self._mode.is_idle = True
         _capture.keep_node_intervals(False)
         depth = c._len_torch_function_stack()
-        if threading.get_ident() != self._thread or depth == 0 or c._get_function_stack_at(depth - 1) is not self._mode:
+        if (
+            threading.get_ident() != self._recorded_thread
+            or depth == 0
+            or c._get_function_stack_at(depth - 1) is not self._mode
+        ):
             return
         self._mode.__exit__(None, None, None)
         self._mode = None
         _capture.set_own_modes(0)
 
-    def hook_backward(self, root) -> None:
-        if self._mode is None or self._mode.is_idle or threading.get_ident() != self._thread:
+    def hook_autograd_graph(self, root) -> None:
+        if self._mode is None or self._mode.is_idle or threading.get_ident() != self._recorded_thread:
             return
-        self._passes += 1
-        if self._passes > MAX_BACKWARD_PASSES:
-            self._end()
+        self._backward_pass_count += 1
+        if self._backward_pass_count > MAX_BACKWARD_PASSES:
+            self._pop_mode()
             return
         with self._torch._C.DisableTorchFunction():
             roots = root if isinstance(root, (list, tuple)) else [root]
@@ -91,7 +95,7 @@ class OperationRecorder:
                 return  # PyTorch 2.0: nodes have no sequence numbers that identify their modules
             graph = _nodes_of_graph(nodes)
             if graph is not None:
-                _hook_operations(graph, self._texts)
+                _hook_operations(graph, self._tensor_texts)
 
 
 def _make_name_lookup(torch):
@@ -121,7 +125,7 @@ def _make_name_lookup(torch):
     return name_of
 
 
-def _mode_type(torch, texts: TensorTexts):
+def _make_mode_type(torch, texts: TensorTexts):
     name_of = _make_name_lookup(torch)
     names: dict = {}
 
@@ -138,7 +142,7 @@ def _mode_type(torch, texts: TensorTexts):
                 self.is_idle = self.visited >= MAX_OPERATIONS
                 name = names[func] if func in names else names.setdefault(func, name_of(func))
                 if name is not None:
-                    depth = _capture.enter_within(OP, name, texts.of_arguments(types, args, kwargs))
+                    depth = _capture.enter_within(OP, name, texts.text_of_arguments(types, args, kwargs))
             except Exception as error:  # noqa: BLE001 - must not reach the program
                 self.is_idle = True
                 record_failure(error)
@@ -176,7 +180,7 @@ def _hook_operations(graph: list, texts: TensorTexts) -> None:
             continue
         index = bisect.bisect_left(ends, number)
         module = ranges[index][1] if index < len(ends) else 0
-        key = module, node.name(), texts.of_node(node)
+        key = module, node.name(), texts.text_of_node(node)
         if key not in hooks:
             hooks[key] = _capture.operation_hook(*key)
         node.register_prehook(hooks[key])

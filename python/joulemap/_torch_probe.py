@@ -20,7 +20,7 @@ from typing import Optional
 from . import _capture
 from . import _capture_interface as interface
 from ._torch_probe_inputs import InputCapture
-from ._torch_replay import Replay, StatePreserved
+from ._torch_replay import CallReplay, StatePreserved
 
 # Longest replay per module; more time hardly reduces the uncertainty of its power.
 MAX_TIME_PER_MODULE_S = 2.0
@@ -35,75 +35,75 @@ DEFAULT_LIMIT_S = 30.0
 MAX_LISTED_FAILURES = 8
 
 
-class Probe:
+class ModuleProbe:
     def __init__(self, torch, inputs: InputCapture, operations, names) -> None:
-        self._torch, self._inputs, self._operations, self._names = torch, inputs, operations, names
-        self._process = os.getpid()
+        self._torch, self._input_capture, self._operations, self._names = torch, inputs, operations, names
+        self._owner_pid = os.getpid()
 
     def run_at_exit(self, limit_s: float) -> None:
-        atexit.register(self._at_exit, limit_s)
+        atexit.register(self._run_at_exit, limit_s)
 
-    def _at_exit(self, limit_s: float) -> None:
-        if os.getpid() != self._process or not self._inputs.calls:
+    def _run_at_exit(self, limit_s: float) -> None:
+        if os.getpid() != self._owner_pid or not self._input_capture.calls:
             return
         if getattr(sys, "last_type", None) is not None or getattr(sys, "last_exc", None) is not None:
             record_not_probed("an exception ended the program")
             return
         try:
-            self.run(limit_s)
+            self.probe_modules(limit_s)
         except KeyboardInterrupt:
             record_not_probed("interrupted")
 
-    def run(self, limit_s: float, model: Optional[object] = None) -> None:
+    def probe_modules(self, limit_s: float, model: Optional[object] = None) -> None:
         """Probes all captured modules, or those of `model`. Raises only interrupts."""
         model_modules = None if model is None else {id(module) for module in model.modules()}
-        pairs = [(call, call.module()) for call in self._inputs.calls]
+        pairs = [(call, call.module()) for call in self._input_capture.calls]
         pairs = [(call, module) for call, module in pairs if module is not None]
         pairs = [(call, module) for call, module in pairs if model_modules is None or id(module) in model_modules]
-        reason = self._reason_against(pairs)
+        reason = self._reason_not_to_probe(pairs)
         if reason is not None:
             record_not_probed(reason)
             return
-        self._inputs.stop()
+        self._input_capture.stop()
         was_on = _capture.is_on()
         self._operations.set_recording(False)
         _capture.set_on(False)
         try:
-            self._probe(pairs, limit_s)
+            self._probe_replays(pairs, limit_s)
         except Exception as error:  # noqa: BLE001 - must not reach the program
             record_not_probed(f"{type(error).__name__}: {error}")
         finally:
-            self._inputs.release([call for call, _ in pairs])
-            self._inputs.resume()
+            self._input_capture.release([call for call, _ in pairs])
+            self._input_capture.resume()
             if was_on:
                 _capture.set_on(True)
 
-    def _reason_against(self, pairs: list) -> Optional[str]:
+    def _reason_not_to_probe(self, pairs: list) -> Optional[str]:
         distributed = self._torch.distributed
         if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
             return "torch.distributed is active: a replay could wait for other processes forever"
-        if not pairs and self._inputs.calls:
+        if not pairs and self._input_capture.calls:
             return "the models were deleted and are too large to keep; keep a reference to them, or use jm.attach"
         if not pairs:
             return "no module can be replayed; torch.compile hides the modules of a model"
         return None
 
-    def _probe(self, pairs: list, limit_s: float) -> None:
+    def _probe_replays(self, pairs: list, limit_s: float) -> None:
         interface.probing(1)
         flag = ProbingFlag()
         try:
-            flag.raise_()
+            flag.create_file()
             with StatePreserved(self._torch, [module for _, module in pairs]):
                 end = time.monotonic() + limit_s
                 time.sleep(min(IDLE_BEFORE_S, limit_s / 10))
-                failures = dict(self._inputs.refused)
+                failures = dict(self._input_capture.refused)
                 replays = self._prepare_replays(pairs, end - limit_s / 2, failures)
                 bursts, seed = self._replay_bursts(replays, end, failures)
                 time.sleep(min(IDLE_AFTER_S, limit_s / 10))
             record_failures(failures)
             interface.fact("probed", f"{len(replays)} modules in {bursts} bursts, seed {seed}")
         finally:
-            flag.lower()
+            flag.remove_file()
             interface.probing(0)
 
     def _prepare_replays(self, pairs: list, deadline: float, failures: dict) -> list:
@@ -114,11 +114,11 @@ class Probe:
                 failures[name] = f"no time left for it and {len(pairs) - number - 1} more (increase --probe-seconds)"
                 break
             try:
-                replay = Replay(self._torch, call, module, name)
+                replay = CallReplay(self._torch, call, module, name)
                 replay.warm_up_and_time()
                 replays.append(replay)
             except Exception as error:  # noqa: BLE001 - raised by the module
-                failures[name] = first_line(error)
+                failures[name] = first_error_line(error)
         return replays
 
     def _replay_bursts(self, replays: list, end: float, failures: dict) -> tuple:
@@ -134,10 +134,10 @@ class Probe:
             rng.shuffle(replays)
             for replay in list(replays):
                 try:
-                    replay.burst(burst_s * rng.uniform(0.5, 1.5))
+                    replay.run_burst(burst_s * rng.uniform(0.5, 1.5))
                     bursts += 1
                 except Exception as error:  # noqa: BLE001 - raised by the module
-                    failures[replay.name] = first_line(error)
+                    failures[replay.name] = first_error_line(error)
                     replays.remove(replay)
                 if rng.random() < PAUSE_PROBABILITY:
                     time.sleep(rng.uniform(0, MAX_PAUSE_S))
@@ -154,12 +154,12 @@ class ProbingFlag:
         self._folder = os.path.join(os.environ.get("JOULEMAP_RECORDING", ""), "probing")
         self._file = os.path.join(self._folder, str(os.getpid()))
 
-    def raise_(self) -> None:
+    def create_file(self) -> None:
         os.makedirs(self._folder, exist_ok=True)
         with open(self._file, "w", encoding="utf-8"):
             pass
 
-    def lower(self) -> None:
+    def remove_file(self) -> None:
         for remove, path in ((os.remove, self._file), (os.rmdir, self._folder)):
             try:
                 remove(path)
@@ -167,7 +167,7 @@ class ProbingFlag:
                 pass
 
 
-def first_line(error: Exception) -> str:
+def first_error_line(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".split("\n", 1)[0]
 
 

@@ -16,10 +16,10 @@ import weakref
 from typing import Callable, NamedTuple, Optional
 
 from . import _capture_interface as interface
-from ._torch_wrappers import WRAPPERS
+from ._torch_wrappers import WRAPPED_MODEL_ATTRIBUTES
 
 # Indices of a model's calls that are captured. The first is skipped: only after it is the program's memory use known.
-CAPTURED_CALLS = range(1, 3)
+CAPTURED_CALLS_PER_MODULE = range(1, 3)
 MAX_MODELS = 64
 MAX_CALLS = 400
 SHARE_OF_FREE_MEMORY = 0.25
@@ -43,7 +43,7 @@ class SavedTensor(NamedTuple):
     highest: int
     requires_grad: bool
 
-    def make(self, torch):
+    def make_tensor(self, torch):
         if self.value is not None:
             return self.value.detach().requires_grad_(self.requires_grad)
         tensor = torch.empty_strided(self.shape, self.stride, dtype=self.dtype, device=self.device)
@@ -56,24 +56,24 @@ class SavedTensor(NamedTuple):
         return tensor.requires_grad_(self.requires_grad)
 
 
-class Call(NamedTuple):
+class ModuleCall(NamedTuple):
     """The arguments of a module's call, and the state of the module at that time."""
 
     module: Callable[[], Optional[object]]
     args: tuple
     kwargs: dict
-    training: list  # the flag `training` of the module and of each submodule
+    training_flags: list  # the flag `training` of the module and of each submodule
     autocast: tuple
-    gradients: bool
-    inference: bool
+    grad_enabled: bool
+    is_inference: bool
     is_leaf: bool
 
 
-class _Frame:
-    __slots__ = ("module", "key", "kept", "children")
+class _CallFrame:
+    __slots__ = ("module", "key", "saved_inputs", "child_count")
 
     def __init__(self, module, key, kept) -> None:
-        self.module, self.key, self.kept, self.children = module, key, kept, 0
+        self.module, self.key, self.saved_inputs, self.child_count = module, key, kept, 0
 
 
 def map_tensors(value, function: Callable, nesting: int = 0):
@@ -95,29 +95,33 @@ def map_tensors(value, function: Callable, nesting: int = 0):
 
 
 class InputCapture:
-    """Captures calls of modules on the thread that made the first call. `wrap` makes a captured __call__."""
+    """Captures calls of modules on the thread that made the first call. `wrap_call` makes a captured __call__."""
 
     def __init__(self, torch, is_transformed: Callable[[], bool]) -> None:
         self._torch = torch
         self._is_transformed = is_transformed
         self._thread = 0
-        self._is_off = False
+        self._has_stopped = False
         self._is_in_uncaptured_call = False  # within a call that is not captured
-        self._frames: list[_Frame] = []
-        self._calls_of: dict[tuple, int] = {}
+        self._frames: list[_CallFrame] = []
+        self._call_counts: dict[tuple, int] = {}
         self._copies: dict[int, tuple] = {}  # copies of tensors by id, shared by the modules within one call of a model
         self._free_bytes: dict[object, float] = {}  # by device: bytes that copies may still use
         self._kept_models: dict[int, object] = {}  # models kept alive for replay after the program has released them
         self._settings: dict[int, tuple] = {}  # by id of the module
-        self._known: set = set()
-        self.calls: list[Call] = []
+        self._kept_signatures: set = set()
+        self.calls: list[ModuleCall] = []
         self.refused: dict[str, str] = {}  # name of a class -> why calls of its modules cannot be kept
         self._scope = interface.child_scope(interface.child_scope(0, interface.MODE, "probe"), interface.PHASE, "keep")
 
-    def wrap(self, call: Callable) -> Callable:
+    def wrap_call(self, call: Callable) -> Callable:
         @functools.wraps(call)
         def __call__(module, *args, **kwargs):
-            if self._is_off or self._is_in_uncaptured_call or (self._thread and threading.get_ident() != self._thread):
+            if (
+                self._has_stopped
+                or self._is_in_uncaptured_call
+                or (self._thread and threading.get_ident() != self._thread)
+            ):
                 return call(module, *args, **kwargs)
             if not self._frames and not self._should_capture(module):
                 self._is_in_uncaptured_call = True
@@ -125,30 +129,30 @@ class InputCapture:
                     return call(module, *args, **kwargs)
                 finally:
                     self._is_in_uncaptured_call = False
-            frame = self._guarded(self._enter, module, args, kwargs)
+            frame = self._call_guarded(self._enter_call, module, args, kwargs)
             try:
                 return call(module, *args, **kwargs)
             finally:
-                self._guarded(self._leave, frame)
+                self._call_guarded(self._leave_call, frame)
 
         return __call__
 
     def stop(self) -> None:
-        self._is_off = True
+        self._has_stopped = True
         self._frames.clear()
         self._copies.clear()
 
     def resume(self) -> None:
-        self._is_off = False
+        self._has_stopped = False
 
-    def release(self, calls: list[Call]) -> None:
+    def release(self, calls: list[ModuleCall]) -> None:
         """Releases replayed calls, and the models once no call is left."""
         released_ids = {id(call) for call in calls}
         self.calls = [call for call in self.calls if id(call) not in released_ids]
         if not self.calls:
             self._kept_models.clear()
 
-    def _guarded(self, function: Callable, *args):
+    def _call_guarded(self, function: Callable, *args):
         try:
             return function(*args)
         except Exception as error:  # noqa: BLE001 - must not reach the program
@@ -158,21 +162,27 @@ class InputCapture:
 
     def _should_capture(self, module) -> bool:
         key = id(module), module.training, self._torch.is_grad_enabled()
-        count = self._calls_of.get(key, 0)
-        if count >= CAPTURED_CALLS.stop or len(self._calls_of) > MAX_MODELS or len(self.calls) >= MAX_CALLS:
+        count = self._call_counts.get(key, 0)
+        if (
+            count >= CAPTURED_CALLS_PER_MODULE.stop
+            or len(self._call_counts) > MAX_MODELS
+            or len(self.calls) >= MAX_CALLS
+        ):
             return False
-        self._calls_of[key] = count + 1
-        return count in CAPTURED_CALLS
+        self._call_counts[key] = count + 1
+        return count in CAPTURED_CALLS_PER_MODULE
 
-    def _enter(self, module, args, kwargs) -> _Frame:
+    def _enter_call(self, module, args, kwargs) -> _CallFrame:
         self._thread = self._thread or threading.get_ident()
         if self._frames:
-            self._frames[-1].children += 1
-        frame = _Frame(module, None, None)
+            self._frames[-1].child_count += 1
+        frame = _CallFrame(module, None, None)
         self._frames.append(frame)
         torch = self._torch
         is_unsupported = (
-            type(module).__name__ in WRAPPERS or isinstance(module, torch.jit.ScriptModule) or self._is_transformed()
+            type(module).__name__ in WRAPPED_MODEL_ATTRIBUTES
+            or isinstance(module, torch.jit.ScriptModule)
+            or self._is_transformed()
         )
         if is_unsupported or (torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()):
             return frame
@@ -186,39 +196,48 @@ class InputCapture:
             interface.leave_to(depth)
         return frame
 
-    def _save_call(self, frame: _Frame, args, kwargs) -> None:
+    def _save_call(self, frame: _CallFrame, args, kwargs) -> None:
         module, torch = frame.module, self._torch
         shapes: list = []
-        map_tensors((args, kwargs), lambda tensor: shapes.append(self._signature(tensor)))
+        map_tensors((args, kwargs), lambda tensor: shapes.append(self._tensor_signature(tensor)))
         autocast = autocast_state(torch)
         gradients = torch.is_grad_enabled()
         constants = tuple(value for value in (*args, *kwargs.values()) if isinstance(value, CONSTANT_TYPES))
-        key = self._settings_of(module), tuple(shapes), constants, module.training, gradients, autocast
-        if key in self._known or len(self.calls) + len(self._frames) > MAX_CALLS:
+        key = self._module_settings(module), tuple(shapes), constants, module.training, gradients, autocast
+        if key in self._kept_signatures or len(self.calls) + len(self._frames) > MAX_CALLS:
             return
         with torch.inference_mode(False), torch.no_grad():
             saved_args, saved_kwargs = map_tensors((args, kwargs), self._save_tensor)
         frame.key = key
         training = [inner.training for inner in module.modules()]
         inference = torch.is_inference_mode_enabled()
-        # Call.is_leaf is added in _leave(): whether the module calls other modules is known only when it returns.
-        frame.kept = self._reference(module), saved_args, saved_kwargs, training, autocast, gradients, inference
+        # ModuleCall.is_leaf is added in _leave_call(): whether the module calls other modules is known only when it
+        # returns.
+        frame.saved_inputs = (
+            self._module_reference(module),
+            saved_args,
+            saved_kwargs,
+            training,
+            autocast,
+            gradients,
+            inference,
+        )
 
-    def _leave(self, frame: Optional[_Frame]) -> None:
+    def _leave_call(self, frame: Optional[_CallFrame]) -> None:
         if frame is None or frame not in self._frames:
             return
         del self._frames[self._frames.index(frame) :]
         if not self._frames:
             self._copies.clear()
-        if frame.kept is None or frame.key in self._known:
+        if frame.saved_inputs is None or frame.key in self._kept_signatures:
             return
         is_sequential = type(frame.module).forward is self._torch.nn.Sequential.forward
-        if frame.children and is_sequential:
+        if frame.child_count and is_sequential:
             return
-        self._known.add(frame.key)
-        self.calls.append(Call(*frame.kept, is_leaf=frame.children == 0))
+        self._kept_signatures.add(frame.key)
+        self.calls.append(ModuleCall(*frame.saved_inputs, is_leaf=frame.child_count == 0))
 
-    def _settings_of(self, module) -> tuple:
+    def _module_settings(self, module) -> tuple:
         if id(module) not in self._settings:
             parameters = tuple((tuple(p.shape), p.dtype, p.requires_grad) for p in module.parameters())
             try:
@@ -228,12 +247,12 @@ class InputCapture:
             self._settings[id(module)] = type(module), description, parameters
         return self._settings[id(module)]
 
-    def _signature(self, tensor) -> tuple:
+    def _tensor_signature(self, tensor) -> tuple:
         if type(tensor) not in (self._torch.Tensor, self._torch.nn.Parameter) or tensor.layout != self._torch.strided:
             raise InputNotReproducible(f"takes a tensor of an unsupported type ({type(tensor).__name__})")
         return tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device, tensor.requires_grad
 
-    def _reference(self, module) -> Callable[[], Optional[object]]:
+    def _module_reference(self, module) -> Callable[[], Optional[object]]:
         """Returns a function that returns the module. Keeps its model alive if memory permits."""
         model = self._frames[0].module
         if id(model) not in self._kept_models:
@@ -259,26 +278,26 @@ class InputCapture:
 
     def _save_tensor(self, tensor) -> SavedTensor:
         cached = self._copies.get(id(tensor))
-        if cached is not None and cached[0]() is tensor and cached[1] == version_of(tensor):
+        if cached is not None and cached[0]() is tensor and cached[1] == tensor_version(tensor):
             return cached[2]
         properties = tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype, tensor.device
         requires_grad = tensor.requires_grad and (tensor.is_floating_point() or tensor.is_complex())
         if self._reserve_memory(tensor.device, tensor.numel() * tensor.element_size()):
-            saved = SavedTensor(_copy_of(tensor), *properties, 0, 0, requires_grad)
+            saved = SavedTensor(_copy_tensor(tensor), *properties, 0, 0, requires_grad)
         else:
             is_number = tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0
             lowest, highest = (0, 0) if is_number else (int(tensor.min()), int(tensor.max()))
             saved = SavedTensor(None, *properties, lowest, highest, requires_grad)
-        self._copies[id(tensor)] = weakref.ref(tensor), version_of(tensor), saved
+        self._copies[id(tensor)] = weakref.ref(tensor), tensor_version(tensor), saved
         return saved
 
 
-def version_of(tensor) -> int:
+def tensor_version(tensor) -> int:
     """The version counter of in-place changes; -1 for inference tensors, which have none."""
     return -1 if tensor.is_inference() else tensor._version
 
 
-def _copy_of(tensor):
+def _copy_tensor(tensor):
     """Copies a tensor with its layout: dimensions expanded by a stride of 0 stay expanded."""
     tensor = tensor.detach()
     expanded = [stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape)]

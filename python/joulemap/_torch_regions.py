@@ -35,11 +35,11 @@ class OpenRegions(threading.local):
     def __init__(self) -> None:
         self.depths: list = []
 
-    def push(self, name: str) -> None:
+    def enter_region(self, name: str) -> None:
         is_recorded = not name.startswith(FRAMEWORK_PREFIXES)
         self.depths.append(_capture.enter_within(REGION, name) if is_recorded else None)
 
-    def pop(self) -> None:
+    def leave_region(self) -> None:
         depth = self.depths.pop() if self.depths else None
         if depth is not None:
             _capture.leave_to(depth)
@@ -49,12 +49,18 @@ def _watch_record_function(torch) -> None:
     regions = OpenRegions()
     record_function = torch.autograd.profiler.record_function
     wrap_function(
-        record_function, "__enter__", compiling_check(torch), lambda args: regions.push(args[0].name), _no_operation
+        record_function,
+        "__enter__",
+        compiling_check(torch),
+        lambda args: regions.enter_region(args[0].name),
+        _ignore_return,
     )
-    wrap_function(record_function, "__exit__", compiling_check(torch), lambda args: regions.pop(), _no_operation)
+    wrap_function(
+        record_function, "__exit__", compiling_check(torch), lambda args: regions.leave_region(), _ignore_return
+    )
 
 
-def _no_operation(token, returned, args) -> None:
+def _ignore_return(token, returned, args) -> None:
     pass
 
 
@@ -63,11 +69,11 @@ def _watch_nvtx(torch) -> None:
 
     def pushed(token, returned, args):
         if returned:
-            regions.push(str(args[0]))
+            regions.enter_region(str(args[0]))
 
     def popped(token, returned, args):
         if returned:
-            regions.pop()
+            regions.leave_region()
 
     wrap_function(torch.cuda.nvtx, "range_push", compiling_check(torch), lambda args: True, pushed)
     wrap_function(torch.cuda.nvtx, "range_pop", compiling_check(torch), lambda args: True, popped)
@@ -90,7 +96,7 @@ def _watch_profilers(torch) -> None:
 
     for name in ("_prepare_trace", "_start_trace", "__enter__"):
         if hasattr(profile, name):
-            wrap_function(profile, name, compiling_check(torch), begins, _no_operation)
+            wrap_function(profile, name, compiling_check(torch), begins, _ignore_return)
     wrap_function(profile, "__exit__", compiling_check(torch), lambda args: True, has_ended)
 
 
@@ -105,7 +111,7 @@ def _watch_graphs(torch) -> None:
     def begins(args) -> None:
         _capture.allow_cupti_detach(False)
 
-    wrap_function(graph, "capture_begin", compiling_check(torch), begins, _no_operation)
+    wrap_function(graph, "capture_begin", compiling_check(torch), begins, _ignore_return)
 
 
 def _is_on_cpu_only(profile) -> bool:

@@ -14,10 +14,10 @@ import warnings
 from typing import Callable
 
 from . import _capture_interface as interface
-from ._torch_probe_inputs import Call, SavedTensor, map_tensors, version_of
+from ._torch_probe_inputs import ModuleCall, SavedTensor, map_tensors, tensor_version
 
-HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-GLOBAL_HOOKS = (
+MODULE_HOOK_ATTRIBUTES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+GLOBAL_HOOK_ATTRIBUTES = (
     "_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks",
     "_global_forward_hooks_always_called", "_global_forward_hooks_with_kwargs",
 )  # fmt: skip
@@ -31,7 +31,7 @@ class StatePreserved(contextlib.AbstractContextManager):
     def __init__(self, torch, modules: list) -> None:
         self._torch = torch
         self._modules = list({id(inner): inner for module in modules for inner in module.modules()}.values())
-        self._undo = contextlib.ExitStack()
+        self._exit_stack = contextlib.ExitStack()
 
     def __enter__(self) -> "StatePreserved":
         with contextlib.ExitStack() as undo:
@@ -47,11 +47,11 @@ class StatePreserved(contextlib.AbstractContextManager):
             for module in self._modules:
                 undo.callback(_restore_state, module.__dict__, dict(module.__dict__))
                 self._replace_buffers_and_hooks(module, copies)
-            self._undo = undo.pop_all()
+            self._exit_stack = undo.pop_all()
         return self
 
     def __exit__(self, *details) -> None:
-        self._undo.close()
+        self._exit_stack.close()
 
     def _save_random_states(self, undo: contextlib.ExitStack) -> None:
         torch = self._torch
@@ -64,7 +64,7 @@ class StatePreserved(contextlib.AbstractContextManager):
             undo.callback(numpy.random.set_state, numpy.random.get_state())
 
     def _remove_global_hooks(self, undo: contextlib.ExitStack) -> None:
-        for name in GLOBAL_HOOKS:
+        for name in GLOBAL_HOOK_ATTRIBUTES:
             hooks = getattr(self._torch.nn.modules.module, name, None)
             if hooks:
                 undo.callback(hooks.update, dict(hooks))
@@ -72,13 +72,13 @@ class StatePreserved(contextlib.AbstractContextManager):
 
     def _replace_buffers_and_hooks(self, module, copies: dict) -> None:
         state = module.__dict__
-        for name in HOOKS:
+        for name in MODULE_HOOK_ATTRIBUTES:
             hooks = state.get(name)
             if hooks:
                 state[name] = type(hooks)((key, hook) for key, hook in hooks.items() if _is_pytorch_hook(hook))
         state["_buffers"] = {name: self._copy_buffer(buffer, copies) for name, buffer in module._buffers.items()}
         if any(parameter is not None and parameter._backward_hooks for parameter in module._parameters.values()):
-            state["_parameters"] = {name: self._alias(p) for name, p in module._parameters.items()}
+            state["_parameters"] = {name: self._alias_parameter(p) for name, p in module._parameters.items()}
 
     def _copy_buffer(self, buffer, copies: dict):
         if buffer is None:
@@ -87,7 +87,7 @@ class StatePreserved(contextlib.AbstractContextManager):
             copies[id(buffer)] = buffer.detach().clone()
         return copies[id(buffer)]
 
-    def _alias(self, parameter):
+    def _alias_parameter(self, parameter):
         if parameter is None or not parameter._backward_hooks:
             return parameter
         return self._torch.nn.Parameter(parameter.detach(), requires_grad=parameter.requires_grad)
@@ -103,10 +103,10 @@ def _is_pytorch_hook(hook) -> bool:
     return getattr(hook, "__module__", "").startswith("torch.nn.utils.")
 
 
-class Replay:
+class CallReplay:
     """Replays one call repeatedly. Used inside StatePreserved."""
 
-    def __init__(self, torch, call: Call, module, name: str) -> None:
+    def __init__(self, torch, call: ModuleCall, module, name: str) -> None:
         self._torch, self._call, self._module = torch, call, module
         self.name = name
         mode = interface.child_scope(0, interface.MODE, "probe")
@@ -118,7 +118,7 @@ class Replay:
         self._inputs: tuple = ((), {})
         self._changes_inputs = True  # assumed until _run_on_copies() has checked it
         self._output_gradients: list = []
-        self._targets: list = []
+        self._gradient_targets: list = []
         self._devices: set = set()
         self.run_s = 0.0
 
@@ -126,18 +126,18 @@ class Replay:
         """Runs the call three times and times the last run. Exceptions of the module propagate."""
         with self._created_inputs():
             self._changes_inputs = self._run_on_copies()
-            self._run()
-            self._wait()
+            self._run_call()
+            self._synchronize_devices()
             begin_s = time.perf_counter()
-            self._run()
-            self._wait()
+            self._run_call()
+            self._synchronize_devices()
             self.run_s = max(time.perf_counter() - begin_s, 1e-6)
 
-    def burst(self, length_s: float) -> None:
+    def run_burst(self, length_s: float) -> None:
         with self._created_inputs():
             for _ in range(max(1, math.ceil(length_s / self.run_s))):
-                self._run()
-            self._wait()
+                self._run_call()
+            self._synchronize_devices()
 
     @contextlib.contextmanager
     def _created_inputs(self):
@@ -145,30 +145,30 @@ class Replay:
         self._set_flags()
         depth = interface.enter(self._scopes[0])
         try:
-            self._inputs = map_tensors((self._call.args, self._call.kwargs), self._make)
+            self._inputs = map_tensors((self._call.args, self._call.kwargs), self._make_leaf)
         finally:
             interface.leave_to(depth)
         parameters = list(self._module.parameters())
-        self._targets = [tensor for tensor in (*self._leaves, *parameters) if tensor.requires_grad]
+        self._gradient_targets = [tensor for tensor in (*self._leaves, *parameters) if tensor.requires_grad]
         self._devices = {tensor.device for tensor in (*self._leaves, *parameters)}
         try:
             yield
         finally:
-            self._leaves, self._targets, self._output_gradients, self._inputs = [], [], [], ((), {})
+            self._leaves, self._gradient_targets, self._output_gradients, self._inputs = [], [], [], ((), {})
 
-    def _make(self, kept: SavedTensor):
-        leaf = kept.make(self._torch)
+    def _make_leaf(self, kept: SavedTensor):
+        leaf = kept.make_tensor(self._torch)
         self._leaves.append(leaf)
         return leaf
 
     def _set_flags(self) -> None:
         submodules = list(self._module.modules())
-        if len(submodules) != len(self._call.training):
+        if len(submodules) != len(self._call.training_flags):
             raise RuntimeError("its submodules changed after the call")
-        for module, training in zip(submodules, self._call.training):
+        for module, training in zip(submodules, self._call.training_flags):
             module.__dict__["training"] = training
 
-    def _wait(self) -> None:
+    def _synchronize_devices(self) -> None:
         for device in self._devices:
             if device.type == "cuda":
                 self._torch.cuda.synchronize(device)
@@ -181,15 +181,17 @@ class Replay:
             copies.append(tensor.clone())
             return copies[-1]
 
-        self._run(copy, lambda: [version_of(tensor) for tensor in copies])
+        self._run_call(copy, lambda: [tensor_version(tensor) for tensor in copies])
         return self._versions_before != self._versions_after
 
-    def _run(self, make: Callable = None, read_versions: Callable = lambda: None) -> None:
+    def _run_call(self, make: Callable = None, read_versions: Callable = lambda: None) -> None:
         torch, call = self._torch, self._call
         if make is None and self._changes_inputs:
             make = torch.clone
         with contextlib.ExitStack() as context:
-            context.enter_context(torch.inference_mode() if call.inference else torch.set_grad_enabled(call.gradients))
+            context.enter_context(
+                torch.inference_mode() if call.is_inference else torch.set_grad_enabled(call.grad_enabled)
+            )
             for kind, dtype in call.autocast:
                 context.enter_context(torch.autocast(kind, dtype=dtype))
             depth = interface.enter(self._scopes[0])
@@ -200,7 +202,7 @@ class Replay:
             self._versions_before = read_versions()
             output = self._module(*args, **kwargs)
             self._versions_after = read_versions()
-        if call.gradients and not call.inference and self._targets:
+        if call.grad_enabled and not call.is_inference and self._gradient_targets:
             self._run_backward(output)
 
     def _run_backward(self, output) -> None:
@@ -211,7 +213,7 @@ class Replay:
         try:
             if len(self._output_gradients) != len(outputs):
                 self._output_gradients = [_random_gradient(self._torch, tensor) for tensor in outputs]
-            self._torch.autograd.grad(outputs, self._targets, self._output_gradients, allow_unused=True)
+            self._torch.autograd.grad(outputs, self._gradient_targets, self._output_gradients, allow_unused=True)
         finally:
             interface.backward_end()
 

@@ -21,36 +21,36 @@ NO_TENSORS = "()"
 
 class TensorTexts:
     def __init__(self, torch) -> None:
-        self._tensor = torch.Tensor
+        self._tensor_type = torch.Tensor
         self._without_subclasses = torch._C.DisableTorchFunctionSubclass
         self._texts: dict = {}
         self._is_full = False
 
-    def of_arguments(self, types, args, kwargs) -> Optional[str]:
+    def text_of_arguments(self, types, args, kwargs) -> Optional[str]:
         """The text for the tensor arguments of an operation; None if a shape is unknown, as of a nested tensor."""
         found: list = []
-        self._find(args, found)
+        self._find_tensors(args, found)
         if kwargs:
-            self._find(kwargs.values(), found)
+            self._find_tensors(kwargs.values(), found)
         if not types:
-            return self._text(found)
+            return self._format_tensors(found)
         with self._without_subclasses():  # must not call __torch_function__ of subclasses
-            return self._text(found)
+            return self._format_tensors(found)
 
-    def of_node(self, node) -> Optional[str]:
+    def text_of_node(self, node) -> Optional[str]:
         """The text for the gradients that an autograd node receives; None in PyTorch 2.0, which does not expose
         them."""
         given = getattr(node, "_input_metadata", None)
-        return None if given is None else self._text(given)
+        return None if given is None else self._format_tensors(given)
 
-    def _find(self, values, found: list) -> None:
+    def _find_tensors(self, values, found: list) -> None:
         for value in values:
-            if isinstance(value, self._tensor):
+            if isinstance(value, self._tensor_type):
                 found.append(value)
             elif type(value) in (list, tuple):
-                self._find(value, found)
+                self._find_tensors(value, found)
 
-    def _text(self, tensors) -> Optional[str]:
+    def _format_tensors(self, tensors) -> Optional[str]:
         try:
             key = tuple([(tuple(tensor.shape), tensor.dtype) for tensor in tensors])
             text = self._texts.get(key)

@@ -14,13 +14,13 @@ def compiling_check(torch: Any) -> Callable[[], bool]:
     return torch.compiler.is_compiling if hasattr(torch, "compiler") else torch._utils.is_compiling  # since 2.1; 2.0
 
 
-def transform_level(torch: Any) -> Callable[[], object]:
+def transform_level_getter(torch: Any) -> Callable[[], object]:
     """Returns a function that returns None outside of torch.func transforms."""
     functorch = torch._C._functorch
     return getattr(functorch, "maybe_current_level", None) or functorch.peek_interpreter_stack  # since 2.2; before
 
 
-def grad_scaler(torch: Any) -> type:
+def grad_scaler_class(torch: Any) -> type:
     """The base class of all gradient scalers."""
     return getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler  # since 2.3; before
 

@@ -18,7 +18,7 @@ from ._measure import Measurement, begin
 TOTAL_UPDATE_PERIOD_S = 10.0
 
 
-class Step(NamedTuple):
+class StepEnergy(NamedTuple):
     number: int
     energy: Energy
 
@@ -30,15 +30,15 @@ class TrainingMeter:
     def __init__(self, total_file: Any = None) -> None:
         self.total = None if total_file is None else EnergyTotal(total_file)
         self.forecast: Optional[Forecast] = None
-        self._run: Optional[Measurement] = None
+        self._training_window: Optional[Measurement] = None
         self._last_energy: Optional[Energy] = None
-        self._epoch: Optional[Measurement] = None
-        self._step: Optional[tuple] = None
+        self._epoch_window: Optional[Measurement] = None
+        self._open_step: Optional[tuple] = None
         self._ended_steps: collections.deque = collections.deque()
         self._next_update_s = 0.0
 
     def begin(self) -> None:
-        self._run, self._last_energy = begin("training"), None
+        self._training_window, self._last_energy = begin("training"), None
 
     def begin_forecast(self, steps: Any, steps_per_epoch: Any = None, every: Optional[dict] = None) -> None:
         """Predicts the energy of the training from now on. No effect if the trainer does not know the steps."""
@@ -52,10 +52,10 @@ class TrainingMeter:
             self.forecast.step()
 
     def begin_epoch(self) -> None:
-        self._epoch = begin("epoch")
+        self._epoch_window = begin("epoch")
 
     def end_epoch(self) -> Optional[Energy]:
-        window, self._epoch = self._epoch, None
+        window, self._epoch_window = self._epoch_window, None
         if window is None:
             return None
         window.end()
@@ -63,40 +63,40 @@ class TrainingMeter:
         return window.wait()
 
     def begin_step(self, number: int) -> None:
-        self._step = number, begin("step")
+        self._open_step = number, begin("step")
 
     def end_step(self) -> list:
         """Ends the step; returns the steps whose energy is final, in order."""
-        if self._step is not None:
-            self._step[1].end()
-            self._ended_steps.append(self._step)
-            self._step = None
+        if self._open_step is not None:
+            self._open_step[1].end()
+            self._ended_steps.append(self._open_step)
+            self._open_step = None
         if time.monotonic() >= self._next_update_s:
             self._update_total()
-        return self._settled_steps()
+        return self._final_steps()
 
     def remaining_steps(self) -> list:
         """Waits for the remaining steps and returns them."""
-        steps = [Step(number, window.wait()) for number, window in self._ended_steps]
+        steps = [StepEnergy(number, window.wait()) for number, window in self._ended_steps]
         self._ended_steps.clear()
         return steps
 
-    def _settled_steps(self) -> list:
+    def _final_steps(self) -> list:
         steps = []
         while self._ended_steps:
             number, window = self._ended_steps[0]
             if not window.peek().settled:
                 break
-            steps.append(Step(number, window.wait()))
+            steps.append(StepEnergy(number, window.wait()))
             self._ended_steps.popleft()
         return steps
 
     def current_energy(self) -> Optional[Energy]:
         """The energy of the training so far; None before begin(). Never less than returned before, although a later
         value may be lower: the energy since the last sensor update is extrapolated, possibly too high."""
-        if self._run is None:
+        if self._training_window is None:
             return None
-        energy = self._run.peek()
+        energy = self._training_window.peek()
         last = self._last_energy
         if last is None or energy.provenance != last.provenance or (energy.joules or 0) >= (last.joules or 0):
             self._last_energy = energy  # a measurement always replaces an estimate
@@ -104,13 +104,13 @@ class TrainingMeter:
 
     def _update_total(self) -> None:
         self._next_update_s = time.monotonic() + TOTAL_UPDATE_PERIOD_S
-        if self.total is not None and self._run is not None:
-            self.total.update(self._run.peek(), "running")
+        if self.total is not None and self._training_window is not None:
+            self.total.update(self._training_window.peek(), "running")
 
     def end(self, failed: bool = False) -> Optional[Energy]:
         """Ends the training and all open windows. Returns the energy of the training; None without begin()."""
-        window, self._run = self._run, None
-        self._epoch = self._step = None
+        window, self._training_window = self._training_window, None
+        self._epoch_window = self._open_step = None
         if self.forecast is not None:
             self.forecast.end()
         if window is None:

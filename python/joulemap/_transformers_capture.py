@@ -6,147 +6,275 @@ sequence of its batch a request "generate-<call>-<index>"; `joulemap report --by
 A step lasts from a forward pass to the next one: choosing tokens and the check for the end, which waits for the GPU,
 belong to it. Beams of a sequence that are not its output count as rejected tokens, as do candidates that assisted
 decoding rejects. A sequence that ends before the others of its batch counts until the batch ends: its padding is
-computed. A `generate` inside another (of an assistant model) is part of the outer step.
+computed. Tokens in a KV cache that the program passes count as cached. A `generate` inside another (of an assistant
+model) is part of the outer step. If `generate` raises, its requests count as aborted.
+
+Several threads may generate with one model. Therefore the functions of a model are wrapped in its class, and report to
+the call of generate() in their thread.
 """
 
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 import threading
-from typing import Any, Optional
+from typing import Any, Callable, List, Optional
 
 from . import _hot
-from . import _capture_interface as capture
+from ._engine_adapter import ABORTED, EVENT_CODES, FINISHED, EngineAdapter
 
-_calls = itertools.count()
-_current = threading.local()  # the Generation of this thread
+_PREPARE = "prepare_inputs_for_generation"  # called before each forward pass, and never compiled
+_generate_call_numbers = itertools.count()
+_current_generation = threading.local()  # the GenerateCall of this thread
+_wrapping = threading.Lock()
 
 
-class Generation:
+class GenerateCall:
     """The steps of one call of generate()."""
 
     def __init__(self, model: Any) -> None:
-        self._name = f"generate-{next(_calls)}"
+        self.model = model
+        self.is_preparing = False
+        self._name = f"generate-{next(_generate_call_numbers)}"
         self._model_name = type(model).__name__
         self._step: Optional[Any] = None
-        self._prompts: Optional[list[int]] = None  # real prompt lengths, by sequence
-        self._beams = 1
-        self._computed = 0  # tokens that this step computes for each row
-        self._context = 0  # tokens in the cache after this step
+        self._is_reported = False
+        self._sequence_count: Optional[int] = None
+        self._beam_count = 1
+        self._mask: Optional[Any] = None  # on the CPU: sequence x column, 0 for padding
+        self._columns_left: Optional[int] = None  # of the prompt, that no step has computed
+        self._cached_tokens = 0  # columns in the cache that the program passed
+        self._cached_counts: Optional[List[int]] = None  # those that are no padding, by sequence
+        self._context_length = 0  # tokens in the cache after this step
+        self._computed_tokens = 0  # tokens that this step computes for each row
         self._new_tokens = 0  # that this step generated for each sequence
         self._is_prefill = True
-        # Called before each forward pass, and never compiled, as a hook of the module may be.
-        self.model = model
-        self._had_own = "prepare_inputs_for_generation" in vars(model)
-        self._prepare = model.prepare_inputs_for_generation
-        on_forward = capture.guarded(self._on_forward)
 
-        @functools.wraps(self._prepare)
-        def prepare(*args: Any, **kwargs: Any) -> Any:
-            inputs = self._prepare(*args, **kwargs)
-            on_forward(inputs)
-            return inputs
-
-        model.prepare_inputs_for_generation = prepare
-
-    @capture.guarded
-    def set_inputs(self, inputs: Any, attention_mask: Any, beams: int) -> None:
+    def set_inputs(self, inputs: Any, attention_mask: Any, cache: Any, beams: int) -> None:
         """Reads the lengths of prompts, once per call, before the GPU is busy."""
-        self._beams = max(beams, 1)
-        if attention_mask is not None and attention_mask.dim() == 2:
-            self._prompts = attention_mask.sum(1).tolist()
-        elif inputs is not None and inputs.dim() >= 2:
-            self._prompts = [inputs.shape[1]] * inputs.shape[0]
+        self._beam_count = max(beams, 1)
+        read_length = getattr(cache, "get_seq_length", None)
+        self._cached_tokens = self._context_length = int(read_length()) if read_length is not None else 0
+        has_mask = attention_mask is not None and attention_mask.dim() == 2
+        given = attention_mask if has_mask else inputs
+        if given is None or given.dim() < 2:
+            return
+        self._sequence_count = given.shape[0]
+        if getattr(getattr(self.model, "config", None), "is_encoder_decoder", False):
+            return  # these are the inputs of the encoder
+        if has_mask:
+            self._mask = attention_mask.detach().cpu()
+        # Mask and inputs contain the cached tokens, too, unless the program passed only the new ones.
+        first = self._cached_tokens if given.shape[1] > self._cached_tokens else 0
+        self._columns_left = given.shape[1] - first
+        if self._mask is not None and first:
+            self._cached_counts = _real_tokens(self._mask[:, :first])
 
-    def _on_forward(self, inputs: Any) -> None:
+    def on_forward(self, inputs: Any) -> None:
         names = ("decoder_input_ids", "input_ids", "inputs_embeds")
         tokens = next((inputs[name] for name in names if inputs.get(name) is not None), None)
-        self.end_step(is_last=False)
+        self.end_step(None)
         if tokens is None:
             return
         rows = tokens.shape[0]
-        if self._prompts is None:
-            self._prompts = [tokens.shape[1]] * max(rows // self._beams, 1)
-        elif rows % len(self._prompts) == 0:
-            self._beams = rows // len(self._prompts)
-        self._computed, self._new_tokens = tokens.shape[1], 0
+        if self._sequence_count is None:
+            self._sequence_count = max(rows // self._beam_count, 1)
+        elif rows % self._sequence_count == 0:
+            self._beam_count = rows // self._sequence_count
+        self._computed_tokens, self._new_tokens = tokens.shape[1], 0
         self._step = _hot.EngineStep()
         self._step.__enter__()
 
-    def on_new_tokens(self, count: Optional[int]) -> None:
-        self._new_tokens = count or 0
+    def on_new_tokens(self, args: tuple, kwargs: dict) -> None:
+        """`num_new_tokens` of _update_model_kwargs_for_generation(outputs, model_kwargs, is_encoder_decoder, ...). A
+        tensor in assisted decoding, which has waited for the GPU by then."""
+        self._new_tokens = int(kwargs.get("num_new_tokens", args[3] if len(args) > 3 else 1))
 
-    def end_step(self, is_last: bool) -> None:
+    def end_step(self, outcome: Optional[str]) -> None:
+        """`outcome`: how the requests end with this step, if they do."""
         step, self._step = self._step, None
         if step is None:
             return
-        self._context += self._computed if self._is_prefill else self._new_tokens
         accepted = self._new_tokens
-        for number, prompt in enumerate(self._prompts or ()):
-            in_vain = 0 if self._is_prefill else max(self._computed * self._beams - accepted, 0)
+        columns, prompts = self._next_prompt_columns() if self._is_prefill else (0, None)
+        # The first token of a prompt needs no further computation.
+        candidates = (self._computed_tokens - columns) * self._beam_count
+        taken = max(accepted - 1, 0) if self._is_prefill else accepted
+        self._context_length += columns + taken
+        for number in range(self._sequence_count or 0):
             step.add(
-                f"{self._name}-{number}",
-                prompt=min(prompt, self._computed) if self._is_prefill else 0,
+                self._request_name(number),
+                prompt=prompts[number] if prompts is not None else columns,
                 decoded=accepted,
-                rejected=in_vain,
-                context=self._context,
-                finished=is_last,
+                cached=0 if self._is_reported else self._cached_of(number),
+                rejected=max(candidates - taken, 0),
+                context=self._context_length,
+                finished=outcome == FINISHED,
+                aborted=outcome == ABORTED,
                 model=self._model_name,
             )
+        self._is_reported = True
         if accepted > 0:
             self._is_prefill = False
         step.__exit__(None, None, None)
 
-    def end(self) -> None:
-        if self._had_own:
-            self.model.prepare_inputs_for_generation = self._prepare
-        else:
-            del self.model.prepare_inputs_for_generation
-        capture.guarded(self.end_step)(is_last=True)
+    def _next_prompt_columns(self) -> tuple[int, Optional[List[int]]]:
+        """Columns of the prompt that this step computes, and for each sequence those that are no padding."""
+        if self._columns_left is None:
+            return self._computed_tokens, None
+        count = min(self._columns_left, self._computed_tokens)
+        left, self._columns_left = self._columns_left, self._columns_left - count
+        if self._mask is None:
+            return count, None
+        first = self._mask.shape[1] - left
+        return count, _real_tokens(self._mask[:, first : first + count])
+
+    def _cached_of(self, number: int) -> int:
+        return self._cached_tokens if self._cached_counts is None else self._cached_counts[number]
+
+    def _request_name(self, number: int) -> str:
+        return f"{self._name}-{number}"
+
+    def end(self, outcome: str) -> None:
+        if self._step is not None:
+            self.end_step(outcome)
+        elif self._is_reported:
+            for number in range(self._sequence_count or 0):
+                _hot.engine_event(self._request_name(number), EVENT_CODES[outcome])
 
 
-def install(utils: Any) -> None:
-    mixin = utils.GenerationMixin
-    generate, update = mixin.generate, mixin._update_model_kwargs_for_generation
+def _real_tokens(mask: Any) -> List[int]:
+    """By sequence. Masks may have floats."""
+    return (mask != 0).sum(1).tolist()
 
-    @functools.wraps(generate)
-    def captured_generate(self, inputs=None, *args, **kwargs):
-        if not capture.is_recording() or getattr(_current, "generation", None) is not None:
-            return generate(self, inputs, *args, **kwargs)
-        generation = _current.generation = _begin(self, inputs, kwargs)
+
+class ModelHooks:
+    """Calls GenerateCall before each forward pass of a model."""
+
+    def __init__(self, adapter: EngineAdapter) -> None:
+        self._on_forward = adapter.guard_hook(GenerateCall.on_forward)
+
+    def wrap_class(self, kind: type) -> None:
+        """Wraps the function of the class, for good. A function that is inherited is wrapped in the subclass."""
+        with _wrapping:
+            original = getattr(kind, _PREPARE)
+            if not inspect.isfunction(original) or hasattr(original, "_joulemap_wrapped"):
+                return
+
+            @functools.wraps(original)
+            def prepare(model: Any, *args: Any, **kwargs: Any) -> Any:
+                return self._prepare(model, original, (model, *args), kwargs)
+
+            prepare._joulemap_wrapped = True  # type: ignore[attr-defined]
+            setattr(kind, _PREPARE, prepare)
+
+    def wrap_attribute(self, model: Any) -> Optional[Callable]:
+        """Wraps the function if the model has its own, as models of PEFT have, until unwrap_attribute()."""
+        with _wrapping:
+            original = getattr(model, _PREPARE)
+            is_own = _PREPARE in vars(model)
+            if not is_own and hasattr(original, "_joulemap_wrapped"):
+                return None
+            if getattr(original, "_joulemap_model", None) is model:
+                original._joulemap_users += 1
+                return original
+
+            @functools.wraps(original)
+            def prepare(*args: Any, **kwargs: Any) -> Any:
+                return self._prepare(model, original, args, kwargs)
+
+            prepare._joulemap_model = model  # type: ignore[attr-defined]
+            prepare._joulemap_users = 1  # type: ignore[attr-defined]
+            prepare._joulemap_hides = original if is_own else None  # type: ignore[attr-defined]
+            setattr(model, _PREPARE, prepare)
+            return prepare
+
+    def unwrap_attribute(self, wrapper: Any) -> None:
+        with _wrapping:
+            wrapper._joulemap_users -= 1
+            model, hidden = wrapper._joulemap_model, wrapper._joulemap_hides
+            if wrapper._joulemap_users > 0 or vars(model).get(_PREPARE) is not wrapper:
+                return
+            if hidden is not None:
+                setattr(model, _PREPARE, hidden)
+            else:
+                delattr(model, _PREPARE)
+
+    def _prepare(self, model: Any, original: Callable, args: tuple, kwargs: dict) -> Any:
+        generation = getattr(_current_generation, "generation", None)
+        if generation is None or generation.model is not model or generation.is_preparing:
+            return original(*args, **kwargs)  # is_preparing: the function of a subclass calls that of its base
+        generation.is_preparing = True
         try:
-            return generate(self, inputs, *args, **kwargs)
+            inputs = original(*args, **kwargs)
         finally:
-            _current.generation = None
-            if generation is not None:
-                generation.end()
-
-    @functools.wraps(update)
-    def captured_update(self, *args, **kwargs):
-        generation = getattr(_current, "generation", None)
-        if generation is not None and generation.model is self:
-            generation.on_new_tokens(_count_of_new_tokens(args, kwargs))
-        return update(self, *args, **kwargs)
-
-    mixin.generate, mixin._update_model_kwargs_for_generation = captured_generate, captured_update
+            generation.is_preparing = False
+        self._on_forward(generation, inputs)
+        return inputs
 
 
-@capture.guarded
-def _begin(model: Any, inputs: Any, kwargs: dict) -> Generation:
-    generation = Generation(model)
+def _begin_generation(model: Any, inputs: Any, kwargs: dict) -> GenerateCall:
+    generation = GenerateCall(model)
     config = kwargs.get("generation_config") or getattr(model, "generation_config", None)
     beams = kwargs.get("num_beams") or getattr(config, "num_beams", 1) or 1
     copies = kwargs.get("num_return_sequences") or getattr(config, "num_return_sequences", 1) or 1
     given = next(
         (value for value in (inputs, kwargs.get("input_ids"), kwargs.get("inputs_embeds")) if value is not None), None
     )
-    generation.set_inputs(given, kwargs.get("attention_mask"), max(beams, copies))
+    generation.set_inputs(given, kwargs.get("attention_mask"), kwargs.get("past_key_values"), max(beams, copies))
     return generation
 
 
-@capture.guarded
-def _count_of_new_tokens(args: tuple, kwargs: dict) -> int:
-    """`num_new_tokens` of _update_model_kwargs_for_generation(outputs, model_kwargs, is_encoder_decoder, ...). A tensor
-    in assisted decoding, which has waited for the GPU by then."""
-    return int(kwargs.get("num_new_tokens", args[3] if len(args) > 3 else 1))
+def install(utils: Any) -> None:
+    mixin = utils.GenerationMixin
+    adapter = EngineAdapter("transformers generate", "transformers")
+    models = ModelHooks(adapter)
+
+    def before_generate(model: Any, inputs: Any, kwargs: dict) -> tuple[GenerateCall, Optional[Callable]]:
+        generation = _begin_generation(model, inputs, kwargs)
+        models.wrap_class(type(model))
+        return generation, models.wrap_attribute(model)
+
+    begin = adapter.guard_hook(before_generate)
+    end = adapter.guard_hook(GenerateCall.end)
+    read_new_tokens = adapter.guard_hook(GenerateCall.on_new_tokens)
+
+    def finish(generation: GenerateCall, wrapper: Optional[Callable], outcome: str) -> None:
+        _current_generation.generation = None
+        end(generation, outcome)
+        if wrapper is not None:  # also when nothing is recorded any more
+            try:
+                models.unwrap_attribute(wrapper)
+            except Exception as error:  # noqa: BLE001 - must not reach the program
+                adapter.turn_off(error)
+
+    def hooks() -> None:
+        adapter.require_attributes(mixin, "generate", "_update_model_kwargs_for_generation", _PREPARE)
+        generate, update = mixin.generate, mixin._update_model_kwargs_for_generation
+
+        @functools.wraps(generate)
+        def captured_generate(self, inputs=None, *args, **kwargs):
+            is_outer = getattr(_current_generation, "generation", None) is None
+            begun = begin(self, inputs, kwargs) if is_outer else None
+            if begun is None:
+                return generate(self, inputs, *args, **kwargs)
+            _current_generation.generation = begun[0]
+            try:
+                result = generate(self, inputs, *args, **kwargs)
+            except BaseException:
+                finish(*begun, ABORTED)
+                raise
+            finish(*begun, FINISHED)
+            return result
+
+        @functools.wraps(update)
+        def captured_update(self, *args, **kwargs):
+            generation = getattr(_current_generation, "generation", None)
+            if generation is not None and generation.model is self:
+                read_new_tokens(generation, args, kwargs)
+            return update(self, *args, **kwargs)
+
+        mixin.generate, mixin._update_model_kwargs_for_generation = captured_generate, captured_update
+
+    adapter.install(hooks)

@@ -14,26 +14,26 @@ from typing import Any, Callable, Iterator, Optional, Sequence, Union
 
 from . import _hot, _marks
 from . import _validate_statistics as numbers
-from ._torch_probe import first_line
+from ._torch_probe import first_error_line
 from ._torch_replay import StatePreserved, tensors_in
-from ._validate_blocks import Doubling, observe_modules, named_blocks, reason_against, unwrapped
+from ._validate_blocks import DoubledPass, observe_modules, named_blocks, reason_against_doubling, unwrap_model
 from ._validate_report import Validated, compare_with_recording
-from ._validate_rounds import Rounds, Variant, WindowMeter, plain_variant
+from ._validate_rounds import LoopRounds, PassVariant, WindowMeter, plain_variant
 from ._validate_twin import drop_gradients, sparse_parameters
 
 # Time of extra passes before and after the attributed interval, as a share of it: the load at its edges is the same as
 # within it.
-LEAD_SHARE = 0.1
+LEAD_TIME_SHARE = 0.1
 SYNC_PERIOD_S = 0.1
 
 
-class Pass:
+class ModelPass:
     """One pass of the model. `call` returns the loss when training; otherwise its result is ignored. Gradients are not
     dropped after a pass, so they add up: dropping them takes time of the host that belongs to no layer."""
 
     def __init__(self, torch: Any, model: Any, call: Callable[[], Any], train: bool) -> None:
         self._torch, self._call, self.train = torch, call, train
-        self._sparse = sparse_parameters(model)
+        self._sparse_parameters = sparse_parameters(model)
         self.scope: Optional[int] = None  # scope of mode `probe` while the capture is paused
         self.extra_roots: list = []  # (tensor, gradient) pairs with which the backward pass begins, besides the loss
 
@@ -47,21 +47,21 @@ class Pass:
             self._backward(self._call())
         if self.scope is None:
             _marks.step()  # there is no optimizer step, which would mark the end of the training step
-        drop_gradients(self._sparse)
+        drop_gradients(self._sparse_parameters)
 
     def _backward(self, loss: Any) -> None:
         if self.scope is None:
-            self._run_engine(loss)
+            self._run_autograd_engine(loss)
             return
         from . import _capture_interface as interface
 
         interface.backward_begin(self.scope)
         try:
-            self._run_engine(loss)
+            self._run_autograd_engine(loss)
         finally:
             interface.backward_end()
 
-    def _run_engine(self, loss: Any) -> None:
+    def _run_autograd_engine(self, loss: Any) -> None:
         if not self.extra_roots:
             loss.backward()
             return
@@ -73,12 +73,12 @@ class Pass:
 class Validation(contextlib.AbstractContextManager):
     """Runs blocks of a model twice inside a `with` block; the model is unchanged afterwards."""
 
-    def __init__(self, torch: Any, model: Any, run: Pass, blocks: Union[None, Sequence[str], dict]) -> None:
+    def __init__(self, torch: Any, model: Any, run: ModelPass, blocks: Union[None, Sequence[str], dict]) -> None:
         self._torch, self._model, self._run = torch, model, run
-        self._all_blocks = named_blocks(unwrapped(model), blocks)
+        self._all_blocks = named_blocks(unwrap_model(model), blocks)
         self._blocks: list = []
-        self._seen: dict = {}
-        self._undo = contextlib.ExitStack()
+        self._observations: dict = {}
+        self._exit_stack = contextlib.ExitStack()
         self._devices = {tensor.device for tensor in model.parameters()}
         self.groups = {block.name: [path for path, _ in block.modules] for block in self._all_blocks}
         self.refused: dict = {}
@@ -89,12 +89,12 @@ class Validation(contextlib.AbstractContextManager):
             for parameter in self._model.parameters():
                 undo.callback(setattr, parameter, "grad", parameter.grad)
                 parameter.grad = None
-            self._seen = observe_modules(
+            self._observations = observe_modules(
                 [module for block in self._all_blocks for _, module in block.modules], self._run
             )
-            self._undo = undo.pop_all()
+            self._exit_stack = undo.pop_all()
         for block in self._all_blocks:
-            reasons = [reason_against(self._seen[id(module)]) for _, module in block.modules]
+            reasons = [reason_against_doubling(self._observations[id(module)]) for _, module in block.modules]
             reason = next(filter(None, reasons), None)
             if reason is None:
                 self._blocks.append(block)
@@ -104,14 +104,14 @@ class Validation(contextlib.AbstractContextManager):
 
     def __exit__(self, *details: object) -> None:
         self.wait()
-        self._undo.close()
+        self._exit_stack.close()
 
     def wait(self) -> None:
         for device in self._devices:
             if device.type == "cuda":
                 self._torch.cuda.synchronize(device)
 
-    def plain(self, seconds: float) -> dict:
+    def run_plain_passes(self, seconds: float) -> dict:
         """Runs plain passes for `seconds`; returns their interval and number."""
         passes, passes_per_sync, begin_ns = 0, 1, time.monotonic_ns()
         while passes == 0 or time.monotonic_ns() - begin_ns < seconds * 1e9:
@@ -123,13 +123,13 @@ class Validation(contextlib.AbstractContextManager):
             passes_per_sync = max(1, int(SYNC_PERIOD_S * passes * 1e9 / (time.monotonic_ns() - begin_ns + 1)))
         return {"begin_ns": begin_ns, "end_ns": time.monotonic_ns(), "passes": passes}
 
-    def measure(
+    def measure_blocks(
         self, meter: Any, seconds: float, rounds: int, seed: int, progress: Callable[[str], None]
     ) -> tuple:
         """Runs loops of the plain pass and of the pass with each block twice. A block that fails is refused; the others
         continue. Returns the loops, and the host's times of single passes if they matter."""
         with _capture_paused(self._run):
-            rounds_runner = Rounds(self._run, self.wait, meter, seconds)
+            rounds_runner = LoopRounds(self._run, self.wait, meter, seconds)
             rounds_runner.time_pass(plain_variant())
             rounds_runner.warm_up()
             variants = [variant for block in self._blocks for variant in self._timed_variants(rounds_runner, block)]
@@ -137,18 +137,20 @@ class Validation(contextlib.AbstractContextManager):
                 raise ValueError(f"no block can be executed twice: {self.refused}")
             progress(f"{len(variants)} loops of {seconds:g} s and plain ones between, {rounds} times")
             loops = rounds_runner.run_rounds(variants, rounds, seed, progress)
-            return loops, rounds_runner.host_times(variants, rounds, seed)
+            return loops, rounds_runner.time_passes_on_host(variants, rounds, seed)
 
-    def _timed_variants(self, rounds_runner: Rounds, block: Any) -> list:
-        doubling = Doubling(self._torch, block, self._seen, self._run.extra_roots if self._run.train else None)
-        variants = [Variant(block.name, False, doubling.installed)]
+    def _timed_variants(self, rounds_runner: LoopRounds, block: Any) -> list:
+        doubling = DoubledPass(
+            self._torch, block, self._observations, self._run.extra_roots if self._run.train else None
+        )
+        variants = [PassVariant(block.name, False, doubling.pass_installed)]
         if doubling.needs_control:
-            variants.append(Variant(block.name, True, doubling.control().installed))
+            variants.append(PassVariant(block.name, True, doubling.make_control().pass_installed))
         try:
             for variant in variants:
                 rounds_runner.time_pass(variant)
         except Exception as error:  # noqa: BLE001 - raised by the model
-            self.refused[block.name] = first_line(error)
+            self.refused[block.name] = first_error_line(error)
             return []
         return variants
 
@@ -167,17 +169,17 @@ def _garbage_kept() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _capture_paused(run: Pass) -> Iterator[None]:
+def _capture_paused(run: ModelPass) -> Iterator[None]:
     """Separates what runs inside from the program's own work: a recording contains it in mode `probe`."""
     session = None
     if _hot.is_recording():
         from . import _torch_capture
 
-        session = _torch_capture.session
+        session = _torch_capture.capture_session
     if session is None:
         yield
         return
-    with session.paused() as scope:
+    with session.program_paused() as scope:
         run.scope = scope
         try:
             yield
@@ -199,36 +201,43 @@ def validate(
     seed: int = 1,
     quiet: bool = False,
 ) -> Validated:
-    """Compares the energy that `joulemap report` attributes to a model's blocks with measurements that run each block
-    twice.
+    """Compares the energy that `joulemap report` attributes to the module groups of a model, here called blocks, with
+    measurements that run each block twice.
 
     The program must run under `joulemap record`. validate() prints a table and returns it as data. The model, its
-    gradients and buffers, and random states are unchanged afterwards. It refuses models of torch.compile and programs
-    of several processes.
+    gradients and buffers, and random states are unchanged afterwards. It refuses compiled models and programs of several
+    processes.
 
     - `inputs`: a tensor, a tuple of arguments or a dictionary of keyword arguments
-    - `train`: a pass includes the backward pass of `loss(output)`, else of `output.loss`, else of the sum of the output
+    - `train`: if True, a pass includes the backward pass from `loss(output)` if given, else from `output.loss`, else from
+      the sum of the output
     - `blocks`: paths of modules, or {name: [paths]} for several that are run twice together; by default up to 40
       children of the model, or of its largest module
-    - `seconds`, `rounds`: length of a loop, and the number of loops per block; the plain pass has half as many
-    - `recorded_s`: length of the recording of the plain pass
+    - `seconds`, `rounds`: duration of a loop, and number of loops for each block; half as many for the plain pass
+    - `recorded_s`: duration of the recording of the plain pass
     - `probe`: also compare the report after probing
-    - `seed`, `quiet`: of the random order of loops; print nothing
+    - `seed`: seed of the random order of loops; `quiet`: print nothing
     """
     import torch
 
-    _check(torch, model)
+    _check_model(torch, model)
     out, err = sys.stdout, sys.stderr  # Validation redirects output
     progress = (lambda text: None) if quiet else (lambda text: print(f"validate: {text}", file=err, flush=True))
-    run = Pass(torch, model, _call_of(model, inputs, loss, train), train)
-    device, domain = _device_of(model)
+    run = ModelPass(torch, model, _make_call(model, inputs, loss, train), train)
+    device, domain = _report_device(model)
     # The meter opens first: the update interval of a slow counter is known after a few seconds.
     with _garbage_kept(), WindowMeter(domain) as meter, Validation(torch, model, run, blocks) as validation:
         spans = _record_plain_passes(validation, model, recorded_s, probe)
-        loops, host_times = validation.measure(meter, seconds, rounds, seed, progress)
-    title = f"{type(unwrapped(model)).__name__}, {'training' if train else 'inference'}"
+        loops, host_times = validation.measure_blocks(meter, seconds, rounds, seed, progress)
+    title = f"{type(unwrap_model(model)).__name__}, {'training' if train else 'inference'}"
     found = compare_with_recording(
-        title, device, numbers.blocks_of(loops, host_times), spans, validation.groups, validation.refused, meter.is_measured
+        title,
+        device,
+        numbers.measure_blocks(loops, host_times),
+        spans,
+        validation.groups,
+        validation.refused,
+        meter.is_measured,
     )
     if not quiet:
         print(found, file=out)
@@ -240,16 +249,16 @@ def _record_plain_passes(validation: Validation, model: Any, seconds: float, pro
     from ._attach import attach
 
     attachment = attach(model, probe=probe)
-    validation.plain(LEAD_SHARE * seconds)
-    spans = {"plain": validation.plain(seconds)}
-    validation.plain(LEAD_SHARE * seconds)
+    validation.run_plain_passes(LEAD_TIME_SHARE * seconds)
+    spans = {"plain": validation.run_plain_passes(seconds)}
+    validation.run_plain_passes(LEAD_TIME_SHARE * seconds)
     attachment.detach()
     if probe:
         spans["probed"] = {**spans["plain"], "end_ns": time.monotonic_ns()}
     return spans
 
 
-def _check(torch: Any, model: Any) -> None:
+def _check_model(torch: Any, model: Any) -> None:
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"jm.validate needs a PyTorch module, not a {type(model).__name__}")
     kind = type(model).__name__
@@ -261,11 +270,11 @@ def _check(torch: Any, model: Any) -> None:
     from . import _torch_capture
     from ._library import JoulemapError
 
-    if not _hot.is_recording() or _torch_capture.session is None:
+    if not _hot.is_recording() or _torch_capture.capture_session is None:
         raise JoulemapError("jm.validate needs a recording of layers: run joulemap record -- python PROGRAM")
 
 
-def _call_of(model: Any, inputs: Any, loss: Optional[Callable[[Any], Any]], train: bool) -> Callable[[], Any]:
+def _make_call(model: Any, inputs: Any, loss: Optional[Callable[[Any], Any]], train: bool) -> Callable[[], Any]:
     args = inputs if isinstance(inputs, (tuple, list)) else () if isinstance(inputs, dict) else (inputs,)
     kwargs = inputs if isinstance(inputs, dict) else {}
     if not train:
@@ -280,7 +289,7 @@ def _default_loss(output: Any) -> Any:
     return sum(tensor.sum() for tensor in tensors_in(output) if tensor.requires_grad)
 
 
-def _device_of(model: Any) -> tuple:
+def _report_device(model: Any) -> tuple:
     """The device as named in reports, and its energy domain; None for all CPUs and memory of the machine."""
     devices = {parameter.device for parameter in model.parameters()}
     if len(devices) > 1:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Union
 
-from ._torch_probe_inputs import InputNotReproducible, map_tensors, version_of
+from ._torch_probe_inputs import InputNotReproducible, map_tensors, tensor_version
 from ._torch_replay import tensors_in
-from ._torch_wrappers import WRAPPERS
+from ._torch_wrappers import WRAPPED_MODEL_ATTRIBUTES
 from ._validate_twin import drop_gradients, make_twin, sparse_parameters
 
 MIN_BLOCKS, MAX_BLOCKS = 4, 40
@@ -27,15 +27,17 @@ class CannotDouble(Exception):
     """A block cannot be run twice; the text is the reason."""
 
 
-class Block(NamedTuple):
+class ModuleBlock(NamedTuple):
     """Modules that are run twice together: usually one."""
 
     name: str
     modules: tuple  # (path, module) pairs
 
 
-def unwrapped(model: Any) -> Any:
-    while (wrapped_attribute := WRAPPERS.get(type(model).__name__)) and hasattr(model, wrapped_attribute):
+def unwrap_model(model: Any) -> Any:
+    while (wrapped_attribute := WRAPPED_MODEL_ATTRIBUTES.get(type(model).__name__)) and hasattr(
+        model, wrapped_attribute
+    ):
         model = getattr(model, wrapped_attribute)
     return model
 
@@ -49,7 +51,7 @@ def named_blocks(model: Any, requested: Union[None, Sequence[str], dict]) -> lis
     for path in (path for paths in groups.values() for path in paths):
         if path not in modules:
             raise ValueError(f"the model has no module {path!r}; model.named_modules() lists them")
-    return [Block(name, tuple((path, modules[path]) for path in paths)) for name, paths in groups.items()]
+    return [ModuleBlock(name, tuple((path, modules[path]) for path in paths)) for name, paths in groups.items()]
 
 
 def choose_blocks(model: Any) -> list:
@@ -58,17 +60,17 @@ def choose_blocks(model: Any) -> list:
     paths = {id(module): path for path, module in reversed(list(model.named_modules()))}
     chosen = _called_children(model)
     while True:
-        largest = max(filter(_can_be_divided, chosen), key=_parameters, default=None)
+        largest = max(filter(_can_be_divided, chosen), key=_parameter_count, default=None)
         if largest is None:
             break
-        enough = len(chosen) >= MIN_BLOCKS and 2 * _parameters(largest) <= sum(map(_parameters, chosen))
+        enough = len(chosen) >= MIN_BLOCKS and 2 * _parameter_count(largest) <= sum(map(_parameter_count, chosen))
         children = _called_children(largest)
         if enough or len(chosen) - 1 + len(children) > MAX_BLOCKS:
             break
         position = next(i for i, module in enumerate(chosen) if module is largest)
         chosen[position : position + 1] = children
     unique = {id(module): module for module in chosen}
-    return [Block(paths[key], ((paths[key], module),)) for key, module in list(unique.items())[:MAX_BLOCKS]]
+    return [ModuleBlock(paths[key], ((paths[key], module),)) for key, module in list(unique.items())[:MAX_BLOCKS]]
 
 
 def _called_children(module: Any) -> list:
@@ -86,7 +88,7 @@ def _can_be_divided(module: Any) -> bool:
     return next(module.children(), None) is not None and (not is_own or type(module).__name__ in CONTAINERS)
 
 
-def _parameters(module: Any) -> int:
+def _parameter_count(module: Any) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
@@ -128,9 +130,9 @@ def observe_modules(modules: Sequence, run: Callable[[], None]) -> dict:
                 map_tensors((args, kwargs), tensors.append)
             except InputNotReproducible as error:
                 observation.refusal = f"{error}, which a second call may change"
-            before = [version_of(tensor) for tensor in tensors]
+            before = [tensor_version(tensor) for tensor in tensors]
             output = forward(*args, **kwargs)
-            observation.changes_inputs |= before != [version_of(tensor) for tensor in tensors]
+            observation.changes_inputs |= before != [tensor_version(tensor) for tensor in tensors]
             if not tensors_in(output):
                 observation.refusal = observation.refusal or f"its output is a {type(output).__name__} without tensors"
             return output
@@ -146,7 +148,7 @@ def observe_modules(modules: Sequence, run: Callable[[], None]) -> dict:
     return observations
 
 
-def reason_against(observation: ModuleObservation) -> Optional[str]:
+def reason_against_doubling(observation: ModuleObservation) -> Optional[str]:
     if observation.calls == 0:
         return "not called in a pass"
     if observation.calls > 1:
@@ -154,14 +156,14 @@ def reason_against(observation: ModuleObservation) -> Optional[str]:
     return observation.refusal
 
 
-class Doubling:
+class DoubledPass:
     """A variant of the pass: runs a block twice or, as its control, once with what a second call prepares.
     `extra_roots`, in training: tensors and gradients with which the backward pass begins, beside the loss."""
 
     def __init__(
-        self, torch: Any, block: Block, seen: dict, extra_roots: Optional[list], is_control: bool = False
+        self, torch: Any, block: ModuleBlock, seen: dict, extra_roots: Optional[list], is_control: bool = False
     ) -> None:
-        self._torch, self._block, self._seen, self._is_control = torch, block, seen, is_control
+        self._torch, self._block, self._observations, self._is_control = torch, block, seen, is_control
         self._extra_roots = [] if extra_roots is None else extra_roots
         self._train = train = extra_roots is not None
         self._twins = {id(module): make_twin(torch, module) for _, module in block.modules} if train else {}
@@ -169,13 +171,15 @@ class Doubling:
 
     @property
     def needs_control(self) -> bool:
-        return self._train or any(self._seen[id(module)].changes_inputs for _, module in self._block.modules)
+        return self._train or any(self._observations[id(module)].changes_inputs for _, module in self._block.modules)
 
-    def control(self) -> Doubling:
-        return Doubling(self._torch, self._block, self._seen, self._extra_roots if self._train else None, is_control=True)
+    def make_control(self) -> DoubledPass:
+        return DoubledPass(
+            self._torch, self._block, self._observations, self._extra_roots if self._train else None, is_control=True
+        )
 
     @contextlib.contextmanager
-    def installed(self) -> Iterator[None]:
+    def pass_installed(self) -> Iterator[None]:
         with contextlib.ExitStack() as undo:
             for _, module in self._block.modules:
                 undo.enter_context(
@@ -184,7 +188,7 @@ class Doubling:
             yield
 
     def _doubled_forward(self, module: Any, forward: Callable) -> Callable:
-        copies = self._seen[id(module)].changes_inputs
+        copies = self._observations[id(module)].changes_inputs
         twin = self._twins.get(id(module))
         second_forward = forward if twin is None else twin.forward
         sparse = [] if twin is None else sparse_parameters(twin)
@@ -224,10 +228,10 @@ class Doubling:
             if index in kept:
                 self._extra_roots.append((second_tensor, kept[index]))
             else:
-                tensor.register_hook(lambda gradient, index=index: _keep(kept, index, gradient))
+                tensor.register_hook(lambda gradient, index=index: _keep_gradient(kept, index, gradient))
 
 
-def _keep(kept: dict, index: int, gradient: Any) -> None:
+def _keep_gradient(kept: dict, index: int, gradient: Any) -> None:
     """Stores the gradient of an output. An output that the pass does not use gets None, which is not stored."""
     if gradient is not None:
         kept[index] = gradient.detach().clone()

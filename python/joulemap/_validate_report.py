@@ -17,7 +17,7 @@ from . import _validate_statistics as numbers
 # Parts of a recording are written once a second; the delay ensures that they contain the whole interval.
 WRITE_DELAY_S = 2.5
 MIN_SHARE = 0.05
-REGRESSED, PROBED, BY_TIME = "attributed", "probed", "by time"
+ATTRIBUTED_COLUMN, PROBED_COLUMN, BY_TIME_COLUMN = "attributed", "probed", "by time"
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,14 @@ class ValidatedBlock:
     half_width_j: Optional[float]  # half width at 90 %; None with a single round
     busy_j: float  # doubled_j without idle energy: comparable with the energy attributed to layers
     share: float  # share of the pass
-    attributed_j: Optional[float]  # by `joulemap report`; None if it has no row for the block
+    attributed_j: Optional[float]  # energy by `joulemap report`; None if it has no row for the block
     low_j: Optional[float]  # lower bound of the 90 % interval of attributed_j
     high_j: Optional[float]  # upper bound of that interval
     error: Optional[float]  # relative error of attributed_j against busy_j
     basis: Optional[str]  # method of the attribution: "regressed", "probed", "time-share" ...
-    by_time_j: Optional[float]  # by `joulemap report --mode integral`
+    by_time_j: Optional[float]  # energy by `joulemap report --mode integral`
     by_time_error: Optional[float]  # relative error of by_time_j
-    probed_j: Optional[float] = None  # by `joulemap report` after probing, if requested
+    probed_j: Optional[float] = None  # energy by `joulemap report` after probing, if requested
     probed_error: Optional[float] = None  # relative error of probed_j
 
 
@@ -50,23 +50,20 @@ class Validated:
     pass_s: float  # time of the plain pass, in s
     blocks: list = field(default_factory=list)  # a list of ValidatedBlock
     refused: dict = field(default_factory=dict)  # name -> why it could not be run twice
-    idle_share: float = 0.0  # share of the plain pass's energy used while idle or by other processes
-    overlap: bool = False  # blocks overlap, so their energies do not add up
-    is_measured: bool = True  # False: without a counter, energies are estimates, which cannot resolve blocks
+    idle_share: float = 0.0  # share of the plain pass's energy that was used while the device was idle or by other processes
+    overlap: bool = False  # true if blocks overlap, so that their energies do not add up
+    is_measured: bool = True  # true if a counter measured the energies; estimates cannot resolve blocks
 
     @property
     def sum_of_shares(self) -> float:
-        """1 if the blocks cover the whole model and energies add up."""
+        """Sum of the measured shares: 1 if the blocks cover the whole model and energies add up."""
         return sum(block.share for block in self.blocks)
 
     @property
     def sum_with_rest(self) -> Optional[float]:
-        """The sum of shares and of what is attributed to the rest of the pass. None if a block has no attributed
-        energy.
-
-        Attributed energies add up to 1. Above 1, the second run of a block costs more than the first: kernels of other
-        blocks hide time of the host in the first run. Errors of blocks then contain that difference.
-        """
+        """Sum of the measured shares of the blocks and the attributed share of the rest of the pass; None if a block has
+        no attributed energy. It is 1 if energies add up. Above 1, the second run of a block costs more than its first,
+        in which kernels of other blocks hide host time; the errors of blocks include that difference."""
         attributed_j = [block.attributed_j for block in self.blocks]
         known_j = [joules for joules in attributed_j if joules is not None]
         if not known_j or len(known_j) < len(attributed_j):
@@ -74,8 +71,8 @@ class Validated:
         return self.sum_of_shares + 1 - sum(known_j) / self.pass_j
 
     def rms_error(self, of: str = "error", least_share: float = MIN_SHARE) -> Optional[float]:
-        """RMS of "error", "by_time_error" or "probed_error" over blocks above `least_share` of the pass; None without
-        any."""
+        """RMS of "error", "by_time_error" or "probed_error" over blocks of at least `least_share` of the pass, by
+        default 5 %; None without any."""
         errors = [getattr(block, of) for block in self.blocks if block.share >= least_share]
         known = [error for error in errors if error is not None]
         return numbers.rms(known) if known else None
@@ -88,7 +85,7 @@ class Validated:
             del errors["probed"]
         titles = "  ".join(f"{title:>7}" for title in errors)
         lines.append(f"{'block':{width}}  {'run twice':>20}  {'share':>6}  {'attributed':>11}  {titles}")
-        lines += [_line(block, width, errors.values()) for block in self.blocks]
+        lines += [_block_line(block, width, errors.values()) for block in self.blocks]
         lines += [f"{name}: not run twice: {reason}" for name, reason in self.refused.items()]
         if not self.overlap:
             rest = "" if self.sum_with_rest is None else f"; with the attributed rest {self.sum_with_rest:.3f}"
@@ -105,7 +102,7 @@ class Validated:
         return "\n".join(lines)
 
 
-def _line(block: ValidatedBlock, width: int, errors: Iterable[str]) -> str:
+def _block_line(block: ValidatedBlock, width: int, errors: Iterable[str]) -> str:
     half_width_text = "" if block.half_width_j is None else f" +- {block.half_width_j:.2g}"
     doubled = f"{block.doubled_j:.4g}{half_width_text} J"
     attributed = "-" if block.attributed_j is None else f"{block.attributed_j:.4g} J"
@@ -122,7 +119,7 @@ class LiveRecording:
         self._folder = os.environ["JOULEMAP_RECORDING"]
         self._program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "joulemap")
 
-    def layers(self, span: dict, *arguments: str) -> dict:
+    def report_layers(self, span: dict, *arguments: str) -> dict:
         """The report of an interval by layer."""
         time.sleep(max(0.0, span["end_ns"] * 1e-9 + WRITE_DELAY_S - time.monotonic()))
         recording_start_ns = self._report("--by", "domain")["start_monotonic_ns"]
@@ -149,19 +146,25 @@ def compare_with_recording(
     """Compares the measured blocks with the report of the recording so far, for the intervals `plain` and, if present,
     `probed`."""
     recording = LiveRecording()
-    plain = numbers.reported_interval(recording.layers(spans["plain"]), groups, device)
-    columns = {REGRESSED: plain}
-    columns[BY_TIME] = numbers.reported_interval(recording.layers(spans["plain"], "--mode", "integral"), groups, device)
+    plain = numbers.reported_interval(recording.report_layers(spans["plain"]), groups, device)
+    columns = {ATTRIBUTED_COLUMN: plain}
+    columns[BY_TIME_COLUMN] = numbers.reported_interval(
+        recording.report_layers(spans["plain"], "--mode", "integral"), groups, device
+    )
     if "probed" in spans:
-        columns[PROBED] = numbers.reported_interval(recording.layers(spans["probed"]), groups, device, plain.idle_share)
-    rows = numbers.compare(found, plain, spans["plain"]["passes"], columns)
+        columns[PROBED_COLUMN] = numbers.reported_interval(
+            recording.report_layers(spans["probed"]), groups, device, plain.idle_share
+        )
+    rows = numbers.compare_blocks(found, plain, spans["plain"]["passes"], columns)
     blocks = [_make_validated_block(row) for row in sorted(rows, key=lambda row: -row.doubled_j)]
-    overlap = numbers.overlaps({row.block: groups[row.block] for row in rows})
+    overlap = numbers.has_shared_modules({row.block: groups[row.block] for row in rows})
     return Validated(title, device, found.pass_j, found.pass_s, blocks, refused, plain.idle_share, overlap, is_measured)
 
 
-def _make_validated_block(row: numbers.Row) -> ValidatedBlock:
-    attributed, by_time, probed = (row.attributed.get(column) for column in (REGRESSED, BY_TIME, PROBED))
+def _make_validated_block(row: numbers.BlockComparison) -> ValidatedBlock:
+    attributed, by_time, probed = (
+        row.attributed.get(column) for column in (ATTRIBUTED_COLUMN, BY_TIME_COLUMN, PROBED_COLUMN)
+    )
     attributed_fields = (
         (attributed.joules, attributed.low_j, attributed.high_j, attributed.error, attributed.basis)
         if attributed

@@ -16,35 +16,35 @@ import time
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 from . import _measure
-from ._validate_statistics import HostTimes, Loop, is_limited_by_host
+from ._validate_statistics import HostTimes, PassLoop, is_limited_by_host
 
 # Number of block loops between two plain loops.
 BLOCKS_BETWEEN_PLAIN = 2
 # Seconds of the same passes around each loop: the edge of a slow counter lies between two of its updates.
-LEAD_S = 0.12
+LEAD_TIME_S = 0.12
 WARM_UP_S = 0.3
 # Time of single passes in turn, as a share of the time of all loops.
 TIMED_SHARE = 1.0
-CYCLES_PER_WAIT = 10
+PASSES_PER_WAIT = 10
 TIMED_PASSES = 3
 
 
-class Variant(NamedTuple):
+class PassVariant(NamedTuple):
     """A variant of the pass. `block` is None for the plain pass; `is_control` marks the control of a block."""
 
     block: Optional[str]
     is_control: bool
-    installed: Callable[[], Any]  # context in which the pass runs this variant
+    pass_installed: Callable[[], Any]  # context in which the pass runs this variant
 
 
-def plain_variant() -> Variant:
-    return Variant(None, False, contextlib.nullcontext)
+def plain_variant() -> PassVariant:
+    return PassVariant(None, False, contextlib.nullcontext)
 
 
 class WindowMeter:
     """Measures loops with windows (jm.measure): of one domain, or of all counted and measured domains."""
 
-    lead_s = LEAD_S
+    lead_s = LEAD_TIME_S
 
     def __init__(self, domain: Optional[str]) -> None:
         self._domain = domain
@@ -84,18 +84,18 @@ class WindowMeter:
         return sum(domain.joules for domain in measured or domains)
 
 
-class Rounds:
+class LoopRounds:
     """Runs the loops. `run` runs a pass, `wait` waits until the device has finished it."""
 
     def __init__(self, run: Callable[[], None], wait: Callable[[], None], meter: Any, seconds: float) -> None:
         self._run, self._wait, self._meter, self._seconds = run, wait, meter, seconds
         self._pass_s: dict = {}
         self._loops: list = []
-        self._tokens: list = []
+        self._window_numbers: list = []
 
-    def time_pass(self, variant: Variant) -> None:
+    def time_pass(self, variant: PassVariant) -> None:
         """Runs a variant and measures the time of its pass. Its exceptions propagate."""
-        with variant.installed():
+        with variant.pass_installed():
             self._run()
             self._wait()
             begin_s = time.perf_counter()
@@ -104,12 +104,12 @@ class Rounds:
             self._wait()
         self._pass_s[variant[:2]] = max((time.perf_counter() - begin_s) / TIMED_PASSES, 1e-6)
 
-    def passes(self, variant: Variant, seconds: float) -> int:
+    def pass_count(self, variant: PassVariant, seconds: float) -> int:
         return max(1, round(seconds / self._pass_s[variant[:2]]))
 
     def warm_up(self, seconds: float = WARM_UP_S) -> None:
         plain = plain_variant()
-        self._repeat(self.passes(plain, seconds))
+        self._repeat_pass(self.pass_count(plain, seconds))
         self._wait()
         self.time_pass(plain)
 
@@ -126,9 +126,11 @@ class Rounds:
                 self._run_loop(variant, number)
             self._run_loop(plain_variant(), number)
             progress(f"round {number + 1} of {rounds}: {time.monotonic() - begin_s:.1f} s")
-        return [loop._replace(joules=self._meter.joules(token)) for loop, token in zip(self._loops, self._tokens)]
+        return [
+            loop._replace(joules=self._meter.joules(token)) for loop, token in zip(self._loops, self._window_numbers)
+        ]
 
-    def host_times(self, variants: Sequence, rounds: int, seed: int) -> Optional[HostTimes]:
+    def time_passes_on_host(self, variants: Sequence, rounds: int, seed: int) -> Optional[HostTimes]:
         """Times single passes of all variants in turn, if the loops so far show that the host limits them."""
         if not is_limited_by_host(self._loops):
             return None
@@ -137,33 +139,33 @@ class Rounds:
         times: dict = {(variant.block, variant.is_control): [] for variant in order}
         end_s = time.monotonic() + TIMED_SHARE * rounds * len(variants) * self._seconds
         while time.monotonic() < end_s:
-            for _ in range(CYCLES_PER_WAIT):
+            for _ in range(PASSES_PER_WAIT):
                 rng.shuffle(order)
                 for variant in order:
-                    with variant.installed():
+                    with variant.pass_installed():
                         begin_s = time.perf_counter()
                         self._run()
                         times[variant.block, variant.is_control].append(time.perf_counter() - begin_s)
             self._wait()
         return times
 
-    def _run_loop(self, variant: Variant, round_number: int) -> None:
-        passes = self.passes(variant, self._seconds)
-        lead = self.passes(variant, self._meter.lead_s) if self._meter.lead_s > 0 else 0
-        with variant.installed():
-            self._repeat(lead)
+    def _run_loop(self, variant: PassVariant, round_number: int) -> None:
+        passes = self.pass_count(variant, self._seconds)
+        lead = self.pass_count(variant, self._meter.lead_s) if self._meter.lead_s > 0 else 0
+        with variant.pass_installed():
+            self._repeat_pass(lead)
             self._wait()
             token, begin_ns = self._meter.begin(), time.monotonic_ns()
-            self._repeat(passes)
+            self._repeat_pass(passes)
             self._wait()
             end_ns = time.monotonic_ns()
             self._meter.end(token)
-            self._repeat(lead)
+            self._repeat_pass(lead)
             self._wait()
-        self._tokens.append(token)
+        self._window_numbers.append(token)
         self._pass_s[variant[:2]] = (end_ns - begin_ns) * 1e-9 / passes
-        self._loops.append(Loop(variant.block, variant.is_control, round_number, passes, begin_ns, end_ns, 0.0))
+        self._loops.append(PassLoop(variant.block, variant.is_control, round_number, passes, begin_ns, end_ns, 0.0))
 
-    def _repeat(self, passes: int) -> None:
+    def _repeat_pass(self, passes: int) -> None:
         for _ in range(passes):
             self._run()

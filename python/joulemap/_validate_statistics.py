@@ -14,7 +14,7 @@ T_95 = (6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.
 T_95_AT_INFINITY = 1.645
 
 
-class Loop(NamedTuple):
+class PassLoop(NamedTuple):
     """Consecutive passes; the device is idle at both ends."""
 
     block: Optional[str]  # block that runs twice in each pass; None: the plain pass
@@ -38,7 +38,7 @@ class Loop(NamedTuple):
         return (self.begin_ns + self.end_ns) / 2
 
 
-class Extra(NamedTuple):
+class ExtraEnergy(NamedTuple):
     """Extra energy and time of a pass with a block run twice."""
 
     block: str
@@ -52,7 +52,7 @@ def t_95(degrees: int) -> float:
     return T_95[degrees - 1] if 0 < degrees <= len(T_95) else T_95_AT_INFINITY
 
 
-def _plain_at(plain: Sequence, loop: Loop) -> tuple:
+def _plain_at(plain: Sequence, loop: PassLoop) -> tuple:
     """Joules and seconds of a plain pass at the time of the loop, interpolated linearly between the plain loops before
     and after it."""
     same_round = [one for one in plain if one.round == loop.round]
@@ -67,7 +67,7 @@ def _plain_at(plain: Sequence, loop: Loop) -> tuple:
     return interpolate(before.pass_j, after.pass_j), interpolate(before.pass_s, after.pass_s)
 
 
-def extras(loops: Sequence) -> list:
+def extra_energies(loops: Sequence) -> list:
     """The extra energy of each block. The spread between rounds is pooled over all blocks: three rounds of one block
     estimate it poorly."""
     plain = [loop for loop in loops if loop.block is None]
@@ -77,25 +77,25 @@ def extras(loops: Sequence) -> list:
             plain_j, plain_s = _plain_at(plain, loop)
             kinds = above.setdefault(loop.block, {True: [], False: []})
             kinds[loop.is_control].append((loop.pass_j - plain_j, loop.pass_s - plain_s))
-    found = {block: _above_control(kinds[False], kinds[True]) for block, kinds in above.items()}
-    spread_j, degrees = _pooled([[joules for joules, _ in rounds] for rounds in found.values()])
+    found = {block: _subtract_control(kinds[False], kinds[True]) for block, kinds in above.items()}
+    spread_j, degrees = _pooled_deviation([[joules for joules, _ in rounds] for rounds in found.values()])
     extras_of_blocks = []
     for block, rounds in found.items():
         joules = [round_j for round_j, _ in rounds]
         half_j = t_95(degrees) * spread_j / math.sqrt(len(joules)) if degrees > 0 else None
         extras_of_blocks.append(
-            Extra(block, statistics.fmean(joules), half_j, statistics.fmean(s for _, s in rounds), joules)
+            ExtraEnergy(block, statistics.fmean(joules), half_j, statistics.fmean(s for _, s in rounds), joules)
         )
     return extras_of_blocks
 
 
-def _above_control(doubled: list, control: list) -> list:
+def _subtract_control(doubled: list, control: list) -> list:
     if not control:
         return doubled
     return [(one[0] - other[0], one[1] - other[1]) for one, other in zip(doubled, control)]
 
 
-def _pooled(groups: Sequence) -> tuple:
+def _pooled_deviation(groups: Sequence) -> tuple:
     """Pooled standard deviation within groups, and its degrees of freedom."""
     degrees = sum(len(group) - 1 for group in groups)
     squares = sum((value - statistics.fmean(group)) ** 2 for group in groups for value in group)
@@ -122,20 +122,20 @@ HostTimes = dict
 
 # Relative standard deviation of the times of plain loops above which the host limits the passes. Where the GPU limits
 # them, the times agree within 0.1 %.
-HOST_SPREAD = 0.01
-TRIMMED = 0.25
+MAX_HOST_TIME_SPREAD = 0.01
+TRIMMED_SHARE = 0.25
 
 
 def is_limited_by_host(loops: Sequence) -> bool:
     times_s = [loop.pass_s for loop in loops if loop.block is None]
-    return len(times_s) > 1 and statistics.stdev(times_s) > HOST_SPREAD * statistics.fmean(times_s)
+    return len(times_s) > 1 and statistics.stdev(times_s) > MAX_HOST_TIME_SPREAD * statistics.fmean(times_s)
 
 
-def blocks_of(loops: Sequence, host_times: Optional[HostTimes]) -> MeasuredBlocks:
+def measure_blocks(loops: Sequence, host_times: Optional[HostTimes]) -> MeasuredBlocks:
     """Energy of the blocks: from the loops alone or, where the host limits the passes, corrected to the same speed of
     the host for all variants."""
     if host_times is None or any(len(times_s) < 2 for times_s in host_times.values()):
-        return MeasuredBlocks(*plain_pass(loops), extras(loops))
+        return MeasuredBlocks(*plain_pass(loops), extra_energies(loops))
     return _blocks_at_one_speed(loops, host_times)
 
 
@@ -150,7 +150,7 @@ def _blocks_at_one_speed(loops: Sequence, host_times: HostTimes) -> MeasuredBloc
     above_j = {  # energy of each loop's pass without the part that grows with its time
         key: [loop.pass_j - slope_w * loop.pass_s for loop in same] for key, same in by_variant.items()
     }
-    spread_j, degrees = _pooled(list(above_j.values()))
+    spread_j, degrees = _pooled_deviation(list(above_j.values()))
     plain = (None, False)
 
     def extra(key: tuple) -> tuple:
@@ -169,7 +169,7 @@ def _blocks_at_one_speed(loops: Sequence, host_times: HostTimes) -> MeasuredBloc
             joules, error_j, seconds = joules - control_j, math.hypot(error_j, control_error_j), seconds - control_s
         half_j = t_95(degrees) * error_j if degrees > 0 else None
         rounds_j = [joules + one - statistics.fmean(above_j[block, False]) for one in above_j[block, False]]
-        found.append(Extra(block, joules, half_j, seconds, rounds_j))
+        found.append(ExtraEnergy(block, joules, half_j, seconds, rounds_j))
     pass_s, _ = trimmed_mean(host_times[plain])
     return MeasuredBlocks(statistics.fmean(above_j[plain]) + slope_w * pass_s, pass_s, found, True)
 
@@ -190,14 +190,14 @@ def _pooled_slope(groups: Sequence) -> float:
 def trimmed_mean(values: Sequence) -> tuple:
     """The mean without the smallest and largest quarter, and its standard error: hosts pause at times."""
     ordered = sorted(values)
-    cut = int(TRIMMED * len(ordered))
+    cut = int(TRIMMED_SHARE * len(ordered))
     kept = ordered[cut : len(ordered) - cut]
     clamped = [min(max(value, kept[0]), kept[-1]) for value in ordered]
-    error = statistics.stdev(clamped) / ((1 - 2 * TRIMMED) * math.sqrt(len(ordered))) if len(ordered) > 1 else 0.0
+    error = statistics.stdev(clamped) / ((1 - 2 * TRIMMED_SHARE) * math.sqrt(len(ordered))) if len(ordered) > 1 else 0.0
     return statistics.fmean(kept), error
 
 
-def overlaps(groups: dict) -> bool:
+def has_shared_modules(groups: dict) -> bool:
     """Whether two blocks share a module, given the paths of each: then their energies do not add up."""
     paths = [path for group in groups.values() for path in group]
     return len(set(paths)) < len(paths) or any(
@@ -205,7 +205,7 @@ def overlaps(groups: dict) -> bool:
     )
 
 
-class Share(NamedTuple):
+class AttributedShare(NamedTuple):
     """The energy that a report attributes to a block, as a share of the device's energy in plain passes."""
 
     share: float
@@ -213,13 +213,13 @@ class Share(NamedTuple):
     high: float
     busy_s: float
     basis: str
-    waiting: tuple = (0.0, 0.0, 0.0)  # the part of share, low and high while the idle device waited
+    waiting_share: tuple = (0.0, 0.0, 0.0)  # the part of share, low and high while the idle device waited
 
 
 class ReportedInterval(NamedTuple):
     """The report of an interval of plain passes."""
 
-    blocks: dict  # name -> Share
+    blocks: dict  # name -> AttributedShare
     total_j: float
     idle_share: float  # share of total_j used while idle; on CPUs also by other processes
     idle_w: Optional[float]  # mean idle power, W
@@ -253,7 +253,7 @@ def reported_interval(report: dict, groups: dict, device: str, idle_share: Optio
         idle_w = idle_share * total_j / idle_s if device != "cpu" and idle_s > 0 else None
     blocks = {}
     for name, paths in groups.items():
-        block_rows = [row for row in rows if any(is_within(row["path"][-1], path) for path in paths)]
+        block_rows = [row for row in rows if any(is_layer_within(row["path"][-1], path) for path in paths)]
         if block_rows:
             active, waiting = (
                 [sum(row.get(key) or 0.0 for row in block_rows) / total_j for key in keys]
@@ -261,16 +261,18 @@ def reported_interval(report: dict, groups: dict, device: str, idle_share: Optio
             )
             share, low, high = map(sum, zip(active, waiting))
             basis = max(block_rows, key=lambda row: row["energy_j"])["basis"]
-            blocks[name] = Share(share, low, high, sum(row["time_s"] for row in block_rows), basis, tuple(waiting))
+            blocks[name] = AttributedShare(
+                share, low, high, sum(row["time_s"] for row in block_rows), basis, tuple(waiting)
+            )
     active_share = sum(row["energy_j"] for row in rows) / total_j
     return ReportedInterval(blocks, total_j, idle_share, idle_w, includes_waiting, active_share)
 
 
-def is_within(layer: str, path: str) -> bool:
+def is_layer_within(layer: str, path: str) -> bool:
     return layer == path or layer.startswith(path + ".")
 
 
-def energy_of_busy_time(extra: Extra, busy_s: float, plain: ReportedInterval) -> float:
+def energy_of_busy_time(extra: ExtraEnergy, busy_s: float, plain: ReportedInterval) -> float:
     """The part of a block's extra energy used while the device works, because a report lists idle energy separately. On
     CPUs it is the part used by the program: other processes use the same share as in a plain pass. All of it where the
     report charges idle energy to the layers that the GPU waited for."""
@@ -285,7 +287,7 @@ def rms(values: Sequence) -> float:
     return math.sqrt(statistics.fmean(value * value for value in values)) if values else math.nan
 
 
-class Attributed(NamedTuple):
+class AttributedEnergy(NamedTuple):
     """The energy that one attribution method gives a block in a pass."""
 
     joules: float
@@ -295,7 +297,7 @@ class Attributed(NamedTuple):
     basis: str
 
 
-class Row(NamedTuple):
+class BlockComparison(NamedTuple):
     """A block: the energy of its second call, and the attributed energy of the first."""
 
     block: str
@@ -303,10 +305,10 @@ class Row(NamedTuple):
     half_width_j: Optional[float]
     busy_j: float  # part of doubled_j used while the device works: comparable with a report
     share: float  # share of the pass
-    attributed: dict  # column -> Attributed
+    attributed: dict  # column -> AttributedEnergy
 
 
-def _joules_at(share: Share, interval: ReportedInterval, passes: int, found: MeasuredBlocks) -> tuple:
+def _joules_per_pass(share: AttributedShare, interval: ReportedInterval, passes: int, found: MeasuredBlocks) -> tuple:
     """Joules per pass, low and high, of a block, at the speed at which the blocks were measured.
 
     Shares count, not joules: the recorded passes ran at another time, and the edges of their interval are less certain
@@ -318,11 +320,11 @@ def _joules_at(share: Share, interval: ReportedInterval, passes: int, found: Mea
     recorded_j = interval.total_j / passes
     active_j = interval.active_share * recorded_j
     slower = max(found.pass_j - active_j, 0.0) / (recorded_j - active_j)
-    parts = zip(share[:3], share.waiting)
+    parts = zip(share[:3], share.waiting_share)
     return tuple(recorded_j * (part - waiting + slower * waiting) for part, waiting in parts)
 
 
-def compare(found: MeasuredBlocks, plain: ReportedInterval, passes: int, columns: dict) -> list:
+def compare_blocks(found: MeasuredBlocks, plain: ReportedInterval, passes: int, columns: dict) -> list:
     """`plain`: the recorded passes. `columns`: method name -> interval as attributed by that method."""
     rows = []
     for extra in found.extras:
@@ -332,11 +334,15 @@ def compare(found: MeasuredBlocks, plain: ReportedInterval, passes: int, columns
         for name, interval in columns.items():
             share = interval.blocks.get(extra.block)
             if share is not None:
-                joules, low_j, high_j = _joules_at(share, interval, passes, found)
-                attributed[name] = Attributed(
+                joules, low_j, high_j = _joules_per_pass(share, interval, passes, found)
+                attributed[name] = AttributedEnergy(
                     joules, low_j, high_j, joules / busy_j - 1 if busy_j > 0 else None, share.basis
                 )
-        rows.append(Row(extra.block, extra.joules, extra.half_width_j, busy_j, extra.joules / found.pass_j, attributed))
+        rows.append(
+            BlockComparison(
+                extra.block, extra.joules, extra.half_width_j, busy_j, extra.joules / found.pass_j, attributed
+            )
+        )
     return rows
 
 

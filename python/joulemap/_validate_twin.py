@@ -14,26 +14,28 @@ from typing import Any, Sequence
 def make_twin(torch: Any, module: Any) -> Any:
     """Makes the twin of a module. Modules and parameters are copied; other attributes are shared, because they may
     refer to anything."""
-    return _copy(torch, module, {})
+    return _copy_module(torch, module, {})
 
 
-def _copy(torch: Any, module: Any, known: dict) -> Any:
+def _copy_module(torch: Any, module: Any, known: dict) -> Any:
     if id(module) in known:
         return known[id(module)]
     twin = module.__new__(type(module))
     known[id(module)] = twin
     state = dict(module.__dict__)
-    state["_parameters"] = {name: _alias(torch, parameter, known) for name, parameter in module._parameters.items()}
+    state["_parameters"] = {
+        name: _alias_parameter(torch, parameter, known) for name, parameter in module._parameters.items()
+    }
     state["_modules"] = {
-        name: None if child is None else _copy(torch, child, known) for name, child in module._modules.items()
+        name: None if child is None else _copy_module(torch, child, known) for name, child in module._modules.items()
     }
     twin.__dict__.update(state)
     if "_flat_weights" in state:  # recurrent layers list their parameters again
-        twin.__dict__["_flat_weights"] = [_alias(torch, weight, known) for weight in state["_flat_weights"]]
+        twin.__dict__["_flat_weights"] = [_alias_parameter(torch, weight, known) for weight in state["_flat_weights"]]
     return twin
 
 
-def _alias(torch: Any, parameter: Any, known: dict) -> Any:
+def _alias_parameter(torch: Any, parameter: Any, known: dict) -> Any:
     if parameter is None:
         return None
     if id(parameter) not in known:

@@ -17,7 +17,7 @@ from typing import Any, Optional
 
 from transformers import TrainerCallback
 
-from ._early_stop import EarlyStop, agree
+from ._early_stop import EarlyStop, share_decision_of_rank_0
 from ._energy import Energy
 from ._forecast import Forecast
 from ._library import JoulemapError
@@ -26,8 +26,8 @@ from ._training_meter import TrainingMeter, energy_metrics, forecast_metrics, to
 
 class EnergyCallback(TrainerCallback):
     """Adds energies to the logs. Use add_to(): passed to Trainer(callbacks=[...]), the callback runs after the
-    callbacks that report logs (TensorBoard, W&B ...), which then miss its values. `total_file`: a file that sums the
-    energy of resumed and failed runs; a run whose training raised stays "running" there."""
+    callbacks that report logs (TensorBoard, W&B ...), which then miss its values. `total_file`: a JSON file, created
+    if missing, that sums the energy of resumed and failed runs; a run that raised an exception stays "running" in it."""
 
     def __init__(self, total_file: Any = None) -> None:
         self._meter = TrainingMeter(total_file)
@@ -114,5 +114,5 @@ class EarlyStopCallback(TrainerCallback):
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any) -> None:
         if self._monitor not in (metrics or {}):
             raise JoulemapError(f"the evaluation has no {self._monitor}: monitor= must be one of {sorted(metrics or {})}")
-        if agree(self.stop.update(metrics[self._monitor])):
+        if share_decision_of_rank_0(self.stop.update(metrics[self._monitor])):
             control.should_training_stop = True

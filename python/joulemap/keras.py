@@ -23,8 +23,8 @@ from ._training_meter import TrainingMeter, energy_metrics, forecast_metrics, to
 
 class EnergyCallback(keras.callbacks.Callback):
     """Adds the energy of each epoch to its logs, and "energy/forecast_j", the prediction for the whole training
-    (jm.predict_total). per_batch=True also adds the energy of the latest settled batch to
-    batch logs. `total_file`: a file that sums the energy of resumed and failed runs."""
+    (jm.predict_total). per_batch=True also adds the energy of the most recent batch whose energy is
+    final to batch logs. `total_file`: a JSON file, created if missing, that sums the energy of resumed and failed runs."""
 
     def __init__(self, per_batch: bool = False, total_file: Any = None) -> None:
         super().__init__()

@@ -18,7 +18,7 @@ try:
 except ImportError:  # older name of the package
     from pytorch_lightning.callbacks import Callback  # type: ignore[no-redef]
 
-from ._early_stop import EarlyStop, agree
+from ._early_stop import EarlyStop, share_decision_of_rank_0
 from ._energy import Energy
 from ._forecast import Forecast
 from ._library import JoulemapError
@@ -27,7 +27,7 @@ from ._training_meter import TrainingMeter, energy_metrics, forecast_metrics, to
 
 class EnergyCallback(Callback):
     """Logs energies. `every_n_steps`: number of steps between two logged steps; by default log_every_n_steps of the
-    trainer. `total_file`: a file that sums the energy of resumed and failed runs."""
+    trainer. `total_file`: a JSON file, created if missing, that sums the energy of resumed and failed runs."""
 
     def __init__(self, every_n_steps: Optional[int] = None, total_file: Any = None) -> None:
         self._meter = TrainingMeter(total_file)
@@ -100,8 +100,8 @@ class EnergyCallback(Callback):
 
 class EarlyStopCallback(Callback):
     """Stops the training when a further unit of loss costs more than `joules_per_loss` joules (jm.EarlyStop). `monitor`:
-    name of the loss in the metrics that the module logs, which is read after each validation, or, with
-    on_train_epoch_end=True, after each epoch of training. `options`: those of jm.EarlyStop. With several ranks, rank 0
+    name of the loss in the metrics that the module logs. It is read after each validation, or, with
+    on_train_epoch_end=True, after each training epoch. `options`: those of jm.EarlyStop. With several ranks, rank 0
     decides."""
 
     def __init__(
@@ -125,5 +125,5 @@ class EarlyStopCallback(Callback):
         metrics = trainer.callback_metrics
         if self._monitor not in metrics:
             raise JoulemapError(f"the module logs no {self._monitor}: monitor= must be one of {sorted(metrics)}")
-        if agree(self.stop.update(metrics[self._monitor])):
+        if share_decision_of_rank_0(self.stop.update(metrics[self._monitor])):
             trainer.should_stop = True

@@ -21,7 +21,7 @@ from ._loop_logger import LoopLogger
 
 
 class EnergyLogger(LoopLogger):
-    """Logs to the run that is active when the block begins, and sets its provenance as a tag."""
+    """Logs to the run that is active when the block begins, and stores the provenance of the energy as a tag."""
 
     def __enter__(self) -> EnergyLogger:
         run = mlflow.active_run()

@@ -8,8 +8,8 @@
             energy.step()
             train(batch)
 
-Values have a separate axis, "energy/step": the energy of a step is known some steps later, when W&B no longer accepts
-values for it. They are separate rows of the history; the total and its provenance are in the run's summary.
+Energies have a separate axis, "energy/step", because the energy of a step is known only after W&B has closed the step.
+They are separate rows of the history; the total and its provenance are in the run's summary.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ._loop_logger import LoopLogger
 
 
 class EnergyLogger(LoopLogger):
-    """Logs to `run`, and sets the provenance in its summary."""
+    """Logs to `run`, and stores the provenance of the energy in its summary."""
 
     def __init__(self, run: Any, total_file: Any = None) -> None:
         super().__init__(total_file)

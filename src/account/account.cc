@@ -16,34 +16,34 @@ constexpr double kJoulesPerLitreBoiled = 4186.0 * 80;
 // EPA, Greenhouse Gas Equivalencies: 8.887 kg of CO2 per US gallon (3.785 l) of gasoline.
 constexpr double kGramsPerLitreGasoline = 8887 / 3.785411784;
 
-Result<AccountEntry> entry_of(const ReportResult& report, const EnergyWithProvenance& energy,
-                              const AccountAssumptions& assumptions) {
+Result<AccountEntry> make_account_entry(const ReportResult& report, const EnergyWithProvenance& energy,
+                                        const AccountAssumptions& assumptions) {
   AccountEntry entry;
   entry.provenance = energy.provenance;
   entry.energy_j = energy.joules;
   entry.half_width_j = energy.uncertainty_j;
   entry.facility_j = energy.joules * assumptions.pue;
-  if (assumptions.carbon) {
-    const CarbonIntensity& carbon = *assumptions.carbon;
+  if (assumptions.carbon_intensity) {
+    const CarbonIntensity& carbon = *assumptions.carbon_intensity;
     Result<double> intensity = carbon.series.empty() ? Result<double>(carbon.gco2_per_kwh)
                                                      : mean_intensity(carbon.series, report, energy.provenance);
     if (!intensity) return std::move(intensity).error();
     entry.gco2_per_kwh = *intensity;
   }
   const predict::Tariff tariff{entry.gco2_per_kwh, assumptions.price_per_kwh, assumptions.pue};
-  const predict::Footprint footprint = footprint_of(energy.joules, tariff);
+  const predict::Footprint footprint = compute_footprint(energy.joules, tariff);
   entry.price = footprint.price;
   if (!entry.gco2_per_kwh) return entry;
   entry.gco2 = footprint.co2_kg * kGramsPerKg;
   if (energy.uncertainty_j) {
-    const double half_width_g = footprint_of(*energy.uncertainty_j, tariff).co2_kg * kGramsPerKg;
+    const double half_width_g = compute_footprint(*energy.uncertainty_j, tariff).co2_kg * kGramsPerKg;
     entry.gco2_low = std::max(*entry.gco2 - half_width_g, 0.0);
     entry.gco2_high = *entry.gco2 + half_width_g;
   }
   return entry;
 }
 
-std::vector<Equivalent> equivalents_of(const AccountEntry& entry) {
+std::vector<Equivalent> compute_equivalents(const AccountEntry& entry) {
   std::vector<Equivalent> list = {{"water heated from 20 to 100 degC", entry.facility_j / kJoulesPerLitreBoiled, "l",
                                    "specific heat capacity 4.186 kJ/(kg K)"}};
   if (entry.gco2) {
@@ -55,17 +55,17 @@ std::vector<Equivalent> equivalents_of(const AccountEntry& entry) {
 
 }  // namespace
 
-Result<Account> account_of(const ReportResult& report, const AccountAssumptions& assumptions) {
+Result<Account> compute_account(const ReportResult& report, const AccountAssumptions& assumptions) {
   Account account;
   account.assumptions = assumptions;
   for (const Provenance provenance : {Provenance::measured, Provenance::estimated}) {
     const std::optional<EnergyWithProvenance> energy = run_energy(report, provenance);
     if (!energy) continue;
-    Result<AccountEntry> entry = entry_of(report, *energy, assumptions);
+    Result<AccountEntry> entry = make_account_entry(report, *energy, assumptions);
     if (!entry) return std::move(entry).error();
     account.entries.push_back(std::move(*entry));
   }
-  if (!account.entries.empty()) account.equivalents = equivalents_of(account.entries.front());
+  if (!account.entries.empty()) account.equivalents = compute_equivalents(account.entries.front());
   if (assumptions.embodied) {
     const double lifetime_s = assumptions.embodied->lifetime_years * kSecondsPerYear;
     account.embodied_gco2 = assumptions.embodied->kg * kGramsPerKg * run_rates(report).time_s / lifetime_s;

@@ -10,6 +10,6 @@
 namespace joulemap::account {
 
 // Fails if a time series does not cover the run, or the time of the run is unknown.
-Result<Account> account_of(const ReportResult& report, const AccountAssumptions& assumptions);
+Result<Account> compute_account(const ReportResult& report, const AccountAssumptions& assumptions);
 
 }  // namespace joulemap::account

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/run_rates.h"
+
 namespace joulemap::account {
 namespace {
 
@@ -17,7 +19,7 @@ ReportResult an_hour() {
 
 AccountAssumptions all_assumptions() {
   AccountAssumptions assumptions;
-  assumptions.carbon = CarbonIntensity{100, {}, "France", "test", 2023};
+  assumptions.carbon_intensity = CarbonIntensity{100, {}, "France", "test", 2023};
   assumptions.pue = 1.5;
   assumptions.price_per_kwh = 0.2;
   assumptions.embodied = EmbodiedCarbon{1000, 4};
@@ -25,7 +27,7 @@ AccountAssumptions all_assumptions() {
 }
 
 TEST(Account, MeasuredAndEstimatedEnergyHaveTheirOwnEntries) {
-  const Result<Account> account = account_of(an_hour(), all_assumptions());
+  const Result<Account> account = compute_account(an_hour(), all_assumptions());
   ASSERT_TRUE(account);
   ASSERT_EQ(account->entries.size(), 2U);
   const AccountEntry& measured = account->entries[0];
@@ -42,7 +44,7 @@ TEST(Account, MeasuredAndEstimatedEnergyHaveTheirOwnEntries) {
 }
 
 TEST(Account, TheRunGetsItsShareOfTheEmbodiedCarbon) {
-  const Result<Account> account = account_of(an_hour(), all_assumptions());
+  const Result<Account> account = compute_account(an_hour(), all_assumptions());
   EXPECT_NEAR(*account->embodied_gco2, 1e6 / (4 * 365.25 * 24), 1e-9);
 }
 
@@ -50,7 +52,7 @@ TEST(Account, WhatIsNotGivenIsNotComputed) {
   AccountAssumptions assumptions;
   EXPECT_TRUE(assumptions.is_empty());
   assumptions.price_per_kwh = 0.2;
-  const Result<Account> account = account_of(an_hour(), assumptions);
+  const Result<Account> account = compute_account(an_hour(), assumptions);
   EXPECT_FALSE(account->entries[0].gco2);
   EXPECT_FALSE(account->embodied_gco2);
   EXPECT_DOUBLE_EQ(*account->entries[0].price, 0.4);
@@ -60,17 +62,33 @@ TEST(Account, WhatIsNotGivenIsNotComputed) {
 TEST(Account, ProbingIsNotIncluded) {
   ReportResult report = an_hour();
   report.probe = ProbeCost{1800, 3.6e6};
-  EXPECT_DOUBLE_EQ(*account_of(report, all_assumptions())->entries[0].gco2, 150);
+  EXPECT_DOUBLE_EQ(*compute_account(report, all_assumptions())->entries[0].gco2, 150);
+}
+
+TEST(Account, TheErrorOfAnEstimateIsReducedWithItsEnergy) {
+  ReportResult report = an_hour();
+  report.totals.estimated->uncertainty_j = 1.8e6;
+  report.totals.measured->uncertainty_j = 3.6e5;
+  report.probe = ProbeCost{1800, 3.6e6};
+  const Result<Account> account = compute_account(report, all_assumptions());
+  const AccountEntry& estimated = account->entries[1];
+  EXPECT_DOUBLE_EQ(estimated.energy_j, 1.8e6);
+  EXPECT_DOUBLE_EQ(*estimated.half_width_j, 0.9e6) << "50 %, as without probing";
+  EXPECT_DOUBLE_EQ(*account->entries[0].half_width_j, 3.6e5) << "a measured error does not depend on the time";
+  report.totals.measured.reset();
+  const RunRates rates = run_rates(report);
+  EXPECT_DOUBLE_EQ(*rates.energy_j, 1.8e6);
+  EXPECT_DOUBLE_EQ(*rates.half_width_j, 0.9e6);
 }
 
 TEST(Account, UnknownEnergyHasNoEntries) {
-  const Result<Account> account = account_of({}, all_assumptions());
+  const Result<Account> account = compute_account({}, all_assumptions());
   ASSERT_TRUE(account);
   EXPECT_TRUE(account->entries.empty() && account->equivalents.empty());
 }
 
 TEST(Account, EquivalentsNameTheirSource) {
-  const Result<Account> account = account_of(an_hour(), all_assumptions());
+  const Result<Account> account = compute_account(an_hour(), all_assumptions());
   ASSERT_EQ(account->equivalents.size(), 2U);
   EXPECT_NEAR(account->equivalents[0].amount, 1.08e7 / 334880, 1e-9);
   EXPECT_NEAR(account->equivalents[1].amount, 0.3 / 2.3477, 1e-4);

@@ -18,10 +18,10 @@ namespace joulemap::account {
 namespace {
 
 constexpr double kNsPerS = 1e9;
-constexpr double kMaxUnix_s = 4e9;  // year 2096
-constexpr double kMaxIntensity = 1e5;
+constexpr double kLatestCarbonTime_s = 4e9;  // year 2096
+constexpr double kMaxSeriesIntensity_gco2_per_kwh = 1e5;
 
-std::optional<int> digits(std::string_view text, std::size_t at, std::size_t count) {
+std::optional<int> parse_digits(std::string_view text, std::size_t at, std::size_t count) {
   if (at + count > text.size()) return std::nullopt;
   int value = 0;
   const char* const end = text.data() + at + count;
@@ -30,7 +30,7 @@ std::optional<int> digits(std::string_view text, std::size_t at, std::size_t cou
 }
 
 // "2026-11-18T15:00[:00]Z", also with a blank instead of T, and +00:00 instead of Z.
-std::optional<std::int64_t> iso_time_ns(std::string_view text) {
+std::optional<std::int64_t> parse_iso_time_ns(std::string_view text) {
   if (text.ends_with("Z")) {
     text.remove_suffix(1);
   } else if (text.ends_with("+00:00")) {
@@ -38,9 +38,9 @@ std::optional<std::int64_t> iso_time_ns(std::string_view text) {
   } else {
     return std::nullopt;
   }
-  const auto year = digits(text, 0, 4), month = digits(text, 5, 2), day = digits(text, 8, 2);
-  const auto hour = digits(text, 11, 2), minute = digits(text, 14, 2);
-  const auto second = text.size() == 16 ? std::optional(0) : digits(text, 17, 2);
+  const auto year = parse_digits(text, 0, 4), month = parse_digits(text, 5, 2), day = parse_digits(text, 8, 2);
+  const auto hour = parse_digits(text, 11, 2), minute = parse_digits(text, 14, 2);
+  const auto second = text.size() == 16 ? std::optional(0) : parse_digits(text, 17, 2);
   if (!year || !month || !day || !hour || !minute || !second || (text.size() != 16 && text.size() != 19))
     return std::nullopt;
   using namespace std::chrono;
@@ -51,25 +51,34 @@ std::optional<std::int64_t> iso_time_ns(std::string_view text) {
   return duration_cast<nanoseconds>(moment.time_since_epoch()).count();
 }
 
-std::optional<std::int64_t> time_ns(std::string_view text) {
+std::optional<std::int64_t> parse_carbon_time_ns(std::string_view text) {
   if (const std::optional<double> unix_s = parse_double(text)) {
-    if (*unix_s < 0 || *unix_s > kMaxUnix_s) return std::nullopt;
+    if (*unix_s < 0 || *unix_s > kLatestCarbonTime_s) return std::nullopt;
     return std::llround(*unix_s * kNsPerS);
   }
-  return iso_time_ns(text);
+  return parse_iso_time_ns(text);
 }
 
-std::string utc_text(std::int64_t unix_ns) {
+std::string format_utc_time(std::int64_t unix_ns) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(unix_ns / 1'000'000'000)));
 }
 
 // End of the time that the series covers.
-std::int64_t end_ns(std::span<const CarbonPoint> series) {
+std::int64_t series_end_ns(std::span<const CarbonPoint> series) {
   const std::int64_t last_ns = series.back().unix_ns;
   return series.size() < 2 ? last_ns : last_ns + (last_ns - series[series.size() - 2].unix_ns);
 }
 
-double at(std::span<const CarbonPoint> series, std::int64_t unix_ns) {
+// Fraction of a time span of the run in which modules were not probed.
+double fraction_without_probing(const ReportResult& report, const RunTimeSpan& span) {
+  if (!report.probe || span.end_s <= span.begin_s) return 1;
+  double probed_s = 0;
+  for (const RunTimeSpan& probed : report.probe->spans)
+    probed_s += std::max(std::min(span.end_s, probed.end_s) - std::max(span.begin_s, probed.begin_s), 0.0);
+  return std::max(1 - probed_s / (span.end_s - span.begin_s), 0.0);
+}
+
+double intensity_at(std::span<const CarbonPoint> series, std::int64_t unix_ns) {
   const auto next = std::ranges::upper_bound(series, unix_ns, {}, &CarbonPoint::unix_ns);
   return next == series.begin() ? series.front().gco2_per_kwh : std::prev(next)->gco2_per_kwh;
 }
@@ -86,9 +95,9 @@ Result<std::vector<CarbonPoint>> read_carbon_series(std::string_view text, std::
   std::vector<CarbonPoint> series;
   for (std::size_t line = 1; line < records.size(); ++line) {
     const formats::CsvRecord& record = records[line];
-    const std::optional<std::int64_t> unix_ns = time_ns(trim(record[0]));
+    const std::optional<std::int64_t> unix_ns = parse_carbon_time_ns(trim(record[0]));
     const std::optional<double> intensity = parse_double(record.size() > 1 ? trim(record[1]) : std::string_view());
-    if (!unix_ns || !intensity || *intensity < 0 || *intensity > kMaxIntensity) {
+    if (!unix_ns || !intensity || *intensity < 0 || *intensity > kMaxSeriesIntensity_gco2_per_kwh) {
       return Error{ErrorCode::usage, fmt::format("{}: row {} has no time or no intensity in g/kWh", name, line),
                    "times are Unix seconds or UTC, such as 2026-11-18T15:00:00Z"};
     }
@@ -108,30 +117,32 @@ Result<double> mean_intensity(std::span<const CarbonPoint> series, const ReportR
   }
   const std::int64_t begin_ns = *report.start_unix_ns;
   const std::int64_t finish_ns = begin_ns + std::llround(report.elapsed_s * kNsPerS);
-  if (begin_ns < series.front().unix_ns || finish_ns > end_ns(series)) {
-    return Error{
-        ErrorCode::usage,
-        fmt::format("the time series covers {} to {}, but the run is from {} to {}", utc_text(series.front().unix_ns),
-                    utc_text(end_ns(series)), utc_text(begin_ns), utc_text(finish_ns)),
-        "give a series that covers the run"};
+  if (begin_ns < series.front().unix_ns || finish_ns > series_end_ns(series)) {
+    return Error{ErrorCode::usage,
+                 fmt::format("the time series covers {} to {}, but the run is from {} to {}",
+                             format_utc_time(series.front().unix_ns), format_utc_time(series_end_ns(series)),
+                             format_utc_time(begin_ns), format_utc_time(finish_ns)),
+                 "give a series that covers the run"};
   }
   std::set<std::string> wanted;
   for (const DomainEnergy& domain : report.domains) {
-    if (domain.counted && domain.provenance == provenance) wanted.insert(domain.name);
+    if (domain.is_counted && domain.provenance == provenance) wanted.insert(domain.name);
   }
   double weighted = 0;
   double weight = 0;
   for (const PowerSeries& power : report.power) {
     if (!wanted.contains(power.domain)) continue;
     for (std::size_t i = 0; i < power.watts.size(); ++i) {
-      const double watts = power.watts[i].value_or(0);
-      const double centre_s = (static_cast<double>(i) + 0.5) * report.slice_s;
-      weighted += watts * at(series, begin_ns + std::llround(centre_s * kNsPerS));
+      const double slice_begin_s = static_cast<double>(i) * report.slice_s;
+      const double centre_s = slice_begin_s + 0.5 * report.slice_s;
+      const double watts = power.watts[i].value_or(0) *
+                           fraction_without_probing(report, {slice_begin_s, slice_begin_s + report.slice_s});
+      weighted += watts * intensity_at(series, begin_ns + std::llround(centre_s * kNsPerS));
       weight += watts;
     }
   }
   // Without power over time, the intensity halfway through the run is used.
-  if (weight <= 0) return at(series, begin_ns + (finish_ns - begin_ns) / 2);
+  if (weight <= 0) return intensity_at(series, begin_ns + (finish_ns - begin_ns) / 2);
   return weighted / weight;
 }
 

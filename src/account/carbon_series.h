@@ -17,8 +17,9 @@ namespace joulemap::account {
 // `name` identifies the file in error messages.
 Result<std::vector<CarbonPoint>> read_carbon_series(std::string_view text, std::string_view name);
 
-// Mean of the series over the run, weighted by the power of the counted domains of this provenance. The last point
-// covers as much time as the one before it. Fails if the run is not covered: values are never extrapolated.
+// Mean of the series over the run, weighted by the energy of the counted domains of this provenance without probing.
+// The last point covers as much time as the one before it. Fails if the run is not covered: values are never
+// extrapolated.
 Result<double> mean_intensity(std::span<const CarbonPoint> series, const ReportResult& report, Provenance provenance);
 
 }  // namespace joulemap::account

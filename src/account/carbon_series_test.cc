@@ -16,7 +16,7 @@ DomainEnergy domain(std::string name, Provenance provenance) {
   one.name = std::move(name);
   one.joules = 1;
   one.provenance = provenance;
-  one.counted = true;
+  one.is_counted = true;
   return one;
 }
 
@@ -46,6 +46,14 @@ TEST(CarbonSeries, UnknownPowerHasNoWeight) {
   EXPECT_DOUBLE_EQ(*mean_intensity(rising(), report, Provenance::measured), 100);
 }
 
+TEST(CarbonSeries, ProbingHasNoWeight) {
+  ReportResult report = two_hours();
+  report.probe = ProbeCost{3600, 1, {{3600, 7200}}};
+  EXPECT_DOUBLE_EQ(*mean_intensity(rising(), report, Provenance::measured), 100);
+  report.probe = ProbeCost{3600, 1, {{0, 1800}, {3600, 5400}}};
+  EXPECT_DOUBLE_EQ(*mean_intensity(rising(), report, Provenance::measured), (50 * 100 + 150 * 200) / 200.0);
+}
+
 TEST(CarbonSeries, ARunOutsideOfTheSeriesIsAnError) {
   ReportResult report = two_hours();
   report.start_unix_ns = kNoon_ns - 1;
@@ -67,6 +75,13 @@ TEST(CarbonSeries, ReadsUnixAndIsoTimes) {
   EXPECT_EQ(series->at(0).unix_ns, 1'790'000'400'000'000'000);
   EXPECT_EQ(series->at(1).gco2_per_kwh, 60.5);
   EXPECT_EQ(series->at(2).unix_ns, series->at(0).unix_ns + 70 * 60 * 1'000'000'000LL);
+}
+
+TEST(CarbonSeries, AByteOrderMarkIsSkipped) {
+  const std::string text = "\xef\xbb\xbftime,gco2_per_kwh\r\n1,50\r\n2,60\r\n";
+  EXPECT_TRUE(is_carbon_series(text));
+  EXPECT_TRUE(read_carbon_series(text, "grid.csv"));
+  EXPECT_TRUE(read_carbon_table("\xef\xbb\xbf\"region\",gco2_per_kwh\nlab,12\n", "mine.csv"));
 }
 
 TEST(CarbonSeries, RefusesWhatIsNoSeries) {

@@ -15,39 +15,39 @@
 
 namespace joulemap::account {
 
-std::string_view built_in_intensities();  // generated from data/carbon/intensity.csv
+std::string_view built_in_intensities_csv();  // generated from data/carbon/intensity.csv
 
 namespace {
 
-constexpr std::size_t kMaxSuggestions = 5;
-constexpr double kMaxIntensity = 1e5;  // g/kWh; coal is near 1000
+constexpr std::size_t kMaxSuggestedRegions = 5;
+constexpr double kMaxTableIntensity_gco2_per_kwh = 1e5;  // g/kWh; coal is near 1000
 
-std::string lower(std::string_view text) {
+std::string to_lower_case(std::string_view text) {
   std::string out(text);
   std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return out;
 }
 
-std::map<std::string, std::size_t> columns_of(const formats::CsvRecord& header) {
+std::map<std::string, std::size_t> find_carbon_columns(const formats::CsvRecord& header) {
   std::map<std::string, std::size_t> columns;
   for (std::size_t i = 0; i < header.size(); ++i) columns.emplace(trim(header[i]), i);
   return columns;
 }
 
 // Names of the table from the nearest to the most different one.
-std::vector<std::string> nearest_names(const std::vector<CarbonRegion>& table, std::string_view wanted) {
+std::vector<std::string> nearest_region_names(const std::vector<CarbonRegion>& table, std::string_view wanted) {
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const CarbonRegion& region : table) {
-    const std::string name = lower(region.name);
-    std::size_t distance = edit_distance(lower(wanted), name);
+    const std::string name = to_lower_case(region.name);
+    std::size_t distance = edit_distance(to_lower_case(wanted), name);
     // A part of a name, such as the region of a cloud without its provider, is near.
-    if (wanted.size() > 2 && name.find(lower(wanted)) != std::string::npos) distance = 0;
+    if (wanted.size() > 2 && name.find(to_lower_case(wanted)) != std::string::npos) distance = 0;
     ranked.emplace_back(distance, region.name);
   }
   std::ranges::stable_sort(ranked, {}, &std::pair<std::size_t, std::string>::first);
   std::vector<std::string> names;
   for (const auto& [distance, name] : ranked) {
-    if (names.size() < kMaxSuggestions) names.push_back(name);
+    if (names.size() < kMaxSuggestedRegions) names.push_back(name);
   }
   return names;
 }
@@ -57,7 +57,7 @@ std::vector<std::string> nearest_names(const std::vector<CarbonRegion>& table, s
 Result<std::vector<CarbonRegion>> read_carbon_table(std::string_view text, std::string_view name) {
   const std::vector<formats::CsvRecord> records = formats::read_csv(text);
   const std::map<std::string, std::size_t> columns =
-      records.empty() ? std::map<std::string, std::size_t>() : columns_of(records.front());
+      records.empty() ? std::map<std::string, std::size_t>() : find_carbon_columns(records.front());
   if (!columns.contains("region") || !columns.contains("gco2_per_kwh")) {
     return Error{ErrorCode::usage, fmt::format("{} has no columns region and gco2_per_kwh", name),
                  "the first line must be region,gco2_per_kwh for regions, or time,gco2_per_kwh for a time series"};
@@ -70,7 +70,7 @@ Result<std::vector<CarbonRegion>> read_carbon_table(std::string_view text, std::
                                                                              : trim(records[line][found->second]);
     };
     const std::optional<double> intensity = parse_double(cell("gco2_per_kwh"));
-    if (cell("region").empty() || !intensity || *intensity < 0 || *intensity > kMaxIntensity) {
+    if (cell("region").empty() || !intensity || *intensity < 0 || *intensity > kMaxTableIntensity_gco2_per_kwh) {
       return Error{ErrorCode::usage, fmt::format("{}: row {} has no region or no intensity in g/kWh", name, line),
                    "correct the row"};
     }
@@ -78,34 +78,34 @@ Result<std::vector<CarbonRegion>> read_carbon_table(std::string_view text, std::
     for (const std::string_view alias : split_whitespace(cell("aliases"))) region.aliases.emplace_back(alias);
     if (const std::optional<std::uint64_t> year = parse_u64(cell("year")); year && *year < 10000)
       region.year = static_cast<int>(*year);
-    if (region.source.empty()) region.source = name;
+    if (region.source_citation.empty()) region.source_citation = name;
     table.push_back(std::move(region));
   }
   return table;
 }
 
 std::vector<CarbonRegion> built_in_carbon_table() {
-  Result<std::vector<CarbonRegion>> table = read_carbon_table(built_in_intensities(), "data/carbon/intensity.csv");
+  Result<std::vector<CarbonRegion>> table = read_carbon_table(built_in_intensities_csv(), "data/carbon/intensity.csv");
   JOULEMAP_CHECK(table.has_value(), "the built-in table of carbon intensities is damaged");
   return std::move(*table);
 }
 
 bool is_carbon_series(std::string_view text) {
   const std::vector<formats::CsvRecord> header = formats::read_csv(text.substr(0, text.find('\n')));
-  return !header.empty() && columns_of(header.front()).contains("time");
+  return !header.empty() && find_carbon_columns(header.front()).contains("time");
 }
 
 Result<CarbonIntensity> find_region(const std::vector<CarbonRegion>& table, std::string_view name) {
-  const std::string wanted = lower(trim(name));
+  const std::string wanted = to_lower_case(trim(name));
   for (const CarbonRegion& region : table) {
     const bool is_alias =
-        std::ranges::any_of(region.aliases, [&](const std::string& alias) { return lower(alias) == wanted; });
-    if (lower(region.name) != wanted && !is_alias) continue;
-    return CarbonIntensity{region.gco2_per_kwh, {}, region.name, region.source, region.year};
+        std::ranges::any_of(region.aliases, [&](const std::string& alias) { return to_lower_case(alias) == wanted; });
+    if (to_lower_case(region.name) != wanted && !is_alias) continue;
+    return CarbonIntensity{region.gco2_per_kwh, {}, region.name, region.source_citation, region.year};
   }
   return Error{ErrorCode::usage, fmt::format("no carbon intensity for the region {}", quoted(name)),
                fmt::format("nearest names: {}; or give a number: --gco2-per-kwh 56",
-                           fmt::join(nearest_names(table, name), ", "))};
+                           fmt::join(nearest_region_names(table, name), ", "))};
 }
 
 }  // namespace joulemap::account

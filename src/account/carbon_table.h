@@ -18,7 +18,7 @@ struct CarbonRegion {
   std::vector<std::string> aliases;  // "FR", "FRA"
   double gco2_per_kwh = 0;
   std::optional<int> year;
-  std::string source;
+  std::string source_citation;
 };
 
 // Reads CSV with the columns region, gco2_per_kwh and optionally aliases (separated by blanks), year and source.

@@ -16,7 +16,7 @@ TEST(CarbonTable, EveryRowOfTheProgramHasASourceAndAYear) {
     EXPECT_TRUE(names.insert(region.name).second) << region.name;
     for (const std::string& alias : region.aliases) EXPECT_TRUE(names.insert(alias).second) << alias;
     EXPECT_TRUE(region.year) << region.name;
-    EXPECT_FALSE(region.source.empty()) << region.name;
+    EXPECT_FALSE(region.source_citation.empty()) << region.name;
     EXPECT_GT(region.gco2_per_kwh, 0) << region.name;
     EXPECT_LT(region.gco2_per_kwh, 1000) << region.name << ": more than a grid of coal alone";
   }

@@ -3,13 +3,15 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <utility>
 
 #include "advise/rules.h"
 
 namespace joulemap::advise {
 
-void Amount::add(const std::optional<double>& joules, const std::optional<double>& low,
-                 const std::optional<double>& high, double seconds) {
+void EnergyAmount::add(const std::optional<double>& joules, const std::optional<double>& low,
+                       const std::optional<double>& high, double seconds) {
   if (!joules) return;
   energy_j += *joules;
   low_j += std::clamp(low.value_or(*joules), 0.0, *joules);
@@ -17,66 +19,110 @@ void Amount::add(const std::optional<double>& joules, const std::optional<double
   time_s += seconds;
 }
 
-Finding finding_of(std::string_view rule, const Amount& amount, const SavedFraction& saved) {
+Finding make_finding(std::string_view rule, const EnergyAmount& amount, const SavedEnergyFraction& saved) {
   Finding finding;
   finding.rule = rule;
   finding.energy_j = amount.energy_j;
-  finding.saves_j = saved.expected * amount.energy_j;
+  finding.saved_energy_j = saved.expected_fraction * amount.energy_j;
   finding.low_j = saved.low * amount.low_j;
   finding.high_j = saved.high * amount.high_j;
   return finding;
 }
 
-bool is_program_row(const ReportRow& row) {
+bool is_program_report_row(const ReportRow& row) {
   return row.path.empty() || (row.path.front() != "probe" && row.path.front() != "background");
-}
-
-bool is_gpu(std::string_view device) {
-  const std::size_t slash = device.rfind('/');  // "node1/gpu0"
-  return device.substr(slash == std::string_view::npos ? 0 : slash + 1).starts_with("gpu");
 }
 
 namespace {
 
-double gpu_energy_j(const ReportResult& result) {
+// "gpu0" of "node1/gpu0".
+std::string_view device_of_machine(std::string_view device) {
+  const std::size_t slash = device.rfind('/');
+  return device.substr(slash == std::string_view::npos ? 0 : slash + 1);
+}
+
+bool has_path_part(const ReportRow& row, std::string_view part) {
+  return !row.path.empty() && row.path.back().find(part) != std::string::npos;
+}
+
+}  // namespace
+
+bool is_gpu_device(std::string_view device) { return device_of_machine(device).starts_with("gpu"); }
+bool is_cpu_device(std::string_view device) { return device_of_machine(device) == "cpu"; }
+
+std::string enclosing_module_name(const ReportRow& row) { return row.path.size() > 2 ? row.path[2] : std::string(); }
+
+std::set<std::string> find_attention_modules(const ReportResult& by_op, bool (*is_device)(std::string_view)) {
+  std::set<std::string> with_softmax;
+  std::set<std::string> modules;
+  for (const ReportRow& row : by_op.rows) {
+    if (is_device(row.device) && has_path_part(row, "softmax") && !has_path_part(row, "log_softmax"))
+      with_softmax.insert(enclosing_module_name(row));
+  }
+  for (const ReportRow& row : by_op.rows) {
+    const bool is_product = has_path_part(row, "matmul") || has_path_part(row, "bmm") || has_path_part(row, "einsum");
+    if (is_device(row.device) && is_product && with_softmax.contains(enclosing_module_name(row)))
+      modules.insert(enclosing_module_name(row));
+  }
+  modules.erase("");
+  return modules;
+}
+
+namespace {
+
+double total_gpu_energy_j(const ReportResult& result) {
   double program_j = 0;
   double probed_j = 0;
   for (const ReportRow& row : result.rows) {
-    if (!is_gpu(row.device)) continue;
-    if (is_program_row(row)) program_j += row.energy_j.value_or(0);
+    if (!is_gpu_device(row.device)) continue;
+    if (is_program_report_row(row)) program_j += row.energy_j.value_or(0);
     if (!row.path.empty() && row.path.front() == "probe") probed_j += row.energy_j.value_or(0);
   }
   double idle_j = 0;
   for (const IdleEntry& entry : result.idle) {
-    if (is_gpu(entry.device)) idle_j += entry.energy_j.value_or(0);
+    if (is_gpu_device(entry.device)) idle_j += entry.energy_j.value_or(0);
   }
   // Idle energy between the replayed modules is not the program's.
   const double idle_of_probing_j = result.probe ? result.probe->energy_j.value_or(0) - probed_j : 0;
   return program_j + std::max(idle_j - std::max(idle_of_probing_j, 0.0), 0.0);
 }
 
+// What a change saves around the waste, and the intervals of rows, may add up to more than the run used.
+void limit_to_energy_of_run(Finding& finding, double run_energy_j) {
+  for (double* const joules : {&finding.saved_energy_j, &finding.low_j, &finding.high_j})
+    *joules = std::min(*joules, run_energy_j);
+}
+
 }  // namespace
 
 Advice advise(const AdviceInput& input) {
   Advice advice;
-  advice.inputs = input.by_layer.inputs;
-  advice.command = input.by_layer.command;
-  advice.interval = input.by_layer.interval;
-  advice.diagnostics = input.by_layer.diagnostics;
-  advice.part = input.part;
-  const Run run{input, gpu_energy_j(input.by_layer), input.part.steps};
+  advice.inputs = input.layer_report.inputs;
+  advice.command = input.layer_report.command;
+  advice.interval = input.layer_report.interval;
+  advice.diagnostics = input.layer_report.diagnostics;
+  advice.examined_part = input.examined_part;
+  RuleContext run{input, total_gpu_energy_j(input.layer_report), input.examined_part.steps};
   if (!(run.energy_j > 0)) {
-    advice.diagnostics.add({"advice_needs_gpu", 1, "the rules of advise need a GPU whose energy was recorded",
-                            "joulemap report --by module lists the costliest layers of any run"});
+    advice.processor = AdvisedProcessor::cpu;
+    run.energy_j = cpu_program_energy_j(input.layer_report);
+  }
+  if (!(run.energy_j > 0)) {
+    advice.diagnostics.add({"advice_needs_gpu", 1,
+                            "the rules of advise need energy of a GPU, or of layers and phases on the CPU",
+                            "joulemap report --by function lists the costliest functions of a Python program"});
     return advice;
   }
   advice.energy_j = run.energy_j;
-  for (const std::vector<Finding>& found : {waiting_findings(run), kernel_findings(run)}) {
-    for (const Finding& finding : found) {
-      if (run.share(finding.saves_j) >= kMinSavedShare) advice.findings.push_back(finding);
-    }
+  const bool is_gpu = advice.processor == AdvisedProcessor::gpu;
+  std::vector<Finding> found = is_gpu ? waiting_findings(run) : cpu_findings(run);
+  if (is_gpu) std::ranges::move(kernel_findings(run), std::back_inserter(found));
+  for (Finding& finding : found) {
+    limit_to_energy_of_run(finding, run.energy_j);
+    if (run.energy_fraction(finding.saved_energy_j) >= kMinSavedEnergyShare)
+      advice.findings.push_back(std::move(finding));
   }
-  std::ranges::stable_sort(advice.findings, std::greater<>(), &Finding::saves_j);
+  std::ranges::stable_sort(advice.findings, std::greater<>(), &Finding::saved_energy_j);
   return advice;
 }
 

@@ -27,7 +27,7 @@ IdleEntry idle(IdleCause cause, double energy_j) {
           .energy_j = energy_j,
           .low_j = 0.8 * energy_j,
           .high_j = 1.2 * energy_j,
-          .in_rows = false};
+          .is_in_rows = false};
 }
 
 constexpr ExaminedPart kPart{.is_steady = true, .steps = 100};
@@ -60,10 +60,10 @@ TEST(Advise, WaitingForDataIsAFindingWithJoulesSecondsAndARange) {
   EXPECT_EQ(findings[0].rule, "data_loading");
   EXPECT_NE(findings[0].change.find("num_workers"), std::string::npos);
   EXPECT_DOUBLE_EQ(findings[0].energy_j, 1000);
-  EXPECT_LT(findings[0].low_j, findings[0].saves_j);
-  EXPECT_LT(findings[0].saves_j, findings[0].high_j);
+  EXPECT_LT(findings[0].low_j, findings[0].saved_energy_j);
+  EXPECT_LT(findings[0].saved_energy_j, findings[0].high_j);
   EXPECT_GT(findings[0].high_j, 1200);
-  EXPECT_GT(findings[0].saves_s.value_or(0), 0);
+  EXPECT_GT(findings[0].saved_time_s.value_or(0), 0);
 }
 
 TEST(Advise, TheLargestSavingIsFirst) {
@@ -137,9 +137,130 @@ TEST(Advise, AnOptimizerOfManyKernelsIsAFindingAndAFusedOneIsNot) {
 
 TEST(Advise, WithoutEnergyThereIsNothingToSay) {
   Recorded run;
-  for (ReportRow& one : run.by_layer.rows) one.energy_j.reset();
+  for (ReportRow& some : run.by_layer.rows) some.energy_j.reset();
   EXPECT_EQ(advise({run.by_layer, run.by_kernel, run.by_op, kPart}).energy_j, std::nullopt);
   EXPECT_TRUE(run.findings().empty());
+}
+
+ReportRow cpu_row(std::vector<std::string> path, double energy_j, double time_s = 1, std::uint64_t count = 100) {
+  ReportRow made = row(std::move(path), energy_j, count);
+  made.device = "cpu";
+  made.time_s = time_s;
+  return made;
+}
+
+// A training on a CPU, whose products use 800 J.
+struct RecordedOnCpu : Recorded {
+  RecordedOnCpu() {
+    by_layer.rows = {cpu_row({"background"}, 5000), cpu_row({"train", "forward", "fc"}, 300),
+                     cpu_row({"train", "backward", "fc"}, 500)};
+    by_op.rows = {cpu_row({"background"}, 5000), cpu_row({"train", "forward", "fc", "torch.nn.functional.linear"}, 300),
+                  cpu_row({"train", "backward", "fc", "AddmmBackward0"}, 500)};
+    by_kernel.rows = {};
+  }
+  void add(const ReportRow& operation) {
+    by_op.rows.push_back(operation);
+    by_layer.rows.push_back(operation);
+  }
+  Advice advice() const { return advise::advise({by_layer, by_kernel, by_op, kPart}); }
+  std::vector<std::string_view> rules() const {
+    std::vector<std::string_view> names;
+    for (const Finding& finding : advice().findings) names.push_back(finding.rule);
+    return names;
+  }
+};
+
+using Rules = std::vector<std::string_view>;
+
+TEST(AdviseForCpus, AProgramOfProductsHasNoFindingAndItsEnergyIsWithoutOtherProcesses) {
+  const RecordedOnCpu run;
+  EXPECT_EQ(run.rules(), Rules{});
+  EXPECT_EQ(run.advice().processor, AdvisedProcessor::cpu);
+  EXPECT_EQ(run.advice().energy_j, 800);
+}
+
+TEST(AdviseForCpus, AGpuWithEnergyIsJudgedByTheRulesForGpus) {
+  RecordedOnCpu run;
+  run.add(cpu_row({"train", "dataloader", "torch.rand"}, 2000));
+  run.by_layer.rows.push_back(row({"train", "forward", "fc"}, 100));
+  EXPECT_EQ(run.rules(), Rules{});
+  EXPECT_EQ(run.advice().processor, AdvisedProcessor::gpu);
+}
+
+TEST(AdviseForCpus, ADataLoaderIsAFindingThatNamesItsCostliestOperations) {
+  RecordedOnCpu run;
+  run.add(cpu_row({"train", "dataloader", "torch.rand"}, 150));
+  run.add(cpu_row({"worker", "preprocessing", "torch.std"}, 50));
+  ASSERT_EQ(run.rules(), Rules{"data_loading"});
+  const Finding finding = run.advice().findings[0];
+  EXPECT_DOUBLE_EQ(finding.energy_j, 200);
+  EXPECT_NE(finding.evidence.at(0).find("20 %"), std::string::npos) << finding.evidence[0];
+  EXPECT_NE(finding.evidence.at(0).find("torch.rand (75 %)"), std::string::npos) << finding.evidence[0];
+}
+
+TEST(AdviseForCpus, NoChangeSavesMoreThanTheRunUsed) {
+  RecordedOnCpu run;
+  run.add(cpu_row({"train", "dataloader", "torch.rand"}, 9e5));
+  const Advice advice = run.advice();
+  ASSERT_FALSE(advice.findings.empty());
+  for (const Finding& finding : advice.findings) {
+    EXPECT_LE(finding.saved_energy_j, *advice.energy_j);
+    EXPECT_LE(finding.low_j, *advice.energy_j);
+    EXPECT_LE(finding.high_j, *advice.energy_j);
+  }
+}
+
+TEST(AdviseForCpus, ADataLoaderWithoutRecordedOperationsIsAFindingByItsShare) {
+  RecordedOnCpu run;
+  run.add(cpu_row({"train", "dataloader"}, 200));
+  ASSERT_EQ(run.rules(), Rules{"data_loading"});
+  EXPECT_EQ(run.advice().findings[0].evidence.at(0), "20 % of the program's energy");
+}
+
+TEST(AdviseForCpus, AnOptimizerOfManyOperationsIsAFindingAndAFusedOneOrPlainSgdIsNot) {
+  RecordedOnCpu adam;
+  for (const char* name : {"torch.Tensor.lerp_", "torch.Tensor.sqrt", "torch.Tensor.addcdiv_"})
+    adam.add(cpu_row({"train", "optimizer", "Adam", name}, 100));
+  EXPECT_EQ(adam.rules(), Rules{"unfused_optimizer"});
+  RecordedOnCpu fused;
+  fused.add(cpu_row({"train", "optimizer", "Adam", "torch._fused_adam_"}, 300));
+  EXPECT_EQ(fused.rules(), Rules{});
+  RecordedOnCpu sgd;
+  sgd.add(cpu_row({"train", "optimizer", "SGD", "torch.Tensor.add_"}, 300));
+  EXPECT_EQ(sgd.rules(), Rules{});
+}
+
+TEST(AdviseForCpus, ShortOperationsAreAFindingOfTheirOwn) {
+  RecordedOnCpu run;
+  constexpr double kTime_s = 0.005;  // 50 us each
+  run.add(cpu_row({"train", "forward", "act", "torch.nn.functional.gelu"}, 500, kTime_s));
+  run.add(cpu_row({"train", "backward", "act", "GeluBackward0"}, 500, kTime_s));
+  EXPECT_EQ(run.rules(), Rules{"small_operations"});
+}
+
+TEST(AdviseForCpus, AttentionIsAFindingWithoutItsProjections) {
+  RecordedOnCpu run;
+  run.add(cpu_row({"train", "forward", "attention", "torch.softmax"}, 100));
+  run.add(cpu_row({"train", "forward", "attention", "torch.Tensor.matmul"}, 200));
+  run.add(cpu_row({"train", "forward", "attention", "torch.nn.functional.linear"}, 300));
+  ASSERT_EQ(run.rules(), Rules{"unfused_attention"});
+  EXPECT_DOUBLE_EQ(run.advice().findings[0].energy_j, 300);
+}
+
+TEST(AdviseForCpus, InferenceIsEvaluationOnlyBesideTraining) {
+  RecordedOnCpu run;
+  run.add(cpu_row({"inference", "forward", "fc", "torch.nn.functional.linear"}, 400));
+  EXPECT_EQ(run.rules(), Rules{"evaluation"});
+  std::erase_if(run.by_op.rows, [](const ReportRow& some) { return some.path.front() == "train"; });
+  EXPECT_EQ(run.rules(), Rules{});
+}
+
+TEST(AdviseForCpus, CheckpointsAreAFindingAndCompilationDoesNotCount) {
+  RecordedOnCpu run;
+  run.add(cpu_row({"train", "checkpoint_save"}, 200));
+  run.add(cpu_row({"train", "compile"}, 9000));
+  ASSERT_EQ(run.rules(), Rules{"checkpoint"});
+  EXPECT_DOUBLE_EQ(run.advice().findings[0].energy_j, 200);
 }
 
 }  // namespace

@@ -14,16 +14,16 @@
 namespace joulemap::advise {
 namespace {
 
-struct WaitingAdvice {
-  IdleCause cause;
-  std::string_view rule;
-  std::string_view waits_for;  // completes "The GPU waits for ..."
-  std::string_view change;
-  SavedFraction saved;
+struct WaitingRule {
+  IdleCause idle_cause;
+  std::string_view rule_name;
+  std::string_view waited_for_text;  // completes "The GPU waits for ..."
+  std::string_view suggested_change;
+  SavedEnergyFraction saved_fraction;
 };
 
 // Start-up and shutdown are missing: a short run cannot avoid them. So is "unknown": without a cause there is no change.
-constexpr std::array<WaitingAdvice, 6> kWaitingAdvice = {{
+constexpr std::array<WaitingRule, 6> kWaitingRules = {{
     {IdleCause::data,
      "data_loading",
      "the DataLoader",
@@ -56,7 +56,7 @@ constexpr std::array<WaitingAdvice, 6> kWaitingAdvice = {{
      {0.4, 0.0, 1}},
 }};
 
-constexpr WaitingAdvice kHostAdvice = {
+constexpr WaitingRule kSlowHostRule = {
     IdleCause::host,
     "host_code",
     "other code of the step on the host",
@@ -64,29 +64,29 @@ constexpr WaitingAdvice kHostAdvice = {
     {0.6, 0.1, 1.2}};
 // Of the waiting after a synchronization and for other host code. Above 1, because reading a value also costs the
 // kernels that compute it, and launches that are late afterwards.
-constexpr WaitingAdvice kSynchronizationAdvice = {
+constexpr WaitingRule kSynchronizationRule = {
     IdleCause::synchronization,
     "synchronization",
     "the host after it synchronized",
     "no .item(), .cpu(), .tolist() or print of a GPU tensor in every step; collect values and read them every N steps",
     {1.2, 0.4, 2.2}};
 
-Amount waiting_amount(const ReportResult& result, IdleCause cause) {
-  Amount amount;
+EnergyAmount sum_waiting_energy(const ReportResult& result, IdleCause cause) {
+  EnergyAmount amount;
   for (const IdleEntry& entry : result.idle) {
-    if (entry.cause == cause && is_gpu(entry.device))
+    if (entry.cause == cause && is_gpu_device(entry.device))
       amount.add(entry.energy_j, entry.low_j, entry.high_j, entry.time_s);
   }
   return amount;
 }
 
 // "most in layers.0 (12 %), layers.1 (11 %)": the rows that the GPU waited for, with their share of such waiting.
-std::string costliest_waits(const ReportResult& result, IdleCause cause) {
+std::string format_costliest_waits(const ReportResult& result, IdleCause cause) {
   constexpr std::size_t kShown = 3;
   std::map<std::string, double> waits_j;
   double sum_j = 0;
   for (const IdleEntry& entry : result.idle) {
-    if (entry.cause != cause || !is_gpu(entry.device) || entry.energy_j.value_or(0) <= 0) continue;
+    if (entry.cause != cause || !is_gpu_device(entry.device) || entry.energy_j.value_or(0) <= 0) continue;
     sum_j += *entry.energy_j;
     if (!entry.path.empty()) waits_j[entry.path.back()] += *entry.energy_j;
   }
@@ -99,56 +99,59 @@ std::string costliest_waits(const ReportResult& result, IdleCause cause) {
   return text;
 }
 
-std::optional<Finding> waiting_finding(const Run& run, const WaitingAdvice& advice, const Amount& amount) {
+std::optional<Finding> make_waiting_finding(const RuleContext& run, const WaitingRule& advice,
+                                            const EnergyAmount& amount) {
   if (amount.energy_j <= 0) return std::nullopt;
-  Finding finding = finding_of(advice.rule, amount, advice.saved);
-  finding.saves_s = advice.saved.expected * amount.time_s;
-  finding.title = fmt::format("The GPU waits for {}", advice.waits_for);
-  finding.change = advice.change;
-  std::string evidence = fmt::format("idle for {:.1f} s of {:.1f} s", amount.time_s, run.input.by_layer.elapsed_s);
-  if (run.steps > 0) evidence += fmt::format(", {:.2f} ms in each step", 1e3 * amount.time_s / run.steps);
+  Finding finding = make_finding(advice.rule_name, amount, advice.saved_fraction);
+  finding.saved_time_s = advice.saved_fraction.expected_fraction * amount.time_s;
+  finding.title = fmt::format("The GPU waits for {}", advice.waited_for_text);
+  finding.change = advice.suggested_change;
+  std::string evidence =
+      fmt::format("idle for {:.1f} s of {:.1f} s", amount.time_s, run.reports.layer_report.elapsed_s);
+  if (run.step_count > 0) evidence += fmt::format(", {:.2f} ms in each step", 1e3 * amount.time_s / run.step_count);
   finding.evidence.push_back(std::move(evidence));
-  if (advice.cause == IdleCause::launch) {
-    if (std::string waits = costliest_waits(run.input.by_layer, advice.cause); !waits.empty())
+  if (advice.idle_cause == IdleCause::launch) {
+    if (std::string waits = format_costliest_waits(run.reports.layer_report, advice.idle_cause); !waits.empty())
       finding.evidence.push_back(std::move(waits));
   }
   return finding;
 }
 
 // Values of GPU tensors that the program reads in each step: .item() and the like copy them to the host.
-double values_read_per_step(const Run& run) {
+double tensor_values_read_per_step(const RuleContext& run) {
   double copies = 0;
-  for (const ReportRow& row : run.input.by_kernel.rows) {
-    if (is_gpu(row.device) && is_program_row(row) && row.name.find("DtoH") != std::string::npos)
+  for (const ReportRow& row : run.reports.kernel_report.rows) {
+    if (is_gpu_device(row.device) && is_program_report_row(row) && row.name.find("DtoH") != std::string::npos)
       copies += static_cast<double>(row.count.value_or(0));
   }
-  return run.steps > 0 ? copies / run.steps : 0;
+  return run.step_count > 0 ? copies / run.step_count : 0;
 }
 
 // Waiting for host code in a step is due to the synchronizations if the program reads values in every step: without
 // them the host would run ahead of the GPU.
-std::optional<Finding> host_finding(const Run& run) {
+std::optional<Finding> make_slow_host_finding(const RuleContext& run) {
   constexpr double kReadsInMostSteps = 0.8;
-  const ReportResult& result = run.input.by_layer;
-  const Amount host = waiting_amount(result, IdleCause::host);
-  Amount amount = waiting_amount(result, IdleCause::synchronization);
-  const double reads = values_read_per_step(run);
-  if (reads < kReadsInMostSteps) return waiting_finding(run, kHostAdvice, host);
+  const ReportResult& result = run.reports.layer_report;
+  const EnergyAmount host = sum_waiting_energy(result, IdleCause::host);
+  EnergyAmount amount = sum_waiting_energy(result, IdleCause::synchronization);
+  const double reads = tensor_values_read_per_step(run);
+  if (reads < kReadsInMostSteps) return make_waiting_finding(run, kSlowHostRule, host);
   amount.add(host.energy_j, host.low_j, host.high_j, host.time_s);
-  std::optional<Finding> finding = waiting_finding(run, kSynchronizationAdvice, amount);
+  std::optional<Finding> finding = make_waiting_finding(run, kSynchronizationRule, amount);
   if (finding) finding->evidence.push_back(fmt::format("{:.1f} copies from the GPU in each step", reads));
   return finding;
 }
 
 }  // namespace
 
-std::vector<Finding> waiting_findings(const Run& run) {
+std::vector<Finding> waiting_findings(const RuleContext& run) {
   std::vector<Finding> findings;
-  for (const WaitingAdvice& advice : kWaitingAdvice) {
-    const Amount amount = waiting_amount(run.input.by_layer, advice.cause);
-    if (std::optional<Finding> finding = waiting_finding(run, advice, amount)) findings.push_back(*std::move(finding));
+  for (const WaitingRule& advice : kWaitingRules) {
+    const EnergyAmount amount = sum_waiting_energy(run.reports.layer_report, advice.idle_cause);
+    if (std::optional<Finding> finding = make_waiting_finding(run, advice, amount))
+      findings.push_back(*std::move(finding));
   }
-  if (std::optional<Finding> finding = host_finding(run)) findings.push_back(*std::move(finding));
+  if (std::optional<Finding> finding = make_slow_host_finding(run)) findings.push_back(*std::move(finding));
   return findings;
 }
 

@@ -10,18 +10,18 @@ namespace joulemap {
 namespace {
 
 struct UnitScale {
-  double from;  // smallest absolute value that uses this unit
+  double min_value;  // smallest absolute value that uses this unit
   double factor;
   std::string_view unit;
 };
 
-constexpr std::array<UnitScale, 4> kJoules = {{{1e6, 1e6, "MJ"}, {1e3, 1e3, "kJ"}, {1, 1, "J"}, {0, 1e-3, "mJ"}}};
-constexpr std::array<UnitScale, 3> kSeconds = {{{7200, 3600, "h"}, {1, 1, "s"}, {0, 1e-3, "ms"}}};
+constexpr std::array<UnitScale, 4> kEnergyUnits = {{{1e6, 1e6, "MJ"}, {1e3, 1e3, "kJ"}, {1, 1, "J"}, {0, 1e-3, "mJ"}}};
+constexpr std::array<UnitScale, 3> kTimeUnits = {{{7200, 3600, "h"}, {1, 1, "s"}, {0, 1e-3, "ms"}}};
 
 template <std::size_t N>
 std::string format_scaled(double value, const std::array<UnitScale, N>& scales) {
   for (const UnitScale& scale : scales) {
-    if (std::abs(value) < scale.from) continue;
+    if (std::abs(value) < scale.min_value) continue;
     const double scaled = value / scale.factor;
     const int decimals = std::abs(scaled) >= 100 ? 0 : std::abs(scaled) >= 10 ? 1 : 2;
     return fmt::format("{:.{}f} {}", scaled, decimals, scale.unit);
@@ -33,8 +33,8 @@ std::string format_scaled(double value, const std::array<UnitScale, N>& scales) 
 
 std::string amount_text(double value, std::string_view unit) {
   if (value == 0) return fmt::format("0{}{}", unit.empty() ? "" : " ", unit);
-  if (unit == "J") return format_scaled(value, kJoules);
-  if (unit == "s") return format_scaled(value, kSeconds);
+  if (unit == "J") return format_scaled(value, kEnergyUnits);
+  if (unit == "s") return format_scaled(value, kTimeUnits);
   return fmt::format("{:.4g}{}{}", value, unit.empty() ? "" : " ", unit);
 }
 

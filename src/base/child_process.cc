@@ -32,21 +32,21 @@ Result<Pipe> make_pipe() {
   return Pipe{FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-ssize_t read_retrying(int fd, void* buffer, std::size_t size) {
+ssize_t read_despite_signals(int fd, void* buffer, std::size_t size) {
   while (true) {
     const ssize_t got = ::read(fd, buffer, size);
     if (got >= 0 || errno != EINTR) return got;
   }
 }
 
-std::vector<char*> pointers_to(std::span<const std::string> texts) {
+std::vector<char*> null_terminated_pointers(std::span<const std::string> texts) {
   std::vector<char*> pointers;
   for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
   return pointers;
 }
 
 // Of two variables with the same name some programs use the first, others (shells) the last: pass only one.
-bool is_replaced(std::string_view inherited, std::span<const std::string> environment) {
+bool is_variable_overridden(std::string_view inherited, std::span<const std::string> environment) {
   const std::string_view name_and_sign = inherited.substr(0, inherited.find('=') + 1);
   return !name_and_sign.empty() &&
          std::any_of(environment.begin(), environment.end(),
@@ -54,19 +54,19 @@ bool is_replaced(std::string_view inherited, std::span<const std::string> enviro
 }
 
 // Runs in the child between fork and exec: async-signal-safe calls only. Returns false and sets errno on failure.
-bool enter_setting(const ChildProcessOptions& options) {
+bool apply_child_options(const ChildProcessOptions& options) {
   if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) return false;
   if (options.stdout_fd >= 0 && ::dup2(options.stdout_fd, STDOUT_FILENO) < 0) return false;
   if (options.stderr_fd >= 0 && ::dup2(options.stderr_fd, STDERR_FILENO) < 0) return false;
   return options.parent_death_signal == 0 || ::prctl(PR_SET_PDEATHSIG, options.parent_death_signal) == 0;
 }
 
-[[noreturn]] void wait_and_execute(int go, int failure, char* const* argv, char* const* environment,
-                                   const sigset_t& signal_mask, const ChildProcessOptions& options) {
+[[noreturn]] void wait_then_execute(int go, int failure, char* const* argv, char* const* environment,
+                                    const sigset_t& signal_mask, const ChildProcessOptions& options) {
   char byte = 0;
-  const bool entered = enter_setting(options);
+  const bool entered = apply_child_options(options);
   const int setting_error = errno;
-  if (read_retrying(go, &byte, 1) != 1) ::_exit(0);  // the parent closed the pipe without release()
+  if (read_despite_signals(go, &byte, 1) != 1) ::_exit(0);  // the parent closed the pipe without release()
   ::sigprocmask(SIG_SETMASK, &signal_mask, nullptr);
   errno = setting_error;
   if (entered) ::execvpe(argv[0], argv, environment);
@@ -86,11 +86,11 @@ Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, co
   Result<Pipe> failure = make_pipe();
   if (!failure) return std::move(failure).error();
 
-  std::vector<char*> arguments = pointers_to(argv);
+  std::vector<char*> arguments = null_terminated_pointers(argv);
   arguments.push_back(nullptr);
-  std::vector<char*> variables = pointers_to(environment);
+  std::vector<char*> variables = null_terminated_pointers(environment);
   for (char** inherited = environ; *inherited != nullptr; ++inherited) {
-    if (!is_replaced(*inherited, environment)) variables.push_back(*inherited);
+    if (!is_variable_overridden(*inherited, environment)) variables.push_back(*inherited);
   }
   variables.push_back(nullptr);
 
@@ -98,8 +98,8 @@ Result<ChildProcess> ChildProcess::prepare(std::span<const std::string> argv, co
   if (pid < 0) return system_error("fork for", argv[0], errno);
   if (pid == 0) {
     go->write_end.reset();  // otherwise the child's read of the pipe would not end when the parent closes it
-    wait_and_execute(go->read_end.get(), failure->write_end.get(), arguments.data(), variables.data(), signal_mask,
-                     options);
+    wait_then_execute(go->read_end.get(), failure->write_end.get(), arguments.data(), variables.data(), signal_mask,
+                      options);
   }
   return ChildProcess(pid, argv[0], std::move(go->write_end), std::move(failure->read_end));
 }
@@ -109,7 +109,7 @@ Status ChildProcess::release() {
   if (Status sent = write_fully(start_pipe_.get(), {&byte, 1}, name_); !sent) return sent;
   start_pipe_.reset();
   int error_number = 0;
-  const ssize_t got = read_retrying(exec_error_pipe_.get(), &error_number, sizeof error_number);
+  const ssize_t got = read_despite_signals(exec_error_pipe_.get(), &error_number, sizeof error_number);
   if (got == 0) return Done{};
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }

@@ -19,11 +19,11 @@ namespace {
 
 double ticks_per_second() { return static_cast<double>(::sysconf(_SC_CLK_TCK)); }
 
-double to_seconds(const timeval& time) {
+double timeval_to_seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
-Error malformed(std::string_view what, std::string_view text) {
+Error malformed_proc_error(std::string_view what, std::string_view text) {
   return {ErrorCode::malformed, fmt::format("{}: cannot parse {}", what, quoted(text)), {}};
 }
 
@@ -52,7 +52,7 @@ std::optional<std::uint64_t> parse_busy_ticks(std::string_view proc_stat) noexce
 
 Result<MachineCpuTime> parse_machine_cpu_time(std::string_view proc_stat, double ticks_per_second) {
   const auto busy = parse_busy_ticks(proc_stat);
-  if (!busy) return malformed("/proc/stat", proc_stat);
+  if (!busy) return malformed_proc_error("/proc/stat", proc_stat);
   int cpus = -1;  // the first line is the total
   for (std::string_view line : split(proc_stat, '\n')) {
     if (!line.starts_with("cpu")) break;
@@ -71,16 +71,17 @@ Result<MachineCpuTime> read_machine_cpu_time(const SystemRoot& root) {
 Result<ProcessCpuTime> parse_process_cpu_time(std::string_view text, double ticks_per_second) {
   const std::size_t name_end = text.rfind(')');
   const auto pid = parse_u64(text.substr(0, text.find(' ')));
-  if (name_end == std::string_view::npos || !pid) return malformed("/proc/PID/stat", text);
+  if (name_end == std::string_view::npos || !pid) return malformed_proc_error("/proc/PID/stat", text);
   // Fields after the name, counted from state = 0: state ppid ... utime(11) stime(12) cutime(13) cstime(14).
   const std::vector<std::string_view> fields = split_whitespace(text.substr(name_end + 1));
-  if (fields.size() < 15) return malformed("/proc/PID/stat", text);
+  if (fields.size() < 15) return malformed_proc_error("/proc/PID/stat", text);
   const auto parent = parse_u64(fields[1]);
   const auto user = parse_u64(fields[11]);
   const auto system = parse_u64(fields[12]);
   const auto children_user = parse_u64(fields[13]);
   const auto children_system = parse_u64(fields[14]);
-  if (!parent || !user || !system || !children_user || !children_system) return malformed("/proc/PID/stat", text);
+  if (!parent || !user || !system || !children_user || !children_system)
+    return malformed_proc_error("/proc/PID/stat", text);
   return ProcessCpuTime{
       static_cast<pid_t>(*pid), static_cast<pid_t>(*parent),
       (static_cast<double>(*user) + static_cast<double>(*system)) / ticks_per_second,
@@ -134,7 +135,7 @@ Result<double> process_tree_cpu_s(const std::vector<ProcessCpuTime>& processes, 
 UserSystemTime finished_children_cpu_time() {
   rusage usage{};
   ::getrusage(RUSAGE_CHILDREN, &usage);
-  return {to_seconds(usage.ru_utime), to_seconds(usage.ru_stime)};
+  return {timeval_to_seconds(usage.ru_utime), timeval_to_seconds(usage.ru_stime)};
 }
 
 }  // namespace joulemap

@@ -19,25 +19,25 @@ namespace {
 // Two words of 32 capabilities each (capget(2), version 3).
 using CapabilitySets = std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3>;
 
-__user_cap_header_struct header_of_this_thread() { return {_LINUX_CAPABILITY_VERSION_3, 0}; }
+__user_cap_header_struct capability_header_of_thread() { return {_LINUX_CAPABILITY_VERSION_3, 0}; }
 
-Result<CapabilitySets> capabilities() {
-  __user_cap_header_struct header = header_of_this_thread();
+Result<CapabilitySets> read_capabilities() {
+  __user_cap_header_struct header = capability_header_of_thread();
   CapabilitySets sets{};
   if (::syscall(SYS_capget, &header, sets.data()) != 0) return system_error("read", "capabilities", errno);
   return sets;
 }
 
 Status set_capabilities(const CapabilitySets& sets) {
-  __user_cap_header_struct header = header_of_this_thread();
+  __user_cap_header_struct header = capability_header_of_thread();
   if (::syscall(SYS_capset, &header, sets.data()) != 0) return system_error("set", "capabilities", errno);
   return Done{};
 }
 
 // Sets the effective set to the permitted set, or clears it.
-Status set_effective(bool all_permitted) {
+Status set_effective_capabilities(bool all_permitted) {
   if (!has_file_capabilities()) return Done{};
-  Result<CapabilitySets> sets = capabilities();
+  Result<CapabilitySets> sets = read_capabilities();
   if (!sets) return std::move(sets).error();
   for (__user_cap_data_struct& word : *sets) word.effective = all_permitted ? word.permitted : 0;
   return set_capabilities(*sets);
@@ -55,9 +55,9 @@ Status refuse_setuid(const std::string& program) {
                            program.empty() ? "$(which joulemap)" : program)};
 }
 
-Status clear_effective_capabilities() { return set_effective(false); }
+Status clear_effective_capabilities() { return set_effective_capabilities(false); }
 
-Status raise_permitted_capabilities() { return set_effective(true); }
+Status raise_permitted_capabilities() { return set_effective_capabilities(true); }
 
 Status drop_capabilities() {
   if (!has_file_capabilities()) return Done{};
@@ -66,7 +66,7 @@ Status drop_capabilities() {
     return system_error("clear", "ambient capabilities", errno);
   }
   if (Status none = set_capabilities({}); !none) return none;
-  const Result<CapabilitySets> left = capabilities();
+  const Result<CapabilitySets> left = read_capabilities();
   if (!left) return left.error();
   for (const __user_cap_data_struct& word : *left) {
     JOULEMAP_CHECK((word.effective | word.permitted | word.inheritable) == 0, "capset gave up every capability");

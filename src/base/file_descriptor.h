@@ -17,10 +17,10 @@ namespace joulemap {
 class OwnedDescriptors {
  public:
   void add(int fd) noexcept {
-    if (is_in_bitmap(fd)) word_of(fd).fetch_or(bit_of(fd), std::memory_order_relaxed);
+    if (is_in_bitmap(fd)) word_of_descriptor(fd).fetch_or(bit_of_descriptor(fd), std::memory_order_relaxed);
   }
   void remove(int fd) noexcept {
-    if (is_in_bitmap(fd)) word_of(fd).fetch_and(~bit_of(fd), std::memory_order_relaxed);
+    if (is_in_bitmap(fd)) word_of_descriptor(fd).fetch_and(~bit_of_descriptor(fd), std::memory_order_relaxed);
   }
   // Called by the child's fork handler: a child that lives on must not keep a file of its parent locked.
   void close_all() noexcept {
@@ -35,8 +35,10 @@ class OwnedDescriptors {
  private:
   static constexpr std::size_t kWords = 64;
   static bool is_in_bitmap(int fd) noexcept { return fd >= 0 && static_cast<std::size_t>(fd) < kWords * 64; }
-  static std::uint64_t bit_of(int fd) noexcept { return std::uint64_t{1} << (static_cast<unsigned>(fd) % 64); }
-  std::atomic<std::uint64_t>& word_of(int fd) noexcept { return words_[static_cast<std::size_t>(fd) / 64]; }
+  static std::uint64_t bit_of_descriptor(int fd) noexcept {
+    return std::uint64_t{1} << (static_cast<unsigned>(fd) % 64);
+  }
+  std::atomic<std::uint64_t>& word_of_descriptor(int fd) noexcept { return words_[static_cast<std::size_t>(fd) / 64]; }
 
   std::atomic<std::uint64_t> words_[kWords]{};
 };

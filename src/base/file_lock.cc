@@ -21,35 +21,35 @@ namespace {
 constexpr int kMaxOwnerFiles = 10'000;
 constexpr std::chrono::milliseconds kLockPollPeriod{10};
 
-bool is_flock_missing(int error_number) {
+bool is_flock_unsupported(int error_number) {
   return error_number == ENOLCK || error_number == EOPNOTSUPP || error_number == ENOTSUP || error_number == ENOSYS;
 }
 
-int without_interruption(FileLock::FlockFunction lock, int fd) {
+int flock_despite_signals(FileLock::FlockFunction lock, int fd) {
   int result = lock(fd, LOCK_EX | LOCK_NB);
   while (result != 0 && errno == EINTR) result = lock(fd, LOCK_EX | LOCK_NB);
   return result;
 }
 
-enum class OwnerFile { held, ended, removed };
+enum class OwnerFileState { held, ended, removed };
 
 // A file without a complete identity counts as held: its owner may still be writing it.
-OwnerFile state_of_owner_file(const std::string& path, LockScope scope) {
+OwnerFileState state_of_owner_file(const std::string& path, LockScope scope) {
   const Result<std::string> identity = read_small_file(path);
-  if (!identity) return identity.error().code == ErrorCode::not_found ? OwnerFile::removed : OwnerFile::held;
+  if (!identity) return identity.error().code == ErrorCode::not_found ? OwnerFileState::removed : OwnerFileState::held;
   switch (owner_process_state(*identity)) {
     case OwnerProcessState::running:
-      return OwnerFile::held;
+      return OwnerFileState::held;
     case OwnerProcessState::ended:
-      return OwnerFile::ended;
+      return OwnerFileState::ended;
     case OwnerProcessState::not_local:
       break;
   }
   const bool is_of_other_boot = !identity->empty() && !identity->starts_with(boot_id());
-  return scope == LockScope::machine && is_of_other_boot ? OwnerFile::ended : OwnerFile::held;
+  return scope == LockScope::machine && is_of_other_boot ? OwnerFileState::ended : OwnerFileState::held;
 }
 
-Error held_by_another(const std::string& path) {
+Error held_by_another_process_error(const std::string& path) {
   return {ErrorCode::io, fmt::format("{} is locked by another process", path),
           fmt::format("wait until that process ends; if there is none: rm -f {}", owner_file_path(path, 1))};
 }
@@ -73,9 +73,9 @@ Result<std::optional<FileLock>> FileLock::try_owner_file(const std::string& path
       return std::optional(std::move(taken));
     }
     if (errno != EEXIST) return system_error("create", owner, errno);
-    const OwnerFile state = state_of_owner_file(owner, scope);
-    if (state == OwnerFile::held) return std::optional<FileLock>();
-    if (state == OwnerFile::ended) ++number;
+    const OwnerFileState state = state_of_owner_file(owner, scope);
+    if (state == OwnerFileState::held) return std::optional<FileLock>();
+    if (state == OwnerFileState::ended) ++number;
   }
   return Error{ErrorCode::io,
                fmt::format("{} owners of {} ended without removing their lock files", kMaxOwnerFiles, path),
@@ -85,9 +85,9 @@ Result<std::optional<FileLock>> FileLock::try_owner_file(const std::string& path
 Result<std::optional<FileLock>> FileLock::try_acquire(const std::string& path, LockScope scope, FlockFunction lock) {
   FileDescriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kPrivateFileMode));
   if (!fd.is_open()) return system_error("open", path, errno);
-  if (without_interruption(lock, fd.get()) == 0) return std::optional(FileLock(std::move(fd)));
+  if (flock_despite_signals(lock, fd.get()) == 0) return std::optional(FileLock(std::move(fd)));
   if (errno == EWOULDBLOCK) return std::optional<FileLock>();
-  if (is_flock_missing(errno)) return try_owner_file(path, scope);
+  if (is_flock_unsupported(errno)) return try_owner_file(path, scope);
   return system_error("lock", path, errno);
 }
 
@@ -98,7 +98,7 @@ Result<FileLock> FileLock::acquire(const std::string& path, LockScope scope, std
     Result<std::optional<FileLock>> taken = try_acquire(path, scope, lock);
     if (!taken) return std::move(taken).error();
     if (*taken) return std::move(**taken);
-    if (std::chrono::steady_clock::now() >= until) return held_by_another(path);
+    if (std::chrono::steady_clock::now() >= until) return held_by_another_process_error(path);
     std::this_thread::sleep_for(kLockPollPeriod);
   }
 }

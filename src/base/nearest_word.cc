@@ -10,7 +10,7 @@ namespace joulemap {
 namespace {
 
 constexpr std::size_t kLettersPerEdit = 3;
-constexpr std::size_t kMaxWord = 80;  // no known word is longer, and the cost grows with the square of the length
+constexpr std::size_t kMaxWordLength = 80;  // no known word is longer, and the cost grows with the square of the length
 
 }  // namespace
 
@@ -34,7 +34,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::optional<std::string> nearest_word(std::string_view word, std::span<const std::string> candidates) {
   std::optional<std::string> nearest;
-  if (word.size() < 2 || word.size() > kMaxWord) return nearest;
+  if (word.size() < 2 || word.size() > kMaxWordLength) return nearest;
   std::size_t least = std::max<std::size_t>(1, word.size() / kLettersPerEdit) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t edits = candidate.starts_with(word) ? 1 : edit_distance(word, candidate);

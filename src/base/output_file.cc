@@ -22,64 +22,64 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxLinks = 40;  // limit of the Linux kernel
-constexpr int kMaxNames = 1000;
+constexpr int kMaxSymbolicLinks = 40;  // limit of the Linux kernel
+constexpr int kMaxTemporaryNameTries = 1000;
 
-std::string folder_of(const std::string& path) {
+std::string parent_folder(const std::string& path) {
   const std::string folder = fs::path(path).parent_path().string();
   return folder.empty() ? "." : folder;
 }
 
-std::optional<struct stat> status_of(const std::string& path) {
+std::optional<struct stat> file_status(const std::string& path) {
   struct stat status {};
   const int failed = path == "-" ? ::fstat(STDIN_FILENO, &status) : ::stat(path.c_str(), &status);
   return failed == 0 ? std::optional(status) : std::nullopt;
 }
 
-bool are_same_views(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+bool is_same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
 // A procfs name denotes a file that is already open and cannot be replaced.
 bool is_named_by_procfs(const std::string& path) {
   struct statfs system {};
-  return ::statfs(folder_of(path).c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
+  return ::statfs(parent_folder(path).c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC;
 }
 
 // Whether another user placed this link or file in a world-writable folder. Such a link redirects our output to a file
 // of their choice; such a file keeps its owner, who could read our output. The kernel refuses both if configured to
 // (protected_symlinks and protected_regular, proc(5)). We resolve links and replace files ourselves, so we refuse on
 // every machine.
-bool is_planted(const std::string& path) {
+bool may_be_planted(const std::string& path) {
   struct stat entry {};
   struct stat folder {};
   if (::lstat(path.c_str(), &entry) != 0 || !(S_ISLNK(entry.st_mode) || S_ISREG(entry.st_mode))) return false;
-  if (::stat(folder_of(path).c_str(), &folder) != 0 || (folder.st_mode & S_IWOTH) == 0) return false;
+  if (::stat(parent_folder(path).c_str(), &folder) != 0 || (folder.st_mode & S_IWOTH) == 0) return false;
   return entry.st_uid != ::geteuid() && entry.st_uid != folder.st_uid;
 }
 
 struct ResolvedPath {
   std::string path;
-  bool is_direct = false;  // reached through procfs
+  bool is_in_procfs = false;  // reached through procfs
 };
 
-ResolvedPath follow(std::string path) {
-  for (int links = 0; links < kMaxLinks; ++links) {
+ResolvedPath follow_links(std::string path) {
+  for (int links = 0; links < kMaxSymbolicLinks; ++links) {
     if (is_named_by_procfs(path)) return {std::move(path), true};
-    if (is_planted(path)) break;
+    if (may_be_planted(path)) break;
     std::error_code error;
     const fs::path target = fs::read_symlink(path, error);
     if (error) break;
-    path = target.is_absolute() ? target.string() : (fs::path(folder_of(path)) / target).string();
+    path = target.is_absolute() ? target.string() : (fs::path(parent_folder(path)) / target).string();
   }
   return {std::move(path), false};
 }
 
 // Whether `folder` is `outer` or lies inside it.
-bool lies_in(const std::string& folder, const struct stat& outer) {
+bool is_inside_folder(const std::string& folder, const struct stat& outer) {
   std::error_code error;
   fs::path ancestor = fs::canonical(folder, error);
   while (!error && !ancestor.empty()) {
-    const std::optional<struct stat> status = status_of(ancestor.string());
-    if (status && are_same_views(*status, outer)) return true;
+    const std::optional<struct stat> status = file_status(ancestor.string());
+    if (status && is_same_file(*status, outer)) return true;
     if (ancestor == ancestor.parent_path()) break;
     ancestor = ancestor.parent_path();
   }
@@ -90,35 +90,35 @@ bool lies_in(const std::string& folder, const struct stat& outer) {
 Status check_replaceable(const std::string& path, const std::string& target, const std::optional<struct stat>& older) {
   if (target.ends_with('/')) return system_error("create", path, EISDIR);
   if (older && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0) return system_error("open", path, errno);
-  if (::faccessat(AT_FDCWD, folder_of(target).c_str(), W_OK | X_OK, AT_EACCESS) == 0) return Done{};
+  if (::faccessat(AT_FDCWD, parent_folder(target).c_str(), W_OK | X_OK, AT_EACCESS) == 0) return Done{};
   if (older && older->st_size == 0) return Done{};  // no content to lose: written in place
   Error error = system_error("create", path, errno);
   if (older) {
-    error.message = fmt::format("cannot replace {}: {} is not writable", path, folder_of(target));
+    error.message = fmt::format("cannot replace {}: {} is not writable", path, parent_folder(target));
     error.remedy = "choose a file in another folder; joulemap writes the new content next to the old file first";
   }
   return error;
 }
 
-struct FreshFile {
+struct TemporaryFile {
   std::string path;
   FileDescriptor fd;
 };
 
 // The name is independent of the target's name, which may already have the maximal length.
-Result<FreshFile> create_beside(const std::string& target) {
-  for (int number = 0; number < kMaxNames; ++number) {
-    std::string path = fmt::format("{}/.joulemap-{}-{}.tmp", folder_of(target), ::getpid(), number);
+Result<TemporaryFile> create_temporary_file_near(const std::string& target) {
+  for (int number = 0; number < kMaxTemporaryNameTries; ++number) {
+    std::string path = fmt::format("{}/.joulemap-{}-{}.tmp", parent_folder(target), ::getpid(), number);
     FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kPrivateFileMode));
-    if (fd.is_open()) return FreshFile{std::move(path), std::move(fd)};
+    if (fd.is_open()) return TemporaryFile{std::move(path), std::move(fd)};
     if (errno != EEXIST) return system_error("create", path, errno);
   }
-  return Error{ErrorCode::io, fmt::format("{} contains too many unfinished files", folder_of(target)),
-               fmt::format("remove them: rm {}/.joulemap-*.tmp", folder_of(target))};
+  return Error{ErrorCode::io, fmt::format("{} contains too many unfinished files", parent_folder(target)),
+               fmt::format("remove them: rm {}/.joulemap-*.tmp", parent_folder(target))};
 }
 
-Status fill(const FreshFile& fresh, std::string_view content, const std::string& path,
-            const std::optional<struct stat>& older) {
+Status fill_and_rename(const TemporaryFile& fresh, std::string_view content, const std::string& path,
+                       const std::optional<struct stat>& older) {
   if (Status written = write_fully(fresh.fd.get(), content, path); !written) return written;
   if (older) {
     // Only root can change the owner, so a failure is ignored; the permissions must be set.
@@ -137,28 +137,28 @@ Status write_in_place(const std::string& target, std::string_view content, const
 
 }  // namespace
 
-std::string resolve_links(const std::string& path) { return follow(path).path; }
+std::string resolve_links(const std::string& path) { return follow_links(path).path; }
 
 Status refuse_planted_file(const std::string& path) {
   const std::string target = resolve_links(path);
-  if (!is_planted(target)) return Done{};
+  if (!may_be_planted(target)) return Done{};
   return Error{ErrorCode::usage, fmt::format("{} belongs to another user and is in a world-writable folder", target),
                "choose a file in a folder of your own"};
 }
 
 Status check_not_input(const std::string& output, std::span<const std::string> inputs) {
   const std::string target = resolve_links(output);
-  const std::optional<struct stat> older = status_of(target);
+  const std::optional<struct stat> older = file_status(target);
   if (older && !S_ISREG(older->st_mode) && !S_ISDIR(older->st_mode)) return Done{};
   for (const std::string& input : inputs) {
-    const std::optional<struct stat> read = status_of(input);
+    const std::optional<struct stat> read = file_status(input);
     if (!read) continue;
     const std::string remedy = "choose another output file";
-    if (older && are_same_views(*older, *read)) {
+    if (older && is_same_file(*older, *read)) {
       return Error{ErrorCode::usage, fmt::format("{} is an input of this command and would be overwritten", output),
                    remedy};
     }
-    if (S_ISDIR(read->st_mode) && lies_in(folder_of(target), *read)) {
+    if (S_ISDIR(read->st_mode) && is_inside_folder(parent_folder(target), *read)) {
       return Error{ErrorCode::usage, fmt::format("{} is inside {}, which is an input of this command", output, input),
                    remedy};
     }
@@ -169,10 +169,10 @@ Status check_not_input(const std::string& output, std::span<const std::string> i
 Result<OutputFile> OutputFile::open(const std::string& path, std::span<const std::string> inputs) {
   if (Status own = refuse_planted_file(path); !own) return std::move(own).error();
   if (Status distinct = check_not_input(path, inputs); !distinct) return std::move(distinct).error();
-  ResolvedPath resolved = follow(path);
-  const std::optional<struct stat> older = status_of(resolved.path);
+  ResolvedPath resolved = follow_links(path);
+  const std::optional<struct stat> older = file_status(resolved.path);
   if (older && S_ISDIR(older->st_mode)) return system_error("create", path, EISDIR);
-  if (resolved.is_direct || (older && !S_ISREG(older->st_mode))) {
+  if (resolved.is_in_procfs || (older && !S_ISREG(older->st_mode))) {
     FileDescriptor direct(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
     if (!direct.is_open()) return system_error("open", path, errno);
     return OutputFile(path, std::move(resolved.path), std::move(direct));
@@ -183,12 +183,12 @@ Result<OutputFile> OutputFile::open(const std::string& path, std::span<const std
 
 Status OutputFile::replace_content(std::string_view content) {
   if (direct_fd_.is_open()) return write_fully(direct_fd_.get(), content, path_);
-  const std::optional<struct stat> older = status_of(target_);
+  const std::optional<struct stat> older = file_status(target_);
   const bool is_empty = older && older->st_size == 0;
-  Result<FreshFile> fresh = create_beside(target_);
+  Result<TemporaryFile> fresh = create_temporary_file_near(target_);
   if (!fresh && is_empty) return write_in_place(target_, content, path_);
   if (!fresh) return std::move(fresh).error();
-  Status done = fill(*fresh, content, path_, older);
+  Status done = fill_and_rename(*fresh, content, path_, older);
   if (done && ::rename(fresh->path.c_str(), target_.c_str()) != 0) {
     // A file that is a mount point cannot be replaced; an empty one has no content to lose.
     Error refused = system_error("replace", path_, errno);
@@ -208,9 +208,9 @@ Status replace_file(const std::string& path, std::string_view content) {
 }
 
 Status replace_own_file(const std::string& path, std::string_view content) {
-  Result<FreshFile> fresh = create_beside(path);
+  Result<TemporaryFile> fresh = create_temporary_file_near(path);
   if (!fresh) return std::move(fresh).error();
-  Status done = fill(*fresh, content, path, std::nullopt);
+  Status done = fill_and_rename(*fresh, content, path, std::nullopt);
   if (done && ::rename(fresh->path.c_str(), path.c_str()) == 0) return done;
   if (done) done = system_error("replace", path, errno);
   ::unlink(fresh->path.c_str());

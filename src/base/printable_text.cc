@@ -15,8 +15,8 @@ namespace joulemap {
 namespace {
 
 struct CharacterRange {
-  char32_t first;
-  char32_t last;
+  char32_t first_code_point;
+  char32_t last_code_point;
 };
 // Unicode 15: general categories Cc, Zl, Zp, and the Cf characters that change direction or are invisible. U+200C and
 // U+200D are allowed: scripts and emoji need them.
@@ -32,7 +32,7 @@ constexpr std::array<CharacterRange, 10> kUnsafeRanges = {{{0x00, 0x1F},
                                                            {0xE0000, 0xE007F}}};
 
 // `character` must be valid UTF-8.
-char32_t code_point(std::string_view character) {
+char32_t decode_code_point(std::string_view character) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
   constexpr std::array<unsigned, 5> kFirstBits = {0, 0x7F, 0x1F, 0x0F, 0x07};
   char32_t code = byte(0) & kFirstBits.at(character.size());
@@ -41,7 +41,7 @@ char32_t code_point(std::string_view character) {
 }
 
 // Length of "ESC [ digits and semicolons m" at the start of the text; 0 if it starts otherwise.
-std::size_t colour_length(std::string_view text) {
+std::size_t color_sequence_length(std::string_view text) {
   if (!text.starts_with("\x1b[")) return 0;
   const std::size_t end = text.find_first_not_of("0123456789;", 2);
   return end != text.npos && text[end] == 'm' ? end + 1 : 0;
@@ -49,12 +49,12 @@ std::size_t colour_length(std::string_view text) {
 
 // `replace(rest, code)` returns the replacement of the first character of `rest`; nullopt keeps it.
 template <class Replace>
-std::string replaced(std::string_view text, const Replace& replace) {
+std::string replace_unsafe_characters(std::string_view text, const Replace& replace) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
     const std::size_t length = std::max<std::size_t>(utf8_length(text), 1);
-    const char32_t code = code_point(text.substr(0, length));
+    const char32_t code = decode_code_point(text.substr(0, length));
     const std::optional<std::string> other = is_unsafe_to_display(code) ? replace(text, code) : std::nullopt;
     other ? out += * other : out += text.substr(0, length);
     text.remove_prefix(length);
@@ -62,7 +62,7 @@ std::string replaced(std::string_view text, const Replace& replace) {
   return out;
 }
 
-std::string json_escape(char32_t code) {
+std::string json_escape_sequence(char32_t code) {
   if (code < 0x10000) return fmt::format("\\u{:04x}", static_cast<std::uint32_t>(code));
   const std::uint32_t rest = static_cast<std::uint32_t>(code) - 0x10000;
   return fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + (rest >> 10U), 0xDC00 + (rest & 0x3FFU));
@@ -72,27 +72,29 @@ std::string json_escape(char32_t code) {
 
 bool is_unsafe_to_display(char32_t character) {
   return std::any_of(kUnsafeRanges.begin(), kUnsafeRanges.end(), [character](const CharacterRange& range) {
-    return character >= range.first && character <= range.last;
+    return character >= range.first_code_point && character <= range.last_code_point;
   });
 }
 
 std::string printable(std::string_view text) {
-  return replaced(to_valid_utf8(text), [](std::string_view, char32_t) { return std::optional<std::string>("?"); });
+  return replace_unsafe_characters(to_valid_utf8(text),
+                                   [](std::string_view, char32_t) { return std::optional<std::string>("?"); });
 }
 
 std::string printable_lines(std::string_view text) {
-  return replaced(to_valid_utf8(text), [](std::string_view rest, char32_t code) -> std::optional<std::string> {
-    if (code == '\n' || code == '\t' || (code == 0x1B && colour_length(rest) > 0)) return std::nullopt;
-    return "?";
-  });
+  return replace_unsafe_characters(
+      to_valid_utf8(text), [](std::string_view rest, char32_t code) -> std::optional<std::string> {
+        if (code == '\n' || code == '\t' || (code == 0x1B && color_sequence_length(rest) > 0)) return std::nullopt;
+        return "?";
+      });
 }
 
 std::string escape_unsafe_json(std::string json) {
   // Fast path: every character to escape starts with one of these bytes, and most texts contain none.
   if (json.find_first_of("\x7F\xC2\xD8\xE2\xEF\xF3") == std::string::npos) return json;
-  return replaced(json, [](std::string_view, char32_t code) -> std::optional<std::string> {
+  return replace_unsafe_characters(json, [](std::string_view, char32_t code) -> std::optional<std::string> {
     if (code < 0x20) return std::nullopt;  // between values: inside strings the writer has already escaped it
-    return json_escape(code);
+    return json_escape_sequence(code);
   });
 }
 

@@ -14,7 +14,7 @@
 namespace joulemap {
 namespace {
 
-constexpr std::size_t kWordsOfIdentity = 4;
+constexpr std::size_t kIdentityWordCount = 4;
 
 // PID namespace of this process, such as "pid:[4026531836]"; "-" if /proc does not show it.
 std::string pid_namespace() {
@@ -23,7 +23,7 @@ std::string pid_namespace() {
 }
 
 // Whether the process exists. EPERM means that it does, but belongs to another user, who may be hidden in /proc.
-bool is_there(std::string_view pid) {
+bool does_process_exist(std::string_view pid) {
   const std::optional<std::uint64_t> number = parse_u64(pid);
   if (!number || *number == 0 || *number > static_cast<std::uint64_t>(std::numeric_limits<pid_t>::max())) return false;
   return ::kill(static_cast<pid_t>(*number), 0) == 0 || errno == EPERM;
@@ -53,10 +53,10 @@ std::string this_process_identity() {
 
 OwnerProcessState owner_process_state(std::string_view identity) {
   const std::vector<std::string_view> words = split_whitespace(identity);
-  if (words.size() != kWordsOfIdentity || words[0] != boot_id() || words[3] != pid_namespace()) {
+  if (words.size() != kIdentityWordCount || words[0] != boot_id() || words[3] != pid_namespace()) {
     return OwnerProcessState::not_local;
   }
-  if (!is_there(words[1])) return OwnerProcessState::ended;
+  if (!does_process_exist(words[1])) return OwnerProcessState::ended;
   const std::string start = process_start_ticks_text(words[1]);
   return start.empty() || start == words[2] ? OwnerProcessState::running : OwnerProcessState::ended;
 }

@@ -15,7 +15,7 @@ namespace joulemap {
 namespace {
 
 // Deeper than any real process tree; bounds the loop, because reused PIDs can form a cycle.
-constexpr int kDeepestTree = 64;
+constexpr int kMaxAncestors = 64;
 // Inode number of the initial PID namespace, part of the kernel ABI (PROC_PID_INIT_INO).
 constexpr std::string_view kFirstPidNamespace = "pid:[4026531836]";
 constexpr std::size_t kMaxPath_bytes = 512;
@@ -23,9 +23,9 @@ constexpr std::size_t kMaxLink_bytes = 4096;
 // /proc/PID/stat has at most 600 bytes, /proc/PID/status about 1500.
 constexpr std::size_t kMaxStat_bytes = 1024;
 constexpr std::size_t kMaxStatus_bytes = 4096;
-constexpr std::size_t kEnvironment_bytes = 4096;
+constexpr std::size_t kEnvironmentBuffer_bytes = 4096;
 // Fields of /proc/PID/stat, counted from the state, which is the third field (proc_pid_stat(5)).
-constexpr int kStartField = 22 - 3;
+constexpr int kStartTimeField = 22 - 3;
 constexpr int kArgumentsField = 48 - 3;
 
 struct ProcPath {
@@ -48,7 +48,7 @@ struct ProcText {
 };
 
 template <class Number>
-std::optional<Number> leading_number(std::string_view text) noexcept {
+std::optional<Number> parse_leading_number(std::string_view text) noexcept {
   Number number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc()) return std::nullopt;
@@ -56,33 +56,33 @@ std::optional<Number> leading_number(std::string_view text) noexcept {
 }
 
 // The text after the name, which may contain any character including parentheses: "S 123 ...".
-std::string_view behind_name(std::string_view proc_pid_stat) noexcept {
+std::string_view text_after_name(std::string_view proc_pid_stat) noexcept {
   const std::size_t name_end = proc_pid_stat.rfind(')');
   return name_end == std::string_view::npos || name_end + 4 >= proc_pid_stat.size()
              ? std::string_view()
              : proc_pid_stat.substr(name_end + 2);
 }
 
-std::optional<std::uint64_t> stat_field(std::string_view proc_pid_stat, int field) noexcept {
-  std::string_view rest = behind_name(proc_pid_stat);
+std::optional<std::uint64_t> find_stat_field(std::string_view proc_pid_stat, int field) noexcept {
+  std::string_view rest = text_after_name(proc_pid_stat);
   for (; field > 0; --field) {
     const std::size_t blank = rest.find(' ');
     if (blank == std::string_view::npos) return std::nullopt;
     rest.remove_prefix(blank + 1);
   }
-  return leading_number<std::uint64_t>(rest);
+  return parse_leading_number<std::uint64_t>(rest);
 }
 
 }  // namespace
 
 std::optional<pid_t> parse_parent(std::string_view proc_pid_stat) noexcept {
-  const std::string_view rest = behind_name(proc_pid_stat);
-  const std::optional<pid_t> parent = rest.empty() ? std::nullopt : leading_number<pid_t>(rest.substr(2));
+  const std::string_view rest = text_after_name(proc_pid_stat);
+  const std::optional<pid_t> parent = rest.empty() ? std::nullopt : parse_leading_number<pid_t>(rest.substr(2));
   return parent && *parent >= 0 ? parent : std::nullopt;
 }
 
 std::optional<std::uint64_t> parse_start_ticks(std::string_view proc_pid_stat) noexcept {
-  return stat_field(proc_pid_stat, kStartField);
+  return find_stat_field(proc_pid_stat, kStartTimeField);
 }
 
 std::optional<pid_t> parent_of(pid_t pid, const char* proc) noexcept {
@@ -97,15 +97,15 @@ std::optional<std::uint64_t> start_ticks_of(pid_t pid, const char* proc) noexcep
 
 bool is_fork_of_parent(pid_t pid, const char* proc) noexcept {
   const ProcText<kMaxStat_bytes> text(ProcPath(proc, pid, "stat").text.data());
-  const std::uint64_t arguments = stat_field(text.view(), kArgumentsField).value_or(0);
+  const std::uint64_t arguments = find_stat_field(text.view(), kArgumentsField).value_or(0);
   const std::optional<pid_t> parent = parse_parent(text.view());
   if (arguments == 0 || !parent) return false;
   const ProcText<kMaxStat_bytes> parents(ProcPath(proc, *parent, "stat").text.data());
-  return stat_field(parents.view(), kArgumentsField) == arguments;
+  return find_stat_field(parents.view(), kArgumentsField) == arguments;
 }
 
 bool descends_from(pid_t pid, pid_t ancestor, const char* proc) noexcept {
-  for (int generation = 0; generation < kDeepestTree && pid > 0; ++generation) {
+  for (int generation = 0; generation < kMaxAncestors && pid > 0; ++generation) {
     if (pid == ancestor) return true;
     const std::optional<pid_t> parent = parent_of(pid, proc);
     if (!parent) return false;
@@ -119,7 +119,7 @@ std::optional<pid_t> own_pid(const char* proc) noexcept {
   std::snprintf(path.data(), path.size(), "%s/self", proc);
   std::array<char, 32> target{};
   const ssize_t size = ::readlink(path.data(), target.data(), target.size());
-  return size > 0 ? leading_number<pid_t>({target.data(), static_cast<std::size_t>(size)}) : std::nullopt;
+  return size > 0 ? parse_leading_number<pid_t>({target.data(), static_cast<std::size_t>(size)}) : std::nullopt;
 }
 
 NamespacePids parse_namespace_pids(std::string_view proc_pid_status) noexcept {
@@ -133,7 +133,7 @@ NamespacePids parse_namespace_pids(std::string_view proc_pid_status) noexcept {
     const std::size_t digit = rest.find_first_not_of("\t ");
     if (digit == std::string_view::npos) break;
     rest.remove_prefix(digit);
-    number = leading_number<pid_t>(rest).value_or(0);
+    number = parse_leading_number<pid_t>(rest).value_or(0);
     rest.remove_prefix(std::min(rest.find_first_of("\t "), rest.size()));
   }
   return numbers;
@@ -155,7 +155,7 @@ ProgramName program_name_of(pid_t pid, const char* proc) noexcept {
 }
 
 bool was_started_with_variable(pid_t pid, std::string_view assignment, const char* proc) noexcept {
-  std::array<char, kEnvironment_bytes> block;
+  std::array<char, kEnvironmentBuffer_bytes> block;
   if (assignment.empty() || assignment.size() + 2 > block.size() / 2) return false;
   const FileDescriptor file(::open(ProcPath(proc, pid, "environ").text.data(), O_RDONLY | O_CLOEXEC));
   if (!file.is_open()) return false;
@@ -191,7 +191,8 @@ std::optional<int> NumericDirectoryEntries::next() noexcept {
     }
     const auto* const entry = reinterpret_cast<const dirent64*>(entries_.data() + at_);
     at_ += entry->d_reclen;
-    if (const std::optional<int> number = leading_number<int>(static_cast<const char*>(entry->d_name))) return number;
+    if (const std::optional<int> number = parse_leading_number<int>(static_cast<const char*>(entry->d_name)))
+      return number;
   }
   return std::nullopt;
 }

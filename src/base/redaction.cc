@@ -9,7 +9,7 @@
 namespace joulemap {
 namespace {
 
-using Words = std::vector<std::string>;
+using LowerCaseWords = std::vector<std::string>;
 
 bool is_one_of(std::string_view word, std::span<const std::string_view> words) {
   return std::find(words.begin(), words.end(), word) != words.end();
@@ -21,8 +21,8 @@ bool is_name_character(char c) { return is_letter_or_digit(c) || c == '_' || c =
 bool is_blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
 // "authToken", "auth-token" and "AUTH_TOKEN" become "auth", "token".
-Words words_of(std::string_view name) {
-  Words words;
+LowerCaseWords split_name_into_words(std::string_view name) {
+  LowerCaseWords words;
   bool begins = true;
   for (std::size_t i = 0; i < name.size(); ++i) {
     if (!is_letter_or_digit(name[i])) {
@@ -38,33 +38,33 @@ Words words_of(std::string_view name) {
 }
 
 // Suffixes of a name's last word that mark a secret, also joined to another word ("hftoken").
-constexpr std::array<std::string_view, 9> kSecretEnds = {"token",      "password", "passwd",    "passphrase", "secret",
-                                                         "credential", "apikey",   "secretkey", "accesskey"};
+constexpr std::array<std::string_view, 9> kSecretSuffixes = {
+    "token", "password", "passwd", "passphrase", "secret", "credential", "apikey", "secretkey", "accesskey"};
 // Secret only as a whole word: "monkey" and "oauth2" are not.
 constexpr std::array<std::string_view, 9> kSecretWords = {
     "key", "auth", "authorization", "bearer", "cookie", "passwords", "credentials", "secrets", "oauth"};
 // After one of these words, a secret word is harmless: "pad-token" is vocabulary, "sort-key" a column, "no-auth" a
 // switch.
-constexpr std::array<std::string_view, 40> kHarmless = {
+constexpr std::array<std::string_view, 40> kHarmlessPrecedingWords = {
     "pad",    "eos",     "bos",     "unk",       "mask",  "sep",   "cls",  "begin",  "start",   "end",
     "stop",   "special", "max",     "min",       "num",   "n",     "per",  "new",    "image",   "prompt",
     "sort",   "primary", "foreign", "partition", "group", "cache", "dict", "row",    "column",  "index",
     "metric", "label",   "query",   "random",    "prng",  "no",    "use",  "enable", "disable", "without"};
 
 // Prefixes of service tokens (GitHub, GitLab, Hugging Face, OpenAI, Slack, AWS).
-constexpr std::array<std::string_view, 10> kTokenBegins = {"hf_", "ghp_", "gho_",  "ghs_",  "github_pat_",
-                                                           "sk-", "AKIA", "xoxb-", "xoxp-", "glpat-"};
-constexpr std::size_t kMinToken = 20;
+constexpr std::array<std::string_view, 10> kTokenPrefixes = {"hf_", "ghp_", "gho_",  "ghs_",  "github_pat_",
+                                                             "sk-", "AKIA", "xoxb-", "xoxp-", "glpat-"};
+constexpr std::size_t kMinTokenLength = 20;
 
-bool is_known_token(std::string_view word) {
-  return word.size() >= kMinToken && std::ranges::any_of(kTokenBegins, [&](std::string_view begin) {
+bool is_secret_token(std::string_view word) {
+  return word.size() >= kMinTokenLength && std::ranges::any_of(kTokenPrefixes, [&](std::string_view begin) {
            return word.starts_with(begin) &&
                   std::ranges::none_of(word.substr(begin.size()), [](char c) { return c == '.'; });
          });
 }
 
 // Redacts "https://user:password@host" from its "://" on; leaves `at` behind the redacted part.
-std::string redacted_authority(std::string_view text, std::size_t& at, bool is_web) {
+std::string redact_url_authority(std::string_view text, std::size_t& at, bool is_web) {
   const std::size_t begin = at + 3;
   const std::size_t end = std::min(text.find_first_of("/?# \t\n\"'<>", begin), text.size());
   const std::string_view authority = text.substr(begin, end - begin);
@@ -79,11 +79,11 @@ std::string redacted_authority(std::string_view text, std::size_t& at, bool is_w
 }
 
 // Position of the value that follows a name in a text, if the name has one.
-struct Value {
+struct ValuePosition {
   std::size_t begin = 0;
-  bool is_header = false;  // value extends to the end of the line or quote
+  bool extends_to_line_end = false;  // value extends to the end of the line or quote
 };
-std::optional<Value> value_behind(std::string_view text, std::string_view name, std::size_t end) {
+std::optional<ValuePosition> find_value_after_name(std::string_view text, std::string_view name, std::size_t end) {
   const bool is_quoted = end < text.size() && (text[end] == '"' || text[end] == '\'');
   std::size_t at = is_quoted ? end + 1 : end;
   const std::size_t blanks = at;
@@ -93,25 +93,26 @@ std::optional<Value> value_behind(std::string_view text, std::string_view name, 
   const bool is_assigned = text[at] == '=' && at + 1 < text.size() && text[at + 1] != '=';
   const bool is_option = name.starts_with('-') && at > blanks && text[at] != '-';
   if (!is_assigned && !is_header && !(is_quoted && text[at] == ':')) {
-    return is_option ? std::optional(Value{at, false}) : std::nullopt;
+    return is_option ? std::optional(ValuePosition{at, false}) : std::nullopt;
   }
   ++at;
   while (at < text.size() && is_blank(text[at])) ++at;
-  return at < text.size() ? std::optional(Value{at, is_header}) : std::nullopt;
+  return at < text.size() ? std::optional(ValuePosition{at, is_header}) : std::nullopt;
 }
 
-std::size_t end_of_value(std::string_view text, const Value& value) {
-  const std::string_view ends = value.is_header ? std::string_view("\n\"'") : std::string_view(" \t\n,;&|)}]\"'");
+std::size_t find_value_end(std::string_view text, const ValuePosition& value) {
+  const std::string_view ends =
+      value.extends_to_line_end ? std::string_view("\n\"'") : std::string_view(" \t\n,;&|)}]\"'");
   return std::min(text.find_first_of(ends, value.begin), text.size());
 }
 
 // Redacts the secrets inside one argument, which may be shell or Python code, JSON, a header or a URL.
-std::string redacted_text(std::string_view text) {
+std::string redact_secrets(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     if (text.substr(at).starts_with("://")) {
       const bool is_web = out.ends_with("http") || out.ends_with("https");
-      out += redacted_authority(text, at, is_web);
+      out += redact_url_authority(text, at, is_web);
       continue;
     }
     std::size_t end = at;
@@ -122,14 +123,14 @@ std::string redacted_text(std::string_view text) {
     }
     const std::string_view name = text.substr(at, end - at);
     at = end;
-    if (is_known_token(name)) {
+    if (is_secret_token(name)) {
       out += kRedacted;
       continue;
     }
     out += name;
     // A bare `key` is not secret in code: `key=len` is an argument of Python's sorted().
-    const std::optional<Value> value =
-        is_secret_name(name) && name != "key" ? value_behind(text, name, end) : std::nullopt;
+    const std::optional<ValuePosition> value =
+        is_secret_name(name) && name != "key" ? find_value_after_name(text, name, end) : std::nullopt;
     if (!value) continue;
     out += text.substr(end, value->begin - end);
     const char quote = text[value->begin];
@@ -139,23 +140,24 @@ std::string redacted_text(std::string_view text) {
       at = close;
     } else {
       out += kRedacted;
-      at = end_of_value(text, *value);
+      at = find_value_end(text, *value);
     }
   }
   return out;
 }
 
-bool is_name(std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_name_character); }
+bool is_name_text(std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_name_character); }
 
 }  // namespace
 
 bool is_secret_name(std::string_view name) {
-  const Words words = words_of(name);
+  const LowerCaseWords words = split_name_into_words(name);
   if (words.empty()) return false;
   const std::string& last = words.back();
-  const bool is_secret = is_one_of(last, kSecretWords) ||
-                         std::ranges::any_of(kSecretEnds, [&](std::string_view end) { return last.ends_with(end); });
-  return is_secret && (words.size() < 2 || !is_one_of(words[words.size() - 2], kHarmless));
+  const bool is_secret =
+      is_one_of(last, kSecretWords) ||
+      std::ranges::any_of(kSecretSuffixes, [&](std::string_view end) { return last.ends_with(end); });
+  return is_secret && (words.size() < 2 || !is_one_of(words[words.size() - 2], kHarmlessPrecedingWords));
 }
 
 std::vector<std::string> redacted_arguments(std::span<const std::string> arguments) {
@@ -169,12 +171,12 @@ std::vector<std::string> redacted_arguments(std::span<const std::string> argumen
     if (is_value && !argument.starts_with("--")) {
       redacted.emplace_back(kRedacted);
       is_value = false;
-    } else if (sign != std::string::npos && is_name(name) && is_secret_name(name) && !is_script) {
+    } else if (sign != std::string::npos && is_name_text(name) && is_secret_name(name) && !is_script) {
       redacted.push_back(std::string(name) + "=" + std::string(kRedacted));
       is_value = false;
     } else {
-      redacted.push_back(redacted_text(argument));
-      is_value = is_option && is_name(argument) && is_secret_name(argument);
+      redacted.push_back(redact_secrets(argument));
+      is_value = is_option && is_name_text(argument) && is_secret_name(argument);
     }
     is_script = argument == "-c";
   }

@@ -55,13 +55,13 @@ TEST(Redaction, IgnoresNamesThatOnlyResembleSecrets) {
   }
 }
 
-struct Case {
+struct RedactionCase {
   const char* given;
   const char* written;
 };
 
 TEST(Redaction, RemovesSecretsFromCommandLines) {
-  const std::vector<Case> cases = {
+  const std::vector<RedactionCase> cases = {
       {"train|--api-key|X|--lr|3", "train|--api-key|***|--lr|3"},
       {"train|--api-key=X=Y&Z", "train|--api-key=***"},
       {"train|-token|X", "train|-token|***"},
@@ -79,7 +79,7 @@ TEST(Redaction, RemovesSecretsFromCommandLines) {
       {"run|--config|{\"api_key\": \"X\", \"n\": 1}", "run|--config|{\"api_key\": \"***\", \"n\": 1}"},
       {"login|hf_abcdefghijklmnopqrstuvwxyz", "login|***"},
   };
-  for (const Case& test_case : cases) {
+  for (const RedactionCase& test_case : cases) {
     EXPECT_EQ(redacted_arguments(words(test_case.given)), words(test_case.written)) << test_case.given;
   }
 }

@@ -20,9 +20,9 @@
 namespace joulemap {
 namespace {
 
-constexpr std::size_t kMaxSmallFile = 1 << 20;
+constexpr std::size_t kMaxSmallFileBytes = 1 << 20;
 
-ErrorCode code_of(int error_number) {
+ErrorCode error_code_of_errno(int error_number) {
   switch (error_number) {
     case ENOENT:
     case ENOTDIR:
@@ -40,13 +40,13 @@ ErrorCode code_of(int error_number) {
   }
 }
 
-std::size_t digits_at(std::string_view text, std::size_t position) {
+std::size_t count_digits_at(std::string_view text, std::size_t position) {
   std::size_t end = position;
   while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end]))) ++end;
   return end - position;
 }
 
-Result<std::string> content_of(int fd, const std::string& path, std::size_t max_bytes) {
+Result<std::string> read_content(int fd, const std::string& path, std::size_t max_bytes) {
   std::string content;
   std::array<char, 4096> buffer;
   while (content.size() < max_bytes) {
@@ -62,7 +62,7 @@ Result<std::string> content_of(int fd, const std::string& path, std::size_t max_
 }  // namespace
 
 Error system_error(std::string_view action, std::string_view path, int error_number) {
-  return {code_of(error_number), fmt::format("{} {}: {}", action, path, std::strerror(error_number)), {}};
+  return {error_code_of_errno(error_number), fmt::format("{} {}: {}", action, path, std::strerror(error_number)), {}};
 }
 
 Result<FileDescriptor> open_for_reading(const std::string& path) {
@@ -97,18 +97,18 @@ Result<std::string> read_file_beneath(const std::string& folder, std::string_vie
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return system_error("stat", whole, errno);
   if (!S_ISREG(status.st_mode)) return Error{ErrorCode::malformed, fmt::format("{} is not a regular file", whole), {}};
-  return content_of(fd.get(), whole, max_bytes);
+  return read_content(fd.get(), whole, max_bytes);
 }
 
 Result<std::string> read_file_start(const std::string& path, std::size_t max_bytes) {
   const Result<FileDescriptor> fd = open_for_reading(path);
   if (!fd) return fd.error();
-  return content_of(fd->get(), path, max_bytes);
+  return read_content(fd->get(), path, max_bytes);
 }
 
 Result<std::string> read_small_file(const std::string& path) {
-  Result<std::string> content = read_file_start(path, kMaxSmallFile + 1);
-  if (content && content->size() > kMaxSmallFile) {
+  Result<std::string> content = read_file_start(path, kMaxSmallFileBytes + 1);
+  if (content && content->size() > kMaxSmallFileBytes) {
     return Error{ErrorCode::malformed, fmt::format("read {}: larger than 1 MiB", path), {}};
   }
   return content;
@@ -132,8 +132,8 @@ bool natural_less(std::string_view a, std::string_view b) {
   std::size_t i = 0;
   std::size_t j = 0;
   while (i < a.size() && j < b.size()) {
-    const std::size_t digits_a = digits_at(a, i);
-    const std::size_t digits_b = digits_at(b, j);
+    const std::size_t digits_a = count_digits_at(a, i);
+    const std::size_t digits_b = count_digits_at(b, j);
     if (digits_a > 0 && digits_b > 0) {
       if (digits_a != digits_b) return digits_a < digits_b;
       const int order = a.substr(i, digits_a).compare(b.substr(j, digits_b));

@@ -10,6 +10,7 @@ namespace joulemap {
 
 struct SystemRoot {
   std::string prefix;  // empty for the real machine
+  bool operator==(const SystemRoot&) const = default;
 
   bool is_real() const { return prefix.empty(); }
   std::string path(std::string_view absolute) const { return prefix + std::string(absolute); }

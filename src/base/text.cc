@@ -15,11 +15,11 @@
 namespace joulemap {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r\n\v\f";
-constexpr int kMaxCpus = 65536;
+constexpr std::string_view kWhitespace = " \t\r\n\v\f";
+constexpr int kMaxCpuNumber = 65536;
 
 // Length of the ASCII prefix. Checks eight bytes at a time, because most text is ASCII.
-std::size_t ascii_length(std::string_view text) {
+std::size_t ascii_prefix_length(std::string_view text) {
   constexpr std::uint64_t kHighBits = 0x8080808080808080;
   std::size_t at = 0;
   for (std::uint64_t word = 0; at + sizeof word <= text.size(); at += sizeof word) {
@@ -52,9 +52,9 @@ std::size_t utf8_length(std::string_view text) {
 }
 
 std::string_view trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kBlanks);
+  const std::size_t first = text.find_first_not_of(kWhitespace);
   if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+  return text.substr(first, text.find_last_not_of(kWhitespace) - first + 1);
 }
 
 std::optional<std::uint64_t> parse_u64(std::string_view text) {
@@ -90,11 +90,11 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 std::vector<std::string_view> split_whitespace(std::string_view text) {
   std::vector<std::string_view> pieces;
-  std::size_t start = text.find_first_not_of(kBlanks);
+  std::size_t start = text.find_first_not_of(kWhitespace);
   while (start != std::string_view::npos) {
-    const std::size_t end = text.find_first_of(kBlanks, start);
+    const std::size_t end = text.find_first_of(kWhitespace, start);
     pieces.push_back(text.substr(start, end - start));
-    start = text.find_first_not_of(kBlanks, end);
+    start = text.find_first_not_of(kWhitespace, end);
   }
   return pieces;
 }
@@ -105,9 +105,9 @@ std::optional<std::vector<int>> parse_cpu_list(std::string_view text) {
     const std::size_t dash = range.find('-');
     const auto first = parse_u64(range.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : parse_u64(range.substr(dash + 1));
-    if (!first || !last || *first > *last || *last >= kMaxCpus) return std::nullopt;
+    if (!first || !last || *first > *last || *last >= kMaxCpuNumber) return std::nullopt;
     for (std::uint64_t cpu = *first; cpu <= *last; ++cpu) cpus.push_back(static_cast<int>(cpu));
-    if (cpus.size() > kMaxCpus) return std::nullopt;
+    if (cpus.size() > kMaxCpuNumber) return std::nullopt;
   }
   return cpus;
 }
@@ -134,7 +134,7 @@ std::string to_valid_utf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t plain = ascii_length(text);
+    const std::size_t plain = ascii_prefix_length(text);
     out += text.substr(0, plain);
     text.remove_prefix(plain);
     if (text.empty()) break;

@@ -14,38 +14,38 @@ namespace {
 
 // Blocks SIGPIPE and SIGXFSZ (file beyond `ulimit -f`) of this thread while it exists. The destructor consumes those
 // that our own write raised, then restores the signal mask.
-class HeldSignals {
+class BlockedWriteSignals {
  public:
-  HeldSignals() {
+  BlockedWriteSignals() {
     sigset_t pending;
     sigpending(&pending);
-    sigemptyset(&held_);
-    sigemptyset(&ours_);
+    sigemptyset(&blocked_signals_);
+    sigemptyset(&consumable_signals_);
     for (const int signal : {SIGPIPE, SIGXFSZ}) {
-      sigaddset(&held_, signal);
-      if (sigismember(&pending, signal) == 0) sigaddset(&ours_, signal);
+      sigaddset(&blocked_signals_, signal);
+      if (sigismember(&pending, signal) == 0) sigaddset(&consumable_signals_, signal);
     }
-    pthread_sigmask(SIG_BLOCK, &held_, &original_);
+    pthread_sigmask(SIG_BLOCK, &blocked_signals_, &original_mask_);
   }
-  ~HeldSignals() {
+  ~BlockedWriteSignals() {
     const timespec at_once{};
-    while (sigtimedwait(&ours_, nullptr, &at_once) > 0) {
+    while (sigtimedwait(&consumable_signals_, nullptr, &at_once) > 0) {
     }
-    pthread_sigmask(SIG_SETMASK, &original_, nullptr);
+    pthread_sigmask(SIG_SETMASK, &original_mask_, nullptr);
   }
-  HeldSignals(const HeldSignals&) = delete;
-  HeldSignals& operator=(const HeldSignals&) = delete;
+  BlockedWriteSignals(const BlockedWriteSignals&) = delete;
+  BlockedWriteSignals& operator=(const BlockedWriteSignals&) = delete;
 
  private:
-  sigset_t held_;
-  sigset_t ours_;  // signals that were not pending before: only our own write can raise them
-  sigset_t original_;
+  sigset_t blocked_signals_;
+  sigset_t consumable_signals_;  // signals that were not pending before: only our own write can raise them
+  sigset_t original_mask_;
 };
 
 }  // namespace
 
 Status write_fully(int fd, std::string_view text, std::string_view name) {
-  const HeldSignals held;
+  const BlockedWriteSignals held;
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;

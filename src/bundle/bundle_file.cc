@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -16,29 +18,36 @@
 namespace joulemap::bundle {
 namespace {
 
-constexpr std::string_view kSchema = "joulemap.manifest/1";
-constexpr std::size_t kMaxNameBytes = 60;
+constexpr std::string_view kManifestSchema = "joulemap.manifest/1";
+constexpr std::size_t kMaxRecordingName_bytes = 60;
+constexpr std::array<std::string_view, 3> kComputedMemberNames = {kEnvironmentMemberName, kLayerReportMemberName,
+                                                                  kDomainReportMemberName};
+// Manifest, its digest, and the computed members.
+constexpr std::size_t kOwnMembers = 2 + kComputedMemberNames.size();
 
-Error damaged(std::string message) {
+Error damaged_bundle_error(std::string message) {
   return {ErrorCode::malformed, std::move(message), "copy the file again, or make it again with joulemap bundle"};
 }
 
-std::string digest_line(std::string_view digest) { return fmt::format("{}  {}\n", digest, kManifestName); }
+std::string format_digest_line(std::string_view digest) { return fmt::format("{}  {}\n", digest, kManifestMemberName); }
 
 std::string manifest_json(const Manifest& manifest) {
   formats::JsonWriter json;
-  json.begin_object().member("schema", kSchema).member("joulemap", manifest.version);
-  json.key("options").begin_object().member("mode", manifest.options.mode).text_or_null("time", manifest.options.time);
+  json.begin_object().member("schema", kManifestSchema).member("joulemap", manifest.joulemap_version);
+  json.key("options")
+      .begin_object()
+      .member("mode", manifest.options.attribution_mode)
+      .text_or_null("time", manifest.options.time_range);
   json.key("exclude").begin_array();
   for (const std::string& domain : manifest.options.excluded_domains) json.value(domain);
-  json.end_array().text_or_null("library", manifest.options.library).end_object();
+  json.end_array().text_or_null("library", manifest.options.library_name).end_object();
   write_verdict(json, manifest.verdict);
   write_member_digests(json, manifest.members);
   json.end_object();
   return std::move(json).text() + "\n";
 }
 
-BundleOptions options_of(const formats::DocumentValue& table) {
+BundleOptions parse_bundle_options(const formats::DocumentValue& table) {
   BundleOptions options{table.text_or_empty("mode"), table.text_or_empty("time"), {}, table.text_or_empty("library")};
   const formats::DocumentValue* const excluded = table.find("exclude");
   if (excluded == nullptr || excluded->array() == nullptr) return options;
@@ -47,8 +56,8 @@ BundleOptions options_of(const formats::DocumentValue& table) {
   return options;
 }
 
-Verdict verdict_of(const formats::DocumentValue& value) {
-  Verdict verdict;
+MeasurementVerdict parse_stated_verdict(const formats::DocumentValue& value) {
+  MeasurementVerdict verdict;
   const formats::DocumentValue* const reasons = value.find("reasons");
   if (reasons == nullptr || reasons->array() == nullptr) return verdict;
   for (const formats::DocumentValue& reason : *reasons->array())
@@ -57,37 +66,51 @@ Verdict verdict_of(const formats::DocumentValue& value) {
 }
 
 Result<Manifest> parse_manifest(std::string_view text) {
-  const Result<formats::DocumentValue> document = formats::read_json(text, kManifestName);
+  const Result<formats::DocumentValue> document = formats::read_json(text, kManifestMemberName);
   if (!document) return document.error();
-  if (const std::string schema = document->text_or_empty("schema"); schema != kSchema) {
+  if (const std::string schema = document->text_or_empty("schema"); schema != kManifestSchema) {
     return Error{ErrorCode::malformed,
-                 fmt::format("manifest.json has the schema {}, not {}", joulemap::quoted(schema), kSchema),
+                 fmt::format("manifest.json has the schema {}, not {}", joulemap::quoted(schema), kManifestSchema),
                  "use a newer joulemap"};
   }
   Manifest manifest;
-  manifest.version = document->text_or_empty("joulemap");
+  manifest.joulemap_version = document->text_or_empty("joulemap");
   const formats::DocumentValue* const options = document->find("options");
   const formats::DocumentValue* const members = document->find("members");
   if (options == nullptr || members == nullptr || members->array() == nullptr)
-    return damaged("manifest.json has no options or members");
-  manifest.options = options_of(*options);
-  if (const formats::DocumentValue* const verdict = document->find("verdict")) manifest.verdict = verdict_of(*verdict);
+    return damaged_bundle_error("manifest.json has no options or members");
+  manifest.options = parse_bundle_options(*options);
+  if (const formats::DocumentValue* const verdict = document->find("verdict"))
+    manifest.verdict = parse_stated_verdict(*verdict);
+  if (members->array()->size() > formats::kMaxTarMembers)
+    return damaged_bundle_error(fmt::format("manifest.json lists more than {} members", formats::kMaxTarMembers));
+  std::set<std::string> names;
   for (const formats::DocumentValue& member : *members->array()) {
     const std::int64_t bytes = member.integer("bytes").value_or(-1);
-    if (bytes < 0) return damaged("a member of manifest.json has no size");
+    if (bytes < 0) return damaged_bundle_error("a member of manifest.json has no size");
+    if (const std::string name = member.text_or_empty("name"); !names.insert(name).second)
+      return damaged_bundle_error(fmt::format("manifest.json lists {} twice", joulemap::quoted(name, 100)));
     manifest.members.push_back(
         {member.text_or_empty("name"), static_cast<std::uint64_t>(bytes), member.text_or_empty("sha256")});
   }
   return manifest;
 }
 
+// Whether a bundle with these options has such a member.
+bool belongs_in_bundle(std::string_view name, const BundleOptions& options) {
+  if (name == kLibraryMemberName) return options.library_name == kLibraryMemberName;
+  return name.starts_with(kRecordingMemberFolder) || std::ranges::count(kComputedMemberNames, name) > 0;
+}
+
 // Compares the members of the archive with those of its manifest.
-std::vector<std::string> find_damage(const OpenedBundle& bundle) {
+std::vector<std::string> find_damage(const OpenedBundle& bundle, std::string_view manifest_text) {
   std::vector<std::string> damage;
+  if (manifest_json(bundle.manifest) != manifest_text)
+    damage.emplace_back("manifest.json has content or a form that joulemap bundle does not write");
   std::set<std::string_view> listed;
   for (const MemberDigest& stated : bundle.manifest.members) {
     listed.insert(stated.name);
-    const std::optional<std::string_view> content = bundle.content(stated.name);
+    const std::optional<std::string_view> content = bundle.member_content(stated.name);
     if (!content) {
       damage.push_back(fmt::format("{} is missing", joulemap::quoted(stated.name, 100)));
     } else if (content->size() != stated.bytes) {
@@ -97,26 +120,49 @@ std::vector<std::string> find_damage(const OpenedBundle& bundle) {
     }
   }
   for (const formats::TarMember& member : bundle.members) {
-    if (!listed.contains(member.name)) damage.push_back(fmt::format("{} is not in the manifest", member.name));
+    if (!listed.contains(member.name)) {
+      damage.push_back(fmt::format("{} is not in the manifest", member.name));
+    } else if (!belongs_in_bundle(member.name, bundle.manifest.options)) {
+      damage.push_back(fmt::format("{} does not belong in a bundle: nothing checks its content", member.name));
+    }
   }
   return damage;
 }
 
 }  // namespace
 
-std::vector<std::string> recording_names(std::span<const std::string> paths) {
+std::vector<std::string> unique_recording_names(std::span<const std::string> paths) {
   std::vector<std::string> names;
+  std::set<std::string> used;
+  std::map<std::string, int> next_numbers;  // of each base: parts of one run often have the same name
   for (const std::string& path : paths) {
     std::string base = std::filesystem::path(path).filename().string();
     std::ranges::replace_if(
         base, [](char c) { return c == '/' || !formats::is_tar_name(std::string("x") + c); }, '_');
-    if (base.size() > kMaxNameBytes) base = base.substr(base.size() - kMaxNameBytes);
-    std::string name = std::string(kRecordingFolder) + base;
-    for (int number = 2; std::ranges::count(names, name) > 0; ++number)
-      name = fmt::format("{}{}-{}", kRecordingFolder, number, base);
+    if (base.size() > kMaxRecordingName_bytes) base = base.substr(base.size() - kMaxRecordingName_bytes);
+    std::string name = std::string(kRecordingMemberFolder) + base;
+    int& next_number = next_numbers.try_emplace(base, 2).first->second;
+    while (!used.insert(name).second) name = fmt::format("{}{}-{}", kRecordingMemberFolder, next_number++, base);
     names.push_back(std::move(name));
   }
   return names;
+}
+
+Status check_bundle_size(std::size_t inputs, std::uint64_t bytes) {
+  const std::string remedy = "bundle fewer recordings, or a shorter run";
+  if (inputs + kOwnMembers > formats::kMaxTarMembers) {
+    return Error{ErrorCode::usage,
+                 fmt::format("{} files are more than the {} that a bundle can contain", inputs,
+                             formats::kMaxTarMembers - kOwnMembers),
+                 remedy};
+  }
+  if (bytes > kMaxBundleBytes) {
+    return Error{
+        ErrorCode::usage,
+        fmt::format("{} MB are more than the {} MB that a bundle can contain", bytes >> 20U, kMaxBundleBytes >> 20U),
+        remedy};
+  }
+  return Done{};
 }
 
 WrittenBundle write_bundle(Manifest manifest, std::span<const formats::TarMember> members) {
@@ -124,24 +170,25 @@ WrittenBundle write_bundle(Manifest manifest, std::span<const formats::TarMember
   for (const formats::TarMember& member : members)
     manifest.members.push_back({member.name, member.content.size(), formats::sha256_hex(member.content)});
   const std::string text = manifest_json(manifest);
-  WrittenBundle bundle{.archive = {}, .manifest_sha256 = formats::sha256_hex(text), .manifest = std::move(manifest)};
-  const std::string digest = digest_line(bundle.manifest_sha256);
-  std::vector<formats::TarMember> all = {{std::string(kManifestName), text},
-                                         {std::string(kManifestDigestName), digest}};
+  WrittenBundle bundle{
+      .archive_bytes = {}, .manifest_sha256 = formats::sha256_hex(text), .manifest = std::move(manifest)};
+  const std::string digest = format_digest_line(bundle.manifest_sha256);
+  std::vector<formats::TarMember> all = {{std::string(kManifestMemberName), text},
+                                         {std::string(kManifestDigestMemberName), digest}};
   all.insert(all.end(), members.begin(), members.end());
-  bundle.archive = formats::write_tar(all);
+  bundle.archive_bytes = formats::write_tar(all);
   return bundle;
 }
 
-std::optional<std::string_view> OpenedBundle::content(std::string_view name) const {
+std::optional<std::string_view> OpenedBundle::member_content(std::string_view name) const {
   const auto found = std::ranges::find(members, name, &formats::TarMember::name);
   return found == members.end() ? std::nullopt : std::optional(found->content);
 }
 
-std::vector<formats::TarMember> OpenedBundle::recordings() const {
+std::vector<formats::TarMember> OpenedBundle::recording_members() const {
   std::vector<formats::TarMember> found;
   for (const formats::TarMember& member : members) {
-    if (member.name.starts_with(kRecordingFolder)) found.push_back(member);
+    if (member.name.starts_with(kRecordingMemberFolder)) found.push_back(member);
   }
   return found;
 }
@@ -149,18 +196,19 @@ std::vector<formats::TarMember> OpenedBundle::recordings() const {
 Result<OpenedBundle> open_bundle(std::string_view archive) {
   Result<std::vector<formats::TarMember>> members = formats::read_tar(archive);
   if (!members) return std::move(members).error();
-  if (members->size() < 2 || members->at(0).name != kManifestName || members->at(1).name != kManifestDigestName)
-    return damaged("this is not a bundle: it does not begin with manifest.json and manifest.sha256");
+  if (members->size() < 2 || members->at(0).name != kManifestMemberName ||
+      members->at(1).name != kManifestDigestMemberName)
+    return damaged_bundle_error("this is not a bundle: it does not begin with manifest.json and manifest.sha256");
   const std::string_view text = members->at(0).content;
   OpenedBundle bundle;
   bundle.manifest_sha256 = formats::sha256_hex(text);
-  if (members->at(1).content != digest_line(bundle.manifest_sha256))
-    return damaged("manifest.json has another SHA-256 than manifest.sha256 states");
+  if (members->at(1).content != format_digest_line(bundle.manifest_sha256))
+    return damaged_bundle_error("manifest.json has another SHA-256 than manifest.sha256 states");
   Result<Manifest> manifest = parse_manifest(text);
   if (!manifest) return std::move(manifest).error();
   bundle.manifest = std::move(*manifest);
   bundle.members.assign(members->begin() + 2, members->end());
-  bundle.damage = find_damage(bundle);
+  bundle.damage_descriptions = find_damage(bundle, text);
   return bundle;
 }
 

@@ -10,9 +10,13 @@
 //   reports/layer.json      schema joulemap.report/1
 //   reports/domain.json
 //
-// The same recordings, options and version give the same bytes. Pure; members borrow the bytes of the archive.
+// A bundle has no other members, and the manifest has one form: open_bundle() reports anything else as damage, because
+// `verify` vouches for the whole file. The same recordings, options and version give the same bytes. Pure; members
+// borrow the bytes of the archive.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,34 +29,40 @@
 
 namespace joulemap::bundle {
 
-inline constexpr std::string_view kManifestName = "manifest.json";
-inline constexpr std::string_view kManifestDigestName = "manifest.sha256";
-inline constexpr std::string_view kRecordingFolder = "recordings/";
-inline constexpr std::string_view kLibraryName = "library.joule";
-inline constexpr std::string_view kEnvironmentName = "environment.json";
-inline constexpr std::string_view kLayerReportName = "reports/layer.json";
-inline constexpr std::string_view kDomainReportName = "reports/domain.json";
+inline constexpr std::string_view kManifestMemberName = "manifest.json";
+inline constexpr std::string_view kManifestDigestMemberName = "manifest.sha256";
+inline constexpr std::string_view kRecordingMemberFolder = "recordings/";
+inline constexpr std::string_view kLibraryMemberName = "library.joule";
+inline constexpr std::string_view kEnvironmentMemberName = "environment.json";
+inline constexpr std::string_view kLayerReportMemberName = "reports/layer.json";
+inline constexpr std::string_view kDomainReportMemberName = "reports/domain.json";
 
 // Options of the report, as on the command line.
 struct BundleOptions {
-  std::string mode;
-  std::string time;  // empty: the whole run
+  std::string attribution_mode;
+  std::string time_range;  // empty: the whole run
   std::vector<std::string> excluded_domains;
-  std::string library;  // empty: priors of the recording; "none"; or kLibraryName
+  std::string library_name;  // empty: priors of the recording; "none"; or kLibraryMemberName
 };
 
 struct Manifest {
-  std::string version;  // of the joulemap that made the bundle
+  std::string joulemap_version;  // of the joulemap that made the bundle
   BundleOptions options;
-  Verdict verdict;
+  MeasurementVerdict verdict;
   std::vector<MemberDigest> members;  // all but the manifest and its digest, in the order of the archive
 };
 
 // Names of members for recordings of these paths: distinct, and allowed in an archive.
-std::vector<std::string> recording_names(std::span<const std::string> paths);
+std::vector<std::string> unique_recording_names(std::span<const std::string> paths);
+
+// Limit of the reader of `verify` (cli/model_file.h).
+inline constexpr std::uint64_t kMaxBundleBytes = std::uint64_t{2} << 30U;
+
+// Fails if a bundle of `inputs` recordings and libraries with these bytes could not be opened again.
+Status check_bundle_size(std::size_t inputs, std::uint64_t bytes);
 
 struct WrittenBundle {
-  std::string archive;
+  std::string archive_bytes;
   std::string manifest_sha256;
   Manifest manifest;
 };
@@ -63,11 +73,11 @@ struct OpenedBundle {
   Manifest manifest;
   std::string manifest_sha256;
   std::vector<formats::TarMember> members;  // all but the manifest and its digest
-  // Members whose content does not match the manifest, one sentence each: empty if the bundle is undamaged.
-  std::vector<std::string> damage;
+  // Members that do not match the manifest or do not belong in a bundle, one sentence each: empty if undamaged.
+  std::vector<std::string> damage_descriptions;
 
-  std::optional<std::string_view> content(std::string_view name) const;
-  std::vector<formats::TarMember> recordings() const;
+  std::optional<std::string_view> member_content(std::string_view name) const;
+  std::vector<formats::TarMember> recording_members() const;
 };
 // Fails if the archive or its manifest cannot be read.
 Result<OpenedBundle> open_bundle(std::string_view archive);

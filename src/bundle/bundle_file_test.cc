@@ -12,7 +12,7 @@ namespace {
 
 Manifest some_manifest() {
   Manifest manifest;
-  manifest.version = "0.1.0";
+  manifest.joulemap_version = "0.1.0";
   manifest.options = {"regress", "1,2", {"cpu", "ram"}, "none"};
   manifest.verdict.reasons = {{"throttled", "the power limit lowered \"clocks\""}};
   return manifest;
@@ -24,27 +24,27 @@ std::vector<formats::TarMember> some_members() {
 
 TEST(BundleFile, OpensWhatItWrote) {
   const WrittenBundle written = write_bundle(some_manifest(), some_members());
-  const Result<OpenedBundle> opened = open_bundle(written.archive);
+  const Result<OpenedBundle> opened = open_bundle(written.archive_bytes);
   ASSERT_TRUE(opened) << opened.error().message;
-  EXPECT_EQ(opened->damage, std::vector<std::string>());
+  EXPECT_EQ(opened->damage_descriptions, std::vector<std::string>());
   EXPECT_EQ(opened->manifest_sha256, written.manifest_sha256);
-  EXPECT_EQ(opened->manifest.version, "0.1.0");
-  EXPECT_EQ(opened->manifest.options.time, "1,2");
+  EXPECT_EQ(opened->manifest.joulemap_version, "0.1.0");
+  EXPECT_EQ(opened->manifest.options.time_range, "1,2");
   EXPECT_EQ(opened->manifest.options.excluded_domains, (std::vector<std::string>{"cpu", "ram"}));
   ASSERT_EQ(opened->manifest.verdict.reasons.size(), 1U);
   EXPECT_EQ(opened->manifest.verdict.reasons[0].sentence, "the power limit lowered \"clocks\"");
-  EXPECT_EQ(opened->content("reports/layer.json"), "{}\n");
-  EXPECT_EQ(opened->content("other"), std::nullopt);
-  ASSERT_EQ(opened->recordings().size(), 1U);
+  EXPECT_EQ(opened->member_content("reports/layer.json"), "{}\n");
+  EXPECT_EQ(opened->member_content("other"), std::nullopt);
+  ASSERT_EQ(opened->recording_members().size(), 1U);
 }
 
 TEST(BundleFile, DependsOnItsMembersOnly) {
-  EXPECT_EQ(write_bundle(some_manifest(), some_members()).archive,
-            write_bundle(some_manifest(), some_members()).archive);
+  EXPECT_EQ(write_bundle(some_manifest(), some_members()).archive_bytes,
+            write_bundle(some_manifest(), some_members()).archive_bytes);
 }
 
 TEST(BundleFile, FindsEveryChangedByte) {
-  const std::string archive = write_bundle(some_manifest(), some_members()).archive;
+  const std::string archive = write_bundle(some_manifest(), some_members()).archive_bytes;
   const unsigned seed = std::random_device()();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
@@ -52,20 +52,20 @@ TEST(BundleFile, FindsEveryChangedByte) {
     std::string changed = archive;
     changed[at] = static_cast<char>(static_cast<unsigned char>(changed[at]) ^ (1 + random() % 255));
     const Result<OpenedBundle> opened = open_bundle(changed);
-    EXPECT_TRUE(!opened || !opened->damage.empty()) << "byte " << at;
+    EXPECT_TRUE(!opened || !opened->damage_descriptions.empty()) << "byte " << at;
   }
 }
 
 TEST(BundleFile, NamesMembersThatAreMissingOrNotListed) {
   const WrittenBundle written = write_bundle(some_manifest(), some_members());
-  const Result<std::vector<formats::TarMember>> members = formats::read_tar(written.archive);
+  const Result<std::vector<formats::TarMember>> members = formats::read_tar(written.archive_bytes);
   ASSERT_TRUE(members);
   std::vector<formats::TarMember> changed = *members;
   changed.back() = {"extra.json", "{}"};
   const std::string archive = formats::write_tar(changed);
   const Result<OpenedBundle> opened = open_bundle(archive);
   ASSERT_TRUE(opened);
-  EXPECT_EQ(opened->damage,
+  EXPECT_EQ(opened->damage_descriptions,
             (std::vector<std::string>{"'reports/layer.json' is missing", "extra.json is not in the manifest"}));
 }
 
@@ -81,10 +81,92 @@ TEST(BundleFile, RefusesArchivesThatAreNoBundles) {
   }
 }
 
+std::string manifest_text(const std::string& archive) {
+  const Result<std::vector<formats::TarMember>> members = formats::read_tar(archive);
+  return members ? std::string(members->at(0).content) : "";
+}
+
+// A bundle of some_members() with this manifest and a correct digest.
+std::string archive_with_manifest(const std::string& text) {
+  const std::string digest = formats::sha256_hex(text) + "  manifest.json\n";
+  std::vector<formats::TarMember> members = {{"manifest.json", text}, {"manifest.sha256", digest}};
+  for (const formats::TarMember& member : some_members()) members.push_back(member);
+  return formats::write_tar(members);
+}
+
+std::string replace_once(std::string text, std::string_view old, std::string_view replacement) {
+  const std::size_t at = text.find(old);
+  EXPECT_NE(at, std::string::npos) << old;
+  return text.replace(at, old.size(), replacement);
+}
+
+TEST(BundleFile, ReportsManifestsThatStateMoreThanIsChecked) {
+  const std::string text = manifest_text(write_bundle(some_manifest(), some_members()).archive_bytes);
+  const std::string unchanged = archive_with_manifest(text);
+  ASSERT_TRUE(open_bundle(unchanged));
+  EXPECT_EQ(open_bundle(unchanged)->damage_descriptions, std::vector<std::string>());
+  for (const std::string& changed : {replace_once(text, R"("valid":false)", R"("valid":true)"),
+                                     replace_once(text, R"("options":)", R"("energy_j":1.0,"options":)"),
+                                     replace_once(text, R"("mode":"regress")", R"("mode":"regress","mode":"measured")"),
+                                     replace_once(text, R"("options")", R"( "options")"), text + " "}) {
+    const std::string archive = archive_with_manifest(changed);
+    const Result<OpenedBundle> opened = open_bundle(archive);
+    ASSERT_TRUE(opened) << opened.error().message;
+    ASSERT_EQ(opened->damage_descriptions.size(), 1U) << changed;
+    EXPECT_NE(opened->damage_descriptions[0].find("manifest.json has content"), std::string::npos);
+  }
+}
+
+TEST(BundleFile, ReportsMembersThatNothingChecks) {
+  for (const std::string name : {"reports/summary.json", "library.joule", "recording/x", "environment.json.txt"}) {
+    std::vector<formats::TarMember> members = some_members();
+    members.push_back({name, "{\"measured_j\": 1.0}"});
+    const std::string archive = write_bundle(some_manifest(), members).archive_bytes;
+    const Result<OpenedBundle> opened = open_bundle(archive);
+    ASSERT_TRUE(opened);
+    ASSERT_EQ(opened->damage_descriptions.size(), 1U) << name;
+    EXPECT_NE(opened->damage_descriptions[0].find(name + " does not belong"), std::string::npos);
+  }
+  Manifest manifest = some_manifest();
+  manifest.options.library_name = kLibraryMemberName;
+  std::vector<formats::TarMember> members = some_members();
+  members.push_back({std::string(kLibraryMemberName), "a library"});
+  const std::string archive = write_bundle(manifest, members).archive_bytes;
+  EXPECT_EQ(open_bundle(archive)->damage_descriptions, std::vector<std::string>());
+}
+
+// Each listed member is hashed: repeating one must not multiply the time.
+TEST(BundleFile, RefusesManifestsThatListAMemberTwiceOrTooMany) {
+  const std::string text = manifest_text(write_bundle(some_manifest(), some_members()).archive_bytes);
+  const auto with_first = [&text](const std::string& entries) {
+    return open_bundle(archive_with_manifest(replace_once(text, "\"members\":[", "\"members\":[" + entries)));
+  };
+  const auto entry = [](const std::string& name) { return R"({"name":")" + name + R"(","bytes":1,"sha256":"0"},)"; };
+  const Result<OpenedBundle> twice = with_first(entry("recordings/run.joule"));
+  ASSERT_FALSE(twice);
+  EXPECT_NE(twice.error().message.find("lists 'recordings/run.joule' twice"), std::string::npos);
+  std::string many;
+  for (std::size_t i = 0; i < formats::kMaxTarMembers; ++i) many += entry("recordings/" + std::to_string(i));
+  EXPECT_FALSE(with_first(many));
+}
+
+TEST(BundleFile, ChecksThatItCanBeOpenedAgain) {
+  EXPECT_TRUE(check_bundle_size(995, kMaxBundleBytes));
+  EXPECT_FALSE(check_bundle_size(996, 1));
+  EXPECT_FALSE(check_bundle_size(1, kMaxBundleBytes + 1));
+  const std::vector<std::string> paths(995, "run.joule");
+  std::vector<formats::TarMember> members;
+  for (const std::string& name : unique_recording_names(paths)) members.push_back({name, "content"});
+  for (const std::string_view name : {kEnvironmentMemberName, kLayerReportMemberName, kDomainReportMemberName})
+    members.push_back({std::string(name), "{}"});
+  const std::string archive = write_bundle(some_manifest(), members).archive_bytes;
+  EXPECT_TRUE(open_bundle(archive));
+}
+
 TEST(BundleFile, RecordingsGetDistinctPlainNames) {
   const std::vector<std::string> paths = {"/a/run.joule", "/b/run.joule", "/c/meine läufe.joule",
                                           "/d/" + std::string(200, 'x') + ".joule"};
-  const std::vector<std::string> names = recording_names(paths);
+  const std::vector<std::string> names = unique_recording_names(paths);
   EXPECT_EQ(names[0], "recordings/run.joule");
   EXPECT_EQ(names[1], "recordings/2-run.joule");
   EXPECT_EQ(names[2], "recordings/meine_l__ufe.joule");

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bundle/recorded_environment.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "formats/json_writer.h"
+#include "recording/part_folder.h"
 #include "recording/recording_parts.h"
 #include "recording/recording_reader.h"
 #include "report/json/calibrate_json.h"
@@ -13,37 +17,63 @@ namespace joulemap::bundle {
 namespace {
 
 // NTP slews a clock by at most 500 ppm, half a millisecond between two pairs; a larger change is a step or a suspend.
-constexpr double kMinJump_s = 0.1;
+constexpr double kMinReportedClockJump_s = 0.1;
 
 // Unsigned arithmetic: a damaged recording may contain any two numbers.
-std::int64_t difference_ns(std::int64_t a, std::int64_t b) {
+std::int64_t saturating_difference_ns(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
 }
 
 class EnvironmentVisitor : public recording::RecordingVisitor {
  public:
-  void on_source(std::uint32_t /*source*/, const RecordingSource& found) override {
+  void on_source(std::uint32_t source, const RecordingSource& found) override {
     environment_.sources.push_back(found);
+    hosts_[source] = found.host;
+  }
+  void on_fact(std::uint32_t source, const EnvironmentFact& fact) override {
+    if (fact.name == recording::kRankFactName) return;
+    const std::string& host = hosts_[source];
+    if (known_facts_.emplace(host, fact.name, fact.value).second) environment_.facts.push_back({host, fact});
   }
   void on_channels(std::uint32_t /*source*/, std::uint32_t /*first*/, std::span<const Channel> found) override {
     environment_.channels.insert(environment_.channels.end(), found.begin(), found.end());
   }
   void on_clock(std::uint32_t source, const ClockPair& pair) override {
-    const std::int64_t offset_ns = difference_ns(pair.unix_ns, pair.monotonic_ns);
-    const auto [known, is_first] = offsets_ns_.try_emplace(source, offset_ns);
+    const std::int64_t offset_ns = saturating_difference_ns(pair.unix_ns, pair.monotonic_ns);
+    const auto [known, is_first] = clock_offsets_ns_.try_emplace(source, offset_ns);
     if (is_first) return;
-    const double jump_s = static_cast<double>(difference_ns(offset_ns, known->second)) * 1e-9;
+    const double jump_s = static_cast<double>(saturating_difference_ns(offset_ns, known->second)) * 1e-9;
     known->second = offset_ns;
-    if (std::abs(jump_s) < kMinJump_s) return;
+    if (std::abs(jump_s) < kMinReportedClockJump_s) return;
     if (!environment_.clock_jump_s || std::abs(jump_s) > std::abs(*environment_.clock_jump_s))
       environment_.clock_jump_s = jump_s;
   }
-  RecordedEnvironment take() && { return std::move(environment_); }
+  RecordedEnvironment take_environment() && { return std::move(environment_); }
 
  private:
   RecordedEnvironment environment_;
-  std::map<std::uint32_t, std::int64_t> offsets_ns_;  // last offset of each source
+  std::map<std::uint32_t, std::string> hosts_;  // of each source
+  std::set<std::tuple<std::string, std::string, std::string>> known_facts_;
+  std::map<std::uint32_t, std::int64_t> clock_offsets_ns_;  // last offset of each source
 };
+
+// JSON allows a key once. "facts" contains the names with one value in the whole recording; "differing_facts" lists all
+// values of the others, as of several machines.
+void write_facts(formats::JsonWriter& json, const RecordedEnvironment& environment) {
+  std::map<std::string, std::set<std::string>> values_by_name;
+  for (const FactOfHost& known : environment.facts) values_by_name[known.fact.name].insert(known.fact.value);
+  std::set<std::string> written;
+  json.key("facts").begin_object();
+  for (const auto& [host, fact] : environment.facts) {
+    if (values_by_name[fact.name].size() == 1 && written.insert(fact.name).second) json.member(fact.name, fact.value);
+  }
+  json.end_object().key("differing_facts").begin_array();
+  for (const auto& [host, fact] : environment.facts) {
+    if (values_by_name[fact.name].size() == 1) continue;
+    json.begin_object().member("host", host).member("name", fact.name).member("value", fact.value).end_object();
+  }
+  json.end_array();
+}
 
 void write_sources(formats::JsonWriter& json, const RecordedEnvironment& environment) {
   json.key("sources").begin_array();
@@ -85,16 +115,15 @@ Result<RecordedEnvironment> read_environment(std::span<const std::string> paths)
   EnvironmentVisitor visitor;
   const Result<recording::RecordingSummary> read = recording::read_recording(*files, visitor);
   if (!read) return read.error();
-  return std::move(visitor).take();
+  return std::move(visitor).take_environment();
 }
 
 std::string environment_json(const RecordedEnvironment& environment, const ReportResult& report) {
   formats::JsonWriter json;
   json.begin_object().member("schema", "joulemap.environment/1").key("hosts").begin_array();
   for (const std::string& host : report.hosts) json.value(host);
-  json.end_array().key("facts").begin_object();
-  for (const EnvironmentFact& fact : report.environment) json.member(fact.name, fact.value);
-  json.end_object();
+  json.end_array();
+  write_facts(json, environment);
   write_sources(json, environment);
   write_channels(json, environment);
   report::write_calibrations(json, report.calibration);

@@ -15,8 +15,15 @@
 
 namespace joulemap::bundle {
 
+// A fact, and the machine whose part of the recording contains it.
+struct FactOfHost {
+  std::string host;
+  EnvironmentFact fact;
+};
+
 struct RecordedEnvironment {
   std::vector<RecordingSource> sources;
+  std::vector<FactOfHost> facts;       // each once per machine, in the order of the recording; without ranks
   std::vector<Channel> channels;       // of all sources
   std::optional<double> clock_jump_s;  // largest jump of a wall clock against its monotonic clock; none: no jump
 };
@@ -24,7 +31,7 @@ struct RecordedEnvironment {
 // Reads the recording at `paths` once.
 Result<RecordedEnvironment> read_environment(std::span<const std::string> paths);
 
-// JSON of schema joulemap.environment/1, one line. Facts and calibration come from the report.
+// JSON of schema joulemap.environment/1, one line. Hosts and calibration come from the report.
 std::string environment_json(const RecordedEnvironment& environment, const ReportResult& report);
 
 }  // namespace joulemap::bundle

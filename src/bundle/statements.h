@@ -4,41 +4,36 @@
 // computes them again from the recordings and compares.
 #pragma once
 
-#include <span>
 #include <string>
 #include <vector>
 
 #include "attribution/analysis/report_builder.h"
 #include "base/result.h"
 #include "bundle/bundle_file.h"
+#include "bundle/member_copies.h"
 #include "model/bundle_result.h"
 #include "model/diagnostics.h"
 
 namespace joulemap::bundle {
 
-// A recording on disk, and the name of its member. Statements contain the name instead of the path.
-struct NamedRecording {
-  std::string path;
-  std::string name;
-};
-
 struct Statements {
   std::string layer_report;   // JSON, one line with its newline
   std::string domain_report;  // JSON
   std::string environment;    // JSON
-  Verdict verdict;
+  MeasurementVerdict verdict;
   Diagnostics diagnostics;
 };
 
-// `query.level` is not used. `notes`: diagnostics of the kernel library, which become part of the reports.
-Result<Statements> compute_statements(std::span<const NamedRecording> recordings, attribution::ReportQuery query,
+// `query.level` is not used. `notes`: diagnostics of the kernel library, which become part of the reports. Statements
+// and errors contain the names of members instead of the paths of copies.
+Result<Statements> compute_statements(const MemberCopies& copies, attribution::ReportQuery query,
                                       const Diagnostics& notes);
 
 // Numbers are equal if they differ by at most this fraction: the last digits depend on the processor.
-inline constexpr double kRelativeTolerance = 1e-9;
-inline constexpr std::size_t kMaxDifferences = 100;
+inline constexpr double kStatementRelativeTolerance = 1e-9;
+inline constexpr std::size_t kMaxStatementDifferences = 100;
 
-// Differences between what the bundle states and `computed`, at most kMaxDifferences.
+// Differences between what the bundle states and `computed`, at most kMaxStatementDifferences.
 std::vector<StatementDifference> compare_statements(const OpenedBundle& bundle, const Statements& computed);
 
 }  // namespace joulemap::bundle

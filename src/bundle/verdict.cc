@@ -13,16 +13,18 @@
 namespace joulemap::bundle {
 namespace {
 
-constexpr std::array<std::string_view, 3> kThrottling = {"power_limited", "clocks_slowed", "slowed_kernels"};
-constexpr std::array<std::string_view, 5> kCoTenancy = {"gpu_shared", "gpu_shared_untold", "gpu_owner_unknown",
-                                                        "mig_mode", "mig_whole_gpu"};
-constexpr std::array<std::string_view, 1> kShortness = {"window_too_short"};
-constexpr double kMinUpdates = 10;  // with fewer, the edges of the run are more than 10 % of it
+constexpr std::array<std::string_view, 3> kThrottlingCodes = {"power_limited", "clocks_slowed", "slowed_kernels"};
+constexpr std::array<std::string_view, 5> kCoTenancyCodes = {"gpu_shared", "gpu_shared_untold", "gpu_owner_unknown",
+                                                             "mig_mode", "mig_whole_gpu"};
+constexpr std::array<std::string_view, 1> kTooShortCodes = {"window_too_short"};
+constexpr double kMinBackgroundShare = 0.05;
+constexpr double kMinSensorUpdates = 10;  // with fewer, the edges of the run are more than 10 % of it
 // NVML's energy counter updates about every 100 ms: for sensors whose period is unknown.
-constexpr double kUnknownPeriod_s = 0.1;
+constexpr double kAssumedUpdatePeriod_s = 0.1;
 
 // Messages of the diagnostics that `is_wanted`, in one sentence; empty without any.
-std::string messages(const ReportResult& report, const std::function<bool(std::string_view)>& is_wanted) {
+std::string join_diagnostic_messages(const ReportResult& report,
+                                     const std::function<bool(std::string_view)>& is_wanted) {
   std::vector<std::string> found;
   for (const Diagnostic& note : report.diagnostics.list()) {
     if (is_wanted(note.code)) found.push_back(fmt::format("{} ({})", note.message, note.code));
@@ -31,43 +33,58 @@ std::string messages(const ReportResult& report, const std::function<bool(std::s
 }
 
 template <std::size_t kCount>
-std::string messages(const ReportResult& report, const std::array<std::string_view, kCount>& codes) {
-  return messages(report, [&codes](std::string_view code) { return std::ranges::count(codes, code) > 0; });
+std::string join_diagnostic_messages(const ReportResult& report, const std::array<std::string_view, kCount>& codes) {
+  return join_diagnostic_messages(report,
+                                  [&codes](std::string_view code) { return std::ranges::count(codes, code) > 0; });
 }
 
-std::string co_tenancy(const ReportResult& report) {
-  std::string text = messages(report, kCoTenancy);
+double preferred_energy_j(const EnergyTotals& totals) {
+  return joules_of(totals.measured).value_or(joules_of(totals.estimated).value_or(0));
+}
+
+// With several machines, "cpu" follows the name of its machine: "vm/cpu".
+bool is_cpu(std::string_view device) { return device == "cpu" || device.ends_with("/cpu"); }
+
+// Every machine has other processes. On a GPU they are co-tenants however little they use; on a CPU, from
+// kMinBackgroundShare of the energy on.
+std::string judge_co_tenancy(const ReportResult& report) {
+  std::string text = join_diagnostic_messages(report, kCoTenancyCodes);
   double background_j = 0;
+  bool uses_gpu = false;
   for (const ReportRow& row : report.rows) {
-    if (!row.path.empty() && row.path.front() == "background") background_j += row.energy_j.value_or(0);
+    if (row.path.empty() || row.path.front() != "background" || row.energy_j.value_or(0) <= 0) continue;
+    background_j += *row.energy_j;
+    uses_gpu = uses_gpu || !is_cpu(row.device);
   }
-  if (background_j > 0)
-    text +=
-        fmt::format("{}other processes used {:.4g} J of the measured devices", text.empty() ? "" : "; ", background_j);
+  const double total_j = preferred_energy_j(report.totals);
+  const double share = total_j > 0 ? background_j / total_j : 1;
+  if (background_j > 0 && (uses_gpu || share >= kMinBackgroundShare))
+    text += fmt::format("{}other processes used {:.4g} J, {:.0f} % of the energy", text.empty() ? "" : "; ",
+                        background_j, 100 * share);
   return text;
 }
 
-std::string shortness(const ReportResult& report) {
-  std::string text = messages(report, kShortness);
+std::string judge_run_length(const ReportResult& report) {
+  std::string text = join_diagnostic_messages(report, kTooShortCodes);
   if (!text.empty() || !report.totals.measured) return text;
   double period_s = 0;
   for (const CounterUpdateTiming& timing : report.counter_updates) period_s = std::max(period_s, timing.period_s);
-  if (period_s == 0) period_s = kUnknownPeriod_s;
-  if (report.elapsed_s >= kMinUpdates * period_s) return {};
+  if (period_s == 0) period_s = kAssumedUpdatePeriod_s;
+  if (report.elapsed_s >= kMinSensorUpdates * period_s) return {};
   return fmt::format("the run of {:.3g} s has fewer than {:.0f} updates of its slowest sensor, one per {:.3g} s",
-                     report.elapsed_s, kMinUpdates, period_s);
+                     report.elapsed_s, kMinSensorUpdates, period_s);
 }
 
 }  // namespace
 
-Verdict judge(const ReportResult& report, std::optional<double> clock_jump_s) {
-  Verdict verdict;
+MeasurementVerdict judge_measurement(const ReportResult& report, std::optional<double> clock_jump_s) {
+  MeasurementVerdict verdict;
   const auto add = [&verdict](std::string_view reason, std::string sentence) {
     if (!sentence.empty()) verdict.reasons.push_back({std::string(reason), std::move(sentence)});
   };
-  add("throttled", messages(report, kThrottling));
-  add("co_tenant", co_tenancy(report));
-  std::string gaps = messages(report, [](std::string_view code) { return is_data_loss(code); });
+  add("throttled", join_diagnostic_messages(report, kThrottlingCodes));
+  add("co_tenant", judge_co_tenancy(report));
+  std::string gaps = join_diagnostic_messages(report, [](std::string_view code) { return is_data_loss(code); });
   if (gaps.empty() && !report.complete) gaps = "the recording is incomplete";
   add("gaps", std::move(gaps));
   if (!report.totals.measured && report.totals.estimated)
@@ -75,7 +92,7 @@ Verdict judge(const ReportResult& report, std::optional<double> clock_jump_s) {
   if (!report.totals.measured && !report.totals.estimated) add("no_energy", "no sensor returned a value");
   if (clock_jump_s)
     add("clock_jump", fmt::format("the wall clock moved by {:.3g} s against the monotonic clock", *clock_jump_s));
-  add("too_short", shortness(report));
+  add("too_short", judge_run_length(report));
   return verdict;
 }
 

@@ -12,6 +12,6 @@ namespace joulemap::bundle {
 
 // `report`: by layer, because its rows contain the energy of other processes. `clock_jump_s`: the largest change of the
 // offset between the clocks of a machine; none when there was none.
-Verdict judge(const ReportResult& report, std::optional<double> clock_jump_s);
+MeasurementVerdict judge_measurement(const ReportResult& report, std::optional<double> clock_jump_s);
 
 }  // namespace joulemap::bundle

@@ -19,7 +19,7 @@ ReportResult good_report() {
 
 std::vector<std::string> codes_of(const ReportResult& report, std::optional<double> clock_jump_s = {}) {
   std::vector<std::string> codes;
-  for (const VerdictReason& reason : judge(report, clock_jump_s).reasons) {
+  for (const VerdictReason& reason : judge_measurement(report, clock_jump_s).reasons) {
     EXPECT_FALSE(reason.sentence.empty()) << reason.code;
     codes.push_back(reason.code);
   }
@@ -32,54 +32,73 @@ std::vector<std::string> codes_with(std::string code) {
   return codes_of(report);
 }
 
-using Codes = std::vector<std::string>;
+using DiagnosticCodes = std::vector<std::string>;
 
-TEST(Verdict, ACompleteMeasuredRunIsValid) { EXPECT_EQ(codes_of(good_report()), Codes()); }
+TEST(Verdict, ACompleteMeasuredRunIsValid) { EXPECT_EQ(codes_of(good_report()), DiagnosticCodes()); }
 
-TEST(Verdict, NotesOfTheMethodDoNotMatter) { EXPECT_EQ(codes_with("kernels_by_time"), Codes()); }
+TEST(Verdict, NotesOfTheMethodDoNotMatter) { EXPECT_EQ(codes_with("kernels_by_time"), DiagnosticCodes()); }
 
 TEST(Verdict, DiagnosticsGiveReasons) {
-  EXPECT_EQ(codes_with("power_limited"), Codes{"throttled"});
-  EXPECT_EQ(codes_with("clocks_slowed"), Codes{"throttled"});
-  EXPECT_EQ(codes_with("gpu_shared"), Codes{"co_tenant"});
-  EXPECT_EQ(codes_with("recording_damaged"), Codes{"gaps"});
-  EXPECT_EQ(codes_with("window_too_short"), Codes{"too_short"});
+  EXPECT_EQ(codes_with("power_limited"), DiagnosticCodes{"throttled"});
+  EXPECT_EQ(codes_with("clocks_slowed"), DiagnosticCodes{"throttled"});
+  EXPECT_EQ(codes_with("gpu_shared"), DiagnosticCodes{"co_tenant"});
+  EXPECT_EQ(codes_with("recording_damaged"), DiagnosticCodes{"gaps"});
+  EXPECT_EQ(codes_with("window_too_short"), DiagnosticCodes{"too_short"});
 }
 
-TEST(Verdict, EnergyOfOtherProcessesIsCoTenancy) {
+ReportResult report_with_background(double energy_j, std::string device) {
   ReportResult report = good_report();
   ReportRow row;
   row.path = {"background"};
-  row.energy_j = 12;
+  row.device = std::move(device);
+  row.energy_j = energy_j;
   report.rows.push_back(row);
-  EXPECT_EQ(codes_of(report), Codes{"co_tenant"});
-  EXPECT_NE(judge(report, {}).reasons[0].sentence.find("12 J"), std::string::npos);
+  return report;
+}
+
+TEST(Verdict, OtherProcessesOnAGpuAreCoTenants) {
+  const ReportResult report = report_with_background(12, "gpu0");
+  EXPECT_EQ(codes_of(report), DiagnosticCodes{"co_tenant"});
+  EXPECT_NE(judge_measurement(report, {}).reasons[0].sentence.find("12 J"), std::string::npos);
+}
+
+TEST(Verdict, OtherProcessesOnACpuAreCoTenantsFromFivePercentOn) {
+  EXPECT_EQ(codes_of(report_with_background(290, "cpu")), DiagnosticCodes());
+  const ReportResult report = report_with_background(600, "cpu");
+  EXPECT_EQ(codes_of(report), DiagnosticCodes{"co_tenant"});
+  EXPECT_NE(judge_measurement(report, {}).reasons[0].sentence.find("600 J, 10 % of the energy"), std::string::npos);
+}
+
+TEST(Verdict, TheCpusOfSeveralMachinesAreCpus) {
+  EXPECT_EQ(codes_of(report_with_background(290, "vm/cpu")), DiagnosticCodes());
+  EXPECT_EQ(codes_of(report_with_background(600, "vm/cpu")), DiagnosticCodes{"co_tenant"});
+  EXPECT_EQ(codes_of(report_with_background(12, "vm/gpu0")), DiagnosticCodes{"co_tenant"});
 }
 
 TEST(Verdict, AnIncompleteRecordingHasGaps) {
   ReportResult report = good_report();
   report.complete = false;
-  EXPECT_EQ(codes_of(report), Codes{"gaps"});
+  EXPECT_EQ(codes_of(report), DiagnosticCodes{"gaps"});
 }
 
 TEST(Verdict, EstimatesAndUnknownEnergiesAreDistinguished) {
   ReportResult report = good_report();
   report.totals.measured.reset();
-  EXPECT_EQ(codes_of(report), Codes{"no_energy"});
+  EXPECT_EQ(codes_of(report), DiagnosticCodes{"no_energy"});
   report.totals.estimated = EstimatedSum{EstimatedJoules(10), {}, {}, {"package-0"}};
-  EXPECT_EQ(codes_of(report), Codes{"estimates_only"});
+  EXPECT_EQ(codes_of(report), DiagnosticCodes{"estimates_only"});
 }
 
-TEST(Verdict, ClocksThatJump) { EXPECT_EQ(codes_of(good_report(), -3600.0), Codes{"clock_jump"}); }
+TEST(Verdict, ClocksThatJump) { EXPECT_EQ(codes_of(good_report(), -3600.0), DiagnosticCodes{"clock_jump"}); }
 
 TEST(Verdict, ARunOfFewUpdatesIsTooShort) {
   ReportResult report = good_report();
   report.elapsed_s = 0.9;
-  EXPECT_EQ(codes_of(report), Codes{"too_short"});
+  EXPECT_EQ(codes_of(report), DiagnosticCodes{"too_short"});
   report.counter_updates[0].period_s = 0.001;
-  EXPECT_EQ(codes_of(report), Codes());
+  EXPECT_EQ(codes_of(report), DiagnosticCodes());
   report.counter_updates.clear();
-  EXPECT_EQ(codes_of(report), Codes{"too_short"}) << "without a known period, that of NVML is assumed";
+  EXPECT_EQ(codes_of(report), DiagnosticCodes{"too_short"}) << "without a known period, that of NVML is assumed";
 }
 
 }  // namespace

@@ -18,18 +18,18 @@ BusyTime::BusyTime(std::span<const LoadSpan> loads) {
   }
 }
 
-std::size_t BusyTime::edges_before(double time_ns) const {
+std::size_t BusyTime::count_edges_before(double time_ns) const {
   return static_cast<std::size_t>(std::upper_bound(edges_ns_.begin(), edges_ns_.end(), time_ns) - edges_ns_.begin());
 }
 
 double BusyTime::busy_until_ns(double time_ns) const {
-  const std::size_t edges = edges_before(time_ns);
+  const std::size_t edges = count_edges_before(time_ns);
   if (edges == 0) return 0;
   const bool is_busy = edges % 2 == 1;
   return busy_before_ns_[edges - 1] + (is_busy ? time_ns - edges_ns_[edges - 1] : 0);
 }
 
-double BusyTime::mean(std::int64_t from_ns, double length_ns) const {
+double BusyTime::busy_fraction(std::int64_t from_ns, double length_ns) const {
   const auto from = static_cast<double>(from_ns - origin_ns_);
   return length_ns > 0 ? (busy_until_ns(from + length_ns) - busy_until_ns(from)) / length_ns : 0;
 }
@@ -41,17 +41,17 @@ BusyTime::ExponentialAverage::ExponentialAverage(const BusyTime& busy, double ti
     const double towards = i % 2 == 1 ? 1 : 0;  // load before this edge: 1 if the edge is the end of a load
     const double since_ns = i == 0 ? 0 : busy.edges_ns_[i] - busy.edges_ns_[i - 1];
     value = towards + (value - towards) * std::exp(-since_ns / time_constant_ns);
-    at_edges_.push_back(value);
+    averages_at_edges_.push_back(value);
   }
 }
 
-double BusyTime::ExponentialAverage::at(std::int64_t time_ns) const {
+double BusyTime::ExponentialAverage::average_at(std::int64_t time_ns) const {
   const auto time = static_cast<double>(time_ns - busy_->origin_ns_);
-  const std::size_t edges = busy_->edges_before(time);
+  const std::size_t edges = busy_->count_edges_before(time);
   if (edges == 0) return 0;
   const double towards = edges % 2 == 1 ? 1 : 0;
-  return towards +
-         (at_edges_[edges - 1] - towards) * std::exp(-(time - busy_->edges_ns_[edges - 1]) / time_constant_ns_);
+  return towards + (averages_at_edges_[edges - 1] - towards) *
+                       std::exp(-(time - busy_->edges_ns_[edges - 1]) / time_constant_ns_);
 }
 
 }  // namespace joulemap::calibration

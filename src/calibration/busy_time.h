@@ -19,23 +19,23 @@ class BusyTime {
   explicit BusyTime(std::span<const LoadSpan> loads);
 
   // Fraction of an interval in which the GPU was busy; 0 for an empty interval.
-  double mean(std::int64_t from_ns, double length_ns) const;
+  double busy_fraction(std::int64_t from_ns, double length_ns) const;
 
   // The load as an exponential average with the time constant `time_constant_ns`: 0 before the first load.
   class ExponentialAverage {
    public:
     ExponentialAverage(const BusyTime& busy, double time_constant_ns);
-    double at(std::int64_t time_ns) const;
+    double average_at(std::int64_t time_ns) const;
 
    private:
     const BusyTime* busy_;
     double time_constant_ns_;
-    std::vector<double> at_edges_;  // the average at begin and end of each load
+    std::vector<double> averages_at_edges_;  // the average at begin and end of each load
   };
 
  private:
   double busy_until_ns(double time_ns) const;  // busy nanoseconds between the origin and `time_ns`
-  std::size_t edges_before(double time_ns) const;
+  std::size_t count_edges_before(double time_ns) const;
 
   std::int64_t origin_ns_ = 0;
   std::vector<double> edges_ns_;        // since the origin: begin, end, begin, end ...

@@ -18,12 +18,12 @@
 namespace joulemap::calibration {
 namespace {
 
-constexpr std::int64_t kDrainPeriod_ns = 5 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kSampleDrainPeriod_ns = 5 * kNanosecondsPerMillisecond;
 // GPU utilization in %, from which on the GPU is not idle.
-constexpr double kIdleUtilization = 5;
+constexpr double kMinBusyUtilization_percent = 5;
 
 // Version of the software for which a calibration of the channel is valid: its driver, otherwise the kernel.
-std::string driver_of(const Channel& channel) {
+std::string driver_or_kernel_version(const Channel& channel) {
   if (!channel.driver.empty()) return channel.driver;
   utsname system{};
   return ::uname(&system) == 0 ? fmt::format("Linux {}", system.release) : std::string();
@@ -31,17 +31,17 @@ std::string driver_of(const Channel& channel) {
 
 // CPU time per wall time of a sensor's reads, at most 1. Times the read duration of a channel, it gives the CPU cost of
 // that channel.
-double cpu_per_wall(const sampling::Sampler& sampler, std::size_t sensor, const std::vector<ChannelBehaviour>& seen,
-                    const std::vector<SamplerCost>& costs) {
+double cpu_time_per_read_time(const sampling::Sampler& sampler, std::size_t sensor,
+                              const std::vector<ChannelBehaviour>& seen, const std::vector<SamplerCost>& costs) {
   const auto [first, count] = sampler.channels_of(sensor);
   double wall_s = 0;
-  for (std::size_t i = first; i < first + count; ++i) wall_s += seen[i].total_read_s();
+  for (std::size_t i = first; i < first + count; ++i) wall_s += seen[i].total_read_duration_s();
   return wall_s > 0 ? std::min(seconds(costs[sensor].cpu_ns) / wall_s, 1.0) : 1.0;
 }
 
 // Sets the phase of every regularly updated channel, in s after an update of the first such channel of its device.
-void find_phases(const std::vector<Channel>& channels, const std::vector<ChannelBehaviour>& seen, std::int64_t at_ns,
-                 std::vector<ChannelCalibration>& findings) {
+void set_channel_phases(const std::vector<Channel>& channels, const std::vector<ChannelBehaviour>& seen,
+                        std::int64_t at_ns, std::vector<ChannelCalibration>& findings) {
   for (std::size_t i = 0; i < channels.size(); ++i) {
     const auto step = seen[i].update_before(at_ns);
     if (!step || channels[i].device.empty()) continue;
@@ -59,62 +59,62 @@ void find_phases(const std::vector<Channel>& channels, const std::vector<Channel
 }
 
 // Whether the response of the channel to a load is measured: only if it covers the power of a whole GPU.
-bool follows_load(const Channel& channel) {
+bool is_whole_gpu_power(const Channel& channel) {
   const bool measures_power = measures_energy(channel) || channel.quantity == Quantity::power_history;
   return measures_power && channel.domain_class == DomainClass::gpu && channel.part_of.empty() &&
          channel.provenance == Provenance::measured;
 }
 
-class Calibration {
+class CalibrationRun {
  public:
-  Calibration(sampling::Sampler& sampler, const CalibrationOptions& options)
-      : sampler_(sampler), options_(options), begin_ns_(monotonic_ns()) {
+  CalibrationRun(sampling::Sampler& sampler, const CalibrationOptions& options)
+      : sampler_(sampler), options_(options), run_begin_ns_(monotonic_ns()) {
     result_.channels.assign(sampler.channels().begin(), sampler.channels().end());
-    for (const Channel& channel : result_.channels) behaviours_.emplace_back(channel);
-    last_.resize(behaviours_.size());
-    load_readings_.resize(behaviours_.size());
-    idle_w_.resize(behaviours_.size());
+    for (const Channel& channel : result_.channels) channel_behaviours_.emplace_back(channel);
+    last_readings_.resize(channel_behaviours_.size());
+    readings_under_load_.resize(channel_behaviours_.size());
+    idle_w_.resize(channel_behaviours_.size());
   }
 
   CalibrateResult run() {
     sampler_.set_mode(sensors::SamplingMode::near_edge);
     sampler_.start();
-    sample_until(begin_ns_ + options_.idle_ns);
-    idle_ = {begin_ns_, monotonic_ns()};
-    for (std::size_t i = 0; i < behaviours_.size(); ++i) idle_w_[i] = behaviours_[i].mean_w();
+    sample_until(run_begin_ns_ + options_.idle_duration_ns);
+    idle_span_ = {run_begin_ns_, monotonic_ns()};
+    for (std::size_t i = 0; i < channel_behaviours_.size(); ++i) idle_w_[i] = channel_behaviours_[i].mean_power_w();
     const std::vector<std::string> busy = busy_devices();
     std::vector<std::pair<std::string, LoadPhases>> loaded;
     if (options_.loads_gpus) loaded = load_gpus(busy);
     sampler_.stop();
     const std::int64_t end_ns = monotonic_ns();
-    result_.observed_s = seconds(end_ns - begin_ns_);
+    result_.observed_s = seconds(end_ns - run_begin_ns_);
     result_.samplers = sampler_.costs();
     for (std::size_t sensor = 0; sensor < sampler_.sensor_count(); ++sensor) add_sensor_findings(sensor);
-    find_phases(result_.channels, behaviours_, end_ns, result_.findings);
+    set_channel_phases(result_.channels, channel_behaviours_, end_ns, result_.findings);
     for (const auto& [device, phases] : loaded) add_device_load_findings(device, phases);
     return std::move(result_);
   }
 
  private:
-  void report_time_taken() const {
-    const auto& load = options_.waves;
-    const std::int64_t load_ns =
-        load.active_idle_ns + load.waves_ns + load.full_load_ns + load.idle_after_load_ns + load.idle_after_release_ns;
-    const std::int64_t loads = options_.loads_gpus ? static_cast<std::int64_t>(gpus().size()) : 0;
-    report_progress(options_.on_progress, static_cast<double>(monotonic_ns() - begin_ns_) /
-                                              static_cast<double>(options_.idle_ns + loads * load_ns));
+  void report_progress_by_time() const {
+    const auto& load = options_.wave_plan;
+    const std::int64_t load_ns = load.active_idle_ns + load.total_waves_ns + load.full_load_ns +
+                                 load.idle_after_load_ns + load.idle_after_release_ns;
+    const std::int64_t loads = options_.loads_gpus ? static_cast<std::int64_t>(gpu_devices().size()) : 0;
+    report_progress(options_.on_progress, static_cast<double>(monotonic_ns() - run_begin_ns_) /
+                                              static_cast<double>(options_.idle_duration_ns + loads * load_ns));
   }
 
   void sample_until(std::int64_t until_ns) {
     while (monotonic_ns() < until_ns) {
-      report_time_taken();
-      sleep_until(std::min(monotonic_ns() + kDrainPeriod_ns, until_ns));
+      report_progress_by_time();
+      sleep_until(std::min(monotonic_ns() + kSampleDrainPeriod_ns, until_ns));
       sampler_.drain([&](const Sample& sample) {
-        behaviours_[sample.channel].observe(sample.reading);
-        last_[sample.channel] = sample.reading;
+        channel_behaviours_[sample.channel].observe(sample.reading);
+        last_readings_[sample.channel] = sample.reading;
         const bool is_good = sample.reading.code == ReadCode::ok;
-        if (is_good && follows_load(result_.channels[sample.channel]))
-          load_readings_[sample.channel].push_back(sample.reading);
+        if (is_good && is_whole_gpu_power(result_.channels[sample.channel]))
+          readings_under_load_[sample.channel].push_back(sample.reading);
       });
     }
   }
@@ -124,8 +124,9 @@ class Calibration {
     std::vector<std::string> busy;
     for (std::size_t i = 0; i < result_.channels.size(); ++i) {
       const Channel& channel = result_.channels[i];
-      const double value = static_cast<double>(last_[i].raw) * channel.scale;
-      if (channel.quantity != Quantity::utilization || last_[i].code != ReadCode::ok || value < kIdleUtilization)
+      const double value = static_cast<double>(last_readings_[i].raw) * channel.scale;
+      if (channel.quantity != Quantity::utilization || last_readings_[i].code != ReadCode::ok ||
+          value < kMinBusyUtilization_percent)
         continue;
       busy.push_back(channel.device);
       result_.diagnostics.add({"not_idle", 1,
@@ -135,17 +136,17 @@ class Calibration {
     return busy;
   }
 
-  void note_not_loaded(const std::string& domain, const std::string& why, const std::string& remedy) {
+  void diagnose_gpu_not_loaded(const std::string& domain, const std::string& why, const std::string& remedy) {
     result_.diagnostics.add({"gpu_not_loaded", 1,
                              fmt::format("{} was not loaded, its sensor latency is unknown: {}", domain, why), remedy});
   }
 
   // Each GPU once, by its first channel.
-  std::vector<const Channel*> gpus() const {
+  std::vector<const Channel*> gpu_devices() const {
     std::vector<const Channel*> found;
     for (const Channel& channel : result_.channels) {
       const auto same = [&](const Channel* other) { return other->device == channel.device; };
-      if (follows_load(channel) && std::none_of(found.begin(), found.end(), same)) found.push_back(&channel);
+      if (is_whole_gpu_power(channel) && std::none_of(found.begin(), found.end(), same)) found.push_back(&channel);
     }
     return found;
   }
@@ -154,25 +155,25 @@ class Calibration {
   std::vector<std::pair<std::string, LoadPhases>> load_gpus(const std::vector<std::string>& busy) {
     std::vector<std::pair<std::string, LoadPhases>> loaded;
     std::optional<Result<calibration::CudaDriver>> driver;
-    for (const Channel* gpu : gpus()) {
+    for (const Channel* gpu : gpu_devices()) {
       if (gpu->sensor != "nvml") {
-        note_not_loaded(gpu->domain, "only NVIDIA GPUs can be loaded", {});
+        diagnose_gpu_not_loaded(gpu->domain, "only NVIDIA GPUs can be loaded", {});
       } else if (std::find(busy.begin(), busy.end(), gpu->device) != busy.end()) {
-        note_not_loaded(gpu->domain, "other processes run on it", "calibrate while nothing else runs");
+        diagnose_gpu_not_loaded(gpu->domain, "other processes run on it", "calibrate while nothing else runs");
       } else {
         if (!driver) driver.emplace(calibration::CudaDriver::load(options_.cuda_library));
         if (!*driver) {
-          note_not_loaded(gpu->domain, driver->error().message, driver->error().remedy);
+          diagnose_gpu_not_loaded(gpu->domain, driver->error().message, driver->error().remedy);
           continue;
         }
         Result<LoadPhases> phases = calibration::run_square_waves(
-            **driver, gpu->device, options_.waves, [this](std::int64_t until_ns) { sample_until(until_ns); });
+            **driver, gpu->device, options_.wave_plan, [this](std::int64_t until_ns) { sample_until(until_ns); });
         if (!phases) {
-          note_not_loaded(gpu->domain, phases.error().message, phases.error().remedy);
+          diagnose_gpu_not_loaded(gpu->domain, phases.error().message, phases.error().remedy);
           continue;
         }
-        phases->idle = idle_;
-        result_.loaded.push_back(gpu->domain);
+        phases->idle = idle_span_;
+        result_.loaded_domains.push_back(gpu->domain);
         loaded.emplace_back(gpu->device, std::move(*phases));
       }
     }
@@ -180,18 +181,18 @@ class Calibration {
   }
 
   void add_sensor_findings(std::size_t sensor) {
-    const double cpu_share = cpu_per_wall(sampler_, sensor, behaviours_, result_.samplers);
+    const double cpu_share = cpu_time_per_read_time(sampler_, sensor, channel_behaviours_, result_.samplers);
     const auto [first, count] = sampler_.channels_of(sensor);
     for (std::size_t i = first; i < first + count; ++i) {
       ChannelCalibration finding;
       finding.channel = result_.channels[i].name;
       finding.device = result_.channels[i].device;
-      finding.driver = driver_of(result_.channels[i]);
-      if (const auto update_timing = behaviours_[i].update_timing()) {
+      finding.driver = driver_or_kernel_version(result_.channels[i]);
+      if (const auto update_timing = channel_behaviours_[i].update_timing()) {
         finding.refresh_s = update_timing->period_s;
         finding.refresh_spread_s = update_timing->spread_s;
       }
-      finding.read_wall_s = behaviours_[i].median_read_s();
+      finding.read_wall_s = channel_behaviours_[i].median_read_duration_s();
       if (finding.read_wall_s) finding.read_cpu_s = *finding.read_wall_s * cpu_share;
       if (result_.channels[i].provenance == Provenance::measured) finding.idle_w = idle_w_[i];
       finding.created_unix_ns = unix_ns();
@@ -203,8 +204,8 @@ class Calibration {
     std::vector<LoadedChannel> watched;
     for (std::size_t i = 0; i < result_.channels.size(); ++i) {
       const Channel& channel = result_.channels[i];
-      if (!follows_load(channel) || channel.device != device) continue;
-      DisplayedValues shown = displayed_values(channel, load_readings_[i]);
+      if (!is_whole_gpu_power(channel) || channel.device != device) continue;
+      DisplayedValues shown = make_displayed_values(channel, readings_under_load_[i]);
       watched.push_back({channel, std::move(shown.values), shown.time_uncertainty_s, &result_.findings[i]});
     }
     add_load_findings(watched, phases, result_.diagnostics);
@@ -212,19 +213,19 @@ class Calibration {
 
   sampling::Sampler& sampler_;
   const CalibrationOptions& options_;
-  std::int64_t begin_ns_;
-  LoadSpan idle_;
+  std::int64_t run_begin_ns_;
+  LoadSpan idle_span_;
   CalibrateResult result_;
-  std::vector<ChannelBehaviour> behaviours_;
-  std::vector<Reading> last_;
-  std::vector<std::vector<Reading>> load_readings_;  // by channel; empty unless follows_load(channel)
+  std::vector<ChannelBehaviour> channel_behaviours_;
+  std::vector<Reading> last_readings_;
+  std::vector<std::vector<Reading>> readings_under_load_;  // by channel; empty unless is_whole_gpu_power(channel)
   std::vector<std::optional<double>> idle_w_;
 };
 
 }  // namespace
 
 CalibrateResult calibrate(sampling::Sampler& sampler, const CalibrationOptions& options) {
-  return Calibration(sampler, options).run();
+  return CalibrationRun(sampler, options).run();
 }
 
 }  // namespace joulemap::calibration

@@ -16,10 +16,10 @@
 namespace joulemap::calibration {
 
 struct CalibrationOptions {
-  std::int64_t idle_ns = 5 * kNanosecondsPerSecond;  // how long sensors are read before GPUs are loaded
+  std::int64_t idle_duration_ns = 5 * kNanosecondsPerSecond;  // how long sensors are read before GPUs are loaded
   bool loads_gpus = true;
   std::string cuda_library;  // path of libcuda for the load; empty: none
-  calibration::WavePlan waves = {};
+  calibration::WavePlan wave_plan = {};
   ProgressCallback on_progress = {};  // gets the share of the planned time
 };
 

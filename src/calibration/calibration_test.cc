@@ -40,8 +40,9 @@ class CalibratedGpu : public testing::Test {
         sampling::open_sensors({.root = SystemRoot{sysroot("no-sensors")}, .sensors = "nvml"});
     EXPECT_TRUE(opened) << opened.error().message;
     sampling::Sampler sampler(std::move(opened->sensors));
-    return calibrate(
-        sampler, {.idle_ns = 3 * kNanosecondsPerSecond, .cuda_library = JOULEMAP_FAKE_CUDA_LIBRARY, .waves = waves});
+    return calibrate(sampler, {.idle_duration_ns = 3 * kNanosecondsPerSecond,
+                               .cuda_library = JOULEMAP_FAKE_CUDA_LIBRARY,
+                               .wave_plan = waves});
   }
 };
 
@@ -55,7 +56,7 @@ TEST_F(CalibratedGpu, SquareWavesIdentifyTheResponseOfEverySensor) {
   const CalibrateResult result = calibrated(
       "counter_lag_ms 10\ninstant_window_ms 30\ninstant_gain 1.0076\nhistory_memory_ms 12\nsleep 0.8 100\n"
       "counter_spin_us 2000\n");
-  EXPECT_EQ(result.loaded, std::vector<std::string>{"gpu0"});
+  EXPECT_EQ(result.loaded_domains, std::vector<std::string>{"gpu0"});
   EXPECT_FALSE(result.diagnostics.contains("gpu_not_loaded"));
   EXPECT_FALSE(result.diagnostics.contains("lag_not_found"));
   const auto found = findings_by_channel(result);
@@ -95,7 +96,7 @@ TEST_F(CalibratedGpu, IsReproducible) {
   calibration::WavePlan short_plan;
   short_plan.active_idle_ns = short_plan.full_load_ns = short_plan.idle_after_load_ns =
       short_plan.idle_after_release_ns = kNanosecondsPerSecond;
-  short_plan.waves_ns = 2 * kNanosecondsPerSecond;
+  short_plan.total_waves_ns = 2 * kNanosecondsPerSecond;
   const auto first = findings_by_channel(calibrated("counter_lag_ms 10\n", short_plan));
   const auto second = findings_by_channel(calibrated("counter_lag_ms 10\n", short_plan));
   ASSERT_TRUE(first.at("gpu0-energy").loaded_w);

@@ -13,10 +13,10 @@
 namespace joulemap::calibration {
 namespace {
 
-constexpr const char* kUsualLibrary = "libcuda.so.1";
+constexpr const char* kDefaultCudaLibrary = "libcuda.so.1";
 
 template <class Function>
-bool find(void* library, Function& function, std::initializer_list<const char*> names) {
+bool find_cuda_symbol(void* library, Function& function, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (function == nullptr) function = reinterpret_cast<Function>(::dlsym(library, name));
   }
@@ -24,32 +24,32 @@ bool find(void* library, Function& function, std::initializer_list<const char*> 
 }
 
 // Returns the first missing function name; empty when all exist.
-std::string find_functions(void* library, CudaApi& api) {
-  find(library, api.error_string, {"cuGetErrorString"});  // optional
-  if (!find(library, api.init, {"cuInit"})) return "cuInit";
-  if (!find(library, api.device_count, {"cuDeviceGetCount"})) return "cuDeviceGetCount";
-  if (!find(library, api.device_get, {"cuDeviceGet"})) return "cuDeviceGet";
-  if (!find(library, api.device_uuid, {"cuDeviceGetUuid_v2", "cuDeviceGetUuid"})) return "cuDeviceGetUuid";
-  if (!find(library, api.device_attribute, {"cuDeviceGetAttribute"})) return "cuDeviceGetAttribute";
-  if (!find(library, api.context_create, {"cuCtxCreate_v2"})) return "cuCtxCreate_v2";
-  if (!find(library, api.context_destroy, {"cuCtxDestroy_v2"})) return "cuCtxDestroy_v2";
-  if (!find(library, api.context_synchronize, {"cuCtxSynchronize"})) return "cuCtxSynchronize";
-  if (!find(library, api.module_load, {"cuModuleLoadData"})) return "cuModuleLoadData";
-  if (!find(library, api.module_function, {"cuModuleGetFunction"})) return "cuModuleGetFunction";
-  if (!find(library, api.launch, {"cuLaunchKernel"})) return "cuLaunchKernel";
+std::string find_cuda_functions(void* library, CudaApi& api) {
+  find_cuda_symbol(library, api.error_string, {"cuGetErrorString"});  // optional
+  if (!find_cuda_symbol(library, api.init, {"cuInit"})) return "cuInit";
+  if (!find_cuda_symbol(library, api.device_count, {"cuDeviceGetCount"})) return "cuDeviceGetCount";
+  if (!find_cuda_symbol(library, api.device_get, {"cuDeviceGet"})) return "cuDeviceGet";
+  if (!find_cuda_symbol(library, api.device_uuid, {"cuDeviceGetUuid_v2", "cuDeviceGetUuid"})) return "cuDeviceGetUuid";
+  if (!find_cuda_symbol(library, api.device_attribute, {"cuDeviceGetAttribute"})) return "cuDeviceGetAttribute";
+  if (!find_cuda_symbol(library, api.context_create, {"cuCtxCreate_v2"})) return "cuCtxCreate_v2";
+  if (!find_cuda_symbol(library, api.context_destroy, {"cuCtxDestroy_v2"})) return "cuCtxDestroy_v2";
+  if (!find_cuda_symbol(library, api.context_synchronize, {"cuCtxSynchronize"})) return "cuCtxSynchronize";
+  if (!find_cuda_symbol(library, api.module_load, {"cuModuleLoadData"})) return "cuModuleLoadData";
+  if (!find_cuda_symbol(library, api.module_function, {"cuModuleGetFunction"})) return "cuModuleGetFunction";
+  if (!find_cuda_symbol(library, api.launch, {"cuLaunchKernel"})) return "cuLaunchKernel";
   return {};
 }
 
 }  // namespace
 
-std::string cuda_library(std::string_view requested, bool has_elevated_privileges, bool root_is_real) {
+std::string choose_cuda_library(std::string_view requested, bool has_elevated_privileges, bool root_is_real) {
   if (!requested.empty() && !has_elevated_privileges) return std::string(requested);
-  return root_is_real ? kUsualLibrary : "";
+  return root_is_real ? kDefaultCudaLibrary : "";
 }
 
-std::string cuda_library(bool root_is_real) {
+std::string choose_cuda_library(bool root_is_real) {
   const char* requested = std::getenv("JOULEMAP_CUDA");
-  return cuda_library(requested != nullptr ? requested : "", ::getauxval(AT_SECURE) != 0, root_is_real);
+  return choose_cuda_library(requested != nullptr ? requested : "", ::getauxval(AT_SECURE) != 0, root_is_real);
 }
 
 Result<CudaDriver> CudaDriver::load(const std::string& path) {
@@ -59,38 +59,40 @@ Result<CudaDriver> CudaDriver::load(const std::string& path) {
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
     const char* why = ::dlerror();
-    const bool is_usual = path == kUsualLibrary;
+    const bool is_usual = path == kDefaultCudaLibrary;
     return Error{ErrorCode::not_found, why != nullptr ? why : path,
                  is_usual ? "in a container: --gpus all with the compute capability" : "unset JOULEMAP_CUDA"};
   }
   CudaApi api;
-  const std::string missing = find_functions(library, api);
+  const std::string missing = find_cuda_functions(library, api);
   if (!missing.empty() || api.init == nullptr) {
     return Error{ErrorCode::malformed, fmt::format("{} lacks {}", path, missing), {}};
   }
   CudaDriver driver(api);
-  if (Status ready = driver.check(api.init(0), "cuInit"); !ready) return std::move(ready).error();
+  if (Status ready = driver.check_result(api.init(0), "cuInit"); !ready) return std::move(ready).error();
   return driver;
 }
 
-Status CudaDriver::check(CudaResult result, std::string_view operation) const {
+Status CudaDriver::check_result(CudaResult result, std::string_view operation) const {
   if (result == CudaResult::success) return Done{};
   const char* text = nullptr;
-  const bool has_message = api_.error_string != nullptr && api_.error_string(result, &text) == CudaResult::success;
+  const bool has_message =
+      functions_.error_string != nullptr && functions_.error_string(result, &text) == CudaResult::success;
   if (!has_message || text == nullptr) text = "unknown error";
   const ErrorCode code = result == CudaResult::no_device ? ErrorCode::not_found : ErrorCode::io;
   return Error{code, fmt::format("{}: {} (CUDA error {})", operation, text, static_cast<int>(result)), {}};
 }
 
-Result<CudaDevice> CudaDriver::device_of(std::string_view uuid) const {
+Result<CudaDevice> CudaDriver::find_device(std::string_view uuid) const {
   int count = 0;
-  if (Status status = check(api_.device_count(&count), "cuDeviceGetCount"); !status) return std::move(status).error();
+  if (Status status = check_result(functions_.device_count(&count), "cuDeviceGetCount"); !status)
+    return std::move(status).error();
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     CudaDevice device = 0;
-    if (Status status = check(api_.device_get(&device, ordinal), "cuDeviceGet"); !status)
+    if (Status status = check_result(functions_.device_get(&device, ordinal), "cuDeviceGet"); !status)
       return std::move(status).error();
     CudaUuid found_uuid{};
-    if (Status status = check(api_.device_uuid(&found_uuid, device), "cuDeviceGetUuid"); !status)
+    if (Status status = check_result(functions_.device_uuid(&found_uuid, device), "cuDeviceGetUuid"); !status)
       return std::move(status).error();
     if (nvml_uuid_of(found_uuid) == uuid) return device;
   }

@@ -17,24 +17,24 @@ namespace joulemap::calibration {
 
 // Path of the library to load; empty for none. `requested`: the value of JOULEMAP_CUDA. `has_elevated_privileges`:
 // whether the kernel has set AT_SECURE. `root_is_real`: false with --sysroot. Pure.
-std::string cuda_library(std::string_view requested, bool has_elevated_privileges, bool root_is_real);
+std::string choose_cuda_library(std::string_view requested, bool has_elevated_privileges, bool root_is_real);
 // The same with the environment of this process.
-std::string cuda_library(bool root_is_real);
+std::string choose_cuda_library(bool root_is_real);
 
 class CudaDriver {
  public:
   static Result<CudaDriver> load(const std::string& path);
 
-  const CudaApi& api() const { return api_; }
+  const CudaApi& api() const { return functions_; }
   // The device with this NVML UUID ("GPU-8f0c...").
-  Result<CudaDevice> device_of(std::string_view uuid) const;
+  Result<CudaDevice> find_device(std::string_view uuid) const;
   // Converts a result to a Status; the error contains the operation and the driver's message.
-  Status check(CudaResult result, std::string_view operation) const;
+  Status check_result(CudaResult result, std::string_view operation) const;
 
  private:
-  explicit CudaDriver(const CudaApi& api) : api_(api) {}
+  explicit CudaDriver(const CudaApi& api) : functions_(api) {}
 
-  CudaApi api_;
+  CudaApi functions_;
 };
 
 // The UUID in NVML's format: "GPU-8f0c...".

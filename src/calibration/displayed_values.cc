@@ -9,15 +9,15 @@ namespace joulemap::calibration {
 namespace {
 
 // How far the regular time of an update may lie outside the interval that the reads allow.
-constexpr std::int64_t kTolerance_ns = kNanosecondsPerMillisecond;
+constexpr std::int64_t kUpdateTimeTolerance_ns = kNanosecondsPerMillisecond;
 
 // Interval in which the value of `reading` appeared, if the previous read `before` returned another value. NVML returns
 // the value at the start of a call.
-UpdateInterval change_between(const Reading& before, const Reading& reading) {
-  return {before.before_ns, std::min(reading.after_ns, reading.before_ns + kNvmlLatch_ns)};
+UpdateInterval change_interval(const Reading& before, const Reading& reading) {
+  return {before.before_ns, std::min(reading.after_ns, reading.before_ns + kNvmlLatchDelay_ns)};
 }
 
-std::int64_t moment_of(const UpdateInterval& change, const CounterClock& clock) {
+std::int64_t update_time_of_change(const UpdateInterval& change, const CounterClock& clock) {
   if (!clock.is_locked()) return change.midpoint_ns();
   const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(clock.period_ns()));
   std::int64_t update_ns = clock.last_update_before(change.latest_ns).midpoint_ns();
@@ -25,17 +25,18 @@ std::int64_t moment_of(const UpdateInterval& change, const CounterClock& clock) 
   // the midpoint of the change.
   const std::int64_t away_ns = change.midpoint_ns() - update_ns;
   update_ns += (away_ns + (away_ns < 0 ? -period_ns : period_ns) / 2) / period_ns * period_ns;
-  const bool fits = change.earliest_ns - kTolerance_ns <= update_ns && update_ns <= change.latest_ns + kTolerance_ns;
+  const bool fits = change.earliest_ns - kUpdateTimeTolerance_ns <= update_ns &&
+                    update_ns <= change.latest_ns + kUpdateTimeTolerance_ns;
   return fits ? update_ns : change.midpoint_ns();
 }
 
 }  // namespace
 
-DisplayedValues displayed_values(const Channel& channel, std::span<const Reading> readings) {
+DisplayedValues make_displayed_values(const Channel& channel, std::span<const Reading> readings) {
   const bool is_counter = channel.kind == ChannelKind::counter;
   CounterClock clock(
       is_counter ? CounterClock::EqualValues::mean_no_update : CounterClock::EqualValues::are_inconclusive,
-      is_counter ? kNvmlLatch_ns : kLatchedDuringWholeRead);
+      is_counter ? kNvmlLatchDelay_ns : kLatchedDuringWholeRead);
   for (const Reading& reading : readings) clock.observe(reading.before_ns, reading.after_ns, reading.raw);
   DisplayedValues found;
   std::vector<DisplayedValue>& shown = found.values;
@@ -47,13 +48,13 @@ DisplayedValues displayed_values(const Channel& channel, std::span<const Reading
     if (is_kept) {
       shown.push_back({reading.time_ns(), value});
     } else if (last != nullptr && last->raw != reading.raw) {
-      const std::int64_t time_ns = moment_of(change_between(*last, reading), clock);
-      if (shown.empty() || time_ns > shown.back().time_ns) shown.push_back({time_ns, value});
+      const std::int64_t time_ns = update_time_of_change(change_interval(*last, reading), clock);
+      if (shown.empty() || time_ns > shown.back().update_time_ns) shown.push_back({time_ns, value});
     }
     last = &reading;
   }
   if (channel.quantity != Quantity::power_history && clock.is_locked())
-    found.time_uncertainty_s = seconds(clock.half_width_ns());
+    found.time_uncertainty_s = seconds(clock.known_update_half_width_ns());
   return found;
 }
 

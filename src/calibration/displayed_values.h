@@ -13,11 +13,11 @@
 namespace joulemap::calibration {
 
 struct DisplayedValues {
-  std::vector<DisplayedValue> values;  // a counter's in joules since the first reading; a power's in watts
+  std::vector<DisplayedValue> values;  // counter: joules since the first reading; power: watts
   double time_uncertainty_s = 0;       // common uncertainty of all times, as far as the reads show
 };
 
 // Readings must be in order of time. Returns each change of the value; of a power history every reading.
-DisplayedValues displayed_values(const Channel& channel, std::span<const Reading> readings);
+DisplayedValues make_displayed_values(const Channel& channel, std::span<const Reading> readings);
 
 }  // namespace joulemap::calibration

@@ -12,28 +12,29 @@ namespace joulemap::calibration {
 namespace {
 
 // Launch size that fills the multiprocessors of any GPU since Maxwell with blocks that all run concurrently.
-constexpr unsigned kThreads = 256;
+constexpr unsigned kThreadsPerBlock = 256;
 constexpr unsigned kBlocksPerMultiprocessor = 4;
 // Longest launch: a display on the same GPU freezes during a launch.
-constexpr std::int64_t kMaxLaunch_ns = 50 * kNanosecondsPerMillisecond;
-// Launches to measure the kernel's speed: the number of loops grows until one lasts kMinRateMeasurement_ns.
-constexpr std::uint32_t kFirstLoops = 1000;
-constexpr std::uint32_t kMaxLoops = 1U << 30;
-constexpr std::int64_t kMinRateMeasurement_ns = 5 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMaxLaunchDuration_ns = 50 * kNanosecondsPerMillisecond;
+// Launches to measure the kernel's speed: the number of loops grows until one lasts kMinRateMeasurementTime_ns.
+constexpr std::uint32_t kInitialLoopCount = 1000;
+constexpr std::uint32_t kMaxLoopCount = 1U << 30;
+constexpr std::int64_t kMinRateMeasurementTime_ns = 5 * kNanosecondsPerMillisecond;
 
 }  // namespace
 
 Result<GpuLoad> GpuLoad::open(const CudaDriver& driver, std::string_view uuid) {
   const ScopedSignalBlock signals_are_for_the_program;  // a CUDA context starts threads
-  const Result<CudaDevice> device = driver.device_of(uuid);
+  const Result<CudaDevice> device = driver.find_device(uuid);
   if (!device) return device.error();
   CudaContext context = nullptr;
-  if (Status made = driver.check(driver.api().context_create(&context, kContextSpinFlag, *device), "cuCtxCreate");
+  if (Status made =
+          driver.check_result(driver.api().context_create(&context, kContextSpinFlag, *device), "cuCtxCreate");
       !made) {
     return std::move(made).error();
   }
   GpuLoad load(driver, context);
-  if (Status compiled = load.compile(*device); !compiled) return std::move(compiled).error();
+  if (Status compiled = load.load_kernel(*device); !compiled) return std::move(compiled).error();
   if (Status paced = load.measure_loop_rate(); !paced) return std::move(paced).error();
   return load;
 }
@@ -42,84 +43,84 @@ GpuLoad::GpuLoad(GpuLoad&& other) noexcept
     : driver_(other.driver_),
       context_(std::exchange(other.context_, nullptr)),
       function_(other.function_),
-      blocks_(other.blocks_),
+      block_count_(other.block_count_),
       loops_per_ns_(other.loops_per_ns_),
-      started_ns_(other.started_ns_),
-      started_loops_(other.started_loops_) {}
+      load_begin_ns_(other.load_begin_ns_),
+      running_loop_count_(other.running_loop_count_) {}
 
 // An error is ignored: if the context cannot be destroyed, it ends with the process.
 GpuLoad::~GpuLoad() { static_cast<void>(close()); }
 
 Status GpuLoad::close() {
   if (context_ == nullptr) return Done{};
-  return driver_->check(driver_->api().context_destroy(std::exchange(context_, nullptr)), "cuCtxDestroy");
+  return driver_->check_result(driver_->api().context_destroy(std::exchange(context_, nullptr)), "cuCtxDestroy");
 }
 
-Status GpuLoad::compile(CudaDevice device) {
+Status GpuLoad::load_kernel(CudaDevice device) {
   const CudaApi& api = driver_->api();
   int multiprocessors = 0;
-  if (Status status = driver_->check(api.device_attribute(&multiprocessors, kMultiprocessorCountAttribute, device),
-                                     "cuDeviceGetAttribute");
+  if (Status status = driver_->check_result(
+          api.device_attribute(&multiprocessors, kMultiprocessorCountAttribute, device), "cuDeviceGetAttribute");
       !status) {
     return status;
   }
-  blocks_ = kBlocksPerMultiprocessor * static_cast<unsigned>(std::max(multiprocessors, 1));
+  block_count_ = kBlocksPerMultiprocessor * static_cast<unsigned>(std::max(multiprocessors, 1));
   CudaModule module = nullptr;
-  if (Status loaded = driver_->check(api.module_load(&module, kLoadKernelPtx), "cuModuleLoadData"); !loaded) {
+  if (Status loaded = driver_->check_result(api.module_load(&module, kLoadKernelPtx), "cuModuleLoadData"); !loaded) {
     return loaded;
   }
-  return driver_->check(api.module_function(&function_, module, kLoadKernelName), "cuModuleGetFunction");
+  return driver_->check_result(api.module_function(&function_, module, kLoadKernelName), "cuModuleGetFunction");
 }
 
-Status GpuLoad::launch(std::uint32_t loops) {
+Status GpuLoad::launch_kernel(std::uint32_t loops) {
   std::uint64_t nowhere = 0;  // the kernel would write here if its values left their range, which never happens
   void* parameters[] = {&nowhere, &loops};
-  return driver_->check(
-      driver_->api().launch(function_, blocks_, 1, 1, kThreads, 1, 1, 0, nullptr, parameters, nullptr),
+  return driver_->check_result(
+      driver_->api().launch(function_, block_count_, 1, 1, kThreadsPerBlock, 1, 1, 0, nullptr, parameters, nullptr),
       "cuLaunchKernel");
 }
 
 Status GpuLoad::measure_loop_rate() {
   // The first launch of a kernel includes one-time costs.
-  if (Status launched = launch(1); !launched) return launched;
-  if (Result<LoadSpan> ran = wait(); !ran) return std::move(ran).error();
-  for (std::uint32_t loops = kFirstLoops;; loops *= 4) {
-    started_ns_ = monotonic_ns();
-    started_loops_ = loops;
-    if (Status launched = launch(loops); !launched) return launched;
-    Result<LoadSpan> ran = wait();
+  if (Status launched = launch_kernel(1); !launched) return launched;
+  if (Result<LoadSpan> ran = wait_until_done(); !ran) return std::move(ran).error();
+  for (std::uint32_t loops = kInitialLoopCount;; loops *= 4) {
+    load_begin_ns_ = monotonic_ns();
+    running_loop_count_ = loops;
+    if (Status launched = launch_kernel(loops); !launched) return launched;
+    Result<LoadSpan> ran = wait_until_done();
     if (!ran) return std::move(ran).error();
-    if (ran->length_ns() >= kMinRateMeasurement_ns) return Done{};
-    if (loops > kMaxLoops / 4) return Error{ErrorCode::unsupported, "the load kernel ends immediately", {}};
+    if (ran->length_ns() >= kMinRateMeasurementTime_ns) return Done{};
+    if (loops > kMaxLoopCount / 4) return Error{ErrorCode::unsupported, "the load kernel ends immediately", {}};
   }
 }
 
 Status GpuLoad::start(std::int64_t length_ns) {
-  const std::int64_t launches = (length_ns + kMaxLaunch_ns - 1) / kMaxLaunch_ns;
+  const std::int64_t launches = (length_ns + kMaxLaunchDuration_ns - 1) / kMaxLaunchDuration_ns;
   const double each =
       loops_per_ns_ * static_cast<double>(length_ns) / static_cast<double>(std::max<std::int64_t>(launches, 1));
-  const auto loops = static_cast<std::uint32_t>(std::clamp(each, 1.0, static_cast<double>(kMaxLoops)));
-  started_ns_ = monotonic_ns();
-  started_loops_ = static_cast<double>(loops) * static_cast<double>(launches);
+  const auto loops = static_cast<std::uint32_t>(std::clamp(each, 1.0, static_cast<double>(kMaxLoopCount)));
+  load_begin_ns_ = monotonic_ns();
+  running_loop_count_ = static_cast<double>(loops) * static_cast<double>(launches);
   for (std::int64_t i = 0; i < launches; ++i) {
-    if (Status launched = launch(loops); !launched) return launched;
+    if (Status launched = launch_kernel(loops); !launched) return launched;
   }
   return Done{};
 }
 
-Result<LoadSpan> GpuLoad::wait() {
-  if (Status ended = driver_->check(driver_->api().context_synchronize(), "cuCtxSynchronize"); !ended) {
+Result<LoadSpan> GpuLoad::wait_until_done() {
+  if (Status ended = driver_->check_result(driver_->api().context_synchronize(), "cuCtxSynchronize"); !ended) {
     return std::move(ended).error();
   }
-  const LoadSpan span{started_ns_, monotonic_ns()};
+  const LoadSpan span{load_begin_ns_, monotonic_ns()};
   // The GPU's clocks change, so the next load uses the speed of this one.
-  loops_per_ns_ = started_loops_ / static_cast<double>(std::max<std::int64_t>(span.length_ns(), 1));
+  loops_per_ns_ = running_loop_count_ / static_cast<double>(std::max<std::int64_t>(span.length_ns(), 1));
   return span;
 }
 
 Result<LoadSpan> GpuLoad::run(std::int64_t length_ns) {
   if (Status started = start(length_ns); !started) return std::move(started).error();
-  return wait();
+  return wait_until_done();
 }
 
 }  // namespace joulemap::calibration

@@ -23,27 +23,27 @@ class GpuLoad {
   GpuLoad& operator=(const GpuLoad&) = delete;
   ~GpuLoad();  // calls close()
 
-  // start() begins a load of about this length; wait() blocks until its end and returns its begin and end; run() does
-  // both.
+  // start() begins a load of about this length; wait_until_done() blocks until its end and returns its begin and end;
+  // run() does both.
   Status start(std::int64_t length_ns);
-  Result<LoadSpan> wait();
+  Result<LoadSpan> wait_until_done();
   Result<LoadSpan> run(std::int64_t length_ns);
   // Destroys the context; no effect if there is none.
   Status close();
 
  private:
   GpuLoad(const CudaDriver& driver, CudaContext context) : driver_(&driver), context_(context) {}
-  Status compile(CudaDevice device);
+  Status load_kernel(CudaDevice device);
   Status measure_loop_rate();
-  Status launch(std::uint32_t loops);
+  Status launch_kernel(std::uint32_t loops);
 
   const CudaDriver* driver_;
   CudaContext context_;
   CudaFunction function_ = nullptr;
-  unsigned blocks_ = 1;
+  unsigned block_count_ = 1;
   double loops_per_ns_ = 0;
-  std::int64_t started_ns_ = 0;
-  double started_loops_ = 0;
+  std::int64_t load_begin_ns_ = 0;
+  double running_loop_count_ = 0;
 };
 
 }  // namespace joulemap::calibration

@@ -14,92 +14,103 @@ namespace {
 
 // Sensors of one board share their reference, so their agreement does not prove them right. The uncertainty of a gain
 // is never below this (docs/explanation/attribution.md).
-constexpr double kMinGainSpread = 0.005;
+constexpr double kMinRelativeGainSpread = 0.005;
 
 // A channel that averages longer than this cannot show how fast the power falls after a load.
-constexpr double kTooSlow_s = 0.3;
+constexpr double kMaxAveragingDelay_s = 0.3;
 
 class ChannelUnderLoad {
  public:
   ChannelUnderLoad(const LoadedChannel& loaded, const LoadPhases& phases, Diagnostics& diagnostics)
-      : loaded_(loaded), phases_(phases), response_(find_response(loaded.channel.kind, loaded.displayed, phases)) {
+      : loaded_channel_(loaded),
+        phases_(phases),
+        response_(find_load_response(loaded.channel.kind, loaded.displayed_values, phases)) {
     if (response_ && response_->is_lag_identified) {
-      set_response();
+      store_response();
     } else {
       diagnostics.add({"lag_not_found", 1,
                        fmt::format("{}: {}; its lag is not stored", loaded.channel.name,
                                    response_ ? "the lag is not identifiable" : "too few values"),
                        "calibrate again while nothing else runs"});
     }
-    set_levels();
+    store_power_levels();
   }
 
-  const std::optional<LoadResponse>& response() const { return response_; }
+  const std::optional<LoadResponse>& load_response() const { return response_; }
 
  private:
-  ChannelCalibration& finding() const { return *loaded_.finding; }
-  double period_s() const { return finding().refresh_s.value_or(loaded_.channel.refresh_s); }
-  double delay_s() const { return is_known() ? std::max(response_->lag_s, 0.0) + averaging_delay_s() : period_s(); }
-  double averaging_delay_s() const { return is_known() ? response_->fall_time_s(period_s()) : 0; }
-  bool is_known() const { return response_ && response_->is_lag_identified; }
-  std::optional<double> level(const LoadSpan& span) const {
-    return mean_displayed_w(loaded_.channel.kind, loaded_.displayed, span, delay_s());
+  ChannelCalibration& channel_finding() const { return *loaded_channel_.finding; }
+  double period_s() const { return channel_finding().refresh_s.value_or(loaded_channel_.channel.refresh_s); }
+  double total_delay_s() const {
+    return has_identified_lag() ? std::max(response_->lag_s, 0.0) + averaging_delay_s() : period_s();
+  }
+  double averaging_delay_s() const { return has_identified_lag() ? response_->fall_time_s(period_s()) : 0; }
+  bool has_identified_lag() const { return response_ && response_->is_lag_identified; }
+  std::optional<double> mean_level_w(const LoadSpan& span) const {
+    return mean_displayed_w(loaded_channel_.channel.kind, loaded_channel_.displayed_values, span, total_delay_s());
   }
 
   // Mean power that the channel shows at the end of a phase: over its second half, or only after the channel's delay if
   // that is longer (a mean over a second takes most of a phase of two).
-  std::optional<double> final_level(const LoadSpan& span) const {
-    const auto delay_ns = static_cast<std::int64_t>(delay_s() * 1e9);
+  std::optional<double> final_level_w(const LoadSpan& span) const {
+    const auto delay_ns = static_cast<std::int64_t>(total_delay_s() * 1e9);
     const LoadSpan settled{span.begin_ns + std::max(span.length_ns() / 2, delay_ns), span.end_ns};
-    return mean_displayed_w(loaded_.channel.kind, loaded_.displayed, settled, 0);
+    return mean_displayed_w(loaded_channel_.channel.kind, loaded_channel_.displayed_values, settled, 0);
   }
 
-  void set_response() {
-    finding().lag_s = response_->lag_s;
+  void store_response() {
+    channel_finding().lag_s = response_->lag_s;
     // The times of the values are known only as well as the reads allow.
-    const double low_s = add_in_quadrature(response_->lag_s - response_->lag_low_s, loaded_.time_uncertainty_s);
-    const double high_s = add_in_quadrature(response_->lag_high_s - response_->lag_s, loaded_.time_uncertainty_s);
-    finding().lag_low_s = response_->lag_s - low_s;
-    finding().lag_high_s = response_->lag_s + high_s;
-    if (response_->averaging == Averaging::moving_average) finding().window_s = response_->averaging_time_s;
-    if (response_->averaging == Averaging::exponential_average) finding().time_constant_s = response_->averaging_time_s;
+    const double low_s = add_in_quadrature(response_->lag_s - response_->lag_low_s, loaded_channel_.time_uncertainty_s);
+    const double high_s =
+        add_in_quadrature(response_->lag_high_s - response_->lag_s, loaded_channel_.time_uncertainty_s);
+    channel_finding().lag_low_s = response_->lag_s - low_s;
+    channel_finding().lag_high_s = response_->lag_s + high_s;
+    if (response_->averaging == Averaging::moving_average) channel_finding().window_s = response_->averaging_time_s;
+    if (response_->averaging == Averaging::exponential_average)
+      channel_finding().time_constant_s = response_->averaging_time_s;
   }
-  void set_levels() {
+  void store_power_levels() {
     // Replaces the idle power of the idle observation: this one is computed between counter updates, which is more
     // accurate than between the first and the last reading.
-    if (const std::optional<double> idle_w = level(phases_.idle)) finding().idle_w = idle_w;
-    finding().active_idle_w = final_level(phases_.after_load);
-    finding().loaded_w = final_level(phases_.full_load);
-    set_decay(phases_.after_load, finding().active_idle_w, finding().loaded_w, finding().settle_s, finding().settle_w);
-    set_decay(phases_.after_context, finding().idle_w, finding().active_idle_w, finding().sleep_s, finding().sleep_w);
+    if (const std::optional<double> idle_w = mean_level_w(phases_.idle)) channel_finding().idle_w = idle_w;
+    channel_finding().active_idle_w = final_level_w(phases_.after_load);
+    channel_finding().loaded_w = final_level_w(phases_.full_load);
+    store_decay(phases_.after_load, channel_finding().active_idle_w, channel_finding().loaded_w,
+                channel_finding().settle_s, channel_finding().settle_w);
+    store_decay(phases_.after_context, channel_finding().idle_w, channel_finding().active_idle_w,
+                channel_finding().sleep_s, channel_finding().sleep_w);
   }
-  void set_decay(const LoadSpan& span, std::optional<double> low_w, std::optional<double> high_w,
-                 std::optional<double>& duration_s, std::optional<double>& mean_w) {
-    if (!low_w || !high_w || *high_w <= *low_w || !is_known() || averaging_delay_s() > kTooSlow_s) return;
-    const auto fallen_s = time_to_fall_s(loaded_.channel.kind, loaded_.displayed, span, *low_w, *high_w);
+  void store_decay(const LoadSpan& span, std::optional<double> low_w, std::optional<double> high_w,
+                   std::optional<double>& duration_s, std::optional<double>& mean_w) {
+    if (!low_w || !high_w || *high_w <= *low_w || !has_identified_lag() || averaging_delay_s() > kMaxAveragingDelay_s)
+      return;
+    const auto fallen_s =
+        time_to_fall_s(loaded_channel_.channel.kind, loaded_channel_.displayed_values, span, *low_w, *high_w);
     if (!fallen_s) return;
     // A sensor with lag and averaging falls later than the power it measures.
-    duration_s = std::max(*fallen_s - delay_s(), 0.0);
-    const auto end_ns = span.begin_ns + static_cast<std::int64_t>((*duration_s + delay_s()) * 1e9);
+    duration_s = std::max(*fallen_s - total_delay_s(), 0.0);
+    const auto end_ns = span.begin_ns + static_cast<std::int64_t>((*duration_s + total_delay_s()) * 1e9);
     if (*duration_s > 0)
-      mean_w = mean_displayed_w(loaded_.channel.kind, loaded_.displayed, {span.begin_ns, end_ns}, delay_s());
+      mean_w = mean_displayed_w(loaded_channel_.channel.kind, loaded_channel_.displayed_values, {span.begin_ns, end_ns},
+                                total_delay_s());
   }
 
-  const LoadedChannel& loaded_;
+  const LoadedChannel& loaded_channel_;
   const LoadPhases& phases_;
   std::optional<LoadResponse> response_;
 };
 
-void set_gains(std::vector<LoadedChannel>& channels, const std::vector<ChannelUnderLoad>& seen) {
+void store_relative_gains(std::vector<LoadedChannel>& channels, const std::vector<ChannelUnderLoad>& seen) {
   const auto is_counter = [](const LoadedChannel& loaded) { return loaded.channel.kind == ChannelKind::counter; };
   const auto counter = std::find_if(channels.begin(), channels.end(), is_counter);
   if (counter == channels.end()) return;
-  const auto& reference = seen[static_cast<std::size_t>(counter - channels.begin())].response();
+  const auto& reference = seen[static_cast<std::size_t>(counter - channels.begin())].load_response();
   if (!reference || !reference->is_lag_identified || reference->mean_w <= 0) return;
   double squares = 0;
   double count = 0;
   for (std::size_t i = 0; i < channels.size(); ++i) {
-    const auto& response = seen[i].response();
+    const auto& response = seen[i].load_response();
     if (is_counter(channels[i]) || !response || !response->is_lag_identified) continue;
     ChannelCalibration& finding = *channels[i].finding;
     finding.gain = response->mean_w / reference->mean_w;
@@ -110,7 +121,7 @@ void set_gains(std::vector<LoadedChannel>& channels, const std::vector<ChannelUn
   }
   // When the gains of two channels differ, either may be wrong: the counter gets the root mean square difference,
   // divided by sqrt(2).
-  if (count > 0) counter->finding->gain_spread = std::max(std::sqrt(squares / count / 2), kMinGainSpread);
+  if (count > 0) counter->finding->gain_spread = std::max(std::sqrt(squares / count / 2), kMinRelativeGainSpread);
 }
 
 }  // namespace
@@ -119,7 +130,7 @@ void add_load_findings(std::vector<LoadedChannel>& channels, const LoadPhases& p
   std::vector<ChannelUnderLoad> seen;
   seen.reserve(channels.size());
   for (const LoadedChannel& loaded : channels) seen.emplace_back(loaded, phases, diagnostics);
-  set_gains(channels, seen);
+  store_relative_gains(channels, seen);
 }
 
 }  // namespace joulemap::calibration

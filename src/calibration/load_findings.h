@@ -17,7 +17,7 @@ namespace joulemap::calibration {
 // A channel that covers the energy or power of a whole GPU.
 struct LoadedChannel {
   Channel channel;
-  std::vector<DisplayedValue> displayed;
+  std::vector<DisplayedValue> displayed_values;
   double time_uncertainty_s = 0;          // common uncertainty of the times of all values
   ChannelCalibration* finding = nullptr;  // filled in; its refresh_s must be set before
 };

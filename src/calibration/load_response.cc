@@ -15,40 +15,40 @@
 namespace joulemap::calibration {
 namespace {
 
-constexpr double kMs = 1e6;  // ns
-constexpr std::size_t kMinRows = 20;
+constexpr double kNanosecondsPerMs = 1e6;  // ns
+constexpr std::size_t kMinObservationsOfLoad = 20;
 
 // Search range of lags. Negative lags are unphysical, but times are known only to milliseconds.
-constexpr double kMinLag_ns = -20 * kMs;
-constexpr double kMaxLag_ns = 120 * kMs;
-constexpr double kLagGrid_ns = 5 * kMs;
-constexpr double kLagRefined_ns = kMs / 8;
+constexpr double kMinLag_ns = -20 * kNanosecondsPerMs;
+constexpr double kMaxLag_ns = 120 * kNanosecondsPerMs;
+constexpr double kLagGridSpacing_ns = 5 * kNanosecondsPerMs;
+constexpr double kFinestLagStep_ns = kNanosecondsPerMs / 8;
 // Search range of the averaging time: the length of a moving average, which must not reach back beyond the idle time
 // before the waves, or a time constant.
-constexpr double kMinAveraged_ns = 2 * kMs;
-constexpr double kMaxWindow_ns = 1700 * kMs;
-constexpr double kMaxTimeConstant_ns = 400 * kMs;
-constexpr double kAveragedGrid = 1.25;
-constexpr double kAveragedRefined = 1.002;
+constexpr double kMinAveragingTime_ns = 2 * kNanosecondsPerMs;
+constexpr double kMaxAveragingWindow_ns = 1700 * kNanosecondsPerMs;
+constexpr double kMaxTimeConstant_ns = 400 * kNanosecondsPerMs;
+constexpr double kAveragingTimeGridRatio = 1.25;
+constexpr double kFinestAveragingTimeRatio = 1.002;
 
 // Thresholds of a lag's cost: (sum of squares minus the smallest one) / (2 noise^2), which is half of a chi-squared
-// with 1 degree of freedom. If no lag of the grid costs more than kFlatCost, the lag is not identified. Lags that cost
-// up to kUnsureCost are in the 90 % interval.
-constexpr double kFlatCost = 6;
-constexpr double kUnsureCost = 1.35;
+// with 1 degree of freedom. If no lag of the grid costs more than kMinIdentifyingCost, the lag is not identified. Lags
+// that cost up to kMaxIntervalCost are in the 90 % interval.
+constexpr double kMinIdentifyingCost = 6;
+constexpr double kMaxIntervalCost = 1.35;
 // Observations with a larger residual, in standard deviations, are outliers: a late poll, a changed clock.
-constexpr double kOutlier = 4;
-constexpr double kSdPerMad = 1.4826;
+constexpr double kOutlierDeviations = 4;
+constexpr double kMadToStandardDeviation = 1.4826;
 
-std::vector<double> lag_grid() {
+std::vector<double> make_lag_grid() {
   std::vector<double> lags_ns;
-  const int count = static_cast<int>((kMaxLag_ns - kMinLag_ns) / kLagGrid_ns);
-  for (int i = 0; i <= count; ++i) lags_ns.push_back(kMinLag_ns + i * kLagGrid_ns);
+  const int count = static_cast<int>((kMaxLag_ns - kMinLag_ns) / kLagGridSpacing_ns);
+  for (int i = 0; i <= count; ++i) lags_ns.push_back(kMinLag_ns + i * kLagGridSpacing_ns);
   return lags_ns;
 }
 
 // Geometric series from first to last.
-std::vector<double> powers_between(double first, double last, double factor) {
+std::vector<double> geometric_series(double first, double last, double factor) {
   const int count = static_cast<int>(std::log(last / first) / std::log(factor));
   std::vector<double> powers;
   for (int i = 0; i <= count; ++i) powers.push_back(first * std::pow(factor, i));
@@ -56,21 +56,22 @@ std::vector<double> powers_between(double first, double last, double factor) {
 }
 
 // An observation of the fit: the power that a value shows.
-struct Row {
+struct PowerObservation {
   std::int64_t time_ns;
   double length_ns;  // of a counter: time since its previous update; 0 of a gauge
   double watts;
 };
 
-std::vector<Row> rows_of(ChannelKind kind, std::span<const DisplayedValue> displayed, const LoadSpan& waves) {
-  std::vector<Row> rows;
+std::vector<PowerObservation> make_power_observations(ChannelKind kind, std::span<const DisplayedValue> displayed,
+                                                      const LoadSpan& waves) {
+  std::vector<PowerObservation> rows;
   for (std::size_t i = 0; i < displayed.size(); ++i) {
-    if (displayed[i].time_ns < waves.begin_ns || displayed[i].time_ns > waves.end_ns) continue;
+    if (displayed[i].update_time_ns < waves.begin_ns || displayed[i].update_time_ns > waves.end_ns) continue;
     if (kind == ChannelKind::gauge) {
-      rows.push_back({displayed[i].time_ns, 0, displayed[i].value});
-    } else if (i > 0 && displayed[i].time_ns > displayed[i - 1].time_ns) {
-      const std::int64_t length_ns = displayed[i].time_ns - displayed[i - 1].time_ns;
-      rows.push_back({displayed[i].time_ns, static_cast<double>(length_ns),
+      rows.push_back({displayed[i].update_time_ns, 0, displayed[i].value});
+    } else if (i > 0 && displayed[i].update_time_ns > displayed[i - 1].update_time_ns) {
+      const std::int64_t length_ns = displayed[i].update_time_ns - displayed[i - 1].update_time_ns;
+      rows.push_back({displayed[i].update_time_ns, static_cast<double>(length_ns),
                       (displayed[i].value - displayed[i - 1].value) / seconds(length_ns)});
     }
   }
@@ -79,14 +80,14 @@ std::vector<Row> rows_of(ChannelKind kind, std::span<const DisplayedValue> displ
 
 // Least squares fit of power, in W, to a constant, the busy fraction and the time, because the power of a GPU grows as
 // it warms up.
-struct LineFit {
-  double constant = 0;
-  double per_busy = 0;
-  double per_time = 0;
-  double squares = 0;
+struct PowerLineFit {
+  double constant_w = 0;
+  double w_per_busy_fraction = 0;
+  double w_per_wave_duration = 0;
+  double residual_squares = 0;
 };
 
-LineFit fit_line(const std::vector<Row>& rows, const std::vector<double>& busy) {
+PowerLineFit fit_power_line(const std::vector<PowerObservation>& rows, const std::vector<double>& busy) {
   const auto count = static_cast<double>(rows.size());
   const std::int64_t begin_ns = rows.front().time_ns;
   const double span_ns = std::max(static_cast<double>(rows.back().time_ns - begin_ns), 1.0);
@@ -108,114 +109,122 @@ LineFit fit_line(const std::vector<Row>& rows, const std::vector<double>& busy) 
     tw += t * w;
   }
   const double determinant = bb * tt - bt * bt;
-  LineFit fit;
+  PowerLineFit fit;
   if (determinant > 1e-12 * count * count) {
-    fit.per_busy = (bw * tt - tw * bt) / determinant;
-    fit.per_time = (tw * bb - bw * bt) / determinant;
+    fit.w_per_busy_fraction = (bw * tt - tw * bt) / determinant;
+    fit.w_per_wave_duration = (tw * bb - bw * bt) / determinant;
   }
   for (const auto& [b, t, w] : centred) {
-    const double residual = w - fit.per_busy * b - fit.per_time * t;
-    fit.squares += residual * residual;
+    const double residual = w - fit.w_per_busy_fraction * b - fit.w_per_wave_duration * t;
+    fit.residual_squares += residual * residual;
   }
-  fit.constant = means[2] - fit.per_busy * means[0] - fit.per_time * means[1];
+  fit.constant_w = means[2] - fit.w_per_busy_fraction * means[0] - fit.w_per_wave_duration * means[1];
   return fit;
 }
 
-// A sensor model with a lag. `averaged_ns` is 0 for a counter.
-struct SensorShape {
+// A sensor model with a lag. `averaging_time_ns` is 0 for a counter.
+struct SensorResponseModel {
   Averaging averaging = Averaging::integral;
-  double averaged_ns = 0;
+  double averaging_time_ns = 0;
   double lag_ns = 0;
 };
 
 class ResponseSearch {
  public:
-  ResponseSearch(std::vector<Row> rows, const BusyTime& busy) : rows_(std::move(rows)), busy_(busy) {}
+  ResponseSearch(std::vector<PowerObservation> rows, const BusyTime& busy)
+      : observations_(std::move(rows)), busy_time_(busy) {}
 
-  SensorShape best_of(Averaging averaging) const {
-    SensorShape best{averaging, 0, 0};
+  SensorResponseModel find_best_model(Averaging averaging) const {
+    SensorResponseModel best{averaging, 0, 0};
     double least = INFINITY;
-    const double longest_ns = averaging == Averaging::moving_average ? kMaxWindow_ns : kMaxTimeConstant_ns;
-    for (const double averaged_ns : powers_between(kMinAveraged_ns, longest_ns, kAveragedGrid)) {
-      for (const double lag_ns : lag_grid()) {
-        take_better({averaging, averaging == Averaging::integral ? 0 : averaged_ns, lag_ns}, best, least);
+    const double longest_ns = averaging == Averaging::moving_average ? kMaxAveragingWindow_ns : kMaxTimeConstant_ns;
+    for (const double averaged_ns : geometric_series(kMinAveragingTime_ns, longest_ns, kAveragingTimeGridRatio)) {
+      for (const double lag_ns : make_lag_grid()) {
+        keep_better_model({averaging, averaging == Averaging::integral ? 0 : averaged_ns, lag_ns}, best, least);
       }
       if (averaging == Averaging::integral) break;
     }
-    return refined(best, least);
+    return refine_model(best, least);
   }
-  double squares(const SensorShape& shape) const { return fit_line(rows_, busy_at(shape)).squares; }
-  LineFit fit(const SensorShape& shape) const { return fit_line(rows_, busy_at(shape)); }
+  double residual_squares(const SensorResponseModel& shape) const {
+    return fit_power_line(observations_, busy_fractions(shape)).residual_squares;
+  }
+  PowerLineFit fit(const SensorResponseModel& shape) const {
+    return fit_power_line(observations_, busy_fractions(shape));
+  }
   // Smallest sum of squares at this lag over averaging times: a longer lag resembles a longer average.
-  double squares_at(SensorShape shape, double lag_ns) const {
+  double residual_squares_at_lag(SensorResponseModel shape, double lag_ns) const {
     // Keep the centre of the averaged time fixed.
     const double moved_ns = shape.lag_ns - lag_ns;
-    const double equivalent_ns = shape.averaged_ns + (shape.averaging == Averaging::moving_average ? 2 : 1) * moved_ns;
+    const double equivalent_ns =
+        shape.averaging_time_ns + (shape.averaging == Averaging::moving_average ? 2 : 1) * moved_ns;
     shape.lag_ns = lag_ns;
-    double least = squares(shape);
+    double least = residual_squares(shape);
     if (shape.averaging == Averaging::integral) return least;
-    for (const double averaged_ns : {(shape.averaged_ns + equivalent_ns) / 2, equivalent_ns}) {
-      SensorShape best{shape.averaging, std::max(averaged_ns, kMinAveraged_ns / 4), lag_ns};
-      double candidate_squares = squares(best);
+    for (const double averaged_ns : {(shape.averaging_time_ns + equivalent_ns) / 2, equivalent_ns}) {
+      SensorResponseModel best{shape.averaging, std::max(averaged_ns, kMinAveragingTime_ns / 4), lag_ns};
+      double candidate_squares = residual_squares(best);
       for (const double factor : {1.2, 1.1, 1.05, 1.02, 1.01}) {
         for (const double by : {factor, 1 / factor})
-          take_better({best.averaging, best.averaged_ns * by, lag_ns}, best, candidate_squares);
+          keep_better_model({best.averaging, best.averaging_time_ns * by, lag_ns}, best, candidate_squares);
       }
       least = std::min(least, candidate_squares);
     }
     return least;
   }
-  // Removes observations whose residual exceeds kOutlier standard deviations, unless too few would remain.
-  void drop_outliers(const SensorShape& shape) {
-    const std::vector<double> busy = busy_at(shape);
-    const LineFit line = fit_line(rows_, busy);
-    const double span_ns = std::max(static_cast<double>(rows_.back().time_ns - rows_.front().time_ns), 1.0);
+  // Removes observations whose residual exceeds kOutlierDeviations standard deviations, unless too few would remain.
+  void drop_outliers(const SensorResponseModel& shape) {
+    const std::vector<double> busy = busy_fractions(shape);
+    const PowerLineFit line = fit_power_line(observations_, busy);
+    const double span_ns =
+        std::max(static_cast<double>(observations_.back().time_ns - observations_.front().time_ns), 1.0);
     std::vector<double> residuals;
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      const double time = static_cast<double>(rows_[i].time_ns - rows_.front().time_ns) / span_ns;
-      residuals.push_back(std::abs(rows_[i].watts - line.constant - line.per_busy * busy[i] - line.per_time * time));
+    for (std::size_t i = 0; i < observations_.size(); ++i) {
+      const double time = static_cast<double>(observations_[i].time_ns - observations_.front().time_ns) / span_ns;
+      residuals.push_back(std::abs(observations_[i].watts - line.constant_w - line.w_per_busy_fraction * busy[i] -
+                                   line.w_per_wave_duration * time));
     }
-    const double most = kOutlier * kSdPerMad * median_or(residuals, 0.0);
-    std::vector<Row> kept;
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      if (residuals[i] <= most) kept.push_back(rows_[i]);
+    const double most = kOutlierDeviations * kMadToStandardDeviation * median_or(residuals, 0.0);
+    std::vector<PowerObservation> kept;
+    for (std::size_t i = 0; i < observations_.size(); ++i) {
+      if (residuals[i] <= most) kept.push_back(observations_[i]);
     }
-    if (kept.size() >= kMinRows) rows_ = std::move(kept);
+    if (kept.size() >= kMinObservationsOfLoad) observations_ = std::move(kept);
   }
-  const std::vector<Row>& rows() const { return rows_; }
+  const std::vector<PowerObservation>& observations() const { return observations_; }
 
  private:
-  std::vector<double> busy_at(const SensorShape& shape) const {
+  std::vector<double> busy_fractions(const SensorResponseModel& shape) const {
     std::vector<double> busy;
-    busy.reserve(rows_.size());
+    busy.reserve(observations_.size());
     const auto lag_ns = static_cast<std::int64_t>(shape.lag_ns);
     if (shape.averaging == Averaging::exponential_average) {
-      const BusyTime::ExponentialAverage average(busy_, shape.averaged_ns);
-      for (const Row& row : rows_) busy.push_back(average.at(row.time_ns - lag_ns));
+      const BusyTime::ExponentialAverage average(busy_time_, shape.averaging_time_ns);
+      for (const PowerObservation& row : observations_) busy.push_back(average.average_at(row.time_ns - lag_ns));
       return busy;
     }
-    for (const Row& row : rows_) {
-      const double length_ns = shape.averaging == Averaging::integral ? row.length_ns : shape.averaged_ns;
-      busy.push_back(busy_.mean(row.time_ns - lag_ns - static_cast<std::int64_t>(length_ns), length_ns));
+    for (const PowerObservation& row : observations_) {
+      const double length_ns = shape.averaging == Averaging::integral ? row.length_ns : shape.averaging_time_ns;
+      busy.push_back(busy_time_.busy_fraction(row.time_ns - lag_ns - static_cast<std::int64_t>(length_ns), length_ns));
     }
     return busy;
   }
-  void take_better(const SensorShape& other, SensorShape& best, double& least) const {
-    const double candidate_squares = squares(other);
+  void keep_better_model(const SensorResponseModel& other, SensorResponseModel& best, double& least) const {
+    const double candidate_squares = residual_squares(other);
     if (candidate_squares < least) std::tie(best, least) = std::pair(other, candidate_squares);
   }
-  SensorShape refined(SensorShape best, double least) const {
-    double step_ns = kLagGrid_ns;
-    double factor = kAveragedGrid;
-    while (step_ns > kLagRefined_ns || factor > kAveragedRefined) {
-      const SensorShape from = best;
+  SensorResponseModel refine_model(SensorResponseModel best, double least) const {
+    double step_ns = kLagGridSpacing_ns;
+    double factor = kAveragingTimeGridRatio;
+    while (step_ns > kFinestLagStep_ns || factor > kFinestAveragingTimeRatio) {
+      const SensorResponseModel from = best;
       for (const double moved_ns : {-step_ns, 0.0, step_ns}) {
         for (const double by : {1 / factor, 1.0, factor}) {
           const double lag_ns = std::clamp(from.lag_ns + moved_ns, kMinLag_ns, kMaxLag_ns);
-          take_better({from.averaging, from.averaged_ns * by, lag_ns}, best, least);
+          keep_better_model({from.averaging, from.averaging_time_ns * by, lag_ns}, best, least);
         }
       }
-      if (best.lag_ns == from.lag_ns && best.averaged_ns == from.averaged_ns) {
+      if (best.lag_ns == from.lag_ns && best.averaging_time_ns == from.averaging_time_ns) {
         step_ns /= 2;
         factor = std::sqrt(factor);
       }
@@ -223,32 +232,36 @@ class ResponseSearch {
     return best;
   }
 
-  std::vector<Row> rows_;
-  const BusyTime& busy_;
+  std::vector<PowerObservation> observations_;
+  const BusyTime& busy_time_;
 };
 
-SensorShape best_shape(ChannelKind kind, const ResponseSearch& search) {
-  if (kind == ChannelKind::counter) return search.best_of(Averaging::integral);
-  const SensorShape moving_average = search.best_of(Averaging::moving_average);
-  const SensorShape exponential_average = search.best_of(Averaging::exponential_average);
-  return search.squares(exponential_average) < search.squares(moving_average) ? exponential_average : moving_average;
+SensorResponseModel find_best_response_model(ChannelKind kind, const ResponseSearch& search) {
+  if (kind == ChannelKind::counter) return search.find_best_model(Averaging::integral);
+  const SensorResponseModel moving_average = search.find_best_model(Averaging::moving_average);
+  const SensorResponseModel exponential_average = search.find_best_model(Averaging::exponential_average);
+  return search.residual_squares(exponential_average) < search.residual_squares(moving_average) ? exponential_average
+                                                                                                : moving_average;
 }
 
 // Finds the 90 % interval of the lag from the cost of lags around the best one. The lag is identified if some lag costs
 // more than chance allows.
-void find_interval(const ResponseSearch& search, const SensorShape& best, double noise_w, LoadResponse& response) {
-  const double least = search.squares(best);
-  const auto cost = [&](double lag_ns) { return (search.squares_at(best, lag_ns) - least) / (2 * noise_w * noise_w); };
+void set_lag_interval(const ResponseSearch& search, const SensorResponseModel& best, double noise_w,
+                      LoadResponse& response) {
+  const double least = search.residual_squares(best);
+  const auto cost = [&](double lag_ns) {
+    return (search.residual_squares_at_lag(best, lag_ns) - least) / (2 * noise_w * noise_w);
+  };
   double most = 0;
-  for (const double lag_ns : lag_grid()) most = std::max(most, cost(lag_ns));
-  response.is_lag_identified = most > kFlatCost;
+  for (const double lag_ns : make_lag_grid()) most = std::max(most, cost(lag_ns));
+  response.is_lag_identified = most > kMinIdentifyingCost;
   const auto crossing = [&](double side) {
     double inside_ns = 0;
-    for (const double away_ns : powers_between(kLagRefined_ns, kMaxLag_ns - kMinLag_ns, 1.5)) {
-      if (cost(best.lag_ns + side * away_ns) > kUnsureCost) break;
+    for (const double away_ns : geometric_series(kFinestLagStep_ns, kMaxLag_ns - kMinLag_ns, 1.5)) {
+      if (cost(best.lag_ns + side * away_ns) > kMaxIntervalCost) break;
       inside_ns = away_ns;
     }
-    return best.lag_ns + side * std::max(inside_ns * 1.25, kLagRefined_ns);
+    return best.lag_ns + side * std::max(inside_ns * 1.25, kFinestLagStep_ns);
   };
   response.lag_low_s = crossing(-1) / 1e9;
   response.lag_high_s = crossing(1) / 1e9;
@@ -268,26 +281,27 @@ double LoadResponse::fall_time_s(double period_s) const {
   return 0;
 }
 
-std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const DisplayedValue> displayed,
-                                          const LoadPhases& phases) {
-  const BusyTime busy(phases.loads);
-  ResponseSearch search(rows_of(kind, displayed, phases.square_waves), busy);
-  if (search.rows().size() < kMinRows || phases.loads.empty()) return std::nullopt;
-  search.drop_outliers(best_shape(kind, search));
-  const SensorShape best = best_shape(kind, search);
-  const LineFit line = search.fit(best);
-  const auto rows = static_cast<double>(search.rows().size());
+std::optional<LoadResponse> find_load_response(ChannelKind kind, std::span<const DisplayedValue> displayed,
+                                               const LoadPhases& phases) {
+  const BusyTime busy(phases.load_spans);
+  ResponseSearch search(make_power_observations(kind, displayed, phases.square_waves), busy);
+  if (search.observations().size() < kMinObservationsOfLoad || phases.load_spans.empty()) return std::nullopt;
+  search.drop_outliers(find_best_response_model(kind, search));
+  const SensorResponseModel best = find_best_response_model(kind, search);
+  const PowerLineFit line = search.fit(best);
+  const auto rows = static_cast<double>(search.observations().size());
   LoadResponse response;
   response.averaging = best.averaging;
-  response.averaging_time_s = best.averaged_ns / 1e9;
+  response.averaging_time_s = best.averaging_time_ns / 1e9;
   response.lag_s = best.lag_ns / 1e9;
-  response.noise_w = std::max(std::sqrt(line.squares / (rows - 5)), 1e-6);
-  const double share = busy.mean(phases.square_waves.begin_ns, static_cast<double>(phases.square_waves.length_ns()));
-  response.mean_w = line.constant + line.per_busy * share + line.per_time / 2;
+  response.noise_w = std::max(std::sqrt(line.residual_squares / (rows - 5)), 1e-6);
+  const double share =
+      busy.busy_fraction(phases.square_waves.begin_ns, static_cast<double>(phases.square_waves.length_ns()));
+  response.mean_w = line.constant_w + line.w_per_busy_fraction * share + line.w_per_wave_duration / 2;
   response.mean_spread_w = response.noise_w / std::sqrt(rows);
-  find_interval(search, best, response.noise_w, response);
+  set_lag_interval(search, best, response.noise_w, response);
   // A channel whose value falls under load does not measure the power of this GPU.
-  response.is_lag_identified = response.is_lag_identified && line.per_busy > 0;
+  response.is_lag_identified = response.is_lag_identified && line.w_per_busy_fraction > 0;
   return response;
 }
 
@@ -296,11 +310,13 @@ std::optional<double> mean_displayed_w(ChannelKind kind, std::span<const Display
   const auto delay_ns = static_cast<std::int64_t>(delay_s * 1e9);
   std::vector<DisplayedValue> within;
   for (const DisplayedValue& value : displayed) {
-    if (value.time_ns >= span.begin_ns + delay_ns && value.time_ns <= span.end_ns) within.push_back(value);
+    if (value.update_time_ns >= span.begin_ns + delay_ns && value.update_time_ns <= span.end_ns)
+      within.push_back(value);
   }
   if (kind == ChannelKind::counter) {
     if (within.size() < 2) return std::nullopt;
-    return (within.back().value - within.front().value) / seconds(within.back().time_ns - within.front().time_ns);
+    return (within.back().value - within.front().value) /
+           seconds(within.back().update_time_ns - within.front().update_time_ns);
   }
   if (within.empty()) return std::nullopt;
   double sum = 0;
@@ -314,13 +330,13 @@ std::optional<double> time_to_fall_s(ChannelKind kind, std::span<const Displayed
   std::optional<double> last_high_s = 0;
   bool any = false;
   for (std::size_t i = 1; i < displayed.size(); ++i) {
-    if (displayed[i].time_ns < span.begin_ns || displayed[i].time_ns > span.end_ns) continue;
-    const std::int64_t since_ns = displayed[i].time_ns - displayed[i - 1].time_ns;
+    if (displayed[i].update_time_ns < span.begin_ns || displayed[i].update_time_ns > span.end_ns) continue;
+    const std::int64_t since_ns = displayed[i].update_time_ns - displayed[i - 1].update_time_ns;
     const bool is_gauge = kind == ChannelKind::gauge;
     const double watts =
         is_gauge ? displayed[i].value : (displayed[i].value - displayed[i - 1].value) / seconds(since_ns);
     any = true;
-    if (watts > enough_w) last_high_s = seconds(displayed[i].time_ns - span.begin_ns);
+    if (watts > enough_w) last_high_s = seconds(displayed[i].update_time_ns - span.begin_ns);
   }
   const bool ends_high = !displayed.empty() && any && *last_high_s > 0.9 * seconds(span.length_ns());
   if (!any || ends_high) return std::nullopt;

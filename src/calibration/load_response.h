@@ -17,7 +17,7 @@ namespace joulemap::calibration {
 
 // A value of a channel and the time from which it was shown: joules of a counter, watts of a gauge.
 struct DisplayedValue {
-  std::int64_t time_ns = 0;
+  std::int64_t update_time_ns = 0;
   double value = 0;
 };
 
@@ -43,8 +43,8 @@ struct LoadResponse {
 };
 
 // Values must be in order of time. None when the waves contain too few of them.
-std::optional<LoadResponse> find_response(ChannelKind kind, std::span<const DisplayedValue> displayed,
-                                          const LoadPhases& phases);
+std::optional<LoadResponse> find_load_response(ChannelKind kind, std::span<const DisplayedValue> displayed,
+                                               const LoadPhases& phases);
 
 // Mean power that a channel shows for a span, shifted by its total delay `delay_s`; none when it shows no value.
 std::optional<double> mean_displayed_w(ChannelKind kind, std::span<const DisplayedValue> displayed,

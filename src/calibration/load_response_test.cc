@@ -24,11 +24,11 @@ LoadPhases waves_of(std::uint64_t seed) {
   };
   LoadPhases phases;
   std::int64_t now_ns = 7'000'000'000;
-  phases.active_idle = {now_ns - 2'000'000'000, now_ns};
+  phases.idle_with_context = {now_ns - 2'000'000'000, now_ns};
   phases.square_waves.begin_ns = now_ns;
   while (now_ns < phases.square_waves.begin_ns + 10'000'000'000) {
-    phases.loads.push_back({now_ns, now_ns + length_ns()});
-    now_ns = phases.loads.back().end_ns + length_ns();
+    phases.load_spans.push_back({now_ns, now_ns + length_ns()});
+    now_ns = phases.load_spans.back().end_ns + length_ns();
   }
   phases.square_waves.end_ns = now_ns;
   return phases;
@@ -41,17 +41,18 @@ std::vector<DisplayedValue> simulate_values(const LoadPhases& phases, double per
   std::normal_distribution<> noise(0, noise_w);
   std::vector<DisplayedValue> displayed;
   const auto period_ns = static_cast<std::int64_t>(period_s * 1e9);
-  for (std::int64_t time_ns = phases.active_idle.begin_ns; time_ns < phases.square_waves.end_ns; time_ns += period_ns) {
+  for (std::int64_t time_ns = phases.idle_with_context.begin_ns; time_ns < phases.square_waves.end_ns;
+       time_ns += period_ns) {
     displayed.push_back({time_ns, kIdle_w + (kLoaded_w - kIdle_w) * busy(time_ns) + noise(random)});
   }
   return displayed;
 }
 
 std::vector<DisplayedValue> counter(const LoadPhases& phases, double lag_s, double noise_w, std::uint64_t seed) {
-  const BusyTime busy(phases.loads);
+  const BusyTime busy(phases.load_spans);
   const auto lag_ns = static_cast<std::int64_t>(lag_s * 1e9);
   std::vector<DisplayedValue> displayed = simulate_values(phases, 0.1, noise_w, seed, [&](std::int64_t time_ns) {
-    return busy.mean(time_ns - lag_ns - 100'000'000, 100e6);
+    return busy.busy_fraction(time_ns - lag_ns - 100'000'000, 100e6);
   });
   double joules = 0;
   for (DisplayedValue& value : displayed) value.value = joules += value.value * 0.1;
@@ -60,9 +61,9 @@ std::vector<DisplayedValue> counter(const LoadPhases& phases, double lag_s, doub
 
 std::vector<DisplayedValue> window(const LoadPhases& phases, double period_s, double window_s, double lag_s,
                                    double noise_w, std::uint64_t seed) {
-  const BusyTime busy(phases.loads);
+  const BusyTime busy(phases.load_spans);
   return simulate_values(phases, period_s, noise_w, seed, [&](std::int64_t time_ns) {
-    return busy.mean(time_ns - static_cast<std::int64_t>((lag_s + window_s) * 1e9), window_s * 1e9);
+    return busy.busy_fraction(time_ns - static_cast<std::int64_t>((lag_s + window_s) * 1e9), window_s * 1e9);
   });
 }
 
@@ -72,7 +73,7 @@ TEST(LoadResponse, FindsTheLagOfACounter) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const LoadPhases phases = waves_of(seed);
     const double lag_s = 0.001 * static_cast<double>(seed);
-    const auto found = find_response(ChannelKind::counter, counter(phases, lag_s, 15, seed), phases);
+    const auto found = find_load_response(ChannelKind::counter, counter(phases, lag_s, 15, seed), phases);
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->is_lag_identified);
     EXPECT_NEAR(found->lag_s, lag_s, 0.0025);
@@ -86,7 +87,7 @@ TEST(LoadResponse, FindsARunningAverageOfASecond) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const LoadPhases phases = waves_of(seed);
-    const auto found = find_response(ChannelKind::gauge, window(phases, 0.1, 1.0, 0.01, 2, seed), phases);
+    const auto found = find_load_response(ChannelKind::gauge, window(phases, 0.1, 1.0, 0.01, 2, seed), phases);
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->is_lag_identified);
     EXPECT_EQ(found->averaging, Averaging::moving_average);
@@ -104,10 +105,10 @@ TEST(LoadFindings, ARunningAverageOfASecondHasALoadedLevel) {
     phases.full_load = {phases.square_waves.end_ns, phases.square_waves.end_ns + 2'000'000'000};
     phases.after_load = {phases.full_load.end_ns, phases.full_load.end_ns + 2'500'000'000};
     LoadPhases shown = phases;
-    shown.loads.push_back(phases.full_load);
+    shown.load_spans.push_back(phases.full_load);
     shown.square_waves.end_ns = phases.after_load.end_ns;
     ChannelCalibration finding;
-    std::vector<LoadedChannel> channels = {{.channel = {}, .displayed = window(shown, 0.1, 1.0, 0.06, 0, seed)}};
+    std::vector<LoadedChannel> channels = {{.channel = {}, .displayed_values = window(shown, 0.1, 1.0, 0.06, 0, seed)}};
     channels[0].channel.kind = ChannelKind::gauge;
     channels[0].finding = &finding;
     Diagnostics diagnostics;
@@ -122,7 +123,7 @@ TEST(LoadResponse, FindsAnAveragingWindowShorterThanThePeriod) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const LoadPhases phases = waves_of(seed);
-    const auto found = find_response(ChannelKind::gauge, window(phases, 0.1, 0.025, 0.005, 3, seed), phases);
+    const auto found = find_load_response(ChannelKind::gauge, window(phases, 0.1, 0.025, 0.005, 3, seed), phases);
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->is_lag_identified);
     EXPECT_EQ(found->averaging, Averaging::moving_average);
@@ -135,11 +136,11 @@ TEST(LoadResponse, FindsAnExponentialTimeConstant) {
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const LoadPhases phases = waves_of(seed);
-    const BusyTime busy(phases.loads);
+    const BusyTime busy(phases.load_spans);
     const BusyTime::ExponentialAverage average(busy, 12e6);
-    const auto displayed =
-        simulate_values(phases, 0.02, 5, seed, [&](std::int64_t time_ns) { return average.at(time_ns - 3'000'000); });
-    const auto found = find_response(ChannelKind::gauge, displayed, phases);
+    const auto displayed = simulate_values(
+        phases, 0.02, 5, seed, [&](std::int64_t time_ns) { return average.average_at(time_ns - 3'000'000); });
+    const auto found = find_load_response(ChannelKind::gauge, displayed, phases);
     ASSERT_TRUE(found);
     EXPECT_TRUE(found->is_lag_identified);
     EXPECT_EQ(found->averaging, Averaging::exponential_average);
@@ -155,7 +156,7 @@ TEST(LoadResponse, ToleratesALateValueAndAWarmingGpu) {
     displayed[i].value += 30 * static_cast<double>(i) / static_cast<double>(displayed.size());
     if (i % 25 == 0) displayed[i].value = kLoaded_w;
   }
-  const auto found = find_response(ChannelKind::gauge, displayed, phases);
+  const auto found = find_load_response(ChannelKind::gauge, displayed, phases);
   ASSERT_TRUE(found);
   EXPECT_NEAR(found->lag_s, 0.005, 0.002);
   EXPECT_NEAR(found->averaging_time_s, 0.03, 0.004);
@@ -166,7 +167,7 @@ TEST(LoadResponse, ReportsNoLagForAnUnresponsiveSensor) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const LoadPhases phases = waves_of(seed);
     const auto displayed = simulate_values(phases, 0.1, 10, seed, [](std::int64_t) { return 0.5; });
-    const auto found = find_response(ChannelKind::gauge, displayed, phases);
+    const auto found = find_load_response(ChannelKind::gauge, displayed, phases);
     ASSERT_TRUE(found);
     if (found->is_lag_identified) ++known;
   }
@@ -175,9 +176,9 @@ TEST(LoadResponse, ReportsNoLagForAnUnresponsiveSensor) {
 
 TEST(LoadResponse, RequiresValues) {
   const LoadPhases phases = waves_of(1);
-  EXPECT_FALSE(find_response(ChannelKind::counter, {}, phases));
+  EXPECT_FALSE(find_load_response(ChannelKind::counter, {}, phases));
   EXPECT_FALSE(
-      find_response(ChannelKind::gauge, std::vector<DisplayedValue>{{phases.square_waves.begin_ns, 3}}, phases));
+      find_load_response(ChannelKind::gauge, std::vector<DisplayedValue>{{phases.square_waves.begin_ns, 3}}, phases));
 }
 
 TEST(LoadResponse, ReportsTheFallTimeOfPower) {

@@ -11,37 +11,37 @@ namespace joulemap::calibration {
 namespace {
 
 // Log-uniform durations: short ones identify the lag of a sensor, long ones its averaging.
-class Lengths {
+class RandomDurations {
  public:
-  explicit Lengths(const WavePlan& plan)
+  explicit RandomDurations(const WavePlan& plan)
       : random_(plan.seed),
-        shortest_(static_cast<double>(plan.min_duration_ns)),
-        longest_(static_cast<double>(plan.max_duration_ns)) {}
+        min_ns_(static_cast<double>(plan.min_duration_ns)),
+        max_ns_(static_cast<double>(plan.max_duration_ns)) {}
 
-  std::int64_t next_ns() {
-    return static_cast<std::int64_t>(shortest_ * std::pow(longest_ / shortest_, random_.uniform()));
+  std::int64_t draw_duration_ns() {
+    return static_cast<std::int64_t>(min_ns_ * std::pow(max_ns_ / min_ns_, random_.uniform()));
   }
 
  private:
   statistics::Random random_;
-  double shortest_;
-  double longest_;
+  double min_ns_;
+  double max_ns_;
 };
 
-LoadSpan idle_for(std::int64_t length_ns, const IdleUntil& idle_until) {
+LoadSpan record_idle_span(std::int64_t length_ns, const IdleUntilCallback& idle_until) {
   const std::int64_t begin_ns = monotonic_ns();
   idle_until(begin_ns + length_ns);
   return {begin_ns, monotonic_ns()};
 }
 
-Status make_waves(GpuLoad& load, const WavePlan& plan, const IdleUntil& idle_until, LoadPhases& phases) {
-  Lengths lengths(plan);
+Status run_waves(GpuLoad& load, const WavePlan& plan, const IdleUntilCallback& idle_until, LoadPhases& phases) {
+  RandomDurations lengths(plan);
   phases.square_waves.begin_ns = monotonic_ns();
-  while (monotonic_ns() < phases.square_waves.begin_ns + plan.waves_ns) {
-    Result<LoadSpan> on = load.run(lengths.next_ns());
+  while (monotonic_ns() < phases.square_waves.begin_ns + plan.total_waves_ns) {
+    Result<LoadSpan> on = load.run(lengths.draw_duration_ns());
     if (!on) return std::move(on).error();
-    phases.loads.push_back(*on);
-    idle_until(monotonic_ns() + lengths.next_ns());
+    phases.load_spans.push_back(*on);
+    idle_until(monotonic_ns() + lengths.draw_duration_ns());
   }
   phases.square_waves.end_ns = monotonic_ns();
   return Done{};
@@ -50,21 +50,22 @@ Status make_waves(GpuLoad& load, const WavePlan& plan, const IdleUntil& idle_unt
 }  // namespace
 
 Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view uuid, const WavePlan& plan,
-                                    const IdleUntil& idle_until) {
+                                    const IdleUntilCallback& idle_until) {
   Result<GpuLoad> load = GpuLoad::open(driver, uuid);
   if (!load) return std::move(load).error();
   LoadPhases phases;
-  phases.active_idle = idle_for(plan.active_idle_ns, idle_until);
-  if (Status made = make_waves(*load, plan, idle_until, phases); !made) return std::move(made).error();
+  phases.idle_with_context = record_idle_span(plan.active_idle_ns, idle_until);
+  if (Status made = run_waves(*load, plan, idle_until, phases); !made) return std::move(made).error();
   if (Status started = load->start(plan.full_load_ns); !started) return std::move(started).error();
-  // For most of the load, idle_until fetches sensor values. wait() then spins, so that it detects the end at once.
+  // For most of the load, idle_until fetches sensor values. wait_until_done() then spins, so that it detects the end at
+  // once.
   idle_until(monotonic_ns() + plan.full_load_ns * 3 / 4);
-  Result<LoadSpan> full_load = load->wait();
+  Result<LoadSpan> full_load = load->wait_until_done();
   if (!full_load) return std::move(full_load).error();
   phases.full_load = *full_load;
-  phases.after_load = idle_for(plan.idle_after_load_ns, idle_until);
+  phases.after_load = record_idle_span(plan.idle_after_load_ns, idle_until);
   if (Status closed = load->close(); !closed) return std::move(closed).error();
-  phases.after_context = idle_for(plan.idle_after_release_ns, idle_until);
+  phases.after_context = record_idle_span(plan.idle_after_release_ns, idle_until);
   return phases;
 }
 

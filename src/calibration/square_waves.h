@@ -18,7 +18,7 @@ namespace joulemap::calibration {
 
 struct WavePlan {
   std::int64_t active_idle_ns = 2 * kNanosecondsPerSecond;
-  std::int64_t waves_ns = 10 * kNanosecondsPerSecond;
+  std::int64_t total_waves_ns = 10 * kNanosecondsPerSecond;
   std::int64_t min_duration_ns = 20 * kNanosecondsPerMillisecond;
   std::int64_t max_duration_ns = 400 * kNanosecondsPerMillisecond;
   std::int64_t full_load_ns = 2 * kNanosecondsPerSecond;
@@ -28,11 +28,11 @@ struct WavePlan {
 };
 
 // Called instead of sleeping: returns at `until_ns` of CLOCK_MONOTONIC, and meanwhile fetches sensor values.
-using IdleUntil = std::function<void(std::int64_t until_ns)>;
+using IdleUntilCallback = std::function<void(std::int64_t until_ns)>;
 
 // Returns all phases except `idle`, which the caller observes before. Fails if the CUDA driver fails; the context is
 // destroyed then, too.
 Result<LoadPhases> run_square_waves(const CudaDriver& driver, std::string_view uuid, const WavePlan& plan,
-                                    const IdleUntil& idle_until);
+                                    const IdleUntilCallback& idle_until);
 
 }  // namespace joulemap::calibration

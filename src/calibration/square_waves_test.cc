@@ -36,7 +36,7 @@ class FakeDriver : public testing::Test {
     WavePlan plan;
     plan.active_idle_ns = plan.idle_after_load_ns = plan.idle_after_release_ns = kNanosecondsPerMillisecond;
     plan.full_load_ns = 120 * kNanosecondsPerMillisecond;
-    plan.waves_ns = 100 * kNanosecondsPerMillisecond;
+    plan.total_waves_ns = 100 * kNanosecondsPerMillisecond;
     plan.min_duration_ns = kNanosecondsPerMillisecond;
     plan.max_duration_ns = 10 * kNanosecondsPerMillisecond;
     return plan;
@@ -52,10 +52,10 @@ TEST_F(FakeDriver, LoadsAndIdlesOnSchedule) {
   const Result<LoadPhases> phases = run_square_waves(*cuda, kUuid, quick_plan(), sleep_until);
   ASSERT_TRUE(phases) << phases.error().message;
   // 100 ms of waves whose loads and pauses take 1 to 10 ms each.
-  EXPECT_GE(phases->loads.size(), 5u);
-  EXPECT_LE(phases->loads.size(), 50u);
+  EXPECT_GE(phases->load_spans.size(), 5u);
+  EXPECT_LE(phases->load_spans.size(), 50u);
   std::int64_t last_ns = phases->square_waves.begin_ns;
-  for (const LoadSpan& load : phases->loads) {
+  for (const LoadSpan& load : phases->load_spans) {
     EXPECT_GE(load.begin_ns, last_ns);
     EXPECT_GT(load.end_ns, load.begin_ns);
     last_ns = load.end_ns;
@@ -66,9 +66,9 @@ TEST_F(FakeDriver, LoadsAndIdlesOnSchedule) {
   // Every kernel ran within a reported load, or before the idle phase, to measure the speed.
   const fake_cuda::LoadLog log(log_path());
   const auto is_load_edge = [&](std::int64_t time_ns) {
-    if (time_ns < phases->active_idle.begin_ns) return true;
+    if (time_ns < phases->idle_with_context.begin_ns) return true;
     if (phases->full_load.begin_ns <= time_ns && time_ns <= phases->full_load.end_ns) return true;
-    return std::any_of(phases->loads.begin(), phases->loads.end(),
+    return std::any_of(phases->load_spans.begin(), phases->load_spans.end(),
                        [&](const LoadSpan& load) { return load.begin_ns <= time_ns && time_ns <= load.end_ns; });
   };
   std::size_t kernels = 0;
@@ -77,7 +77,7 @@ TEST_F(FakeDriver, LoadsAndIdlesOnSchedule) {
     ++kernels;
     EXPECT_TRUE(is_load_edge(log.at(i).time_ns) && is_load_edge(log.at(i + 1).time_ns)) << i;
   }
-  EXPECT_GT(kernels, phases->loads.size());
+  EXPECT_GT(kernels, phases->load_spans.size());
   EXPECT_EQ(log.at(log.size() - 1).load_state, LoadState::nothing);
 }
 
@@ -121,11 +121,11 @@ TEST_F(FakeDriver, ReportsMissingFunctions) {
 }
 
 TEST(CudaLibrary, IsNotLoadedFromLessPrivilegedUsers) {
-  EXPECT_EQ(cuda_library("", false, true), "libcuda.so.1");
-  EXPECT_EQ(cuda_library("", false, false), "");
-  EXPECT_EQ(cuda_library("/my/libcuda.so", false, false), "/my/libcuda.so");
-  EXPECT_EQ(cuda_library("/my/libcuda.so", true, true), "libcuda.so.1");
-  EXPECT_EQ(cuda_library("/my/libcuda.so", true, false), "");
+  EXPECT_EQ(choose_cuda_library("", false, true), "libcuda.so.1");
+  EXPECT_EQ(choose_cuda_library("", false, false), "");
+  EXPECT_EQ(choose_cuda_library("/my/libcuda.so", false, false), "/my/libcuda.so");
+  EXPECT_EQ(choose_cuda_library("/my/libcuda.so", true, true), "libcuda.so.1");
+  EXPECT_EQ(choose_cuda_library("/my/libcuda.so", true, false), "");
 }
 
 }  // namespace

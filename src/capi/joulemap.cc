@@ -44,53 +44,53 @@ using joulemap::sampling::WindowResult;
 
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUnknownValue = std::numeric_limits<double>::quiet_NaN();
 // Size of jm_options in version 0.1.0, whose last member was period_s.
-constexpr std::size_t kFirstOptions_bytes = offsetof(jm_options, period_s) + sizeof(double);
+constexpr std::size_t kFirstVersionOptions_bytes = offsetof(jm_options, period_s) + sizeof(double);
 
-std::string& last_error() {
+std::string& last_error_of_thread() {
   thread_local std::string text;
   return text;
 }
 
 // Result of this thread's last jm_window_wait or jm_window_peek, which jm_window_domain and jm_window_diagnostic read.
-std::optional<WindowResult>& last_result() {
+std::optional<WindowResult>& last_window_result_of_thread() {
   thread_local std::optional<WindowResult> result;
   return result;
 }
 
-int fail(jm_status status, std::string_view text) {
-  last_error() = text;
+int set_error(jm_status status, std::string_view text) {
+  last_error_of_thread() = text;
   return status;
 }
 
-int fail(const Error& error) {
+int set_error(const Error& error) {
   const jm_status status = error.code == ErrorCode::usage       ? JM_USAGE
                            : error.code == ErrorCode::not_found ? JM_NOT_FOUND
                                                                 : JM_FAILED;
-  return fail(status, error.remedy.empty() ? error.message : error.message + "; " + error.remedy);
+  return set_error(status, error.remedy.empty() ? error.message : error.message + "; " + error.remedy);
 }
 
 // Converts exceptions of `call`, which may allocate or start a thread, to JM_FAILED.
 template <class Call>
-int guarded(Call call) noexcept {
+int call_catching_exceptions(Call call) noexcept {
   try {
     return call();
   } catch (const std::exception& error) {
-    return fail(JM_FAILED, error.what());
+    return set_error(JM_FAILED, error.what());
   }
 }
 
-int code_of(const Status& status) { return status ? JM_OK : fail(status.error()); }
+int status_code(const Status& status) { return status ? JM_OK : set_error(status.error()); }
 
 template <std::size_t N>
-void copy_text(char (&to)[N], std::string_view from) {
+void copy_truncated_text(char (&to)[N], std::string_view from) {
   const std::size_t length = std::min(from.size(), N - 1);
   std::memcpy(to, from.data(), length);
   to[length] = '\0';
 }
 
-int32_t provenance_of(const std::optional<Provenance>& provenance) {
+int32_t to_jm_provenance(const std::optional<Provenance>& provenance) {
   if (!provenance) return JM_UNKNOWN;
   return *provenance == Provenance::measured ? JM_MEASURED : JM_ESTIMATED;
 }
@@ -103,49 +103,50 @@ std::string reason_for_no_energy(const WindowResult& result) {
   return text.empty() ? "no sensor is usable here; run joulemap doctor to see why" : text;
 }
 
-jm_energy energy_of(const WindowResult& result) {
+jm_energy to_jm_energy(const WindowResult& result) {
   const joulemap::EnergyTotals& totals = result.energy.totals;
   jm_energy energy{};
   energy.elapsed_s = result.elapsed_s();
-  energy.measured_j = joules_of(totals.measured).value_or(kUnknown);
-  energy.estimated_j = joules_of(totals.estimated).value_or(kUnknown);
-  energy.joules = energy.uncertainty_j = energy.mean_w = kUnknown;
-  energy.settled = result.settled ? 1 : 0;
+  energy.measured_j = joules_of(totals.measured).value_or(kUnknownValue);
+  energy.estimated_j = joules_of(totals.estimated).value_or(kUnknownValue);
+  energy.joules = energy.uncertainty_j = energy.mean_w = kUnknownValue;
+  energy.settled = result.is_settled ? 1 : 0;
   energy.begin_ns = result.begin_ns;
   energy.end_ns = result.end_ns;
   energy.domains = result.energy.rows.size();
   energy.diagnostics = result.energy.diagnostics.list().size();
   const std::optional<joulemap::EnergyWithProvenance> shown = joulemap::preferred_energy(totals);
   if (!shown) {
-    copy_text(energy.reason, reason_for_no_energy(result));
+    copy_truncated_text(energy.reason, reason_for_no_energy(result));
     return energy;
   }
   energy.joules = shown->joules;
-  energy.uncertainty_j = shown->uncertainty_j.value_or(kUnknown);
+  energy.uncertainty_j = shown->uncertainty_j.value_or(kUnknownValue);
   if (energy.elapsed_s > 0) energy.mean_w = shown->joules / energy.elapsed_s;
-  energy.provenance = provenance_of(shown->provenance);
+  energy.provenance = to_jm_provenance(shown->provenance);
   return energy;
 }
 
-int ask(jm_window window, WaitPolicy wait_policy, jm_energy* energy) {
-  if (energy == nullptr) return fail(JM_USAGE, "energy is NULL");
+int read_window_energy(jm_window window, WaitPolicy wait_policy, jm_energy* energy) {
+  if (energy == nullptr) return set_error(JM_USAGE, "energy is NULL");
   ProcessState* const state = ProcessState::get_if_created();
-  const std::shared_ptr<WindowEngine> engine = state == nullptr ? nullptr : state->engine();
-  if (!engine) return fail(JM_NOT_FOUND, "this process has not begun a window");
+  const std::shared_ptr<WindowEngine> engine = state == nullptr ? nullptr : state->serving_engine();
+  if (!engine) return set_error(JM_NOT_FOUND, "this process has not begun a window");
   Result<WindowResult> result = engine->result(window, wait_policy);
-  if (!result) return fail(result.error());
-  last_result() = std::move(*result);
-  return code_of(copy_to_caller(energy_of(*last_result()), energy));
+  if (!result) return set_error(result.error());
+  last_window_result_of_thread() = std::move(*result);
+  return status_code(copy_to_caller(to_jm_energy(*last_window_result_of_thread()), energy));
 }
 
-Result<WindowOptions> options_from(const jm_options* options) {
+Result<WindowOptions> to_window_options(const jm_options* options) {
   WindowOptions wanted;
   const auto given = [](const char* text, const char* variable) {
     const char* const usual = ::secure_getenv(variable);
     return std::string(text != nullptr ? text : usual != nullptr ? usual : "");
   };
-  const Result<jm_options> known = options == nullptr ? Result<jm_options>(jm_options{})
-                                                      : copy_from_caller(*options, kFirstOptions_bytes, "jm_options");
+  const Result<jm_options> known = options == nullptr
+                                       ? Result<jm_options>(jm_options{})
+                                       : copy_from_caller(*options, kFirstVersionOptions_bytes, "jm_options");
   if (!known) return known.error();
   wanted.root.prefix = given(known->sysroot, "JOULEMAP_SYSROOT");
   wanted.sensors = given(known->sensors, "JOULEMAP_SENSORS");
@@ -157,11 +158,13 @@ Result<WindowOptions> options_from(const jm_options* options) {
 }
 
 // Sizes of the structures in the version that introduced them.
-constexpr std::size_t kFirstEngineStep_bytes = offsetof(jm_engine_step_work, request_count) + sizeof(std::size_t);
-constexpr std::size_t kFirstRequestWork_bytes = offsetof(jm_request_work, events) + sizeof(std::uint32_t);
+constexpr std::size_t kFirstVersionEngineStep_bytes =
+    offsetof(jm_engine_step_work, request_count) + sizeof(std::size_t);
+constexpr std::size_t kFirstVersionRequestWork_bytes = offsetof(jm_request_work, events) + sizeof(std::uint32_t);
 
-Result<std::vector<jmc_request>> requests_from(const jm_engine_step_work& given) {
-  const Result<jm_engine_step_work> step = copy_from_caller(given, kFirstEngineStep_bytes, "jm_engine_step_work");
+Result<std::vector<jmc_request>> to_request_work(const jm_engine_step_work& given) {
+  const Result<jm_engine_step_work> step =
+      copy_from_caller(given, kFirstVersionEngineStep_bytes, "jm_engine_step_work");
   if (!step) return step.error();
   if (step->requests == nullptr && step->request_count > 0)
     return Error{ErrorCode::usage, "requests is NULL", "set request_count to 0, or requests to an array"};
@@ -172,7 +175,7 @@ Result<std::vector<jmc_request>> requests_from(const jm_engine_step_work& given)
   const char* at = reinterpret_cast<const char*>(step->requests);
   for (std::size_t i = 0; i < step->request_count; ++i) {
     const auto& one = *reinterpret_cast<const jm_request_work*>(at);
-    const Result<jm_request_work> work = copy_from_caller(one, kFirstRequestWork_bytes, "jm_request_work");
+    const Result<jm_request_work> work = copy_from_caller(one, kFirstVersionRequestWork_bytes, "jm_request_work");
     if (!work) return work.error();
     if (work->id == nullptr) return Error{ErrorCode::usage, "a request has no id", ""};
     requests.push_back({work->id, work->tenant, work->model, work->prompt_tokens, work->cached_tokens,
@@ -188,12 +191,12 @@ extern "C" {
 
 const char* jm_version(void) { return JOULEMAP_VERSION; }
 
-const char* jm_last_error(void) { return last_error().c_str(); }
+const char* jm_last_error(void) { return last_error_of_thread().c_str(); }
 
 int jm_start(const jm_options* options) {
-  return guarded([&] {
-    const Result<WindowOptions> wanted = options_from(options);
-    return wanted ? code_of(ProcessState::get().start(*wanted)) : fail(wanted.error());
+  return call_catching_exceptions([&] {
+    const Result<WindowOptions> wanted = to_window_options(options);
+    return wanted ? status_code(ProcessState::get().start(*wanted)) : set_error(wanted.error());
   });
 }
 
@@ -205,12 +208,12 @@ int jm_stop(void) {
 jm_window jm_begin(const char* name) {
   ProcessState* state = ProcessState::get_if_created();
   if (state == nullptr || !state->is_started()) {
-    if (guarded([] { return code_of(ProcessState::get().start_if_needed()); }) != JM_OK) return 0;
+    if (call_catching_exceptions([] { return status_code(ProcessState::get().start_if_needed()); }) != JM_OK) return 0;
     state = &ProcessState::get();
   }
-  const jm_window window = state->windows().begin();
+  const jm_window window = state->window_table().begin();
   if (window == 0) {
-    fail(JM_FULL, "there are one million windows; free those that are no longer needed");
+    set_error(JM_FULL, "there are one million windows; free those that are no longer needed");
   } else {
     jmc_mark(static_cast<int>(MarkKind::window_begin), window, name);
   }
@@ -219,52 +222,52 @@ jm_window jm_begin(const char* name) {
 
 int jm_end(jm_window window) {
   ProcessState* const state = ProcessState::get_if_created();
-  if (state == nullptr || !state->windows().end(window)) return fail(JM_NOT_FOUND, "this window is not open");
+  if (state == nullptr || !state->window_table().end(window)) return set_error(JM_NOT_FOUND, "this window is not open");
   jmc_mark(static_cast<int>(MarkKind::window_end), window, "");
   return JM_OK;
 }
 
 void jm_window_free(jm_window window) {
-  if (ProcessState* const state = ProcessState::get_if_created()) state->windows().release(window);
+  if (ProcessState* const state = ProcessState::get_if_created()) state->window_table().release(window);
 }
 
 int jm_window_wait(jm_window window, jm_energy* energy) {
-  return guarded([&] { return ask(window, WaitPolicy::wait, energy); });
+  return call_catching_exceptions([&] { return read_window_energy(window, WaitPolicy::wait, energy); });
 }
 
 int jm_window_peek(jm_window window, jm_energy* energy) {
-  return guarded([&] { return ask(window, WaitPolicy::none, energy); });
+  return call_catching_exceptions([&] { return read_window_energy(window, WaitPolicy::none, energy); });
 }
 
 int jm_window_domain(size_t index, jm_domain* domain) {
-  const std::optional<WindowResult>& result = last_result();
+  const std::optional<WindowResult>& result = last_window_result_of_thread();
   if (domain == nullptr || !result || index >= result->energy.rows.size())
-    return fail(JM_USAGE, "the last result of this thread has no such domain");
+    return set_error(JM_USAGE, "the last result of this thread has no such domain");
   const DomainEnergy& row = result->energy.rows[index];
   jm_domain entry{};
-  entry.joules = row.joules.value_or(kUnknown);
-  entry.uncertainty_j = row.uncertainty_j.value_or(kUnknown);
-  entry.mean_w = row.mean_w.value_or(kUnknown);
-  entry.provenance = provenance_of(row.provenance);
-  entry.counted = row.counted ? 1 : 0;
-  copy_text(entry.name, row.name);
-  copy_text(entry.part_of, row.part_of);
-  copy_text(entry.sensor, row.sensor);
-  copy_text(entry.reason, row.reason);
-  return code_of(copy_to_caller(entry, domain));
+  entry.joules = row.joules.value_or(kUnknownValue);
+  entry.uncertainty_j = row.uncertainty_j.value_or(kUnknownValue);
+  entry.mean_w = row.mean_w.value_or(kUnknownValue);
+  entry.provenance = to_jm_provenance(row.provenance);
+  entry.counted = row.is_counted ? 1 : 0;
+  copy_truncated_text(entry.name, row.name);
+  copy_truncated_text(entry.part_of, row.part_of);
+  copy_truncated_text(entry.sensor, row.sensor);
+  copy_truncated_text(entry.reason, row.reason);
+  return status_code(copy_to_caller(entry, domain));
 }
 
 int jm_window_diagnostic(size_t index, jm_diagnostic* diagnostic) {
-  const std::optional<WindowResult>& result = last_result();
+  const std::optional<WindowResult>& result = last_window_result_of_thread();
   if (diagnostic == nullptr || !result || index >= result->energy.diagnostics.list().size())
-    return fail(JM_USAGE, "the last result of this thread has no such diagnostic");
+    return set_error(JM_USAGE, "the last result of this thread has no such diagnostic");
   const Diagnostic& known = result->energy.diagnostics.list()[index];
   jm_diagnostic entry{};
   entry.count = known.count;
-  copy_text(entry.code, known.code);
-  copy_text(entry.message, known.message);
-  copy_text(entry.remedy, known.remedy);
-  return code_of(copy_to_caller(entry, diagnostic));
+  copy_truncated_text(entry.code, known.code);
+  copy_truncated_text(entry.message, known.message);
+  copy_truncated_text(entry.remedy, known.remedy);
+  return status_code(copy_to_caller(entry, diagnostic));
 }
 
 int jm_is_recording(void) { return jmc_is_recording(); }
@@ -274,7 +277,9 @@ int jm_region_push(const char* name) {
   return JM_OK;
 }
 
-int jm_region_pop(void) { return jmc_region_pop() != 0 ? JM_OK : fail(JM_USAGE, "no region is open on this thread"); }
+int jm_region_pop(void) {
+  return jmc_region_pop() != 0 ? JM_OK : set_error(JM_USAGE, "no region is open on this thread");
+}
 
 int jm_step(const int64_t* number) {
   jmc_step(number);
@@ -292,11 +297,11 @@ int jm_log(const char* name, double value) {
 }
 
 int jm_engine_step(const jm_engine_step_work* step) {
-  if (step == nullptr) return fail(JM_USAGE, "step is NULL");
+  if (step == nullptr) return set_error(JM_USAGE, "step is NULL");
   if (jmc_is_recording() == 0) return JM_OK;
-  return guarded([&] {
-    const Result<std::vector<jmc_request>> requests = requests_from(*step);
-    if (!requests) return fail(requests.error());
+  return call_catching_exceptions([&] {
+    const Result<std::vector<jmc_request>> requests = to_request_work(*step);
+    if (!requests) return set_error(requests.error());
     jmc_engine_step(step->begin_ns, step->end_ns != 0 ? step->end_ns : joulemap::monotonic_ns(), requests->data(),
                     requests->size());
     return static_cast<int>(JM_OK);
@@ -304,15 +309,15 @@ int jm_engine_step(const jm_engine_step_work* step) {
 }
 
 int jm_doctor_json(const jm_options* options, char** text) {
-  if (text == nullptr) return fail(JM_USAGE, "text is NULL");
-  return guarded([&] {
-    const Result<WindowOptions> wanted = options_from(options);
-    if (!wanted) return fail(wanted.error());
+  if (text == nullptr) return set_error(JM_USAGE, "text is NULL");
+  return call_catching_exceptions([&] {
+    const Result<WindowOptions> wanted = to_window_options(options);
+    if (!wanted) return set_error(wanted.error());
     const auto examined =
         joulemap::session::examine_sensors({.root = wanted->root, .sensors = wanted->sensors, .program = "joulemap"});
-    if (!examined) return fail(examined.error());
+    if (!examined) return set_error(examined.error());
     *text = ::strdup(joulemap::report::doctor_json(*examined).c_str());
-    return *text != nullptr ? static_cast<int>(JM_OK) : fail(JM_FAILED, "out of memory");
+    return *text != nullptr ? static_cast<int>(JM_OK) : set_error(JM_FAILED, "out of memory");
   });
 }
 

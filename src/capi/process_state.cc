@@ -15,16 +15,18 @@ namespace {
 
 // Longest time that a fork waits until none of our threads is inside NVML. Reading an energy counter takes
 // milliseconds, opening NVML up to seconds.
-constexpr std::int64_t kForkWaitsAtMost_ns = 100 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMaxForkWait_ns = 100 * kNanosecondsPerMillisecond;
 
-std::string environment(const char* name) {
+std::string environment_value(const char* name) {
   const char* const value = ::secure_getenv(name);
   return value == nullptr ? std::string() : std::string(value);
 }
 
 // Options for programs that do not call jm_start.
-sampling::WindowOptions usual_options() {
-  return {.root = {environment("JOULEMAP_SYSROOT")}, .sensors = environment("JOULEMAP_SENSORS"), .period_ns = {}};
+sampling::WindowOptions default_window_options() {
+  return {.root = {environment_value("JOULEMAP_SYSROOT")},
+          .sensors = environment_value("JOULEMAP_SENSORS"),
+          .period_ns = {}};
 }
 
 }  // namespace
@@ -32,23 +34,23 @@ sampling::WindowOptions usual_options() {
 // Registered when the library is loaded: before any thread can begin a window, and before any fork.
 const int ProcessState::fork_handlers_ = ::pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
 constinit std::mutex ProcessState::creation_mutex_;
-constinit std::atomic<ProcessState*> ProcessState::current_{nullptr};
-constinit std::atomic<std::uint16_t> ProcessState::epoch_{0};
-constinit std::atomic<const sampling::WindowOptions*> ProcessState::options_{nullptr};
+constinit std::atomic<ProcessState*> ProcessState::current_state_{nullptr};
+constinit std::atomic<std::uint16_t> ProcessState::fork_epoch_{0};
+constinit std::atomic<const ProcessState::StartOptions*> ProcessState::start_options_{nullptr};
 
-ProcessState::ProcessState(std::uint16_t epoch) : windows_(epoch) {}
+ProcessState::ProcessState(std::uint16_t epoch) : window_table_(epoch) {}
 
 ProcessState& ProcessState::create() {
   const std::lock_guard lock(creation_mutex_);
-  if (ProcessState* const state = current_.load(std::memory_order_acquire)) return *state;
+  if (ProcessState* const state = current_state_.load(std::memory_order_acquire)) return *state;
   // No exit handler stops the engine: it has no data to write.
-  if (++epoch_ == 0) ++epoch_;  // 0 is invalid; reached after 65535 nested forks
-  auto* const state = new ProcessState(epoch_.load());
-  current_.store(state, std::memory_order_release);
+  if (++fork_epoch_ == 0) ++fork_epoch_;  // 0 is invalid; reached after 65535 nested forks
+  auto* const state = new ProcessState(fork_epoch_.load());
+  current_state_.store(state, std::memory_order_release);
   return *state;
 }
 
-void ProcessState::before_fork() { nvml_fork_gate.before_fork(kForkWaitsAtMost_ns); }
+void ProcessState::before_fork() { nvml_fork_gate.before_fork(kMaxForkWait_ns); }
 
 void ProcessState::after_fork_in_parent() { nvml_fork_gate.after_fork_in_parent(); }
 
@@ -58,41 +60,42 @@ void ProcessState::after_fork_in_child() {
   nvml_fork_gate.after_fork_in_child();
   owned_descriptors.close_all();
   new (&creation_mutex_) std::mutex;
-  current_.store(nullptr, std::memory_order_release);
+  current_state_.store(nullptr, std::memory_order_release);
 }
 
 Status ProcessState::start_locked(const sampling::WindowOptions& options) {
-  Result<std::unique_ptr<sampling::WindowEngine>> engine = sampling::WindowEngine::start(windows_, options);
+  Result<std::unique_ptr<sampling::WindowEngine>> engine = sampling::WindowEngine::start(window_table_, options);
   if (!engine) return std::move(engine).error();
-  options_.store(new sampling::WindowOptions(options));
-  engine_ = std::move(*engine);
-  started_.store(true, std::memory_order_release);
+  const StartOptions* const last = start_options_.load();
+  if (last == nullptr || last->window_options != options) start_options_.store(new StartOptions{options, last});
+  serving_engine_ = std::move(*engine);
+  is_started_.store(true, std::memory_order_release);
   return Done{};
 }
 
 Status ProcessState::start(const sampling::WindowOptions& options) {
-  const std::lock_guard lock(lock_);
+  const std::lock_guard lock(start_mutex_);
   if (is_started()) return Error{ErrorCode::usage, "joulemap is already measuring", "stop it first"};
   return start_locked(options);
 }
 
 Status ProcessState::start_if_needed() {
-  const std::lock_guard lock(lock_);
+  const std::lock_guard lock(start_mutex_);
   if (is_started()) return Done{};
-  const sampling::WindowOptions* const last = options_.load();
-  return start_locked(last != nullptr ? *last : usual_options());
+  const StartOptions* const last = start_options_.load();
+  return start_locked(last != nullptr ? last->window_options : default_window_options());
 }
 
 void ProcessState::stop() {
-  const std::lock_guard lock(lock_);
+  const std::lock_guard lock(start_mutex_);
   if (!is_started()) return;
-  started_.store(false, std::memory_order_release);
-  engine_->stop();
+  is_started_.store(false, std::memory_order_release);
+  serving_engine_->stop();
 }
 
-std::shared_ptr<sampling::WindowEngine> ProcessState::engine() {
-  const std::lock_guard lock(lock_);
-  return engine_;
+std::shared_ptr<sampling::WindowEngine> ProcessState::serving_engine() {
+  const std::lock_guard lock(start_mutex_);
+  return serving_engine_;
 }
 
 }  // namespace joulemap::capi

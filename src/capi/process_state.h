@@ -23,25 +23,25 @@ class ProcessState {
  public:
   // The state of this process, created on first use.
   static ProcessState& get() {
-    ProcessState* const state = current_.load(std::memory_order_acquire);
+    ProcessState* const state = current_state_.load(std::memory_order_acquire);
     return state != nullptr ? *state : create();
   }
 
   // nullptr if no call has created the state yet: for example in a fork's child that only frees its parent's windows.
-  static ProcessState* get_if_created() { return current_.load(std::memory_order_acquire); }
+  static ProcessState* get_if_created() { return current_state_.load(std::memory_order_acquire); }
 
-  sampling::WindowTable& windows() { return windows_; }
+  sampling::WindowTable& window_table() { return window_table_; }
 
   // Starts the engine. Fails with `usage` if it is already running.
   Status start(const sampling::WindowOptions& options);
   // jm_begin calls is_started(), and if false start_if_needed(), which uses the options of the last start (of this
   // process or its parent), or those of the environment variables.
-  bool is_started() const { return started_.load(std::memory_order_acquire); }
+  bool is_started() const { return is_started_.load(std::memory_order_acquire); }
   Status start_if_needed();
   void stop();
 
   // nullptr before the first start. The caller may go on using the engine after a stop or another start.
-  std::shared_ptr<sampling::WindowEngine> engine();
+  std::shared_ptr<sampling::WindowEngine> serving_engine();
 
  private:
   explicit ProcessState(std::uint16_t epoch);
@@ -53,15 +53,19 @@ class ProcessState {
 
   static const int fork_handlers_;
   static std::mutex creation_mutex_;
-  static std::atomic<ProcessState*> current_;
-  static std::atomic<std::uint16_t> epoch_;
-  // Options of the last start. Never freed: the child of a fork reads those of its parent.
-  static std::atomic<const sampling::WindowOptions*> options_;
+  static std::atomic<ProcessState*> current_state_;
+  static std::atomic<std::uint16_t> fork_epoch_;
+  // Options of the last start, and of those before it. Never freed: the child of a fork reads those of its parent.
+  struct StartOptions {
+    sampling::WindowOptions window_options;
+    const StartOptions* previous_options;
+  };
+  static std::atomic<const StartOptions*> start_options_;
 
-  sampling::WindowTable windows_;
-  std::atomic<bool> started_{false};
-  std::mutex lock_;
-  std::shared_ptr<sampling::WindowEngine> engine_;
+  sampling::WindowTable window_table_;
+  std::atomic<bool> is_started_{false};
+  std::mutex start_mutex_;
+  std::shared_ptr<sampling::WindowEngine> serving_engine_;
 };
 
 }  // namespace joulemap::capi

@@ -7,7 +7,7 @@ namespace joulemap::capi {
 
 Status copy_struct_from_caller(const void* caller_struct, std::size_t caller_bytes, void* own_struct,
                                std::size_t own_bytes, std::size_t first_version_bytes, std::string_view name) {
-  if (caller_bytes < first_version_bytes || caller_bytes > kMaxStruct_bytes) {
+  if (caller_bytes < first_version_bytes || caller_bytes > kMaxCallerStruct_bytes) {
     return Error{ErrorCode::usage,
                  fmt::format("set the member `size` of {0} to sizeof({0}); it is {1}", name, caller_bytes), ""};
   }

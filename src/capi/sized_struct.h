@@ -15,7 +15,7 @@
 namespace joulemap::capi {
 
 // No version has a larger structure: a larger size means that the caller did not set the member `size`.
-inline constexpr std::size_t kMaxStruct_bytes = 4096;
+inline constexpr std::size_t kMaxCallerStruct_bytes = 4096;
 
 // Copies the caller's structure of `caller_bytes` into ours of `own_bytes`, and zeroes the rest of ours.
 // `first_version_bytes`: the size of the first version. Fails with `usage` for a smaller size, and if the caller has
@@ -44,7 +44,7 @@ template <class T>
 Status copy_to_caller(T own_struct, T* caller_struct) {
   std::size_t size = 0;
   std::memcpy(&size, caller_struct, sizeof size);
-  if (size < sizeof size || size > kMaxStruct_bytes) {
+  if (size < sizeof size || size > kMaxCallerStruct_bytes) {
     return Error{ErrorCode::usage, "set the member `size` to sizeof of the structure", ""};
   }
   own_struct.size = std::min(size, sizeof own_struct);

@@ -74,7 +74,7 @@ TEST(SizedStruct, OfASizeThatNoVersionHadIsRefused) {
   FirstOptions caller_struct = {};
   FirstOptions own_struct;
   for (const std::size_t size :
-       {std::size_t{0}, sizeof(std::size_t), sizeof caller_struct - 1, kMaxStruct_bytes + 1, SIZE_MAX}) {
+       {std::size_t{0}, sizeof(std::size_t), sizeof caller_struct - 1, kMaxCallerStruct_bytes + 1, SIZE_MAX}) {
     caller_struct.size = size;
     const Status copied = copy_struct_from_caller(&caller_struct, size, &own_struct, sizeof own_struct,
                                                   kFrozenOptions_bytes, "jm_options");

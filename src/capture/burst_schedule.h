@@ -21,13 +21,13 @@ class BurstSchedule {
   bool is_in_burst(std::int64_t run_ns);
 
   // Tallies of bursts that wait to be written.
-  void add(Activity activity) { activities_.push_back(std::move(activity)); }
-  std::vector<Activity> take() { return std::exchange(activities_, {}); }
+  void add_burst_tallies(Activity activity) { burst_tallies_.push_back(std::move(activity)); }
+  std::vector<Activity> take_burst_tallies() { return std::exchange(burst_tallies_, {}); }
 
  private:
   std::int64_t burst_end_ns_ = 0;
   std::int64_t total_burst_ns_ = 0;  // total burst time so far
-  std::vector<Activity> activities_;
+  std::vector<Activity> burst_tallies_;
 };
 
 }  // namespace joulemap::capture

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -36,25 +37,24 @@ class Capture final : private PeriodicWork {
  public:
   explicit Capture(std::unique_ptr<MarkSink> sink, TracingMode tracing_mode = TracingMode::automatic);
 
-  // The instance of this process; nullptr when the process is not recorded. existing() never creates one.
+  // The instance of this process; nullptr when the process is not recorded. existing_instance() never creates one.
   static Capture* get();
-  static Capture* existing();
+  static Capture* existing_instance();
   // join_recording() reads the environment again and returns whether this process is recorded. leave_recording()
-  // finishes the instance; then get() returns nullptr until the next join_recording(). finish_existing() finishes it
-  // and keeps it.
+  // finishes the instance; then get() returns nullptr until the next join_recording(). finish_existing_instance()
+  // finishes it and keeps it.
   static bool join_recording();
   static void leave_recording();
-  static void finish_existing();
+  static void finish_existing_instance();
 
   std::uint64_t instance_id() const {
     return instance_id_;
   }  // unique among the Captures of this process and of the processes it was forked from
-  MarkLog& marks() { return marks_; }
-  KernelLog& kernels() { return kernels_; }
-  EngineLog& engine() { return engine_; }
+  MarkLog& mark_log() { return mark_log_; }
+  KernelLog& kernel_log() { return kernel_log_; }
 
   std::uint32_t child_scope(std::uint32_t parent, ScopeKind kind, std::string_view name) {
-    return scopes_.child(parent, kind, name);
+    return scope_table_.find_or_add_child(parent, kind, name);
   }
   std::uint32_t current_scope();
   // Scope for kernel launches of this thread: current_scope(), or kJoulemapScope while it does Joulemap's own work.
@@ -67,12 +67,12 @@ class Capture final : private PeriodicWork {
   void push_region(std::string_view name);
   bool pop_region();
 
-  bool is_hlo_autotuning(std::string_view module) { return hlo_.is_autotuning(module); }
+  bool is_hlo_autotuning(std::string_view module) { return hlo_scopes_.is_autotuning(module); }
   void register_hlo_op(std::string_view module, std::string_view instruction, std::string_view op_name) {
-    hlo_.register_op(module, instruction, op_name);
+    hlo_scopes_.register_op(module, instruction, op_name);
   }
   std::optional<std::uint32_t> scope_of_hlo(std::string_view module, std::string_view instruction) {
-    return hlo_.scope_of(module, instruction, scopes_);
+    return hlo_scopes_.find_scope(module, instruction, scope_table_);
   }
 
   void begin_backward(std::uint32_t scope);
@@ -81,6 +81,8 @@ class Capture final : private PeriodicWork {
 
   bool on_event(LoopEvent event);
   void step(std::optional<std::int64_t> number);  // reported by the program, not inferred
+  // A forward step of a serving engine ended; the next step begins. A program that reports steps itself has those.
+  void add_engine_step(std::int64_t begin_ns, std::int64_t end_ns, std::span<const ReportedRequest> requests);
   void epoch(std::optional<std::int64_t> number);
   // Serial number of the current step; 0 before the first step, after an overlong one, and while modules
   // are replayed (probing).
@@ -113,42 +115,43 @@ class Capture final : private PeriodicWork {
   struct ThreadSlot;
   struct OpenRegion;
 
-  ThreadState& this_thread();
+  ThreadState& this_thread_state();
   EdgeClocks read_edge_clocks(ThreadState& thread);
   void begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name);
-  std::int64_t tick(std::int64_t worker_cpu_ns) override;
-  void account_time(std::int64_t capture_cpu_ns);
+  std::int64_t do_periodic_work(std::int64_t worker_cpu_ns) override;
+  void attribute_cpu_time(std::int64_t capture_cpu_ns);
   void collect_activity(MarkSink& sink, bool is_last) override;
   std::vector<Activity> collect_waits(std::int64_t settled_ns, std::int64_t now_ns, bool tallies_due);
-  void trace_kernels(WaitTracing tracing, std::int64_t time_ns, std::uint32_t scope);
+  void set_kernel_tracing(WaitTracing tracing, std::int64_t time_ns, std::uint32_t scope);
   void end_overlong_step(std::int64_t now_ns);
   Activity take_scope_tallies(std::int64_t now_ns);
   void add_diagnostics(Diagnostics& diagnostics) override;
 
   const std::uint64_t instance_id_;
-  ScopeTable scopes_;
-  HloScopes hlo_;
-  KernelLog kernels_;
-  MarkLog marks_;
-  EngineLog engine_;
+  ScopeTable scope_table_;
+  HloScopes hlo_scopes_;
+  KernelLog kernel_log_;
+  MarkLog mark_log_;
+  EngineLog engine_log_;
   std::shared_ptr<UntrackedCpuTime> untracked_cpu_;
   std::atomic<bool> reads_cpu_at_edges_{true};
-  std::atomic<ThreadTrack*> leading_track_{nullptr};  // of the thread that last entered a scope; only compared
-  std::atomic<std::uint32_t> backward_scope_{0};      // in a backward pass: scope of threads that have entered none
-  std::atomic<std::uint32_t> backward_passes_{0};     // number of running backward passes
+  std::atomic<ThreadTrack*> last_entered_track_{nullptr};  // of the thread that last entered a scope; only compared
+  std::atomic<std::uint32_t> backward_scope_{0};   // in a backward pass: scope of threads that have entered none
+  std::atomic<std::uint32_t> backward_passes_{0};  // number of running backward passes
   std::atomic<std::uint32_t> step_serial_{0};
   std::atomic<bool> has_step_ended_{false};  // end_overlong_step() has ended it, and no other has begun
   std::atomic<std::int64_t> step_begin_ns_{0};
-  std::atomic<std::uint32_t> step_flags_{1};       // kTraced and kSampled (capture.cc) of the current step
+  std::atomic<std::uint32_t> step_flags_{1};  // kTracedStepFlag and kSampledStepFlag (capture.cc) of the current step
   std::atomic<std::uint64_t> probe_region_id_{0};  // id of the probing region; 0 outside of probing
 
-  std::mutex tracks_lock_;
-  std::vector<std::shared_ptr<ThreadTrack>> tracks_;
+  std::mutex thread_tracks_lock_;
+  std::vector<std::shared_ptr<ThreadTrack>> thread_tracks_;
 
-  std::mutex loop_lock_;
+  std::mutex step_detection_lock_;
   StepDetector step_detector_;
   TracingPolicy tracing_policy_;
   bool program_reports_steps_ = false;
+  bool engine_reports_steps_ = false;
   bool program_reports_epochs_ = false;
 
   FunctionSamples function_samples_;
@@ -159,7 +162,7 @@ class Capture final : private PeriodicWork {
   std::atomic<bool> kernel_source_is_finished_{false};
   std::atomic<bool> detach_is_allowed_{false};
 
-  std::int64_t started_ns_;
+  std::int64_t start_ns_;
   std::int64_t scopes_tallied_until_ns_;  // end of the last interval whose scope tallies were taken
   std::int64_t collected_until_ns_;       // when kernel, wait and function tallies were last taken
   BurstSchedule burst_schedule_;

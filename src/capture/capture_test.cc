@@ -9,7 +9,7 @@
 namespace joulemap::capture {
 namespace {
 
-struct Written {
+struct WrittenRecords {
   std::vector<Mark> marks;
   std::map<std::uint32_t, Scope> scopes;
   std::map<std::uint32_t, ScopeTally> tallies;
@@ -19,7 +19,7 @@ struct Written {
 
 class TestSink final : public MarkSink {
  public:
-  explicit TestSink(Written& written) : written_(written) {}
+  explicit TestSink(WrittenRecords& written) : written_(written) {}
   void add(Mark mark) override { written_.marks.push_back(std::move(mark)); }
   void add(Metric) override {}
   void add(EnvironmentFact) override {}
@@ -42,7 +42,7 @@ class TestSink final : public MarkSink {
   }
 
  private:
-  Written& written_;
+  WrittenRecords& written_;
 };
 
 void burn(std::int64_t cpu_ns) {
@@ -57,7 +57,7 @@ void burn(std::int64_t cpu_ns) {
 }
 
 TEST(Capture, EveryProbingIsMarkedAndBelongsToNoStep) {
-  Written written;
+  WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
   capture.step({});
   const std::uint32_t serial = capture.step_serial();
@@ -81,7 +81,7 @@ TEST(Capture, EveryProbingIsMarkedAndBelongsToNoStep) {
 }
 
 TEST(Capture, ReportsTheCpuTimeOfEveryScope) {
-  Written written;
+  WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
   const std::uint32_t forward = capture.child_scope(0, ScopeKind::phase, "forward");
   const std::uint32_t layer = capture.child_scope(forward, ScopeKind::module, "layer1");
@@ -100,7 +100,7 @@ TEST(Capture, ReportsTheCpuTimeOfEveryScope) {
 }
 
 TEST(Capture, CpuTimeOfUntrackedThreadsBelongsToTheLeadingScope) {
-  Written written;
+  WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
   const std::uint32_t scope = capture.child_scope(0, ScopeKind::module, "conv");
   capture.enter(scope);
@@ -113,7 +113,7 @@ TEST(Capture, CpuTimeOfUntrackedThreadsBelongsToTheLeadingScope) {
 }
 
 TEST(Capture, AnAutogradThreadInheritsTheScopeItWorksFor) {
-  Written written;
+  WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
   const std::uint32_t backward = capture.child_scope(0, ScopeKind::phase, "backward");
   const std::uint32_t layer = capture.child_scope(backward, ScopeKind::module, "fc");
@@ -136,7 +136,7 @@ TEST(Capture, AnAutogradThreadInheritsTheScopeItWorksFor) {
 }
 
 TEST(Capture, CpuTimeOfShortScopesIsSplitAndNoneIsLost) {
-  Written written;
+  WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
   const std::uint32_t outer = capture.child_scope(0, ScopeKind::phase, "forward");
   const std::uint32_t inner = capture.child_scope(outer, ScopeKind::module, "fc");
@@ -158,7 +158,7 @@ TEST(Capture, CpuTimeOfShortScopesIsSplitAndNoneIsLost) {
 }
 
 TEST(Capture, RegionsNestAndLinkTheirMarks) {
-  Written written;
+  WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
   capture.push_region("outer");
   capture.push_region("inner");
@@ -174,7 +174,7 @@ TEST(Capture, RegionsNestAndLinkTheirMarks) {
 }
 
 TEST(Capture, ExplicitStepsDisableInferredSteps) {
-  Written written;
+  WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
   EXPECT_TRUE(capture.on_event(LoopEvent::forward_infer));
   capture.step(7);
@@ -189,7 +189,7 @@ TEST(Capture, ExplicitStepsDisableInferredSteps) {
 }
 
 TEST(Capture, EndsOnceHoweverOftenItIsCalled) {
-  Written written;
+  WrittenRecords written;
   Capture capture(std::make_unique<TestSink>(written));
   capture.finish();
   capture.enter(capture.child_scope(0, ScopeKind::region, "late"));  // as a thread that outlives the capture does

@@ -21,7 +21,7 @@ class PeriodicWork {
  public:
   virtual ~PeriodicWork() = default;
   // Receives the CPU time in ns that the worker's thread has used so far; returns the delay until the next call, in ns.
-  virtual std::int64_t tick(std::int64_t worker_cpu_ns) = 0;
+  virtual std::int64_t do_periodic_work(std::int64_t worker_cpu_ns) = 0;
   // Called before every write to add activity to `sink`; is_last: by finish().
   virtual void collect_activity(MarkSink& sink, bool is_last) = 0;
   // Called once, by finish().
@@ -44,13 +44,13 @@ class CaptureWorker {
   void run();
   void write_pending(bool is_last);
 
-  std::unique_ptr<MarkSink> sink_;  // used by the worker's thread, then by finish()
-  MarkLog& marks_;
-  PeriodicWork* const work_;
-  Diagnostics failures_;  // of writes; used like sink_
+  std::unique_ptr<MarkSink> mark_sink_;  // used by the worker's thread, then by finish()
+  MarkLog& mark_log_;
+  PeriodicWork* const periodic_work_;
+  Diagnostics write_errors_;  // of writes; used like mark_sink_
 
   std::mutex finish_lock_;
-  std::atomic<std::uint32_t> stopping_{0};
+  std::atomic<std::uint32_t> stop_requested_{0};
   std::thread thread_;
 };
 

@@ -8,7 +8,7 @@
 namespace joulemap::capture {
 namespace {
 
-struct Written {
+struct WrittenMarks {
   std::vector<Mark> marks;
   std::vector<Metric> metrics;
   Diagnostics diagnostics;
@@ -18,7 +18,7 @@ struct Written {
 
 class TestSink final : public MarkSink {
  public:
-  explicit TestSink(Written& written) : written_(written) {}
+  explicit TestSink(WrittenMarks& written) : written_(written) {}
   void add(Mark mark) override { written_.marks.push_back(std::move(mark)); }
   void add(Metric metric) override { written_.metrics.push_back(std::move(metric)); }
   void add(EnvironmentFact) override {}
@@ -35,15 +35,15 @@ class TestSink final : public MarkSink {
   }
 
  private:
-  Written& written_;
+  WrittenMarks& written_;
 };
 
 TEST(CaptureWorker, WritesEverythingInOrderWhenItIsFinished) {
-  Written written;
+  WrittenMarks written;
   MarkLog log;
   CaptureWorker worker(std::make_unique<TestSink>(written), log);
-  log.mark(MarkKind::window_begin, 7, "epoch");
-  log.mark(MarkKind::window_end, 7, "");
+  log.add_mark(MarkKind::window_begin, 7, "epoch");
+  log.add_mark(MarkKind::window_end, 7, "");
   worker.finish();
   ASSERT_EQ(written.marks.size(), 2u);
   EXPECT_EQ(written.marks[0].name, "epoch");
@@ -54,15 +54,15 @@ TEST(CaptureWorker, WritesEverythingInOrderWhenItIsFinished) {
 }
 
 TEST(CaptureWorker, CountsStepsUnlessTheyAreNumbered) {
-  Written written;
+  WrittenMarks written;
   MarkLog log;
   CaptureWorker worker(std::make_unique<TestSink>(written), log);
-  log.metric("loss", 2.0, 1);
-  log.step({}, 5);
-  log.step({}, 5);
-  log.step(10, 6);
-  log.step({}, 5);
-  log.metric("loss", 1.0, 2);
+  log.add_metric("loss", 2.0, 1);
+  log.add_step({}, 5);
+  log.add_step({}, 5);
+  log.add_step(10, 6);
+  log.add_step({}, 5);
+  log.add_metric("loss", 1.0, 2);
   worker.finish();
   std::vector<std::uint64_t> numbers;
   for (const Mark& mark : written.marks) numbers.push_back(mark.id);
@@ -72,11 +72,11 @@ TEST(CaptureWorker, CountsStepsUnlessTheyAreNumbered) {
 }
 
 TEST(CaptureWorker, RecordsThatMarksCouldNotBeWritten) {
-  Written written;
+  WrittenMarks written;
   written.fails = true;
   MarkLog log;
   CaptureWorker worker(std::make_unique<TestSink>(written), log);
-  log.step({}, 5);
+  log.add_step({}, 5);
   worker.finish();
   EXPECT_TRUE(written.diagnostics.contains("write_failed"));
 }

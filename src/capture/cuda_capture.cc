@@ -16,16 +16,18 @@
 namespace joulemap::capture {
 namespace {
 
-class CuptiKernels final : public KernelSource {
+class CuptiKernelSource final : public KernelSource {
  public:
-  CuptiKernels(cupti::CuptiApi api, Capture& capture);
+  CuptiKernelSource(cupti::CuptiApi api, Capture& capture);
 
   Status start() { return session_.start(); }
   void set_tracing(bool on) override { session_.set_tracing(on); }
-  void allow_detach(bool allowed) override { session_.allow_detach(allowed); }
-  void poll(std::int64_t now_ns) override { session_.poll(now_ns); }
-  std::int64_t delivered_until_ns(std::int64_t now_ns) const override { return session_.delivered_until_ns(now_ns); }
-  void on_other_profiler(bool running, std::int64_t now_ns) override { session_.on_other_profiler(running, now_ns); }
+  void set_detach_allowed(bool allowed) override { session_.allow_detach(allowed); }
+  void poll_records(std::int64_t now_ns) override { session_.poll(now_ns); }
+  std::int64_t all_delivered_before_ns(std::int64_t now_ns) const override {
+    return session_.delivered_until_ns(now_ns);
+  }
+  void note_other_profiler(bool running, std::int64_t now_ns) override { session_.on_other_profiler(running, now_ns); }
   void abandon_in_child() noexcept override { session_.abandon_in_child(); }
   void finish(Diagnostics& diagnostics) override {
     session_.finish();
@@ -37,39 +39,39 @@ class CuptiKernels final : public KernelSource {
   cupti::CuptiSession session_;
 };
 
-std::uint32_t scope_of_this_thread() noexcept {
-  Capture* const capture = Capture::existing();
+std::uint32_t current_scope_of_thread() noexcept {
+  Capture* const capture = Capture::existing_instance();
   return capture == nullptr ? 0 : capture->launch_scope();
 }
 
 std::uint32_t current_step_serial() noexcept {
-  const Capture* const capture = Capture::existing();
+  const Capture* const capture = Capture::existing_instance();
   return capture == nullptr ? 0 : capture->step_serial();
 }
 
-CuptiKernels::CuptiKernels(cupti::CuptiApi api, Capture& capture)
-    : sink_(capture.kernels(), &capture.marks()),
-      session_(std::move(api), sink_, {&scope_of_this_thread, &current_step_serial}) {}
+CuptiKernelSource::CuptiKernelSource(cupti::CuptiApi api, Capture& capture)
+    : sink_(capture.kernel_log(), &capture.mark_log()),
+      session_(std::move(api), sink_, {&current_scope_of_thread, &current_step_serial}) {}
 
-constinit std::atomic<bool> is_started{false};
+constinit std::atomic<bool> has_started_cuda_capture{false};
 constinit std::atomic<bool> has_touched_cupti{false};
 // CUDA and CUPTI do not survive a fork: a child that inherited them must not touch them.
 constinit std::atomic<bool> parent_touched_cupti{false};
 
 void finish_before_cupti() {
-  if (Capture* const capture = Capture::existing()) capture->finish_kernel_source();
+  if (Capture* const capture = Capture::existing_instance()) capture->finish_kernel_source();
 }
 
-void start(Capture& capture) {
+void start_cupti(Capture& capture) {
   has_touched_cupti.store(true);
   const ScopedSignalBlock signals_are_for_the_program;  // CUPTI starts threads
   Result<cupti::CuptiApi> api = cupti::CuptiApi::open();
-  if (!api) return capture.marks().add_diagnostic({"no_kernels", 1, api.error().message, api.error().remedy});
-  auto kernels = std::make_unique<CuptiKernels>(std::move(*api), capture);
+  if (!api) return capture.mark_log().add_diagnostic({"no_kernels", 1, api.error().message, api.error().remedy});
+  auto kernels = std::make_unique<CuptiKernelSource>(std::move(*api), capture);
   if (const Status started = kernels->start(); !started) {
     // Leaked on purpose: CUPTI's threads may already hold a pointer to it.
     static_cast<void>(kernels.release());
-    return capture.marks().add_diagnostic({"no_kernels", 1, started.error().message, started.error().remedy});
+    return capture.mark_log().add_diagnostic({"no_kernels", 1, started.error().message, started.error().remedy});
   }
   capture.set_kernel_source(std::move(kernels));
   // Registered after CUPTI's own exit handler, so it runs before that one.
@@ -84,17 +86,17 @@ bool is_cuda_loaded() noexcept {
   return driver != nullptr;
 }
 
-void allow_cuda_restart() noexcept { is_started.store(false); }
+void allow_cuda_restart() noexcept { has_started_cuda_capture.store(false); }
 
-void forget_cuda_in_child() noexcept {
+void forget_cuda_capture_in_child() noexcept {
   if (has_touched_cupti.load()) parent_touched_cupti.store(true);
-  is_started.store(false);
+  has_started_cuda_capture.store(false);
 }
 
 void start_cuda_capture() noexcept {
-  if (parent_touched_cupti.load() || is_started.exchange(true)) return;
+  if (parent_touched_cupti.load() || has_started_cuda_capture.exchange(true)) return;
   try {
-    if (Capture* const capture = Capture::get()) start(*capture);
+    if (Capture* const capture = Capture::get()) start_cupti(*capture);
   } catch (const std::exception&) {
     // Out of memory or threads: the program goes on without kernel records.
   }

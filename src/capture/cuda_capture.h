@@ -22,6 +22,6 @@ void allow_cuda_restart() noexcept;
 
 // Called in the child of a fork. start_cuda_capture works there unless the parent had opened CUPTI, which does not
 // survive a fork: then start_cuda_capture does nothing.
-void forget_cuda_in_child() noexcept;
+void forget_cuda_capture_in_child() noexcept;
 
 }  // namespace joulemap::capture

@@ -12,55 +12,56 @@ constexpr std::size_t kMaxPendingEntries = 2'000'000;
 // requests must not fill the memory.
 constexpr std::size_t kMaxUnfinishedRequests = 1'000'000;
 
-bool is_only_event(const StepRequest& work) {
+bool has_only_events(const StepRequest& work) {
   return work.prompt_tokens == 0 && work.cached_tokens == 0 && work.decoded_tokens == 0 && work.rejected_tokens == 0;
 }
 
 }  // namespace
 
-std::uint32_t EngineLog::number_of(const ReportedRequest& request) {
-  if (const auto known = numbers_.find(request.id); known != numbers_.end()) return known->second;
-  if (numbers_.size() >= kMaxUnfinishedRequests) {
-    forgotten_requests_ += numbers_.size();
-    numbers_.clear();
+std::uint32_t EngineLog::find_or_assign_number(const ReportedRequest& request) {
+  if (const auto known = request_numbers_.find(request.id); known != request_numbers_.end()) return known->second;
+  if (request_numbers_.size() >= kMaxUnfinishedRequests) {
+    forgotten_request_count_ += request_numbers_.size();
+    request_numbers_.clear();
   }
-  const std::uint32_t number = next_number_++;
-  numbers_.emplace(request.id, number);
-  pending_.requests.push_back(
+  const std::uint32_t number = next_request_number_++;
+  request_numbers_.emplace(request.id, number);
+  pending_steps_.requests.push_back(
       {number, std::string(request.id), std::string(request.tenant), std::string(request.model)});
   return number;
 }
 
 void EngineLog::add_step(std::int64_t begin_ns, std::int64_t end_ns, std::span<const ReportedRequest> requests) {
   const std::lock_guard lock(lock_);
-  if (pending_.entries.size() + requests.size() > kMaxPendingEntries || pending_.steps.size() >= kMaxPendingEntries ||
-      requests.size() > kMaxRequestsPerStep) {
-    ++dropped_steps_;
+  if (pending_steps_.entries.size() + requests.size() > kMaxPendingEntries ||
+      pending_steps_.steps.size() >= kMaxPendingEntries || requests.size() > kMaxRequestsPerStep) {
+    ++dropped_step_count_;
     return;
   }
   if (end_ns < begin_ns) {
-    ++reversed_steps_;
+    ++reversed_step_count_;
     begin_ns = end_ns;
   }
   EngineStep step{begin_ns, end_ns, 0};
   for (const ReportedRequest& request : requests) {
-    if (is_only_event(request.work) && !numbers_.contains(request.id)) {
-      ++unknown_events_;
+    if (has_only_events(request.step_request) && !request_numbers_.contains(request.id)) {
+      ++unknown_event_count_;
       continue;
     }
-    StepRequest& entry = pending_.entries.emplace_back(request.work);
-    entry.request = number_of(request);
+    StepRequest& entry = pending_steps_.entries.emplace_back(request.step_request);
+    entry.request = find_or_assign_number(request);
     ++step.requests;
-    if ((entry.events & (kRequestFinished | kRequestAborted)) != 0) numbers_.erase(numbers_.find(request.id));
+    if ((entry.events & (kRequestFinished | kRequestAborted)) != 0)
+      request_numbers_.erase(request_numbers_.find(request.id));
   }
-  pending_.steps.push_back(step);
+  pending_steps_.steps.push_back(step);
 }
 
 void EngineLog::drain_into(MarkSink& sink) {
   EngineSteps batch;
   {
     const std::lock_guard lock(lock_);
-    std::swap(batch, pending_);
+    std::swap(batch, pending_steps_);
   }
   if (!batch.empty()) sink.add(std::move(batch));
 }
@@ -68,19 +69,19 @@ void EngineLog::drain_into(MarkSink& sink) {
 Diagnostics EngineLog::diagnostics() {
   const std::lock_guard lock(lock_);
   Diagnostics all;
-  if (dropped_steps_ > 0)
+  if (dropped_step_count_ > 0)
     all.add(
-        {"engine_steps_dropped", dropped_steps_,
+        {"engine_steps_dropped", dropped_step_count_,
          "engine steps arrived faster than they could be written, or had more than 65536 requests; some are missing",
          "their energy is shown as idle; record on a faster disk"});
-  if (reversed_steps_ > 0)
-    all.add({"engine_steps_reversed", reversed_steps_, "engine steps that end before they begin have no duration",
+  if (reversed_step_count_ > 0)
+    all.add({"engine_steps_reversed", reversed_step_count_, "engine steps that end before they begin have no duration",
              "pass times of CLOCK_MONOTONIC, or none"});
-  if (unknown_events_ > 0)
-    all.add({"engine_events_unknown", unknown_events_,
+  if (unknown_event_count_ > 0)
+    all.add({"engine_events_unknown", unknown_event_count_,
              "events of requests that were in no step, or had finished before, are not recorded", ""});
-  if (forgotten_requests_ > 0)
-    all.add({"engine_requests_unfinished", forgotten_requests_,
+  if (forgotten_request_count_ > 0)
+    all.add({"engine_requests_unfinished", forgotten_request_count_,
              "a million requests did not finish: those that continue are counted as new requests",
              "report finished=True in the last step of each request"});
   return all;

@@ -22,7 +22,7 @@ struct ReportedRequest {
   std::string_view id;
   std::string_view tenant;
   std::string_view model;
-  StepRequest work;
+  StepRequest step_request;
 };
 
 class EngineLog {
@@ -40,16 +40,16 @@ class EngineLog {
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
 
-  std::uint32_t number_of(const ReportedRequest& request);
+  std::uint32_t find_or_assign_number(const ReportedRequest& request);
 
   std::mutex lock_;
-  EngineSteps pending_;
-  std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> numbers_;  // of unfinished requests
-  std::uint32_t next_number_ = 0;
-  std::uint64_t dropped_steps_ = 0;
-  std::uint64_t reversed_steps_ = 0;
-  std::uint64_t unknown_events_ = 0;
-  std::uint64_t forgotten_requests_ = 0;
+  EngineSteps pending_steps_;
+  std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> request_numbers_;  // of unfinished requests
+  std::uint32_t next_request_number_ = 0;
+  std::uint64_t dropped_step_count_ = 0;
+  std::uint64_t reversed_step_count_ = 0;
+  std::uint64_t unknown_event_count_ = 0;
+  std::uint64_t forgotten_request_count_ = 0;
 };
 
 }  // namespace joulemap::capture

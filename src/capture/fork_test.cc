@@ -49,7 +49,7 @@ std::uint64_t thread_of_mark() {
   std::vector<Mark> marks;
   MarkLog log;
   CaptureWorker worker(std::make_unique<StoredMarks>(marks), log);
-  log.mark(MarkKind::region_begin, 1, "here");
+  log.add_mark(MarkKind::region_begin, 1, "here");
   worker.finish();
   return marks.at(0).thread;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// FunctionSamples: stack samples since the last take(), summed by function (a scope of kind function). The sampling
-// thread adds, the writing thread takes. Times are nanoseconds.
+// FunctionSamples: stack samples since the last move_into(), summed by function (a scope of kind function). The
+// sampling thread adds, the writing thread takes. Times are nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,21 @@ class FunctionSamples {
   // Adds a sample in `scope`, a function within `coarse_scope`, that represents time_ns of run time.
   void add(std::uint32_t coarse_scope, std::uint32_t scope, std::int64_t time_ns) {
     const std::lock_guard lock(lock_);
-    ScopeShare& share = shares_[scope];
+    ScopeShare& share = scope_shares_[scope];
     share.coarse_scope = coarse_scope;
     share.scope = scope;
     ++share.count;
     share.time_ns += time_ns;
   }
-  void take(std::vector<ScopeShare>& into) {
+  void move_into(std::vector<ScopeShare>& into) {
     const std::lock_guard lock(lock_);
-    for (const auto& [scope, share] : shares_) into.push_back(share);
-    shares_.clear();
+    for (const auto& [scope, share] : scope_shares_) into.push_back(share);
+    scope_shares_.clear();
   }
 
  private:
   std::mutex lock_;
-  std::map<std::uint32_t, ScopeShare> shares_;
+  std::map<std::uint32_t, ScopeShare> scope_shares_;
 };
 
 }  // namespace joulemap::capture

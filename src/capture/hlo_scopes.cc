@@ -8,7 +8,7 @@
 namespace joulemap::capture {
 namespace {
 
-std::string_view value_of(std::string_view fields, std::string_view name) {
+std::string_view find_field_value(std::string_view fields, std::string_view name) {
   while (!fields.empty()) {
     const std::size_t comma = fields.find(',');
     const std::string_view field = fields.substr(0, comma);
@@ -26,7 +26,8 @@ std::optional<HloRange> parse_hlo_range(std::string_view text) {
   const std::size_t end = text.find('#', begin + 1);
   if (end == std::string_view::npos) return std::nullopt;
   const std::string_view fields = text.substr(begin + 1, end - begin - 1);
-  const HloRange range{.module = value_of(fields, "hlo_module"), .instruction = value_of(fields, "hlo_op")};
+  const HloRange range{.module = find_field_value(fields, "hlo_module"),
+                       .instruction = find_field_value(fields, "hlo_op")};
   if (range.module.empty() && range.instruction.empty()) return std::nullopt;
   return range;
 }
@@ -37,38 +38,38 @@ bool is_xla_compiler_range(std::string_view text) {
 
 bool HloScopes::is_autotuning(std::string_view module) {
   const std::lock_guard lock(lock_);
-  return all_are_registered_ && !module.empty() && !programs_.contains(module);
+  return all_programs_are_registered_ && !module.empty() && !programs_by_module_.contains(module);
 }
 
 void HloScopes::register_op(std::string_view module, std::string_view instruction, std::string_view op_name) {
   const std::lock_guard lock(lock_);
-  all_are_registered_ |= module.empty();
+  all_programs_are_registered_ |= module.empty();
   if (module.empty()) return;
   if (instruction_count_ >= kMaxInstructions) return;
-  Program& program = programs_.try_emplace(std::string(module)).first->second;
+  Program& program = programs_by_module_.try_emplace(std::string(module)).first->second;
   instruction_count_ +=
-      program.op_names.insert_or_assign(std::string(instruction), std::string(op_name)).second ? 1 : 0;
+      program.op_names_by_instruction.insert_or_assign(std::string(instruction), std::string(op_name)).second ? 1 : 0;
   // Cached scopes become invalid: the program may have been recompiled under the same name. Gradient operations show
   // that the program trains, which changes the scopes of all its operations.
   const bool trained = std::exchange(program.is_training, program.is_training || scopes::is_gradient_op(op_name));
-  if (trained != program.is_training) program.resolved_scopes.clear();
-  program.resolved_scopes.erase(std::string(instruction));
+  if (trained != program.is_training) program.scopes_by_instruction.clear();
+  program.scopes_by_instruction.erase(std::string(instruction));
 }
 
-std::optional<std::uint32_t> HloScopes::scope_of(std::string_view module, std::string_view instruction,
-                                                 ScopeTable& scopes) {
+std::optional<std::uint32_t> HloScopes::find_scope(std::string_view module, std::string_view instruction,
+                                                   ScopeTable& scopes) {
   const std::lock_guard lock(lock_);
-  const auto program = programs_.find(module);
-  if (program == programs_.end()) return std::nullopt;
+  const auto program = programs_by_module_.find(module);
+  if (program == programs_by_module_.end()) return std::nullopt;
   auto& [op_names, resolved_scopes, is_training] = program->second;
   if (const auto known = resolved_scopes.find(instruction); known != resolved_scopes.end()) return known->second;
   const auto op_name = op_names.find(instruction);
   if (op_name == op_names.end()) return std::nullopt;
   const scopes::OpScope origin = scopes::scope_of_xla_op(op_name->second, is_training);
-  std::uint32_t scope = scopes.child(0, ScopeKind::mode, is_training ? "train" : "inference");
-  if (!origin.phase.empty()) scope = scopes.child(scope, ScopeKind::phase, origin.phase);
-  if (!origin.module.empty()) scope = scopes.child(scope, ScopeKind::module, origin.module);
-  if (!origin.op.empty()) scope = scopes.child(scope, ScopeKind::op, origin.op);
+  std::uint32_t scope = scopes.find_or_add_child(0, ScopeKind::mode, is_training ? "train" : "inference");
+  if (!origin.phase.empty()) scope = scopes.find_or_add_child(scope, ScopeKind::phase, origin.phase);
+  if (!origin.module.empty()) scope = scopes.find_or_add_child(scope, ScopeKind::module, origin.module);
+  if (!origin.op.empty()) scope = scopes.find_or_add_child(scope, ScopeKind::op, origin.op);
   resolved_scopes.emplace(instruction, scope);
   return scope;
 }

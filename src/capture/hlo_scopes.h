@@ -39,19 +39,19 @@ class HloScopes {
   bool is_autotuning(std::string_view module);
 
   // Returns the scope mode > phase > module > op; nullopt for an instruction that was never registered.
-  std::optional<std::uint32_t> scope_of(std::string_view module, std::string_view instruction, ScopeTable& scopes);
+  std::optional<std::uint32_t> find_scope(std::string_view module, std::string_view instruction, ScopeTable& scopes);
 
  private:
   struct Program {
-    std::map<std::string, std::string, std::less<>> op_names;           // by instruction
-    std::map<std::string, std::uint32_t, std::less<>> resolved_scopes;  // scopes of instructions that have run
+    std::map<std::string, std::string, std::less<>> op_names_by_instruction;  // by instruction
+    std::map<std::string, std::uint32_t, std::less<>> scopes_by_instruction;  // scopes of instructions that have run
     bool is_training = false;
   };
 
   std::mutex lock_;
-  std::map<std::string, Program, std::less<>> programs_;
+  std::map<std::string, Program, std::less<>> programs_by_module_;
   std::size_t instruction_count_ = 0;
-  bool all_are_registered_ = false;
+  bool all_programs_are_registered_ = false;
 };
 
 }  // namespace joulemap::capture

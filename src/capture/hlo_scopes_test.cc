@@ -57,11 +57,11 @@ TEST(HloScopes, AnInstructionHasTheScopeOfItsOperation) {
   programs.register_op("jit_step", "fusion.3", "jit(step)/transpose(jvp(Net))/Dense_0/dot_general");
   programs.register_op("jit_step", "add.1", "jit(step)/sgd/add");
   programs.register_op("jit_predict", "dot.1", "jit(predict)/Net/Dense_0/dot_general");
-  EXPECT_EQ(path_of(scopes, programs.scope_of("jit_step", "fusion.3", scopes).value()),
+  EXPECT_EQ(path_of(scopes, programs.find_scope("jit_step", "fusion.3", scopes).value()),
             (std::vector<std::string>{"train", "backward", "Dense_0", "dot_general"}));
-  EXPECT_EQ(path_of(scopes, programs.scope_of("jit_step", "add.1", scopes).value()),
+  EXPECT_EQ(path_of(scopes, programs.find_scope("jit_step", "add.1", scopes).value()),
             (std::vector<std::string>{"train", "optimizer", "sgd", "add"}));
-  EXPECT_EQ(path_of(scopes, programs.scope_of("jit_predict", "dot.1", scopes).value()),
+  EXPECT_EQ(path_of(scopes, programs.find_scope("jit_predict", "dot.1", scopes).value()),
             (std::vector<std::string>{"inference", "forward", "Dense_0", "dot_general"}));
 }
 
@@ -69,17 +69,17 @@ TEST(HloScopes, UnannouncedInstructionsHaveNoScope) {
   HloScopes programs;
   ScopeTable scopes;
   programs.register_op("jit_step", "fusion.3", "jit(step)/mul");
-  EXPECT_FALSE(programs.scope_of("jit_step", "fusion.4", scopes).has_value());
-  EXPECT_FALSE(programs.scope_of("jit_other", "fusion.3", scopes).has_value());
+  EXPECT_FALSE(programs.find_scope("jit_step", "fusion.4", scopes).has_value());
+  EXPECT_FALSE(programs.find_scope("jit_other", "fusion.3", scopes).has_value());
 }
 
 TEST(HloScopes, ARecompiledProgramReplacesItsScopes) {
   HloScopes programs;
   ScopeTable scopes;
   programs.register_op("jit_step", "fusion.3", "jit(step)/Net/a/mul");
-  const std::uint32_t before = programs.scope_of("jit_step", "fusion.3", scopes).value();
+  const std::uint32_t before = programs.find_scope("jit_step", "fusion.3", scopes).value();
   programs.register_op("jit_step", "fusion.3", "jit(step)/Net/b/mul");
-  EXPECT_NE(programs.scope_of("jit_step", "fusion.3", scopes).value(), before);
+  EXPECT_NE(programs.find_scope("jit_step", "fusion.3", scopes).value(), before);
 }
 
 }  // namespace

@@ -17,5 +17,5 @@ JOULEMAP_DOOR int InitializeInjection() {
 // Returns 0 when joulemap cannot attach; then that copy of NVTX does nothing, as without an injection.
 JOULEMAP_DOOR int InitializeInjectionNvtx2(joulemap::capture::nvtx::GetExportTable tables) {
   using namespace joulemap::capture;
-  return nvtx::attach(tables, {&nvtx_push, &nvtx_pop}) ? 1 : 0;
+  return nvtx::attach_nvtx_callbacks(tables, {&nvtx_push, &nvtx_pop}) ? 1 : 0;
 }

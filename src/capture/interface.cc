@@ -25,13 +25,13 @@ namespace {
 
 std::string_view text_or_empty(const char* text) { return text == nullptr ? std::string_view() : text; }
 
-std::optional<std::int64_t> number_of(const int64_t* number) {
+std::optional<std::int64_t> to_optional_number(const int64_t* number) {
   return number == nullptr ? std::nullopt : std::optional<std::int64_t>(*number);
 }
 
 // Returns the result of `call`, or `otherwise` when this process is not recorded or `call` throws.
 template <class T, class Call>
-T when_recorded(T otherwise, Call call) noexcept {
+T call_if_recorded(T otherwise, Call call) noexcept {
   try {
     Capture* const capture = Capture::get();
     return capture == nullptr ? otherwise : call(*capture);
@@ -41,8 +41,8 @@ T when_recorded(T otherwise, Call call) noexcept {
 }
 
 template <class Call>
-void when_recorded(Call call) noexcept {
-  when_recorded(0, [&](Capture& capture) {
+void call_if_recorded(Call call) noexcept {
+  call_if_recorded(0, [&](Capture& capture) {
     call(capture);
     return 0;
   });
@@ -53,81 +53,82 @@ void when_recorded(Call call) noexcept {
 extern "C" {
 
 int jmc_is_recording(void) {
-  return when_recorded(0, [](Capture&) { return 1; });
+  return call_if_recorded(0, [](Capture&) { return 1; });
 }
 
 jmc_scope jmc_child_scope(jmc_scope parent, int kind, const char* name) {
   if (kind < 0 || kind >= static_cast<int>(joulemap::kScopeKindCount)) return parent;
-  return when_recorded(jmc_scope{0}, [&](Capture& capture) {
+  return call_if_recorded(jmc_scope{0}, [&](Capture& capture) {
     return capture.child_scope(parent, static_cast<ScopeKind>(kind), text_or_empty(name));
   });
 }
 
 jmc_scope jmc_current_scope(void) {
-  return when_recorded(jmc_scope{0}, [](Capture& capture) { return capture.current_scope(); });
+  return call_if_recorded(jmc_scope{0}, [](Capture& capture) { return capture.current_scope(); });
 }
 
 size_t jmc_enter(jmc_scope scope) {
-  return when_recorded(std::size_t{0}, [&](Capture& capture) { return capture.enter(scope); });
+  return call_if_recorded(std::size_t{0}, [&](Capture& capture) { return capture.enter(scope); });
 }
 
 void jmc_leave(void) {
-  when_recorded([](Capture& capture) { capture.leave(); });
+  call_if_recorded([](Capture& capture) { capture.leave(); });
 }
 
 void jmc_leave_to(size_t depth) {
-  when_recorded([&](Capture& capture) { capture.leave_to(depth); });
+  call_if_recorded([&](Capture& capture) { capture.leave_to(depth); });
 }
 
 size_t jmc_depth(void) {
-  return when_recorded(std::size_t{0}, [](Capture& capture) { return capture.depth(); });
+  return call_if_recorded(std::size_t{0}, [](Capture& capture) { return capture.depth(); });
 }
 
 void jmc_backward_begin(jmc_scope scope) {
-  when_recorded([&](Capture& capture) { capture.begin_backward(scope); });
+  call_if_recorded([&](Capture& capture) { capture.begin_backward(scope); });
 }
 
 void jmc_backward_end(void) {
-  when_recorded([](Capture& capture) { capture.end_backward(); });
+  call_if_recorded([](Capture& capture) { capture.end_backward(); });
 }
 
 void jmc_set_backward_scope(jmc_scope scope) {
-  when_recorded([&](Capture& capture) { capture.set_backward_scope(scope, ThreadTrack::EntryCounting::once); });
+  call_if_recorded([&](Capture& capture) { capture.set_backward_scope(scope, ThreadTrack::EntryCounting::once); });
 }
 
 void jmc_backward_operation(jmc_scope scope) {
-  when_recorded([&](Capture& capture) { capture.set_backward_scope(scope, ThreadTrack::EntryCounting::each); });
+  call_if_recorded([&](Capture& capture) { capture.set_backward_scope(scope, ThreadTrack::EntryCounting::each); });
 }
 
 void jmc_step(const int64_t* number) {
-  when_recorded([&](Capture& capture) { capture.step(number_of(number)); });
+  call_if_recorded([&](Capture& capture) { capture.step(to_optional_number(number)); });
 }
 
 void jmc_epoch(const int64_t* number) {
-  when_recorded([&](Capture& capture) { capture.epoch(number_of(number)); });
+  call_if_recorded([&](Capture& capture) { capture.epoch(to_optional_number(number)); });
 }
 
 void jmc_metric(const char* name, double value, int64_t time_ns) {
-  when_recorded([&](Capture& capture) {
-    capture.marks().metric(text_or_empty(name), value, time_ns != 0 ? time_ns : joulemap::monotonic_ns());
+  call_if_recorded([&](Capture& capture) {
+    capture.mark_log().add_metric(text_or_empty(name), value, time_ns != 0 ? time_ns : joulemap::monotonic_ns());
   });
 }
 
 void jmc_mark(int kind, uint64_t id, const char* name) {
   if (kind < 0 || kind >= static_cast<int>(joulemap::kMarkKindCount)) return;
-  when_recorded([&](Capture& capture) { capture.marks().mark(static_cast<MarkKind>(kind), id, text_or_empty(name)); });
+  call_if_recorded(
+      [&](Capture& capture) { capture.mark_log().add_mark(static_cast<MarkKind>(kind), id, text_or_empty(name)); });
 }
 
 void jmc_region_push(const char* name) {
-  when_recorded([&](Capture& capture) { capture.push_region(text_or_empty(name)); });
+  call_if_recorded([&](Capture& capture) { capture.push_region(text_or_empty(name)); });
 }
 
 int jmc_region_pop(void) {
-  return when_recorded(1, [](Capture& capture) { return capture.pop_region() ? 1 : 0; });
+  return call_if_recorded(1, [](Capture& capture) { return capture.pop_region() ? 1 : 0; });
 }
 
 void jmc_engine_step(int64_t begin_ns, int64_t end_ns, const jmc_request* requests, size_t count) {
-  when_recorded([&](Capture& capture) {
+  call_if_recorded([&](Capture& capture) {
     thread_local std::vector<ReportedRequest> reported;  // reused: a step of many requests must not allocate
     reported.clear();
     for (size_t i = 0; i < count; ++i) {
@@ -137,59 +138,59 @@ void jmc_engine_step(int64_t begin_ns, int64_t end_ns, const jmc_request* reques
            StepRequest{0, given.prompt_tokens, given.cached_tokens, given.decoded_tokens, given.rejected_tokens,
                        given.context_tokens, static_cast<std::uint8_t>(given.events & joulemap::kRequestEvents)}});
     }
-    capture.engine().add_step(begin_ns, end_ns, reported);
+    capture.add_engine_step(begin_ns, end_ns, reported);
   });
 }
 
 int jmc_on_event(int event) {
   if (event < 0 || event >= joulemap::capture::kLoopEvents) return 0;
-  return when_recorded(0, [&](Capture& capture) { return capture.on_event(static_cast<LoopEvent>(event)) ? 1 : 0; });
+  return call_if_recorded(0, [&](Capture& capture) { return capture.on_event(static_cast<LoopEvent>(event)) ? 1 : 0; });
 }
 
 int jmc_step_is_sampled(void) {
-  return when_recorded(0, [](Capture& capture) { return capture.current_tracing().sampled ? 1 : 0; });
+  return call_if_recorded(0, [](Capture& capture) { return capture.current_tracing().is_sampled ? 1 : 0; });
 }
 
 int jmc_step_is_traced(void) {
-  return when_recorded(0, [](Capture& capture) { return capture.current_tracing().traced ? 1 : 0; });
+  return call_if_recorded(0, [](Capture& capture) { return capture.current_tracing().is_traced ? 1 : 0; });
 }
 
 void jmc_probing(int on) {
-  when_recorded([&](Capture& capture) { capture.set_probing(on != 0); });
+  call_if_recorded([&](Capture& capture) { capture.set_probing(on != 0); });
 }
 
 void jmc_own_work(int on) {
-  when_recorded([&](Capture& capture) { capture.set_joulemap_work(on != 0); });
+  call_if_recorded([&](Capture& capture) { capture.set_joulemap_work(on != 0); });
 }
 
 void jmc_allow_cupti_detach(int on) {
-  when_recorded([&](Capture& capture) { capture.allow_detach(on != 0); });
+  call_if_recorded([&](Capture& capture) { capture.allow_detach(on != 0); });
 }
 
 void jmc_other_profiler(int on) {
-  when_recorded([&](Capture& capture) { capture.on_other_profiler(on != 0); });
+  call_if_recorded([&](Capture& capture) { capture.on_other_profiler(on != 0); });
 }
 
 void jmc_hlo_op(const char* module, const char* instruction, const char* op_name) {
-  when_recorded([&](Capture& capture) {
+  call_if_recorded([&](Capture& capture) {
     capture.register_hlo_op(text_or_empty(module), text_or_empty(instruction), text_or_empty(op_name));
   });
 }
 
 void jmc_function_sample(const char* name, int64_t time_ns) {
-  when_recorded([&](Capture& capture) { capture.add_function_sample(text_or_empty(name), time_ns); });
+  call_if_recorded([&](Capture& capture) { capture.add_function_sample(text_or_empty(name), time_ns); });
 }
 
 void jmc_diagnose(const char* code, const char* message, const char* remedy) {
-  when_recorded([&](Capture& capture) {
+  call_if_recorded([&](Capture& capture) {
     const auto text = [](const char* argument) { return std::string(text_or_empty(argument)); };
-    capture.marks().add_diagnostic(Diagnostic{text(code), 1, text(message), text(remedy)});
+    capture.mark_log().add_diagnostic(Diagnostic{text(code), 1, text(message), text(remedy)});
   });
 }
 
 void jmc_fact(const char* name, const char* value) {
-  when_recorded([&](Capture& capture) {
-    capture.marks().fact(EnvironmentFact{std::string(text_or_empty(name)), std::string(text_or_empty(value))});
+  call_if_recorded([&](Capture& capture) {
+    capture.mark_log().add_fact(EnvironmentFact{std::string(text_or_empty(name)), std::string(text_or_empty(value))});
   });
 }
 
@@ -205,6 +206,6 @@ void jmc_leave_recording(void) {
   joulemap::capture::allow_cuda_restart();
 }
 
-void jmc_finish(void) { Capture::finish_existing(); }
+void jmc_finish(void) { Capture::finish_existing_instance(); }
 
 }  // extern "C"

@@ -12,52 +12,55 @@ namespace joulemap::capture {
 namespace {
 
 // Size of the ring of launches whose kernel record is outstanding: far more than the queues of a GPU hold.
-constexpr std::size_t kLaunches = std::size_t{1} << 18;
+constexpr std::size_t kLaunchRingSize = std::size_t{1} << 18;
 
 // Budget of individually stored kernels (detail tokens): at first a quarter of an hour of fast training in full, then
-// an occasional step. Unused tokens add up to kMaxSaved. At two to three bytes a kernel, a day stays under 300 MB.
-constexpr double kDetailAtFirst = 8e6;
-constexpr double kDetailPerSecond = 400;
-constexpr double kMaxSaved = 1e6;
-constexpr double kDetailOfProbing = 4e6;
+// an occasional step. Unused tokens add up to kMaxSavedDetailTokens. At two to three bytes a kernel, a day stays under
+// 300 MB.
+constexpr double kInitialDetailTokens = 8e6;
+constexpr double kDetailTokensPerSecond = 400;
+constexpr double kMaxSavedDetailTokens = 1e6;
+constexpr double kProbingDetailTokens = 4e6;
 // The kernels of a step with a new shape (kernel sequence) are stored this many times regardless of the budget, up to
-// kMaxShapes shapes.
-constexpr std::uint64_t kKeptOfAShape = 2;
-constexpr std::size_t kMaxShapes = 10'000;
+// kMaxStepShapes shapes.
+constexpr std::uint64_t kStoredStepsPerShape = 2;
+constexpr std::size_t kMaxStepShapes = 10'000;
 // Limit of kernels of one step in memory; a longer step is written while it grows and has no shape.
-constexpr std::size_t kMaxInMemory = 200'000;
+constexpr std::size_t kMaxStepKernelsInMemory = 200'000;
 // Added to the estimate of how long the GPU still runs kernels that were queued before tracing began.
-constexpr std::int64_t kLaunchMargin_ns = 2 * kNanosecondsPerMillisecond;
-constexpr std::uint32_t kBeforeTheFirst = 0;  // key in steps_ of kernels outside of all steps
+constexpr std::int64_t kQueuedKernelMargin_ns = 2 * kNanosecondsPerMillisecond;
+constexpr std::uint32_t kOutsideStepsKey = 0;  // key in open_steps_ of kernels outside of all steps
 // Longest assumed delay between a kernel's execution and its record.
-constexpr std::int64_t kMaxLate_ns = 10 * kNanosecondsPerSecond;
+constexpr std::int64_t kMaxRecordDelay_ns = 10 * kNanosecondsPerSecond;
 
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+std::uint64_t combine_hash(std::uint64_t hash, std::uint64_t value) {
   hash ^= value + 0x9E3779B97F4A7C15u + (hash << 6) + (hash >> 2);
   return hash * 0xBF58476D1CE4E5B9u;
 }
 
-std::uint64_t shape_of(const std::vector<Kernel>& kernels) {
+std::uint64_t hash_kernel_sequence(const std::vector<Kernel>& kernels) {
   std::uint64_t hash = kernels.size() + 1;
   for (const Kernel& kernel : kernels) {
-    hash = mixed(hash, std::uint64_t{kernel.class_id} << 32 | kernel.scope);
-    hash = mixed(hash, kernel.queue);
+    hash = combine_hash(hash, std::uint64_t{kernel.class_id} << 32 | kernel.scope);
+    hash = combine_hash(hash, kernel.queue);
   }
   return hash | 1;  // 0 means no shape
 }
 
-std::uint64_t hash_of(const KernelFacts& facts) {
-  std::uint64_t hash = mixed(std::hash<std::string_view>()(facts.name), static_cast<std::uint64_t>(facts.kind));
-  for (const std::uint32_t extent : facts.grid) hash = mixed(hash, extent);
-  for (const std::uint32_t extent : facts.block) hash = mixed(hash, extent);
+std::uint64_t hash_kernel_class(const KernelFacts& facts) {
+  std::uint64_t hash = combine_hash(std::hash<std::string_view>()(facts.name), static_cast<std::uint64_t>(facts.kind));
+  for (const std::uint32_t extent : facts.grid) hash = combine_hash(hash, extent);
+  for (const std::uint32_t extent : facts.block) hash = combine_hash(hash, extent);
   return hash;
 }
 
-bool is_of(const KernelClass& known, const KernelFacts& facts) {
+bool is_class_of(const KernelClass& known, const KernelFacts& facts) {
   return known.kind == facts.kind && known.name == facts.name && known.grid == facts.grid && known.block == facts.block;
 }
 
-std::uint64_t key_of(std::uint32_t correlation, std::uint32_t step) { return std::uint64_t{correlation} << 32 | step; }
+std::uint64_t correlation_and_step_key(std::uint32_t correlation, std::uint32_t step) {
+  return std::uint64_t{correlation} << 32 | step;
+}
 
 }  // namespace
 
@@ -65,14 +68,15 @@ std::int64_t tally_period_ns(std::int64_t run_ns) {
   return std::clamp(run_ns / 60, kNanosecondsPerSecond, 30 * kNanosecondsPerSecond);
 }
 
-KernelLog::KernelLog() : launches_(std::make_unique<Launch[]>(kLaunches)), detail_tokens_(kDetailAtFirst) {}
+KernelLog::KernelLog()
+    : launch_ring_(std::make_unique<Launch[]>(kLaunchRingSize)), kernel_record_budget_(kInitialDetailTokens) {}
 
 void KernelLog::on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step,
                           std::int64_t time_ns) noexcept {
-  Launch& launch = launches_[correlation % kLaunches];
+  Launch& launch = launch_ring_[correlation % kLaunchRingSize];
   launch.scope.store(scope, std::memory_order_relaxed);
   launch.time_ns.store(time_ns, std::memory_order_relaxed);
-  launch.correlation_and_step.store(key_of(correlation, step), std::memory_order_release);
+  launch.correlation_and_step.store(correlation_and_step_key(correlation, step), std::memory_order_release);
   launch_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -82,15 +86,16 @@ void KernelLog::on_synchronization(std::uint32_t scope, bool begins, std::int64_
 }
 
 void KernelLog::set_tracing(std::int64_t time_ns, WaitTracing tracing, std::uint32_t scope) {
-  const double usual_s = load().gpu_s;  // GPU time of one step; twice as much is queued at most
+  const double usual_s = recent_step_load().gpu_s;  // GPU time of one step; twice as much is queued at most
   const std::lock_guard lock(lock_);
-  waiting_.set_tracing(time_ns, tracing, time_ns + kLaunchMargin_ns + static_cast<std::int64_t>(2e9 * usual_s));
+  gpu_waiting_.set_tracing(time_ns, tracing,
+                           time_ns + kQueuedKernelMargin_ns + static_cast<std::int64_t>(2e9 * usual_s));
   if (tracing != WaitTracing::off) pending_edges_.push_back({.time_ns = time_ns, .scope = scope});
 }
 
 void KernelLog::on_records_lost(std::int64_t since_ns, std::int64_t until_ns) {
   const std::lock_guard lock(lock_);
-  waiting_.add_lost_records(since_ns, until_ns);
+  gpu_waiting_.add_lost_records(since_ns, until_ns);
 }
 
 void KernelLog::add_host_edges(std::vector<HostEdge> edges) {
@@ -98,17 +103,17 @@ void KernelLog::add_host_edges(std::vector<HostEdge> edges) {
   edges.insert(edges.end(), pending_edges_.begin(), pending_edges_.end());
   pending_edges_.clear();
   std::ranges::stable_sort(edges, {}, &HostEdge::time_ns);
-  waiting_.add(edges);
+  gpu_waiting_.add(edges);
 }
 
 void KernelLog::resolve_waits(std::int64_t settled_ns, std::int64_t end_ns) {
   const std::lock_guard lock(lock_);
-  settled_ns == INT64_MAX ? waiting_.finish(end_ns) : waiting_.settle(settled_ns);
+  settled_ns == INT64_MAX ? gpu_waiting_.finish(end_ns) : gpu_waiting_.resolve_gaps(settled_ns);
 }
 
 void KernelLog::collect_waits(std::vector<Activity>& into) {
   const std::lock_guard lock(lock_);
-  waiting_.take(into);
+  gpu_waiting_.take_waits(into);
 }
 
 void KernelLog::on_graph_node(std::uint64_t node, std::uint32_t scope) {
@@ -124,36 +129,37 @@ void KernelLog::on_graph_node_copied(std::uint64_t original, std::uint64_t copy)
 
 void KernelLog::set_device(std::uint32_t ordinal, std::string uuid) {
   const std::lock_guard lock(lock_);
-  devices_[ordinal] = std::move(uuid);
+  device_uuids_[ordinal] = std::move(uuid);
 }
 
-std::uint32_t KernelLog::class_of(const KernelFacts& facts) {
-  const std::uint64_t hash = hash_of(facts);
+std::uint32_t KernelLog::find_or_add_class(const KernelFacts& facts) {
+  const std::uint64_t hash = hash_kernel_class(facts);
   const auto [first, last] = class_ids_.equal_range(hash);
   for (auto known = first; known != last; ++known) {
-    if (is_of(classes_[known->second], facts)) return known->second;
+    if (is_class_of(kernel_classes_[known->second], facts)) return known->second;
   }
-  const auto id = static_cast<std::uint32_t>(classes_.size());
-  classes_.push_back({id, facts.kind, std::string(facts.name), facts.grid, facts.block});
+  const auto id = static_cast<std::uint32_t>(kernel_classes_.size());
+  kernel_classes_.push_back({id, facts.kind, std::string(facts.name), facts.grid, facts.block});
   class_ids_.emplace(hash, id);
   return id;
 }
 
 // Searched from the back: there are few queues, and the newest ones are used most.
-std::uint32_t KernelLog::queue_of(const KernelFacts& facts) {
+std::uint32_t KernelLog::find_or_add_queue(const KernelFacts& facts) {
   const auto same = [&](const KernelQueue& queue) {
-    return queue.stream == facts.stream && queue.context == facts.context && queue.ordinal == facts.ordinal;
+    return queue.stream == facts.stream && queue.context == facts.context && queue.ordinal == facts.device_ordinal;
   };
-  const auto known = std::find_if(queues_.rbegin(), queues_.rend(), same);
-  if (known != queues_.rend()) return known->id;
-  const auto id = static_cast<std::uint32_t>(queues_.size());
-  const auto device = devices_.find(facts.ordinal);
-  queues_.push_back({id, device == devices_.end() ? "" : device->second, facts.ordinal, facts.context, facts.stream});
+  const auto known = std::find_if(kernel_queues_.rbegin(), kernel_queues_.rend(), same);
+  if (known != kernel_queues_.rend()) return known->id;
+  const auto id = static_cast<std::uint32_t>(kernel_queues_.size());
+  const auto device = device_uuids_.find(facts.device_ordinal);
+  kernel_queues_.push_back(
+      {id, device == device_uuids_.end() ? "" : device->second, facts.device_ordinal, facts.context, facts.stream});
   return id;
 }
 
 void KernelLog::on_kernel(const KernelFacts& facts) {
-  const Launch& launch = launches_[facts.correlation % kLaunches];
+  const Launch& launch = launch_ring_[facts.correlation % kLaunchRingSize];
   const std::uint64_t launch_word = launch.correlation_and_step.load(std::memory_order_acquire);
   const bool launch_seen = launch_word >> 32 == facts.correlation && launch_word != 0;
   const auto step = static_cast<std::uint32_t>(launch_seen ? launch_word : 0);
@@ -166,37 +172,40 @@ void KernelLog::on_kernel(const KernelFacts& facts) {
     if (const auto known = graph_scopes_.find(facts.graph_node); known != graph_scopes_.end() && known->second != 0)
       scope = known->second;
   }
-  ++counts_.kernels;
-  const std::uint32_t class_id = class_of(facts);
+  ++counts_.kernel_count;
+  const std::uint32_t class_id = find_or_add_class(facts);
   if (!launch_seen && scope == 0) {
     // Outside of steps, as in probing, kernels do not repeat the order of a step.
     const std::optional<std::uint32_t> scoped_by_repetition =
-        is_between_steps_ ? std::nullopt : scope_repetition_.next(class_id);
-    ++(scoped_by_repetition ? counts_.scoped_by_repetition : counts_.without_scope);
+        is_between_steps_ ? std::nullopt : scope_repetition_.next_scope_of_class(class_id);
+    ++(scoped_by_repetition ? counts_.kernels_scoped_by_repetition : counts_.kernels_without_scope);
     scope = scoped_by_repetition.value_or(0);
   }
-  Kernel kernel{facts.start_ns, facts.end_ns, class_id, queue_of(facts), scope, facts.correlation, facts.bytes};
+  Kernel kernel{facts.start_ns, facts.end_ns,      class_id,   find_or_add_queue(facts),
+                scope,          facts.correlation, facts.bytes};
   const TallyKey key{kernel.class_id, kernel.queue, scope};
-  KernelTally& tally = tallies_.try_emplace(key, KernelTally{key.class_id, key.queue, key.scope, 0, 0}).first->second;
+  KernelTally& tally =
+      kernel_tallies_.try_emplace(key, KernelTally{key.class_id, key.queue, key.scope, 0, 0}).first->second;
   ++tally.count;
   tally.time_ns += facts.end_ns - facts.start_ns;
-  tallied_from_ns_ = std::min(tallied_from_ns_, facts.start_ns);
-  tallied_until_ns_ = std::max(tallied_until_ns_, facts.end_ns);
-  waiting_.add({.device = facts.ordinal,
-                .queue = kernel.queue,
-                .scope = scope,
-                .launch_ns = launch_seen ? std::optional(launch.time_ns.load(std::memory_order_relaxed)) : std::nullopt,
-                .start_ns = facts.start_ns,
-                .end_ns = facts.end_ns});
+  first_tallied_start_ns_ = std::min(first_tallied_start_ns_, facts.start_ns);
+  last_tallied_end_ns_ = std::max(last_tallied_end_ns_, facts.end_ns);
+  gpu_waiting_.add(
+      {.device = facts.device_ordinal,
+       .queue = kernel.queue,
+       .scope = scope,
+       .launch_ns = launch_seen ? std::optional(launch.time_ns.load(std::memory_order_relaxed)) : std::nullopt,
+       .start_ns = facts.start_ns,
+       .end_ns = facts.end_ns});
   // A kernel whose step is already closed is stored with those outside of all steps.
-  steps_[step > closed_until_ ? step : kBeforeTheFirst].kernels.push_back(kernel);
+  open_steps_[step > last_written_step_ ? step : kOutsideStepsKey].kernels.push_back(kernel);
 }
 
 void KernelLog::end_last_step(std::int64_t time_ns) {
-  if (steps_.empty() || steps_.rbegin()->second.ended) return;
-  OpenStep& last = steps_.rbegin()->second;
+  if (open_steps_.empty() || open_steps_.rbegin()->second.has_ended) return;
+  OpenStep& last = open_steps_.rbegin()->second;
   last.record.end_ns = time_ns;
-  last.ended = true;
+  last.has_ended = true;
 }
 
 void KernelLog::end_step(std::int64_t time_ns) {
@@ -208,50 +217,51 @@ void KernelLog::end_step(std::int64_t time_ns) {
 void KernelLog::end_step_for_probing(std::int64_t time_ns) {
   end_step(time_ns);
   const std::lock_guard lock(lock_);
-  detail_tokens_ = std::max(detail_tokens_, kDetailOfProbing);
+  kernel_record_budget_ = std::max(kernel_record_budget_, kProbingDetailTokens);
 }
 
 void KernelLog::begin_step(std::uint32_t step, std::int64_t number, std::int64_t time_ns, bool traced) {
   const std::lock_guard lock(lock_);
   end_last_step(time_ns);
   is_between_steps_ = false;
-  OpenStep& fresh = steps_[step];
+  OpenStep& fresh = open_steps_[step];
   fresh.record.number = number;
   fresh.record.begin_ns = time_ns;
-  fresh.record.traced = traced;
+  fresh.record.is_traced = traced;
 }
 
-bool KernelLog::take_detail_tokens(std::size_t kernels) {
-  if (detail_tokens_ < static_cast<double>(kernels)) return false;
-  detail_tokens_ -= static_cast<double>(kernels);
+bool KernelLog::take_kernel_record_budget(std::size_t kernels) {
+  if (kernel_record_budget_ < static_cast<double>(kernels)) return false;
+  kernel_record_budget_ -= static_cast<double>(kernels);
   return true;
 }
 
 // Moves the kernels that a step has so far into `into` if the budget allows, else drops them; they count in its sums.
-void KernelLog::spill_step(OpenStep& step, Activity& into) {
-  const bool has_budget = take_detail_tokens(step.kernels.size());
+void KernelLog::write_step_part(OpenStep& step, Activity& into) {
+  const bool has_budget = take_kernel_record_budget(step.kernels.size());
   if (has_budget) into.kernels.insert(into.kernels.end(), step.kernels.begin(), step.kernels.end());
   step.record.kernels += step.kernels.size();
   for (const Kernel& kernel : step.kernels) step.record.gpu_ns += kernel.end_ns - kernel.start_ns;
-  step.record.has_kernel_records = has_budget && (step.record.has_kernel_records || !step.spilled);
-  step.spilled = true;
+  step.record.has_kernel_records = has_budget && (step.record.has_kernel_records || !step.is_partly_written);
+  step.is_partly_written = true;
   step.kernels.clear();
 }
 
-void KernelLog::close_step(OpenStep& step, Activity& into) {
+void KernelLog::write_ended_step(OpenStep& step, Activity& into) {
   std::sort(step.kernels.begin(), step.kernels.end(), [](const Kernel& a, const Kernel& b) {
     return std::tie(a.start_ns, a.queue, a.correlation) < std::tie(b.start_ns, b.queue, b.correlation);
   });
   StepRecord& record = step.record;
   bool is_kept_anyway = false;
-  if (!step.spilled && !step.kernels.empty()) {
-    record.kernel_sequence_hash = shape_of(step.kernels);
-    if (record.traced) scope_repetition_.remember(step.kernels);
-    is_kept_anyway = seen_shapes_.size() < kMaxShapes && seen_shapes_[record.kernel_sequence_hash]++ < kKeptOfAShape;
+  if (!step.is_partly_written && !step.kernels.empty()) {
+    record.kernel_sequence_hash = hash_kernel_sequence(step.kernels);
+    if (record.is_traced) scope_repetition_.store_step(step.kernels);
+    is_kept_anyway = step_counts_by_shape_.size() < kMaxStepShapes &&
+                     step_counts_by_shape_[record.kernel_sequence_hash]++ < kStoredStepsPerShape;
   }
-  if (is_kept_anyway) detail_tokens_ = std::max(detail_tokens_, static_cast<double>(step.kernels.size()));
-  if (!step.kernels.empty()) spill_step(step, into);
-  if (!record.traced || record.end_ns <= record.begin_ns) return;
+  if (is_kept_anyway) kernel_record_budget_ = std::max(kernel_record_budget_, static_cast<double>(step.kernels.size()));
+  if (!step.kernels.empty()) write_step_part(step, into);
+  if (!record.is_traced || record.end_ns <= record.begin_ns) return;
   recent_loads_[load_count_++ % recent_loads_.size()] = {.kernels = static_cast<double>(record.kernels),
                                                          .step_s = seconds(record.end_ns - record.begin_ns),
                                                          .gpu_s = seconds(record.gpu_ns)};
@@ -259,62 +269,64 @@ void KernelLog::close_step(OpenStep& step, Activity& into) {
 
 void KernelLog::collect_steps(Activity& into, std::int64_t settled_ns) {
   const bool is_last = settled_ns == INT64_MAX;
-  for (auto entry = steps_.begin(); entry != steps_.end();) {
+  for (auto entry = open_steps_.begin(); entry != open_steps_.end();) {
     auto& [serial, step] = *entry;
-    if (is_last && !step.ended) step.record.end_ns = into.end_ns;
-    if (is_last || (step.ended && step.record.end_ns < settled_ns)) {
-      close_step(step, into);
-      if (serial != kBeforeTheFirst) into.steps.push_back(step.record);
-      closed_until_ = std::max(closed_until_, serial);
-      entry = steps_.erase(entry);
+    if (is_last && !step.has_ended) step.record.end_ns = into.end_ns;
+    if (is_last || (step.has_ended && step.record.end_ns < settled_ns)) {
+      write_ended_step(step, into);
+      if (serial != kOutsideStepsKey) into.steps.push_back(step.record);
+      last_written_step_ = std::max(last_written_step_, serial);
+      entry = open_steps_.erase(entry);
       continue;
     }
-    if (serial == kBeforeTheFirst || step.kernels.size() > kMaxInMemory) spill_step(step, into);
-    if (serial != kBeforeTheFirst) return;
+    if (serial == kOutsideStepsKey || step.kernels.size() > kMaxStepKernelsInMemory) write_step_part(step, into);
+    if (serial != kOutsideStepsKey) return;
     ++entry;
   }
 }
 
 void KernelLog::collect(Activity& into, std::int64_t settled_ns, bool with_tallies) {
   const std::lock_guard lock(lock_);
-  if (tokens_refilled_ns_ != 0 && detail_tokens_ < kMaxSaved) {
-    detail_tokens_ =
-        std::min(detail_tokens_ + kDetailPerSecond * seconds(into.end_ns - tokens_refilled_ns_), kMaxSaved);
+  if (budget_refilled_ns_ != 0 && kernel_record_budget_ < kMaxSavedDetailTokens) {
+    kernel_record_budget_ =
+        std::min(kernel_record_budget_ + kDetailTokensPerSecond * seconds(into.end_ns - budget_refilled_ns_),
+                 kMaxSavedDetailTokens);
   }
-  tokens_refilled_ns_ = into.end_ns;
+  budget_refilled_ns_ = into.end_ns;
   collect_steps(into, settled_ns);
-  for (; classes_collected_ < classes_.size(); ++classes_collected_)
-    into.classes.push_back(classes_[classes_collected_]);
-  for (; queues_collected_ < queues_.size(); ++queues_collected_) into.queues.push_back(queues_[queues_collected_]);
+  for (; collected_class_count_ < kernel_classes_.size(); ++collected_class_count_)
+    into.classes.push_back(kernel_classes_[collected_class_count_]);
+  for (; collected_queue_count_ < kernel_queues_.size(); ++collected_queue_count_)
+    into.queues.push_back(kernel_queues_[collected_queue_count_]);
   if (!with_tallies) return;
-  for (const auto& [key, tally] : tallies_) into.kernel_tallies.push_back(tally);
+  for (const auto& [key, tally] : kernel_tallies_) into.kernel_tallies.push_back(tally);
   std::sort(into.kernel_tallies.begin(), into.kernel_tallies.end(), [](const KernelTally& a, const KernelTally& b) {
     return std::tie(a.scope, a.class_id, a.queue) < std::tie(b.scope, b.class_id, b.queue);
   });
-  if (!tallies_.empty()) {
+  if (!kernel_tallies_.empty()) {
     // Clamp: a clock jump must not stretch one second of tallies over an hour.
-    into.begin_ns = std::clamp(tallied_from_ns_, into.begin_ns - kMaxLate_ns, into.end_ns);
-    into.end_ns = std::clamp(tallied_until_ns_, into.begin_ns, into.end_ns);
+    into.begin_ns = std::clamp(first_tallied_start_ns_, into.begin_ns - kMaxRecordDelay_ns, into.end_ns);
+    into.end_ns = std::clamp(last_tallied_end_ns_, into.begin_ns, into.end_ns);
   }
-  tallied_from_ns_ = INT64_MAX;
-  tallied_until_ns_ = INT64_MIN;
-  tallies_.clear();
+  first_tallied_start_ns_ = INT64_MAX;
+  last_tallied_end_ns_ = INT64_MIN;
+  kernel_tallies_.clear();
 }
 
 void KernelLog::collect_names(Activity& into) const {
   const std::lock_guard lock(lock_);
-  into.classes = classes_;
-  into.queues = queues_;
+  into.classes = kernel_classes_;
+  into.queues = kernel_queues_;
 }
 
 KernelLog::Counts KernelLog::counts() const {
   const std::lock_guard lock(lock_);
   Counts counts = counts_;
-  counts.launches = launch_count_.load(std::memory_order_relaxed);
+  counts.launch_count = launch_count_.load(std::memory_order_relaxed);
   return counts;
 }
 
-KernelLog::Load KernelLog::load() const {
+KernelLog::StepLoadSummary KernelLog::recent_step_load() const {
   const std::lock_guard lock(lock_);
   const std::size_t count = std::min<std::uint64_t>(load_count_, recent_loads_.size());
   if (count == 0) return {};
@@ -324,7 +336,7 @@ KernelLog::Load KernelLog::load() const {
     std::nth_element(amounts.begin(), amounts.begin() + count / 2, amounts.begin() + count);
     return amounts[count / 2];
   };
-  return {.steps = load_count_,
+  return {.traced_steps = load_count_,
           .kernels_per_step = median(&StepLoad::kernels),
           .step_s = median(&StepLoad::step_s),
           .gpu_s = median(&StepLoad::gpu_s)};

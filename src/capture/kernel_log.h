@@ -34,7 +34,7 @@ struct KernelFacts {
   std::string_view name;
   std::array<std::uint32_t, 3> grid{};
   std::array<std::uint32_t, 3> block{};
-  std::uint32_t ordinal = 0;
+  std::uint32_t device_ordinal = 0;
   std::uint32_t context = 0;
   std::uint32_t stream = 0;
   std::uint32_t correlation = 0;
@@ -85,21 +85,21 @@ class KernelLog {
   void collect_names(Activity& into) const;  // all classes and queues again, at the end of a recording
 
   struct Counts {
-    std::uint64_t launches = 0;
-    std::uint64_t kernels = 0;
-    std::uint64_t without_scope = 0;         // launch not seen, or overwritten since
-    std::uint64_t scoped_by_repetition = 0;  // launch not seen; scope taken from an earlier step
+    std::uint64_t launch_count = 0;
+    std::uint64_t kernel_count = 0;
+    std::uint64_t kernels_without_scope = 0;         // launch not seen, or overwritten since
+    std::uint64_t kernels_scoped_by_repetition = 0;  // launch not seen; scope taken from an earlier step
   };
   Counts counts() const;
   // Load of the last 15 traced steps; shows whether the program is launch bound. Medians per step, because first steps
   // and steps with a pause are outliers. Zeros before the first traced step.
-  struct Load {
-    std::uint64_t steps = 0;  // number of traced steps so far
+  struct StepLoadSummary {
+    std::uint64_t traced_steps = 0;  // number of traced steps so far
     double kernels_per_step = 0;
     double step_s = 0;
     double gpu_s = 0;  // summed duration of the kernels of a step
   };
-  Load load() const;
+  StepLoadSummary recent_step_load() const;
 
  private:
   struct Launch {
@@ -110,8 +110,8 @@ class KernelLog {
   struct OpenStep {
     StepRecord record;
     std::vector<Kernel> kernels;
-    bool ended = false;
-    bool spilled = false;  // part of it is already written
+    bool has_ended = false;
+    bool is_partly_written = false;  // part of it is already written
   };
   struct TallyKey {
     std::uint32_t class_id;
@@ -127,36 +127,36 @@ class KernelLog {
   };
 
   void end_last_step(std::int64_t time_ns);
-  std::uint32_t class_of(const KernelFacts& facts);
-  std::uint32_t queue_of(const KernelFacts& facts);
+  std::uint32_t find_or_add_class(const KernelFacts& facts);
+  std::uint32_t find_or_add_queue(const KernelFacts& facts);
   void collect_steps(Activity& into, std::int64_t settled_ns);
-  void close_step(OpenStep& step, Activity& into);
-  void spill_step(OpenStep& step, Activity& into);
-  bool take_detail_tokens(std::size_t kernels);
+  void write_ended_step(OpenStep& step, Activity& into);
+  void write_step_part(OpenStep& step, Activity& into);
+  bool take_kernel_record_budget(std::size_t kernels);
 
-  std::unique_ptr<Launch[]> launches_;
+  std::unique_ptr<Launch[]> launch_ring_;
   std::atomic<std::uint64_t> launch_count_{0};
 
   mutable std::mutex lock_;
   std::unordered_multimap<std::uint64_t, std::uint32_t> class_ids_;  // by hash of name, kind, grid and block
-  std::vector<KernelClass> classes_;
-  std::vector<KernelQueue> queues_;
-  std::size_t classes_collected_ = 0;
-  std::size_t queues_collected_ = 0;
-  std::map<std::uint32_t, std::string> devices_;
+  std::vector<KernelClass> kernel_classes_;
+  std::vector<KernelQueue> kernel_queues_;
+  std::size_t collected_class_count_ = 0;
+  std::size_t collected_queue_count_ = 0;
+  std::map<std::uint32_t, std::string> device_uuids_;
   std::unordered_map<std::uint64_t, std::uint32_t> graph_scopes_;
-  std::map<std::uint32_t, OpenStep> steps_;
-  std::unordered_map<TallyKey, KernelTally, TallyHash> tallies_;
-  std::int64_t tallied_from_ns_ = INT64_MAX;  // start of the first and end of the last tallied kernel
-  std::int64_t tallied_until_ns_ = INT64_MIN;
-  std::unordered_map<std::uint64_t, std::uint64_t> seen_shapes_;
-  std::uint32_t closed_until_ = 0;  // steps up to this serial number are written
-  bool is_between_steps_ = false;   // after end_step, before the next begin_step
-  double detail_tokens_;
-  std::int64_t tokens_refilled_ns_ = 0;
+  std::map<std::uint32_t, OpenStep> open_steps_;
+  std::unordered_map<TallyKey, KernelTally, TallyHash> kernel_tallies_;
+  std::int64_t first_tallied_start_ns_ = INT64_MAX;  // start of the first and end of the last tallied kernel
+  std::int64_t last_tallied_end_ns_ = INT64_MIN;
+  std::unordered_map<std::uint64_t, std::uint64_t> step_counts_by_shape_;
+  std::uint32_t last_written_step_ = 0;  // steps up to this serial number are written
+  bool is_between_steps_ = false;        // after end_step, before the next begin_step
+  double kernel_record_budget_;
+  std::int64_t budget_refilled_ns_ = 0;
   ScopeRepetition scope_repetition_;
   Counts counts_;
-  GpuWaiting waiting_;
+  GpuWaiting gpu_waiting_;
   std::vector<HostEdge> pending_edges_;  // of synchronizations and of the start of tracing
   struct StepLoad {
     double kernels;

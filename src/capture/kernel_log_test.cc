@@ -64,7 +64,7 @@ TEST(KernelLog, OmitsLaunchesOfTheRecorder) {
   const Activity activity = collect_all(log);
   EXPECT_EQ(activity.kernels.size(), 1u);
   EXPECT_EQ(activity.steps.at(0).kernels, 1u);
-  EXPECT_EQ(log.counts().without_scope, 0u);
+  EXPECT_EQ(log.counts().kernels_without_scope, 0u);
 }
 
 TEST(KernelLog, KernelsLaunchedAfterAStepBelongToNoStep) {
@@ -101,7 +101,7 @@ TEST(KernelLog, AKernelWithoutALaunchIsCountedAtTheRootScope) {
   log.on_launch(1, 9, 1, 0);
   log.on_launch(1 + (1u << 18), 9, 1, 0);  // overwrites the first launch
   log.on_kernel(kernel(1, 0));
-  EXPECT_EQ(log.counts().without_scope, 1u);
+  EXPECT_EQ(log.counts().kernels_without_scope, 1u);
   EXPECT_EQ(collect_all(log).kernels.at(0).scope, 0u);
 }
 
@@ -169,8 +169,8 @@ TEST(KernelLog, TheLoadIsThatOfATypicalStep) {
     now_ns += step == 1 ? 3000 * kMillisecond_ns : 10 * kMillisecond_ns;  // the first step loads libraries
   }
   collect_all(log);
-  const KernelLog::Load load = log.load();
-  EXPECT_GE(load.steps, 12u);
+  const KernelLog::StepLoadSummary load = log.recent_step_load();
+  EXPECT_GE(load.traced_steps, 12u);
   EXPECT_NEAR(load.step_s, 0.010, 1e-6);
   EXPECT_NEAR(load.gpu_s, 0.009, 1e-6);
 }
@@ -195,8 +195,8 @@ TEST(KernelLog, KernelsWithoutALaunchGetTheScopesOfTheLastTracedStep) {
   ASSERT_EQ(activity.kernels.size(), 9u);
   for (std::uint32_t i = 0; i < 8; ++i) EXPECT_EQ(activity.kernels[i].scope, scopes[i % 4]) << i;
   EXPECT_EQ(activity.kernels[8].scope, 0u);
-  EXPECT_EQ(log.counts().scoped_by_repetition, 8u);
-  EXPECT_EQ(log.counts().without_scope, 1u);
+  EXPECT_EQ(log.counts().kernels_scoped_by_repetition, 8u);
+  EXPECT_EQ(log.counts().kernels_without_scope, 1u);
 }
 
 TEST(KernelLog, WaitsForOutstandingKernels) {

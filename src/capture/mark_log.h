@@ -34,15 +34,15 @@ class MarkSink {
 
 class MarkLog {
  public:
-  void mark(MarkKind kind, std::uint64_t id, std::string_view name);
-  // Like mark(), for an event at time_ns instead of now.
-  void mark_at(std::int64_t time_ns, MarkKind kind, std::uint64_t id, std::string_view name);
+  void add_mark(MarkKind kind, std::uint64_t id, std::string_view name);
+  // Like add_mark(), for an event at time_ns instead of now.
+  void add_mark_at(std::int64_t time_ns, MarkKind kind, std::uint64_t id, std::string_view name);
 
   // Records the start of a step or epoch. Returns its number: `number`, or the last one plus one; the first is 0.
-  std::int64_t step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name = {});
-  std::int64_t epoch(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name = {});
-  void metric(std::string_view name, double value, std::int64_t time_ns);
-  void fact(EnvironmentFact fact);
+  std::int64_t add_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name = {});
+  std::int64_t add_epoch(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name = {});
+  void add_metric(std::string_view name, double value, std::int64_t time_ns);
+  void add_fact(EnvironmentFact fact);
   void add_diagnostic(Diagnostic diagnostic);
 
   // Moves everything that is pending into `sink`; called by one thread at a time.
@@ -51,7 +51,7 @@ class MarkLog {
   Diagnostics diagnostics();
 
  private:
-  struct Batch {
+  struct PendingMarks {
     std::vector<Mark> marks;
     std::vector<Metric> metrics;
     std::vector<EnvironmentFact> facts;
@@ -62,10 +62,10 @@ class MarkLog {
   void add(Mark mark);
 
   std::mutex lock_;
-  Batch pending_;
-  std::optional<std::int64_t> last_step_;
-  std::optional<std::int64_t> last_epoch_;
-  std::uint64_t dropped_ = 0;
+  PendingMarks pending_marks_;
+  std::optional<std::int64_t> last_step_number_;
+  std::optional<std::int64_t> last_epoch_number_;
+  std::uint64_t dropped_count_ = 0;
   Diagnostics diagnostics_;
 };
 

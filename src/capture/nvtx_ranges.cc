@@ -11,11 +11,11 @@
 namespace joulemap::capture {
 namespace {
 
-constexpr std::string_view kCompile = "compile";
+constexpr std::string_view kCompilePhase = "compile";
 
 struct OpenRange {
-  std::size_t depth;   // scope depth of this thread before the range
-  std::string module;  // XLA module of the range; empty: that of the enclosing range
+  std::size_t stack_depth;  // scope depth of this thread before the range
+  std::string hlo_module;   // XLA module of the range; empty: that of the enclosing range
 };
 
 // Open ranges of this thread in this capture. Ranges of a fork's parent or of an ended recording are forgotten.
@@ -27,21 +27,21 @@ std::vector<OpenRange>& open_ranges(const Capture& capture) {
   return ranges;
 }
 
-std::string_view present_module(const Capture& capture) {
+std::string_view enclosing_hlo_module(const Capture& capture) {
   const std::vector<OpenRange>& ranges = open_ranges(capture);
   for (auto range = ranges.rbegin(); range != ranges.rend(); ++range) {
-    if (!range->module.empty()) return range->module;
+    if (!range->hlo_module.empty()) return range->hlo_module;
   }
   return {};
 }
 
 // An XLA instruction has the scope of its operation; an unregistered one becomes a region named after it.
 std::uint32_t scope_of_range(Capture& capture, std::string_view name, const std::optional<HloRange>& hlo) {
-  if (is_xla_compiler_range(name)) return capture.child_scope(0, ScopeKind::phase, kCompile);
+  if (is_xla_compiler_range(name)) return capture.child_scope(0, ScopeKind::phase, kCompilePhase);
   if (!hlo) return capture.child_scope(capture.current_scope(), ScopeKind::region, name);
-  const std::string_view module = hlo->module.empty() ? present_module(capture) : hlo->module;
+  const std::string_view module = hlo->module.empty() ? enclosing_hlo_module(capture) : hlo->module;
   if (const auto known = capture.scope_of_hlo(module, hlo->instruction)) return *known;
-  if (capture.is_hlo_autotuning(module)) return capture.child_scope(0, ScopeKind::phase, kCompile);
+  if (capture.is_hlo_autotuning(module)) return capture.child_scope(0, ScopeKind::phase, kCompilePhase);
   const std::string_view region = hlo->instruction.empty() ? module : hlo->instruction;
   return capture.child_scope(capture.current_scope(), ScopeKind::region, region);
 }
@@ -62,9 +62,9 @@ void nvtx_push(std::string_view name) noexcept {
 }
 
 void nvtx_pop() noexcept {
-  Capture* const capture = Capture::existing();
+  Capture* const capture = Capture::existing_instance();
   if (capture == nullptr || open_ranges(*capture).empty()) return;
-  capture->leave_to(open_ranges(*capture).back().depth);
+  capture->leave_to(open_ranges(*capture).back().stack_depth);
   open_ranges(*capture).pop_back();
 }
 

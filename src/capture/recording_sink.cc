@@ -41,7 +41,7 @@ class RecordingSink final : public MarkSink {
   recording::RecordingWriter writer_;
 };
 
-std::string environment(std::string_view name) {
+std::string environment_value(std::string_view name) {
   const char* const value = ::secure_getenv(std::string(name).c_str());
   return value == nullptr ? std::string() : std::string(value);
 }
@@ -49,21 +49,21 @@ std::string environment(std::string_view name) {
 // The rank from the variables of torchrun, Open MPI, MPICH and Slurm. JOULEMAP_RANK comes first: a program that got its
 // rank in another way passes it to its children in this variable.
 std::string rank_of_this_process() {
-  if (std::string own = environment("JOULEMAP_RANK"); !own.empty()) return own;
-  if (!environment("WORLD_SIZE").empty()) return environment("RANK");
+  if (std::string own = environment_value("JOULEMAP_RANK"); !own.empty()) return own;
+  if (!environment_value("WORLD_SIZE").empty()) return environment_value("RANK");
   for (const std::string_view name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
-    if (std::string rank = environment(name); !rank.empty()) return rank;
+    if (std::string rank = environment_value(name); !rank.empty()) return rank;
   }
   // Every Slurm job sets SLURM_PROCID, even a job with a single task.
-  const std::string tasks = environment("SLURM_NTASKS");
-  return tasks.empty() || tasks == "1" ? std::string() : environment("SLURM_PROCID");
+  const std::string tasks = environment_value("SLURM_NTASKS");
+  return tasks.empty() || tasks == "1" ? std::string() : environment_value("SLURM_PROCID");
 }
 
 }  // namespace
 
 std::unique_ptr<MarkSink> open_recording_sink() {
-  const std::string folder = environment(recording::kRecordingFolderVariable);
-  const std::string id = environment(recording::kRecordingIdVariable);
+  const std::string folder = environment_value(recording::kRecordingFolderVariable);
+  const std::string id = environment_value(recording::kRecordingIdVariable);
   if (folder.empty() || id.empty()) return nullptr;
   const RecordingSource source = recording::describe_this_process(id, "process");
   Result<recording::RecordingWriter> writer =

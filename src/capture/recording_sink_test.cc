@@ -48,10 +48,10 @@ TEST(RecordingSink, MarksAndMetricsAreInAPartOfTheRecording) {
     ASSERT_NE(sink, nullptr);
     MarkLog log;
     const CaptureWorker worker(std::move(sink), log);
-    log.step(3, 1);
-    log.mark(MarkKind::region_begin, 9, "forward");
-    log.mark(MarkKind::region_end, 9, "forward");
-    log.metric("loss", 0.25, 2);
+    log.add_step(3, 1);
+    log.add_mark(MarkKind::region_begin, 9, "forward");
+    log.add_mark(MarkKind::region_end, 9, "forward");
+    log.add_metric("loss", 0.25, 2);
   }
   std::vector<std::string> parts;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) parts.push_back(entry.path());
@@ -59,7 +59,7 @@ TEST(RecordingSink, MarksAndMetricsAreInAPartOfTheRecording) {
   MarksAndMetrics seen;
   const Result<recording::RecordingSummary> read = recording::read_recording(parts[0], seen);
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_TRUE(read->ended);
+  EXPECT_TRUE(read->all_sources_ended);
   ASSERT_EQ(seen.sources.size(), 1u);
   EXPECT_EQ(seen.sources[0].recording_id, kId);
   EXPECT_EQ(seen.sources[0].role, "process");

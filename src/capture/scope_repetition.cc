@@ -3,21 +3,21 @@
 
 namespace joulemap::capture {
 
-void ScopeRepetition::remember(std::span<const Kernel> step) {
-  remembered_step_.clear();  // keeps its capacity: called for every step
-  for (const Kernel& kernel : step) remembered_step_.emplace_back(kernel.class_id, kernel.scope);
+void ScopeRepetition::store_step(std::span<const Kernel> step) {
+  stored_step_.clear();  // keeps its capacity: called for every step
+  for (const Kernel& kernel : step) stored_step_.emplace_back(kernel.class_id, kernel.scope);
   if (!scopes_by_class_.empty()) scopes_by_class_.clear();
 }
 
-std::optional<std::uint32_t> ScopeRepetition::next(std::uint32_t class_id) {
+std::optional<std::uint32_t> ScopeRepetition::next_scope_of_class(std::uint32_t class_id) {
   if (scopes_by_class_.empty()) {
-    for (const auto& [known, scope] : remembered_step_) scopes_by_class_[known].scopes.push_back(scope);
+    for (const auto& [known, scope] : stored_step_) scopes_by_class_[known].scopes.push_back(scope);
   }
   const auto found = scopes_by_class_.find(class_id);
   if (found == scopes_by_class_.end()) return std::nullopt;
   ClassScopes& class_scopes = found->second;
-  const std::uint32_t scope = class_scopes.scopes[class_scopes.next];
-  class_scopes.next = (class_scopes.next + 1) % class_scopes.scopes.size();
+  const std::uint32_t scope = class_scopes.scopes[class_scopes.next_index];
+  class_scopes.next_index = (class_scopes.next_index + 1) % class_scopes.scopes.size();
   return scope;
 }
 

@@ -22,18 +22,19 @@ namespace joulemap::capture {
 class ScopeRepetition {
  public:
   // Stores the kernels of a step, in execution order; their launches were seen.
-  void remember(std::span<const Kernel> step);
+  void store_step(std::span<const Kernel> step);
   // Returns the scope of the next kernel of this class; nullopt if the stored step has no kernel of the class.
-  std::optional<std::uint32_t> next(std::uint32_t class_id);
+  std::optional<std::uint32_t> next_scope_of_class(std::uint32_t class_id);
 
  private:
   struct ClassScopes {
     std::vector<std::uint32_t> scopes;
-    std::size_t next = 0;
+    std::size_t next_index = 0;
   };
 
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> remembered_step_;  // (class, scope)
-  std::unordered_map<std::uint32_t, ClassScopes> scopes_by_class_;        // built on the first next() after remember()
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> stored_step_;  // (class, scope)
+  std::unordered_map<std::uint32_t, ClassScopes>
+      scopes_by_class_;  // built on the first next_scope_of_class() after store_step()
 };
 
 }  // namespace joulemap::capture

@@ -16,14 +16,14 @@ namespace joulemap::capture {
 class ScopeTable {
  public:
   // Returns the scope; `parent` itself for a new one once there are ScopeInterner::kMaxScopes scopes.
-  std::uint32_t child(std::uint32_t parent, ScopeKind kind, std::string_view name) {
+  std::uint32_t find_or_add_child(std::uint32_t parent, ScopeKind kind, std::string_view name) {
     const std::lock_guard lock(lock_);
-    return scopes_.child(parent, kind, name);
+    return scopes_.child_scope(parent, kind, name);
   }
   // Scopes created since the last call.
-  std::vector<Scope> take_new() {
+  std::vector<Scope> take_new_scopes() {
     const std::lock_guard lock(lock_);
-    return scopes_.take_new();
+    return scopes_.take_new_scopes();
   }
   // All scopes. They are written again at the end of a recording, where a reader of a damaged file still finds them.
   std::vector<Scope> all_scopes() const {

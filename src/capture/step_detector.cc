@@ -8,10 +8,10 @@ namespace joulemap::capture {
 // Begins a step if the current one is over: after a parameter update, or when it only called the model. A step with a
 // backward pass continues until the update.
 bool StepDetector::begin_step_if_due() {
-  const bool is_inference_only = has_forward_ && !has_backward_;
-  if (has_begun_step_ && !parameters_updated_ && !is_inference_only) return false;
+  const bool is_inference_only = has_called_model_ && !has_run_backward_;
+  if (has_begun_step_ && !has_updated_parameters_ && !is_inference_only) return false;
   has_begun_step_ = true;
-  parameters_updated_ = has_forward_ = has_backward_ = false;
+  has_updated_parameters_ = has_called_model_ = has_run_backward_ = false;
   return true;
 }
 
@@ -22,24 +22,24 @@ StepDetector::Detection StepDetector::on_event(LoopEvent event, std::int64_t tim
       new_iterator_ns_ = time_ns;
       break;
     case LoopEvent::loader_next:
-      found.step = begin_step_if_due();
+      found.begins_step = begin_step_if_due();
       break;
     case LoopEvent::forward_train:
     case LoopEvent::forward_infer:
       // Two model calls in a row form one step when a backward pass follows both (siamese network, discriminator). That
       // shows only later, so once a program has trained, calls with gradients count as training.
-      if (!has_forward_ || event == LoopEvent::forward_infer || parameters_updated_ || !is_training_)
-        found.step = begin_step_if_due();
-      has_forward_ = true;
+      if (!has_called_model_ || event == LoopEvent::forward_infer || has_updated_parameters_ || !is_training_)
+        found.begins_step = begin_step_if_due();
+      has_called_model_ = true;
       if (event == LoopEvent::forward_train) std::swap(found.epoch_time_ns, new_iterator_ns_);
       break;
     case LoopEvent::forward_done:
       break;
     case LoopEvent::backward:
-      has_backward_ = is_training_ = true;
+      has_run_backward_ = is_training_ = true;
       break;
     case LoopEvent::optimizer_done:
-      parameters_updated_ = true;
+      has_updated_parameters_ = true;
       break;
   }
   return found;

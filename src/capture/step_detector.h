@@ -27,7 +27,7 @@ inline constexpr std::uint8_t kLoopEvents = 7;
 class StepDetector {
  public:
   struct Detection {
-    bool step = false;                          // a step begins with this event
+    bool begins_step = false;                   // a step begins with this event
     std::optional<std::int64_t> epoch_time_ns;  // start of a new epoch: its loader_new event
   };
   Detection on_event(LoopEvent event, std::int64_t time_ns);
@@ -35,11 +35,11 @@ class StepDetector {
  private:
   bool begin_step_if_due();
 
-  bool has_begun_step_ = false;      // a step has begun
-  bool parameters_updated_ = false;  // parameters were updated in this step
-  bool has_forward_ = false;         // the model was called in this step
-  bool has_backward_ = false;        // a backward pass ran in this step
-  bool is_training_ = false;         // a backward pass ran in any step
+  bool has_begun_step_ = false;          // a step has begun
+  bool has_updated_parameters_ = false;  // parameters were updated in this step
+  bool has_called_model_ = false;        // the model was called in this step
+  bool has_run_backward_ = false;        // a backward pass ran in this step
+  bool is_training_ = false;             // a backward pass ran in any step
   std::optional<std::int64_t> new_iterator_ns_;
 };
 

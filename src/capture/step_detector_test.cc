@@ -19,7 +19,7 @@ std::string steps_of(const std::string& loop) {
     const auto event = static_cast<LoopEvent>(std::string("ILFfdBO").find(letter));
     const StepDetector::Detection found = detector.on_event(event, ++now_ns);
     if (found.epoch_time_ns) steps += '!';
-    if (found.step) steps += '|';
+    if (found.begins_step) steps += '|';
     steps += letter;
   }
   return steps;

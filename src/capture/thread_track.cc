@@ -7,7 +7,7 @@
 
 namespace joulemap::capture {
 
-ScopeTally& ThreadTrack::tally(std::uint32_t scope) {
+ScopeTally& ThreadTrack::find_or_add_tally(std::uint32_t scope) {
   if (scope >= tally_index_.size()) tally_index_.resize(scope + std::size_t{1});
   if (tally_index_[scope] == 0) {
     tallies_.push_back({.scope = scope});
@@ -19,84 +19,85 @@ ScopeTally& ThreadTrack::tally(std::uint32_t scope) {
 // Splits newly known CPU time over the pending scopes by wall time.
 void ThreadTrack::distribute_cpu_time(std::int64_t cpu_ns) {
   std::int64_t wall_ns = 0;
-  for (const PendingTime& pending : pending_) wall_ns += pending.wall_ns;
+  for (const PendingTime& pending : pending_wall_times_) wall_ns += pending.wall_ns;
   std::int64_t left_ns = cpu_ns;
-  for (std::size_t i = 0; i < pending_.size(); ++i) {
-    const bool last = i + 1 == pending_.size();
-    const double share = wall_ns > 0 ? static_cast<double>(pending_[i].wall_ns) / static_cast<double>(wall_ns) : 0;
+  for (std::size_t i = 0; i < pending_wall_times_.size(); ++i) {
+    const bool last = i + 1 == pending_wall_times_.size();
+    const double share =
+        wall_ns > 0 ? static_cast<double>(pending_wall_times_[i].wall_ns) / static_cast<double>(wall_ns) : 0;
     const std::int64_t part_ns = last ? left_ns : static_cast<std::int64_t>(share * static_cast<double>(cpu_ns));
-    tally(pending_[i].scope).cpu_ns += part_ns;
+    find_or_add_tally(pending_wall_times_[i].scope).cpu_ns += part_ns;
     left_ns -= part_ns;
   }
-  pending_.clear();
+  pending_wall_times_.clear();
 }
 
-void ThreadTrack::account_time(const EdgeClocks& clocks) {
-  const std::uint32_t scope = top();
-  const std::int64_t wall_ns = std::max(clocks.now_ns - last_ns_, std::int64_t{0});
-  last_ns_ = std::max(clocks.now_ns, last_ns_);
-  ScopeTally& current_tally = tally(scope);
+void ThreadTrack::add_elapsed_time(const EdgeClocks& clocks) {
+  const std::uint32_t scope = innermost_scope();
+  const std::int64_t wall_ns = std::max(clocks.now_ns - last_edge_ns_, std::int64_t{0});
+  last_edge_ns_ = std::max(clocks.now_ns, last_edge_ns_);
+  ScopeTally& current_tally = find_or_add_tally(scope);
   current_tally.wall_ns += wall_ns;
   current_tally.helper_threads_ns += clocks.helper_threads_ns;
-  if (!pending_.empty() && pending_.back().scope == scope) {
-    pending_.back().wall_ns += wall_ns;
+  if (!pending_wall_times_.empty() && pending_wall_times_.back().scope == scope) {
+    pending_wall_times_.back().wall_ns += wall_ns;
   } else {
-    pending_.push_back({scope, wall_ns});
+    pending_wall_times_.push_back({scope, wall_ns});
   }
   if (clocks.thread_cpu_ns < 0) return;
-  distribute_cpu_time(std::max(clocks.thread_cpu_ns - last_cpu_ns_, std::int64_t{0}));
-  last_cpu_ns_ = std::max(clocks.thread_cpu_ns, last_cpu_ns_);
+  distribute_cpu_time(std::max(clocks.thread_cpu_ns - last_edge_cpu_ns_, std::int64_t{0}));
+  last_edge_cpu_ns_ = std::max(clocks.thread_cpu_ns, last_edge_cpu_ns_);
 }
 
 void ThreadTrack::count_entry(std::uint32_t scope, bool sampled) {
-  ScopeTally& entered = tally(scope);
+  ScopeTally& entered = find_or_add_tally(scope);
   ++entered.count;
-  if (sampled) ++entered.sampled;
+  if (sampled) ++entered.sampled_count;
 }
 
 void ThreadTrack::set_current_scope(std::uint32_t scope, const EdgeClocks& clocks) {
   current_scope_.store(scope, std::memory_order_relaxed);
-  if (clocks.traced) edges_.push_back({.time_ns = clocks.now_ns, .scope = scope});
+  if (clocks.records_edge) host_edges_.push_back({.time_ns = clocks.now_ns, .scope = scope});
 }
 
 std::size_t ThreadTrack::enter(std::uint32_t scope, const EdgeClocks& clocks) {
   const std::lock_guard lock(lock_);
-  account_time(clocks);
-  stack_.push_back(scope);
-  count_entry(scope, clocks.sampled);
+  add_elapsed_time(clocks);
+  scope_stack_.push_back(scope);
+  count_entry(scope, clocks.is_step_sampled);
   set_current_scope(scope, clocks);
-  return stack_.size() - 1;
+  return scope_stack_.size() - 1;
 }
 
 void ThreadTrack::leave_to(std::size_t depth, const EdgeClocks& clocks) {
   const std::lock_guard lock(lock_);
-  if (depth >= stack_.size()) return;
-  account_time(clocks);
-  stack_.resize(depth);
-  set_current_scope(top(), clocks);
+  if (depth >= scope_stack_.size()) return;
+  add_elapsed_time(clocks);
+  scope_stack_.resize(depth);
+  set_current_scope(innermost_scope(), clocks);
 }
 
 void ThreadTrack::replace_innermost(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry) {
   const std::lock_guard lock(lock_);
-  if (stack_.empty() || (stack_.back() == scope && entry == EntryCounting::once)) return;
-  account_time(clocks);
-  stack_.back() = scope;
-  count_entry(scope, clocks.sampled);
+  if (scope_stack_.empty() || (scope_stack_.back() == scope && entry == EntryCounting::once)) return;
+  add_elapsed_time(clocks);
+  scope_stack_.back() = scope;
+  count_entry(scope, clocks.is_step_sampled);
   set_current_scope(scope, clocks);
 }
 
 void ThreadTrack::set_base_scope(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry) {
   const std::lock_guard lock(lock_);
   if (base_scope_ == scope && entry == EntryCounting::once) return;
-  account_time(clocks);
+  add_elapsed_time(clocks);
   base_scope_ = scope;
-  if (scope != 0) count_entry(scope, clocks.sampled);
-  set_current_scope(top(), clocks);
+  if (scope != 0) count_entry(scope, clocks.is_step_sampled);
+  set_current_scope(innermost_scope(), clocks);
 }
 
-void ThreadTrack::tick(const EdgeClocks& clocks) {
+void ThreadTrack::add_time_since_last(const EdgeClocks& clocks) {
   const std::lock_guard lock(lock_);
-  account_time(clocks);
+  add_elapsed_time(clocks);
 }
 
 std::int64_t ThreadTrack::read_cpu_ns() const {
@@ -114,7 +115,7 @@ std::int64_t ThreadTrack::advance_cpu(std::int64_t cpu_ns) {
   return 0;
 }
 
-void ThreadTrack::take(std::vector<ScopeTally>& into) {
+void ThreadTrack::take_tallies(std::vector<ScopeTally>& into) {
   const std::lock_guard lock(lock_);
   for (const ScopeTally& scope_tally : tallies_) {
     tally_index_[scope_tally.scope] = 0;
@@ -128,8 +129,8 @@ void ThreadTrack::take(std::vector<ScopeTally>& into) {
 
 void ThreadTrack::take_edges(std::vector<HostEdge>& into) {
   const std::lock_guard lock(lock_);
-  into.insert(into.end(), edges_.begin(), edges_.end());
-  edges_.clear();
+  into.insert(into.end(), host_edges_.begin(), host_edges_.end());
+  host_edges_.clear();
 }
 
 void sum_tallies(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& sums) {
@@ -138,7 +139,7 @@ void sum_tallies(std::vector<ScopeTally>& rows, std::vector<ScopeTally>& sums) {
     if (sums.empty() || sums.back().scope != row.scope) sums.push_back({.scope = row.scope});
     ScopeTally& sum = sums.back();
     sum.count += row.count;
-    sum.sampled += row.sampled;
+    sum.sampled_count += row.sampled_count;
     sum.wall_ns += row.wall_ns;
     sum.cpu_ns += row.cpu_ns;
     sum.helper_threads_ns += row.helper_threads_ns;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ThreadTrack: the scope stack of one thread and the time spent in each scope. The thread itself enters and leaves
-// scopes; the capture's own thread calls tick() every 10 or 50 ms and take() for the sums. A lock that is almost never
-// contended protects the state. Callers pass the times (CLOCK_MONOTONIC nanoseconds), so that tests control the clock.
+// scopes; the capture's own thread calls add_time_since_last() every 10 or 50 ms and take_tallies() for the sums. A
+// lock that is almost never contended protects the state. Callers pass the times (CLOCK_MONOTONIC nanoseconds), so that
+// tests control the clock.
 //
 // Callers may pass the thread's CPU time at every edge (an entry to or exit from a scope) or only at ticks. CPU time
 // since the last reading is split by wall time over the scopes of that interval.
@@ -24,14 +25,17 @@ struct EdgeClocks {
   std::int64_t now_ns = 0;
   std::int64_t thread_cpu_ns = -1;     // CPU time of the thread; negative: not read now
   std::int64_t helper_threads_ns = 0;  // CPU time of untracked threads, credited to the current scope
-  bool sampled = false;                // the current step is sampled
-  bool traced = false;                 // record this edge, to find what a GPU waited for
+  bool is_step_sampled = false;        // the current step is sampled
+  bool records_edge = false;           // record this edge, to find what a GPU waited for
 };
 
 class ThreadTrack {
  public:
   ThreadTrack(std::int64_t now_ns, std::int64_t thread_cpu_ns, clockid_t cpu_clock)
-      : cpu_clock_(cpu_clock), counted_cpu_ns_(thread_cpu_ns), last_ns_(now_ns), last_cpu_ns_(thread_cpu_ns) {}
+      : cpu_clock_(cpu_clock),
+        counted_cpu_ns_(thread_cpu_ns),
+        last_edge_ns_(now_ns),
+        last_edge_cpu_ns_(thread_cpu_ns) {}
 
   // Called by the tracked thread. enter() returns the depth before the entry; leave_to() leaves all deeper scopes.
   std::size_t enter(std::uint32_t scope, const EdgeClocks& clocks);
@@ -40,16 +44,16 @@ class ThreadTrack {
   // another entry; EntryCounting::once does not.
   enum class EntryCounting : std::uint8_t { once, each };
   void replace_innermost(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry = EntryCounting::once);
-  std::size_t depth() const { return stack_.size(); }
+  std::size_t depth() const { return scope_stack_.size(); }
   // Sets the scope of the thread while its stack is empty: for an autograd thread, that of its backward work. Any
   // thread may reset it to 0.
   void set_base_scope(std::uint32_t scope, const EdgeClocks& clocks, EntryCounting entry = EntryCounting::once);
   std::uint32_t current_scope() const { return current_scope_.load(std::memory_order_relaxed); }
 
   // Called by the capture's thread: adds the time since the last edge or tick to the current scope.
-  void tick(const EdgeClocks& clocks);
+  void add_time_since_last(const EdgeClocks& clocks);
   // Appends the sums by scope (or the recorded edges) to `into` and clears them.
-  void take(std::vector<ScopeTally>& into);
+  void take_tallies(std::vector<ScopeTally>& into);
   void take_edges(std::vector<HostEdge>& into);
 
   // Current CPU time of the thread in ns, readable from any thread; -1 once the thread has ended.
@@ -57,8 +61,8 @@ class ThreadTrack {
   // Returns by how much cpu_ns, a CPU time of this thread, exceeds the largest one passed before; 0 if it does not. Any
   // thread.
   std::int64_t advance_cpu(std::int64_t cpu_ns);
-  void end() { ended_.store(true); }  // the thread has ended
-  bool ended() const { return ended_.load(); }
+  void mark_ended() { has_ended_.store(true); }  // the thread has ended
+  bool has_ended() const { return has_ended_.load(); }
 
  private:
   struct PendingTime {
@@ -66,27 +70,27 @@ class ThreadTrack {
     std::int64_t wall_ns;
   };
 
-  ScopeTally& tally(std::uint32_t scope);
-  void account_time(const EdgeClocks& clocks);
+  ScopeTally& find_or_add_tally(std::uint32_t scope);
+  void add_elapsed_time(const EdgeClocks& clocks);
   void distribute_cpu_time(std::int64_t cpu_ns);
   void count_entry(std::uint32_t scope, bool sampled);
   void set_current_scope(std::uint32_t scope, const EdgeClocks& clocks);
-  std::uint32_t top() const { return stack_.empty() ? base_scope_ : stack_.back(); }
+  std::uint32_t innermost_scope() const { return scope_stack_.empty() ? base_scope_ : scope_stack_.back(); }
 
   const clockid_t cpu_clock_;
   std::atomic<std::uint32_t> current_scope_{0};
-  std::atomic<bool> ended_{false};
+  std::atomic<bool> has_ended_{false};
   std::atomic<std::int64_t> counted_cpu_ns_;
 
   std::mutex lock_;
-  std::vector<std::uint32_t> stack_;
+  std::vector<std::uint32_t> scope_stack_;
   std::uint32_t base_scope_ = 0;
-  std::int64_t last_ns_;
-  std::int64_t last_cpu_ns_;
-  std::vector<PendingTime> pending_;        // wall time whose CPU time is still unknown
-  std::vector<std::uint32_t> tally_index_;  // by scope id: index in tallies_ plus one
+  std::int64_t last_edge_ns_;
+  std::int64_t last_edge_cpu_ns_;
+  std::vector<PendingTime> pending_wall_times_;  // wall time whose CPU time is still unknown
+  std::vector<std::uint32_t> tally_index_;       // by scope id: index in tallies_ plus one
   std::vector<ScopeTally> tallies_;
-  std::vector<HostEdge> edges_;  // recorded since the last take_edges()
+  std::vector<HostEdge> host_edges_;  // recorded since the last take_edges()
 };
 
 // Adds up tallies of several threads by scope, in the order of scope ids.

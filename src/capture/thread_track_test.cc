@@ -11,7 +11,7 @@ namespace {
 std::vector<ScopeTally> collected_tallies(ThreadTrack& track) {
   std::vector<ScopeTally> rows;
   std::vector<ScopeTally> totals;
-  track.take(rows);
+  track.take_tallies(rows);
   sum_tallies(rows, totals);
   return totals;
 }
@@ -44,7 +44,7 @@ TEST(ThreadTrack, SplitsRarelyReadCpuTimeByWallTime) {
   track.enter(1, {.now_ns = 0});
   track.enter(2, {.now_ns = 300});
   track.leave_to(1, {.now_ns = 1000});
-  track.tick({.now_ns = 1000, .thread_cpu_ns = 500});
+  track.add_time_since_last({.now_ns = 1000, .thread_cpu_ns = 500});
   const auto rows = collected_tallies(track);
   EXPECT_EQ(at(rows, 1).cpu_ns, 150);
   EXPECT_EQ(at(rows, 2).cpu_ns, 350);
@@ -75,9 +75,9 @@ TEST(ThreadTrack, LeaveClosesScopesThatAnExceptionLeftOpen) {
 
 TEST(UntrackedCpuTime, CreditsUntrackedTimeAndCorrectsEarlyCredits) {
   UntrackedCpuTime account(1000);
-  account.add_tracked(100);
+  account.add_tracked_cpu_time(100);
   EXPECT_EQ(account.take_untracked_ns(1400), 300);
-  account.add_tracked(50);  // used earlier, and credited to untracked threads by mistake
+  account.add_tracked_cpu_time(50);  // used earlier, and credited to untracked threads by mistake
   EXPECT_EQ(account.take_untracked_ns(1430), 0);
   EXPECT_EQ(account.take_untracked_ns(1500), 50);
 }

@@ -22,12 +22,12 @@ class TracingPolicy {
   explicit TracingPolicy(TracingMode tracing_mode) : tracing_mode_(tracing_mode) {}
 
   struct Decision {
-    bool traced = true;     // modules and kernels are traced
-    bool sampled = false;   // operations are recorded, too
-    bool is_first = false;  // a warm-up step: may contain compilation and the search for algorithms
+    bool is_traced = true;    // modules and kernels are traced
+    bool is_sampled = false;  // operations are recorded, too
+    bool is_warm_up = false;  // a warm-up step: may contain compilation and the search for algorithms
   };
   // The decision for the step that begins at now_ns. `load`: of the last traced steps.
-  Decision next(std::int64_t now_ns, const KernelLog::Load& load);
+  Decision decide_step(std::int64_t now_ns, const KernelLog::StepLoadSummary& load);
 
   bool is_light() const { return is_light_; }
 
@@ -36,15 +36,15 @@ class TracingPolicy {
   bool is_light_ = false;
   std::uint64_t step_count_ = 0;
   std::uint64_t steps_since_traced_ = 0;
-  std::uint64_t consecutive_traced_ = 0;
-  std::int64_t began_ns_ = 0;
-  std::int64_t steady_ns_ = 0;       // start of the last warm-up step
-  std::int64_t burst_ns_ = 0;        // start of the current burst of traced steps
-  std::int64_t last_traced_ns_ = 0;  // start of the last traced step
-  std::int64_t next_sample_ns_ = 0;
+  std::uint64_t traced_steps_in_burst_ = 0;
+  std::int64_t first_step_ns_ = 0;
+  std::int64_t last_warm_up_step_ns_ = 0;  // start of the last warm-up step
+  std::int64_t burst_begin_ns_ = 0;        // start of the current burst of traced steps
+  std::int64_t last_traced_step_ns_ = 0;   // start of the last traced step
+  std::int64_t next_sampled_step_ns_ = 0;
 };
 
 // Whether tracing every step would slow the program down by more than 1 %. False without traced steps.
-bool is_launch_bound(const KernelLog::Load& load);
+bool is_launch_bound(const KernelLog::StepLoadSummary& load);
 
 }  // namespace joulemap::capture

@@ -6,13 +6,15 @@
 namespace joulemap::capture {
 namespace {
 
-constexpr KernelLog::Load kResNet50{.steps = 100, .kernels_per_step = 737, .step_s = 0.032, .gpu_s = 0.031};
-constexpr KernelLog::Load kLaunchBound{.steps = 100, .kernels_per_step = 537, .step_s = 0.016, .gpu_s = 0.003};
+constexpr KernelLog::StepLoadSummary kResNet50{
+    .traced_steps = 100, .kernels_per_step = 737, .step_s = 0.032, .gpu_s = 0.031};
+constexpr KernelLog::StepLoadSummary kLaunchBound{
+    .traced_steps = 100, .kernels_per_step = 537, .step_s = 0.016, .gpu_s = 0.003};
 
-double traced_share(TracingMode tracing_mode, const KernelLog::Load& load, int steps) {
+double traced_share(TracingMode tracing_mode, const KernelLog::StepLoadSummary& load, int steps) {
   TracingPolicy plan(tracing_mode);
   int traced = 0;
-  for (int i = 0; i < steps; ++i) traced += plan.next(i * std::int64_t{16'000'000}, load).traced ? 1 : 0;
+  for (int i = 0; i < steps; ++i) traced += plan.decide_step(i * std::int64_t{16'000'000}, load).is_traced ? 1 : 0;
   return traced / static_cast<double>(steps);
 }
 
@@ -28,9 +30,9 @@ TEST(TracingPolicy, TracesFewStepsOfALaunchBoundProgram) {
 
 TEST(TracingPolicy, TracesEveryStepAgainWhenTheGpuBecomesBusy) {
   TracingPolicy plan(TracingMode::automatic);
-  for (int i = 0; i < 1000; ++i) plan.next(i * std::int64_t{16'000'000}, kLaunchBound);
+  for (int i = 0; i < 1000; ++i) plan.decide_step(i * std::int64_t{16'000'000}, kLaunchBound);
   EXPECT_TRUE(plan.is_light());
-  plan.next(17'000'000'000, kResNet50);
+  plan.decide_step(17'000'000'000, kResNet50);
   EXPECT_FALSE(plan.is_light());
 }
 
@@ -45,7 +47,7 @@ TEST(TracingPolicy, TracesAtLeastTwoStepsInARowBecauseTheFirstHasEnableCost) {
   int runs_of_two = 0;
   int run = 0;
   for (int i = 0; i < 4000; ++i) {
-    const bool traced = plan.next(i * std::int64_t{200'000'000}, kResNet50).traced;
+    const bool traced = plan.decide_step(i * std::int64_t{200'000'000}, kResNet50).is_traced;
     run = traced ? run + 1 : 0;
     if (i > 20 && last && !traced) ++runs_of_two;
     if (i > 20) {
@@ -59,7 +61,8 @@ TEST(TracingPolicy, TracesAtLeastTwoStepsInARowBecauseTheFirstHasEnableCost) {
 TEST(TracingPolicy, PausesTracingForSecondsHoweverShortStepsAre) {
   TracingPolicy plan(TracingMode::light);
   int traced = 0;
-  for (int i = 0; i < 30'000; ++i) traced += plan.next(i * std::int64_t{1'000'000}, kLaunchBound).traced ? 1 : 0;
+  for (int i = 0; i < 30'000; ++i)
+    traced += plan.decide_step(i * std::int64_t{1'000'000}, kLaunchBound).is_traced ? 1 : 0;
   EXPECT_NEAR(traced, 12 + 3 * 300, 10) << "30 s: the first steps, then 0.3 s after 8, 17 and 26 seconds";
 }
 
@@ -69,7 +72,7 @@ TEST(TracingPolicy, SamplesTheThirdStepAndThenOneEveryTenSeconds) {
   TracingPolicy plan(TracingMode::automatic);
   int sampled = 0;
   for (int i = 0; i < 3001; ++i) {
-    const bool now = plan.next(i * std::int64_t{10'000'000}, kResNet50).sampled;
+    const bool now = plan.decide_step(i * std::int64_t{10'000'000}, kResNet50).is_sampled;
     EXPECT_TRUE(now || i != 2);
     sampled += now ? 1 : 0;
   }

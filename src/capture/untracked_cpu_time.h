@@ -15,29 +15,29 @@ namespace joulemap::capture {
 
 class UntrackedCpuTime {
  public:
-  explicit UntrackedCpuTime(std::int64_t process_ns) : start_ns_(process_ns) {}
+  explicit UntrackedCpuTime(std::int64_t process_ns) : process_cpu_at_start_ns_(process_ns) {}
 
   // Adds CPU time that a tracked thread, or the capture itself, used since its previous call.
-  void add_tracked(std::int64_t cpu_ns) {
+  void add_tracked_cpu_time(std::int64_t cpu_ns) {
     const std::lock_guard lock(lock_);
-    tracked_ns_ += cpu_ns;
+    tracked_cpu_ns_ += cpu_ns;
   }
 
   // Returns the CPU time of untracked threads since the last call, at least 0. process_ns: CPU time of the process so
   // far.
   std::int64_t take_untracked_ns(std::int64_t process_ns) {
     const std::lock_guard lock(lock_);
-    const std::int64_t due_ns = process_ns - start_ns_ - tracked_ns_ - credited_ns_;
+    const std::int64_t due_ns = process_ns - process_cpu_at_start_ns_ - tracked_cpu_ns_ - attributed_cpu_ns_;
     const std::int64_t credit_ns = std::max(due_ns, std::int64_t{0});
-    credited_ns_ += credit_ns;
+    attributed_cpu_ns_ += credit_ns;
     return credit_ns;
   }
 
  private:
   std::mutex lock_;
-  const std::int64_t start_ns_;
-  std::int64_t tracked_ns_ = 0;
-  std::int64_t credited_ns_ = 0;
+  const std::int64_t process_cpu_at_start_ns_;
+  std::int64_t tracked_cpu_ns_ = 0;
+  std::int64_t attributed_cpu_ns_ = 0;
 };
 
 }  // namespace joulemap::capture

@@ -1,29 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/account_options.h"
 
+#include <fmt/format.h>
+
 #include "account/carbon_series.h"
 #include "account/carbon_table.h"
+#include "base/printable_text.h"
 #include "cli/model_file.h"
 #include "cli/value_checks.h"
 
 namespace joulemap::cli {
 namespace {
 
-Result<std::optional<CarbonIntensity>> carbon_of(const AccountFlags& flags) {
-  if (flags.gco2_per_kwh) return std::optional(CarbonIntensity{*flags.gco2_per_kwh, {}, flags.region, "given", {}});
-  if (flags.carbon_data.empty() && flags.region.empty()) return std::optional<CarbonIntensity>();
+// Whether the command line contains the option. Defaults from joulemap.toml do not count.
+bool is_on_command_line(const CLI::Option* option) { return option != nullptr && option->count() > 0; }
+
+bool is_number_replaced(const AccountFlags& flags) {
+  return !is_on_command_line(flags.gco2_option) &&
+         (is_on_command_line(flags.region_option) || is_on_command_line(flags.carbon_data_option));
+}
+
+Result<std::optional<CarbonIntensity>> read_carbon_intensity(const AccountFlags& flags) {
+  if (flags.gco2_per_kwh && !is_number_replaced(flags))
+    return std::optional(CarbonIntensity{*flags.gco2_per_kwh, {}, flags.region, "given", {}});
+  if (flags.carbon_data_file.empty() && flags.region.empty()) return std::optional<CarbonIntensity>();
   std::vector<account::CarbonRegion> table;
-  if (flags.carbon_data.empty()) {
+  if (flags.carbon_data_file.empty()) {
     table = account::built_in_carbon_table();
   } else {
-    const Result<std::string> text = read_maybe_gzip(flags.carbon_data);
+    const Result<std::string> text = read_maybe_gzip(flags.carbon_data_file);
     if (!text) return text.error();
     if (account::is_carbon_series(*text)) {
-      Result<std::vector<CarbonPoint>> series = account::read_carbon_series(*text, flags.carbon_data);
+      if (is_on_command_line(flags.region_option)) {
+        return Error{ErrorCode::usage,
+                     fmt::format("{} is a time series of one grid: --region selects nothing in it",
+                                 printable(flags.carbon_data_file)),
+                     "remove --region; to state the location of the run, add --location"};
+      }
+      Result<std::vector<CarbonPoint>> series = account::read_carbon_series(*text, flags.carbon_data_file);
       if (!series) return std::move(series).error();
-      return std::optional(CarbonIntensity{0, std::move(*series), flags.region, flags.carbon_data, {}});
+      return std::optional(CarbonIntensity{0, std::move(*series), {}, flags.carbon_data_file, {}});
     }
-    Result<std::vector<account::CarbonRegion>> given = account::read_carbon_table(*text, flags.carbon_data);
+    Result<std::vector<account::CarbonRegion>> given = account::read_carbon_table(*text, flags.carbon_data_file);
     if (!given) return std::move(given).error();
     table = std::move(*given);
     if (flags.region.empty())
@@ -37,38 +55,44 @@ Result<std::optional<CarbonIntensity>> carbon_of(const AccountFlags& flags) {
 }  // namespace
 
 void add_account_flags(CLI::App& verb, AccountFlags& flags) {
-  verb.add_option("--region", flags.region,
-                  "region of the grid: a country (France, FR) or a cloud region (gcp:europe-west9, aws:eu-west-3)")
-      ->type_name("NAME");
-  verb.add_option("--gco2-per-kwh", flags.gco2_per_kwh, "carbon intensity of the grid in g/kWh; replaces --region")
-      ->type_name("GRAMS")
-      ->check(number_between(0, 1e5));
-  verb.add_option("--carbon-data", flags.carbon_data,
-                  "CSV with carbon intensities: of regions (region,gco2_per_kwh) or over time (time,gco2_per_kwh)")
-      ->type_name("FILE");
-  verb.add_option("--pue", flags.pue, "power usage effectiveness of the data center (1), for CO2 and price")
+  flags.region_option =
+      verb.add_option("--region", flags.region,
+                      "region of the grid: a country (France, FR) or a cloud region (gcp:europe-west9, aws:eu-west-3)")
+          ->type_name("NAME");
+  CLI::Option* const number =
+      verb.add_option("--gco2-per-kwh", flags.gco2_per_kwh, "carbon intensity of the grid in g/kWh; replaces --region")
+          ->type_name("GRAMS")
+          ->check(check_number_between(0, 1e5));
+  flags.gco2_option = number;
+  flags.carbon_data_option =
+      verb.add_option("--carbon-data", flags.carbon_data_file,
+                      "CSV with carbon intensities: of regions (region,gco2_per_kwh) or over time (time,gco2_per_kwh)")
+          ->type_name("FILE")
+          ->excludes(number);
+  verb.add_option("--pue", flags.power_usage_effectiveness,
+                  "power usage effectiveness of the data center, for carbon and price; default: 1")
       ->type_name("X")
-      ->check(number_between(1, 10));
+      ->check(check_number_between(1, 10));
   verb.add_option("--price-per-kwh", flags.price_per_kwh, "price per kWh, in any currency")
       ->type_name("P")
-      ->check(number_between(0, 1e9));
-  verb.add_option("--embodied-kg", flags.embodied_kg,
-                  "kg of CO2e of making the hardware; the run gets its share of time")
+      ->check(check_number_between(0, 1e9));
+  verb.add_option("--embodied-kg", flags.embodied_co2_kg,
+                  "kg of CO2e emitted in making the hardware; the run is charged its share of the lifetime")
       ->type_name("N")
-      ->check(number_between(0, 1e9));
-  verb.add_option("--lifetime-years", flags.lifetime_years, "lifetime of the hardware (4), for --embodied-kg")
+      ->check(check_number_between(0, 1e9));
+  verb.add_option("--lifetime-years", flags.lifetime_years, "lifetime of the hardware, for --embodied-kg; default: 4")
       ->type_name("N")
-      ->check(number_between(0.01, 100));
+      ->check(check_number_between(0.01, 100));
 }
 
-Result<AccountAssumptions> account_assumptions(const AccountFlags& flags) {
+Result<AccountAssumptions> parse_account_assumptions(const AccountFlags& flags) {
   AccountAssumptions assumptions;
-  Result<std::optional<CarbonIntensity>> carbon = carbon_of(flags);
+  Result<std::optional<CarbonIntensity>> carbon = read_carbon_intensity(flags);
   if (!carbon) return std::move(carbon).error();
-  assumptions.carbon = std::move(*carbon);
-  assumptions.pue = flags.pue;
+  assumptions.carbon_intensity = std::move(*carbon);
+  assumptions.pue = flags.power_usage_effectiveness;
   assumptions.price_per_kwh = flags.price_per_kwh;
-  if (flags.embodied_kg) assumptions.embodied = EmbodiedCarbon{*flags.embodied_kg, flags.lifetime_years};
+  if (flags.embodied_co2_kg) assumptions.embodied = EmbodiedCarbon{*flags.embodied_co2_kg, flags.lifetime_years};
   return assumptions;
 }
 

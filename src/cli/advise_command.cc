@@ -17,46 +17,46 @@ namespace joulemap::cli {
 namespace {
 
 struct AdviseFlags {
-  std::vector<std::string> files;
+  std::vector<std::string> recording_files;
   AttributionFlags attribution_options;
-  bool json = false;
-  std::string output;
-  bool strict = false;
+  bool as_json = false;
+  std::string output_file;
+  bool is_strict = false;
 };
 
-Result<Advice> advice_for(const AdviseFlags& flags) {
+Result<Advice> advise_for_flags(const AdviseFlags& flags) {
   Result<AttributionOptions> options = parse_attribution_options(flags.attribution_options);
   if (!options) return std::move(options).error();
   attribution::ReportQuery query;
-  query.mode = options->mode;
+  query.mode = options->attribution_mode;
   query.time_range = options->time_range;
-  query.library = std::move(options->library);
+  query.library = std::move(options->kernel_library_path);
   query.excluded_domains = std::move(options->excluded_domains);
-  Result<Advice> advice = advice_on(flags.files, query);
+  Result<Advice> advice = advise_on_recordings(flags.recording_files, query);
   if (advice) advice->diagnostics.add_all(options->diagnostics);
   return advice;
 }
 
 int run_advise(AdviseFlags flags, const CommandLine& line) {
-  Result<std::vector<std::string>> files = recordings_or_default(std::move(flags.files), "advise");
+  Result<std::vector<std::string>> files = recordings_or_default(std::move(flags.recording_files), "advise");
   if (!files) return print_error(files.error());
-  flags.files = std::move(*files);
-  Result<Output> output = Output::open(flags.output, flags.files);
+  flags.recording_files = std::move(*files);
+  Result<Output> output = Output::open(flags.output_file, flags.recording_files);
   if (!output) return print_error(output.error());
-  Result<Advice> advice = advice_for(flags);
+  Result<Advice> advice = advise_for_flags(flags);
   if (!advice) return print_error(advice.error());
   const Diagnostics notes = advice->diagnostics;
-  if (line.quiet && !flags.json) advice->diagnostics = {};
+  if (line.quiet && !flags.as_json) advice->diagnostics = {};
   report::TextStyle style = style_of_stdout(line.colour);
-  if (!flags.output.empty()) style.colour = false;
+  if (!flags.output_file.empty()) style.colour = false;
   const Status written =
-      output->write(flags.json ? report::advice_json(*advice) + "\n" : report::advice_text(*advice, style));
-  return written ? strict_exit_code(kExitSuccess, flags.strict, notes) : print_error(written.error());
+      output->write(flags.as_json ? report::advice_json(*advice) + "\n" : report::advice_text(*advice, style));
+  return written ? strict_exit_code(kExitSuccess, flags.is_strict, notes) : print_error(written.error());
 }
 
 }  // namespace
 
-Result<Advice> advice_on(std::span<const std::string> files, const attribution::ReportQuery& query) {
+Result<Advice> advise_on_recordings(std::span<const std::string> files, const attribution::ReportQuery& query) {
   const std::array levels{attribution::RowLevel::layer, attribution::RowLevel::kernel};
   const Result<attribution::SteadyReports> found = attribution::build_steady_reports(files, query, levels);
   if (!found) return found.error();
@@ -73,11 +73,12 @@ Result<Advice> advice_on(std::span<const std::string> files, const attribution::
 
 void add_advise_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<AdviseFlags>();
-  verb.add_option("FILE", flags->files, "recordings (run.joule); several parts of one run are merged");
+  verb.add_option("FILE", flags->recording_files,
+                  "recordings; default: run.joule; several parts of one run are merged");
   add_analysis_option_flags(verb, flags->attribution_options);
-  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.advice/1)");
-  verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
-  add_strict_flag(verb, flags->strict);
+  verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.advice/1)");
+  verb.add_option("-o,--output", flags->output_file, "write to FILE")->type_name("FILE");
+  add_strict_flag(verb, flags->is_strict);
   verb.callback([flags, &line] { line.exit_code = run_advise(*flags, line); });
 }
 

@@ -14,7 +14,7 @@
 namespace joulemap::cli {
 
 // Advice on the recording, from its steady state where it has one. `query.level` is not used.
-Result<Advice> advice_on(std::span<const std::string> files, const attribution::ReportQuery& query);
+Result<Advice> advise_on_recordings(std::span<const std::string> files, const attribution::ReportQuery& query);
 
 void add_advise_command(CLI::App& verb, CommandLine& line);
 

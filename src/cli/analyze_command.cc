@@ -28,74 +28,75 @@ namespace joulemap::cli {
 namespace {
 
 constexpr std::uint64_t kMaxResamples = 10'000'000;
-constexpr std::uint64_t kMaxThreads = 4096;
-constexpr std::ptrdiff_t kScreenLines = 50;
-constexpr std::size_t kMaxFunctions = 20;  // of a cell and device, with --functions
+constexpr std::uint64_t kMaxThreadOption = 4096;
+constexpr std::ptrdiff_t kMaxScreenLines = 50;
+constexpr std::size_t kMaxFunctionsPerCell = 20;  // of a cell and device, with --functions
 
 struct AnalyzeFlags {
-  std::string folder;
-  std::string adjust = "holm";
-  std::optional<double> alpha;
-  std::vector<std::string> factors;
-  std::vector<std::string> metrics;
-  std::size_t resamples = experiment::AnalysisOptions{}.resamples;
-  unsigned threads = 0;
-  bool full = false;
-  bool json = false;
-  bool markdown = false;
-  bool latex = false;
-  bool csv = false;
-  bool csv_cells = false;
-  bool csv_effects = false;
-  bool csv_rows = false;
-  bool csv_functions = false;
-  bool csv_epochs = false;
-  bool functions = false;
-  std::string plot;
-  std::vector<std::string> cells;
-  std::string html;
-  std::string output;
+  std::string experiment_folder;
+  std::string p_adjustment = "holm";
+  std::optional<double> significance_level;
+  std::vector<std::string> compared_factors;
+  std::vector<std::string> metric_names;
+  std::size_t resamples = experiment::AnalysisOptions{}.resample_count;
+  unsigned thread_count = 0;
+  bool shows_everything = false;
+  bool as_json = false;
+  bool as_markdown = false;
+  bool as_latex = false;
+  bool as_csv = false;
+  bool as_cells_csv = false;
+  bool as_effects_csv = false;
+  bool as_rows_csv = false;
+  bool as_functions_csv = false;
+  bool as_epochs_csv = false;
+  bool shows_functions = false;
+  std::string plot_name;
+  std::vector<std::string> plotted_cells;
+  std::string html_file;
+  std::string output_file;
 };
 
-Result<experiment::AnalysisOptions> options_of(const AnalyzeFlags& flags) {
+Result<experiment::AnalysisOptions> analysis_options(const AnalyzeFlags& flags) {
   experiment::AnalysisOptions options;
-  const std::optional<statistics::Adjustment> adjustment = statistics::parse_adjustment(flags.adjust);
+  const std::optional<statistics::Adjustment> adjustment = statistics::parse_adjustment(flags.p_adjustment);
   if (!adjustment) {
-    return Error{ErrorCode::usage, fmt::format("unknown value {} for --adjust", joulemap::quoted(flags.adjust)),
+    return Error{ErrorCode::usage, fmt::format("unknown value {} for --adjust", joulemap::quoted(flags.p_adjustment)),
                  "use holm, bonferroni, bh or none"};
   }
   options.adjustment = *adjustment;
-  options.alpha = flags.alpha;
-  options.factors = flags.factors;
-  options.measures = flags.metrics;
-  options.resamples = flags.resamples;
-  options.threads = flags.threads;
+  options.significance_level = flags.significance_level;
+  options.compared_factors = flags.compared_factors;
+  options.measure_names = flags.metric_names;
+  options.resample_count = flags.resamples;
+  options.thread_count = flags.thread_count;
   return options;
 }
 
-std::string text_of(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags,
-                    const CommandLine& line) {
-  if (flags.json) return report::analysis_json(result) + "\n";
-  if (flags.markdown) return report::analysis_markdown(result);
-  if (flags.latex) return report::analysis_latex(result);
-  if (flags.csv_cells) return csv_table(report::full_precision_cells_table(result));
-  if (flags.csv_effects) return csv_table(report::full_precision_effects_table(result));
-  if (flags.csv_rows) return csv_table(report::full_precision_rows_table(data, result));
-  if (flags.csv_functions) return csv_table(report::full_precision_functions_table(result));
-  if (flags.csv_epochs) return csv_table(report::full_precision_epochs_table(result));
-  if (flags.functions) {
-    const std::string text = report::functions_text(result, style_of_stdout(line.colour), kMaxFunctions);
+std::string format_analysis(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags,
+                            const CommandLine& line) {
+  if (flags.as_json) return report::analysis_json(result) + "\n";
+  if (flags.as_markdown) return report::analysis_markdown(result);
+  if (flags.as_latex) return report::analysis_latex(result);
+  if (flags.as_cells_csv) return csv_table(report::full_precision_cells_table(result));
+  if (flags.as_effects_csv) return csv_table(report::full_precision_effects_table(result));
+  if (flags.as_rows_csv) return csv_table(report::full_precision_rows_table(data, result));
+  if (flags.as_functions_csv) return csv_table(report::full_precision_functions_table(result));
+  if (flags.as_epochs_csv) return csv_table(report::full_precision_epochs_table(result));
+  if (flags.shows_functions) {
+    const std::string text = report::functions_text(result, style_of_stdout(line.colour), kMaxFunctionsPerCell);
     return text.empty() ? "No row has functions: record it with a trace, or import profiles.\n" : text.substr(1);
   }
-  if (flags.csv) return csv_table(report::full_precision_comparisons_table(result));
+  if (flags.as_csv) return csv_table(report::full_precision_comparisons_table(result));
   return report::analysis_text(result, style_of_stdout(line.colour));
 }
 
-bool fits_a_screen(std::string_view text) { return std::ranges::count(text, '\n') <= kScreenLines; }
+bool fits_on_screen(std::string_view text) { return std::ranges::count(text, '\n') <= kMaxScreenLines; }
 
 // Writes the complete text, tables and page to the folder `analysis` of the experiment. Returns its path.
-Result<std::string> write_details(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags) {
-  const std::string folder = flags.folder + "/analysis";
+Result<std::string> write_requested_files(const AnalysisResult& result, const ExperimentData& data,
+                                          const AnalyzeFlags& flags) {
+  const std::string folder = flags.experiment_folder + "/analysis";
   std::error_code error;
   std::filesystem::create_directory(folder, error);
   if (error) return Error{ErrorCode::io, fmt::format("cannot create {}: {}", folder, error.message()), ""};
@@ -115,12 +116,12 @@ Result<std::string> write_details(const AnalysisResult& result, const Experiment
 }
 
 // Prints the whole text if it fits a screen or --full is set, else a summary; then it writes the details to files.
-int print_on_a_screen(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags,
-                      const CommandLine& line, Output& output) {
-  std::string text = text_of(result, data, flags, line);
-  if (!flags.full && !fits_a_screen(text)) {
+int print_summary_on_screen(const AnalysisResult& result, const ExperimentData& data, const AnalyzeFlags& flags,
+                            const CommandLine& line, Output& output) {
+  std::string text = format_analysis(result, data, flags, line);
+  if (!flags.shows_everything && !fits_on_screen(text)) {
     text = report::analysis_summary(result, style_of_stdout(line.colour));
-    const Result<std::string> folder = write_details(result, data, flags);
+    const Result<std::string> folder = write_requested_files(result, data, flags);
     text += folder
                 ? fmt::format("\nAll cells, comparisons and methods: {}/analysis.html, analysis.txt, *.csv\n", *folder)
                 : fmt::format("\nDetails could not be written ({}): see --full or -o FILE\n", folder.error().message);
@@ -129,49 +130,49 @@ int print_on_a_screen(const AnalysisResult& result, const ExperimentData& data, 
   return written ? kExitSuccess : print_error(written.error());
 }
 
-int run_plot(const AnalyzeFlags& flags, const experiment::AnalysisOptions& options) {
-  Result<PlotFile> file = PlotFile::open(flags.output, experiment::experiment_files(flags.folder));
+int write_analysis_plot(const AnalyzeFlags& flags, const experiment::AnalysisOptions& options) {
+  Result<PlotFile> file = PlotFile::open(flags.output_file, experiment::experiment_files(flags.experiment_folder));
   if (!file) return print_error(file.error());
-  const Result<ExperimentData> data = experiment::read_experiment(flags.folder);
+  const Result<ExperimentData> data = experiment::read_experiment(flags.experiment_folder);
   if (!data) return print_error(data.error());
   const Result<AnalysisResult> result = experiment::analyze(*data, options);
   if (!result) return print_error(result.error());
-  const Result<std::string> svg = analysis_plot_svg(flags.plot, *data, *result, flags.cells);
+  const Result<std::string> svg = analysis_plot_svg(flags.plot_name, *data, *result, flags.plotted_cells);
   if (!svg) return print_error(svg.error());
   const Status written = file->write(*svg);
   return written ? kExitSuccess : print_error(written.error());
 }
 
 int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
-  const int formats = int{flags.json} + int{flags.markdown} + int{flags.latex} + int{flags.csv} + int{flags.csv_cells} +
-                      int{flags.csv_effects} + int{flags.csv_rows} + int{flags.csv_functions} + int{flags.functions} +
-                      int{flags.csv_epochs};
-  if (!flags.cells.empty() && flags.plot != "timeline")
+  const int formats = int{flags.as_json} + int{flags.as_markdown} + int{flags.as_latex} + int{flags.as_csv} +
+                      int{flags.as_cells_csv} + int{flags.as_effects_csv} + int{flags.as_rows_csv} +
+                      int{flags.as_functions_csv} + int{flags.shows_functions} + int{flags.as_epochs_csv};
+  if (!flags.plotted_cells.empty() && flags.plot_name != "timeline")
     return print_error({ErrorCode::usage, "--cell needs --plot timeline", ""});
-  if (formats > 1 || (!flags.plot.empty() && formats + int{!flags.html.empty()} > 0)) {
+  if (formats > 1 || (!flags.plot_name.empty() && formats + int{!flags.html_file.empty()} > 0)) {
     return print_error({ErrorCode::usage,
                         "--json, --markdown, --latex, --functions, --plot and the --csv options exclude each other",
                         "choose one"});
   }
-  const Result<experiment::AnalysisOptions> options = options_of(flags);
+  const Result<experiment::AnalysisOptions> options = analysis_options(flags);
   if (!options) return print_error(options.error());
-  if (!flags.plot.empty()) return run_plot(flags, *options);
-  const std::vector<std::string> inputs = experiment::experiment_files(flags.folder);
-  Result<Output> html = Output::open(flags.html, inputs);
+  if (!flags.plot_name.empty()) return write_analysis_plot(flags, *options);
+  const std::vector<std::string> inputs = experiment::experiment_files(flags.experiment_folder);
+  Result<Output> html = Output::open(flags.html_file, inputs);
   if (!html) return print_error(html.error());
-  Result<Output> output = Output::open(flags.output, inputs);
+  Result<Output> output = Output::open(flags.output_file, inputs);
   if (!output) return print_error(output.error());
-  const Result<ExperimentData> data = experiment::read_experiment(flags.folder);
+  const Result<ExperimentData> data = experiment::read_experiment(flags.experiment_folder);
   if (!data) return print_error(data.error());
   const Result<AnalysisResult> result = experiment::analyze(*data, *options);
   if (!result) return print_error(result.error());
-  if (!flags.html.empty()) {
+  if (!flags.html_file.empty()) {
     const Status page = html->write(page::analysis_html(*result, *data));
     if (!page) return print_error(page.error());
-    if (formats == 0 && flags.output.empty()) return kExitSuccess;
+    if (formats == 0 && flags.output_file.empty()) return kExitSuccess;
   }
-  if (formats == 0 && flags.output.empty()) return print_on_a_screen(*result, *data, flags, line, *output);
-  const Status written = output->write(text_of(*result, *data, flags, line));
+  if (formats == 0 && flags.output_file.empty()) return print_summary_on_screen(*result, *data, flags, line, *output);
+  const Status written = output->write(format_analysis(*result, *data, flags, line));
   return written ? kExitSuccess : print_error(written.error());
 }
 
@@ -179,56 +180,58 @@ int run_analyze(const AnalyzeFlags& flags, const CommandLine& line) {
 
 void add_analyze_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<AnalyzeFlags>();
-  verb.add_option("EXPERIMENT", flags->folder, "experiment folder")->required();
-  verb.add_option("--adjust", flags->adjust,
-                  "correction for multiple comparisons: holm (default), bonferroni, bh, none")
+  verb.add_option("EXPERIMENT", flags->experiment_folder, "experiment folder")->required();
+  verb.add_option("--adjust", flags->p_adjustment,
+                  "correction for multiple comparisons: holm (the default), bonferroni, bh, none")
       ->type_name("HOW");
-  verb.add_option("--alpha", flags->alpha, "significance level; default: alpha of experiment.toml")
+  verb.add_option("--alpha", flags->significance_level, "significance level; default: alpha of experiment.toml")
       ->type_name("P")
-      ->check(number_between(1e-9, 0.5));
-  verb.add_option("--factor", flags->factors,
+      ->check(check_number_between(1e-9, 0.5));
+  verb.add_option("--factor", flags->compared_factors,
                   "compare the levels of this factor; default: the factors that experiment.toml compares")
       ->type_name("NAME")
       ->expected(1)
       ->take_all();
-  verb.add_option("--metric", flags->metrics,
+  verb.add_option("--metric", flags->metric_names,
                   "only these metrics: energy_j, time_s, package, dram, gpu, or the name of a metric")
       ->type_name("NAME")
       ->expected(1)
       ->take_all();
-  verb.add_option("--resamples", flags->resamples, "number of bootstrap resamples")
+  verb.add_option("--resamples", flags->resamples, "number of bootstrap resamples; default: 2000")
       ->type_name("N")
-      ->check(whole_number(1, kMaxResamples));
-  verb.add_option("--threads", flags->threads, "number of threads; default: all CPUs; does not change results")
+      ->check(check_whole_number(1, kMaxResamples));
+  verb.add_option("--threads", flags->thread_count, "number of threads; default: all CPUs; does not change results")
       ->type_name("N")
-      ->check(whole_number(0, kMaxThreads));
-  verb.add_flag("--full", flags->full, "print everything; default: a summary if it does not fit a screen");
-  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.analysis/1)");
-  verb.add_flag("--markdown", flags->markdown, "tables, verdicts and methods as Markdown");
-  verb.add_flag("--latex", flags->latex, "the same as LaTeX");
-  verb.add_flag("--csv", flags->csv, "comparisons as CSV, full precision");
-  verb.add_flag("--csv-cells", flags->csv_cells, "cells as CSV, full precision");
-  verb.add_flag("--csv-effects", flags->csv_effects,
+      ->check(check_whole_number(0, kMaxThreadOption));
+  verb.add_flag("--full", flags->shows_everything,
+                "print everything; default: a summary if the output does not fit on the screen");
+  verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.analysis/1)");
+  verb.add_flag("--markdown", flags->as_markdown, "print tables, verdicts and methods as Markdown");
+  verb.add_flag("--latex", flags->as_latex, "the same as LaTeX");
+  verb.add_flag("--csv", flags->as_csv, "comparisons as CSV, full precision");
+  verb.add_flag("--csv-cells", flags->as_cells_csv, "cells as CSV, full precision");
+  verb.add_flag("--csv-effects", flags->as_effects_csv,
                 "effects over all combinations and interactions as CSV, full precision");
-  verb.add_flag("--csv-rows", flags->csv_rows, "rows with their metrics and flags as CSV, full precision");
-  verb.add_flag("--csv-functions", flags->csv_functions, "functions of cells with their causes as CSV, full precision");
-  verb.add_flag("--csv-epochs", flags->csv_epochs,
-                "epochs of cells as CSV, full precision: energy, power, temperature, utilisation, memory, metrics");
-  verb.add_flag("--functions", flags->functions,
+  verb.add_flag("--csv-rows", flags->as_rows_csv, "rows with their metrics and flags as CSV, full precision");
+  verb.add_flag("--csv-functions", flags->as_functions_csv,
+                "functions of cells and what limits them as CSV, full precision");
+  verb.add_flag("--csv-epochs", flags->as_epochs_csv,
+                "epochs of cells as CSV, full precision: energy, power, temperature, utilization, memory, metrics");
+  verb.add_flag("--functions", flags->shows_functions,
                 "print only the functions of each cell: calls, own and cumulative time, energy, cause");
-  verb.add_option("--plot", flags->plot,
+  verb.add_option("--plot", flags->plot_name,
                   "write a plot instead: timeline (one run over time), tradeoff (a metric against energy), bars, "
                   "violins, bubbles, epochs; to -o FILE.svg, .png or .pdf")
       ->type_name("PLOT")
       ->check(CLI::IsMember(analysis_plot_names()));
-  verb.add_option("--cell", flags->cells,
+  verb.add_option("--cell", flags->plotted_cells,
                   "with --plot timeline: show this cell, FACTOR=LEVEL,...; repeat for others; default: the first two")
       ->type_name("CELL")
       ->expected(1)
       ->take_all();
-  verb.add_option("--html", flags->html, "write a self-contained HTML page with plots and tables to FILE")
+  verb.add_option("--html", flags->html_file, "write a self-contained HTML page with plots and tables to FILE")
       ->type_name("FILE");
-  verb.add_option("-o,--output", flags->output, "write to FILE instead of stdout")->type_name("FILE");
+  verb.add_option("-o,--output", flags->output_file, "write to FILE instead of stdout")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_analyze(*flags, line); });
 }
 

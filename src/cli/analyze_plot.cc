@@ -13,54 +13,54 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::size_t kMaxSeries = 12;
+constexpr std::size_t kMaxPlottedRuns = 12;
 
-std::string joined(const std::vector<std::string>& words) {
+std::string join_words(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
 }
 
-Error usage(std::string message, std::string remedy) {
+Error plot_usage_error(std::string message, std::string remedy) {
   return {ErrorCode::usage, std::move(message), std::move(remedy)};
 }
 
 using WantedLevels = std::vector<std::optional<std::size_t>>;  // by factor
 
 // Adds "framework=pytorch" to the wanted levels.
-Status add_level(const AnalysisResult& result, std::string_view part, WantedLevels& wanted) {
+Status add_wanted_level(const AnalysisResult& result, std::string_view part, WantedLevels& wanted) {
   const std::size_t equals = part.find('=');
   const std::string_view name = part.substr(0, equals);
   const auto factor = std::ranges::find(result.factors, name, &ExperimentFactor::name);
   if (equals == std::string_view::npos || factor == result.factors.end()) {
     std::vector<std::string> names;
     for (const ExperimentFactor& each : result.factors) names.push_back(each.name + "=LEVEL");
-    return usage(fmt::format("--cell {} is not of the form FACTOR=LEVEL", joulemap::quoted(part)),
-                 "--cell " + joined(names));
+    return plot_usage_error(fmt::format("--cell {} is not of the form FACTOR=LEVEL", joulemap::quoted(part)),
+                            "--cell " + join_words(names));
   }
   const auto level = std::ranges::find(factor->levels, part.substr(equals + 1));
   if (level == factor->levels.end()) {
-    return usage(fmt::format("{} has no level {}", factor->name, joulemap::quoted(part.substr(equals + 1))),
-                 "levels: " + joined(factor->levels));
+    return plot_usage_error(fmt::format("{} has no level {}", factor->name, joulemap::quoted(part.substr(equals + 1))),
+                            "levels: " + join_words(factor->levels));
   }
   wanted[static_cast<std::size_t>(factor - result.factors.begin())] =
       static_cast<std::size_t>(level - factor->levels.begin());
   return Done{};
 }
 
-Error no_data(std::string_view plot, std::string_view missing, std::string remedy) {
+Error missing_plot_data_error(std::string_view plot, std::string_view missing, std::string remedy) {
   return {ErrorCode::not_found, fmt::format("--plot {}: the experiment has no {}", plot, missing), std::move(remedy)};
 }
 
-Result<std::string> timeline(const ExperimentData& data, const AnalysisResult& result,
-                             const std::vector<std::string>& cells) {
+Result<std::string> draw_run_timelines(const ExperimentData& data, const AnalysisResult& result,
+                                       const std::vector<std::string>& cells) {
   std::vector<std::size_t> chosen;
   for (const std::string& text : cells) {
     const Result<std::size_t> cell = find_cell(result, text);
     if (!cell) return cell.error();
     if (report::row_with_series(data, result.cells[*cell]) == nullptr) {
-      return no_data("timeline", fmt::format("power over time in the cell {}", joulemap::quoted(text)),
-                     "run or import the experiment again with this version");
+      return missing_plot_data_error("timeline", fmt::format("power over time in the cell {}", joulemap::quoted(text)),
+                                     "run or import the experiment again with this version");
     }
     chosen.push_back(*cell);
   }
@@ -69,14 +69,14 @@ Result<std::string> timeline(const ExperimentData& data, const AnalysisResult& r
   }
   std::string svg = report::run_timelines_svg(data, result, chosen);
   if (!svg.empty()) return svg;
-  return no_data("timeline", "power over time", "run or import the experiment again with this version");
+  return missing_plot_data_error("timeline", "power over time", "run or import the experiment again with this version");
 }
 
 // The plot of the first measure of this kind.
 using MeasurePlot = std::string (*)(const AnalysisResult&, std::size_t);
-std::string of_energy(const AnalysisResult& result, MeasurePlot plot) {
-  std::optional<std::size_t> measure = report::measure_of_kind(result, MeasureKind::energy);
-  if (!measure) measure = report::measure_of_kind(result, MeasureKind::time);
+std::string plot_energy_or_time(const AnalysisResult& result, MeasurePlot plot) {
+  std::optional<std::size_t> measure = report::find_measure_of_kind(result, MeasureKind::energy);
+  if (!measure) measure = report::find_measure_of_kind(result, MeasureKind::time);
   return measure ? plot(result, *measure) : "";
 }
 
@@ -89,7 +89,7 @@ std::vector<std::string> analysis_plot_names() {
 Result<std::size_t> find_cell(const AnalysisResult& result, std::string_view text) {
   WantedLevels wanted(result.factors.size());
   for (const std::string_view part : split(text, ',')) {
-    if (Status added = add_level(result, part, wanted); !added) return std::move(added).error();
+    if (Status added = add_wanted_level(result, part, wanted); !added) return std::move(added).error();
   }
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < result.cells.size(); ++i) {
@@ -99,35 +99,35 @@ Result<std::size_t> find_cell(const AnalysisResult& result, std::string_view tex
     if (matches) found.push_back(i);
   }
   if (found.size() == 1) return found[0];
-  if (found.empty()) return usage(fmt::format("no cell matches --cell {}", joulemap::quoted(text)), "");
+  if (found.empty()) return plot_usage_error(fmt::format("no cell matches --cell {}", joulemap::quoted(text)), "");
   std::vector<std::string> missing;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (!wanted[i] && result.factors[i].levels.size() > 1) missing.push_back(result.factors[i].name + "=LEVEL");
   }
-  return usage(fmt::format("{} cells match --cell {}", found.size(), joulemap::quoted(text)),
-               fmt::format("add {}", joined(missing)));
+  return plot_usage_error(fmt::format("{} cells match --cell {}", found.size(), joulemap::quoted(text)),
+                          fmt::format("add {}", join_words(missing)));
 }
 
 Result<std::string> analysis_plot_svg(std::string_view plot, const ExperimentData& data, const AnalysisResult& result,
                                       const std::vector<std::string>& cells) {
-  if (plot == "timeline") return timeline(data, result, cells);
+  if (plot == "timeline") return draw_run_timelines(data, result, cells);
   std::string svg;
   std::string_view missing = "energy";
   if (plot == "tradeoff") {
     svg = report::tradeoff_svg(result);
     missing = "cells with energy and a compared metric";
   } else if (plot == "bars") {
-    svg = of_energy(result, &report::cell_bars_svg);
+    svg = plot_energy_or_time(result, &report::cell_bars_svg);
   } else if (plot == "violins") {
-    svg = of_energy(result, &report::cell_violins_svg);
+    svg = plot_energy_or_time(result, &report::cell_violins_svg);
   } else if (plot == "bubbles") {
     svg = report::bubbles_svg(result);
   } else {
-    svg = report::epoch_series_svg(data, result, kMaxSeries);
+    svg = report::epoch_series_svg(data, result, kMaxPlottedRuns);
     missing = "epochs with energy";
   }
   if (!svg.empty()) return svg;
-  return no_data(plot, missing, "see docs/how-to/experiments.md for metrics and epochs");
+  return missing_plot_data_error(plot, missing, "see docs/how-to/experiments.md for metrics and epochs");
 }
 
 }  // namespace joulemap::cli

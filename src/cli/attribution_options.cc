@@ -11,7 +11,7 @@ namespace joulemap::cli {
 namespace {
 
 // Reads the library file `name`; "none" and an empty name give an empty library. Fails if there is no such file.
-Result<recording::LoadedKernelLibrary> named_library(const std::string& name) {
+Result<recording::LoadedKernelLibrary> read_named_library(const std::string& name) {
   if (name.empty() || name == "none") return recording::LoadedKernelLibrary{};
   if (!file_exists(name)) {
     return Error{ErrorCode::not_found, fmt::format("{}: no such kernel library", name),
@@ -21,7 +21,7 @@ Result<recording::LoadedKernelLibrary> named_library(const std::string& name) {
 }
 
 // Parses --time "30,60" or "30". As a CLI11 list option, "--time 30 FILE" would take FILE for the end.
-Status read_window(std::string_view text, attribution::CommandTimeRange& time_range) {
+Status parse_time_window(std::string_view text, attribution::CommandTimeRange& time_range) {
   if (text.empty()) return Done{};
   const Error wrong{ErrorCode::usage, fmt::format("--time {} is not a time range", joulemap::quoted(text)),
                     "--time 30,60"};
@@ -34,7 +34,7 @@ Status read_window(std::string_view text, attribution::CommandTimeRange& time_ra
   return time_range.to_s && *time_range.to_s > time_range.from_s ? Status(Done{}) : Status(wrong);
 }
 
-std::vector<DomainClass> left_out(const std::vector<std::string>& names) {
+std::vector<DomainClass> excluded_domain_classes(const std::vector<std::string>& names) {
   std::vector<DomainClass> classes;
   for (const std::string& name : names) {
     classes.push_back(name == "gpu" ? DomainClass::gpu : name == "ram" ? DomainClass::memory : DomainClass::cpu);
@@ -46,41 +46,42 @@ std::vector<DomainClass> left_out(const std::vector<std::string>& names) {
 
 void add_analysis_option_flags(CLI::App& verb, AttributionFlags& flags) {
   verb.add_option(
-          "--mode", flags.mode,
+          "--mode", flags.attribution_mode,
           "how energy is attributed: regress (by the power of kernels and layers, the default), integral (by time), "
           "hold (by the power of the previous counter interval)")
       ->type_name("MODE")
       ->check(CLI::IsMember({"regress", "integral", "hold"}));
-  verb.add_option("--time", flags.time, "analyze only FROM to TO, in seconds since the start of the command")
+  verb.add_option("--time", flags.time_window, "analyze only FROM to TO, in seconds since the start of the command")
       ->type_name("FROM,TO");
   verb.add_option("--exclude", flags.excluded_domains, "exclude parts of the machine: cpu, ram, gpu")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false)  // a file name may follow
       ->check(CLI::IsMember({"cpu", "ram", "gpu"}));
-  verb.add_option("--library", flags.library,
+  verb.add_option("--library", flags.kernel_library,
                   "kernel library that provides the priors, or none; default: the priors in the recording")
       ->type_name("FILE|none");
 }
 
 Result<AttributionOptions> parse_attribution_options(const AttributionFlags& flags) {
   AttributionOptions attribution_options;
-  attribution_options.mode =
-      attribution::parse_attribution_mode(flags.mode).value_or(attribution::AttributionMode::regress);
-  if (const Status parsed = read_window(flags.time, attribution_options.time_range); !parsed) return parsed.error();
-  Result<recording::LoadedKernelLibrary> library = named_library(flags.library);
+  attribution_options.attribution_mode =
+      attribution::parse_attribution_mode(flags.attribution_mode).value_or(attribution::AttributionMode::regress);
+  if (const Status parsed = parse_time_window(flags.time_window, attribution_options.time_range); !parsed)
+    return parsed.error();
+  Result<recording::LoadedKernelLibrary> library = read_named_library(flags.kernel_library);
   if (!library) return std::move(library).error();
-  if (!flags.library.empty()) attribution_options.library = std::move(library->powers);
+  if (!flags.kernel_library.empty()) attribution_options.kernel_library_path = std::move(library->powers);
   attribution_options.diagnostics = std::move(library->diagnostics);
-  attribution_options.excluded_domains = left_out(flags.excluded_domains);
+  attribution_options.excluded_domains = excluded_domain_classes(flags.excluded_domains);
   return attribution_options;
 }
 
-attribution::ReportQuery report_query(AttributionOptions& options) {
+attribution::ReportQuery make_report_query(AttributionOptions& options) {
   attribution::ReportQuery query;
-  query.mode = options.mode;
+  query.mode = options.attribution_mode;
   query.time_range = options.time_range;
-  query.library = std::move(options.library);
+  query.library = std::move(options.kernel_library_path);
   query.excluded_domains = std::move(options.excluded_domains);
   return query;
 }

@@ -17,9 +17,9 @@
 namespace joulemap::cli {
 
 struct AttributionFlags {
-  std::string mode = "regress";
-  std::string time;  // seconds since the start of the command: "30,60", or "30" to the end
-  std::string library;
+  std::string attribution_mode = "regress";
+  std::string time_window;  // seconds since the start of the command: "30,60", or "30" to the end
+  std::string kernel_library;
   std::vector<std::string> excluded_domains;
 };
 
@@ -27,9 +27,9 @@ struct AttributionFlags {
 void add_analysis_option_flags(CLI::App& verb, AttributionFlags& flags);
 
 struct AttributionOptions {
-  attribution::AttributionMode mode = attribution::AttributionMode::regress;
+  attribution::AttributionMode attribution_mode = attribution::AttributionMode::regress;
   attribution::CommandTimeRange time_range;
-  std::optional<std::vector<KernelPower>> library;
+  std::optional<std::vector<KernelPower>> kernel_library_path;
   std::vector<DomainClass> excluded_domains;
   Diagnostics diagnostics;  // of reading the kernel library
 };
@@ -38,6 +38,6 @@ struct AttributionOptions {
 Result<AttributionOptions> parse_attribution_options(const AttributionFlags& flags);
 
 // The query of a report with these options. Takes the library and the excluded domains out of `options`.
-attribution::ReportQuery report_query(AttributionOptions& options);
+attribution::ReportQuery make_report_query(AttributionOptions& options);
 
 }  // namespace joulemap::cli

@@ -21,21 +21,23 @@ namespace joulemap::cli {
 namespace {
 
 struct CalibrateFlags {
-  double seconds = 5;
-  std::string sensors;
-  bool no_load = false;
-  bool json = false;
-  std::string output;
-  bool predict = false;
-  PredictionCalibrationOptions prediction;
+  double measuring_time_s = 5;
+  std::string sensor_filter;
+  bool skips_gpu_load = false;
+  bool as_json = false;
+  std::string output_file;
+  bool calibrates_prediction = false;
+  PredictionCalibrationOptions prediction_options;
 };
 
 int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
-  if (flags.predict) return calibrate_prediction(flags.prediction, flags.output);
-  Result<Output> output = Output::open(flags.output, std::vector{line.replay, calibration_path()});
+  if (flags.calibrates_prediction) return calibrate_prediction(flags.prediction_options, flags.output_file);
+  Result<Output> output = Output::open(flags.output_file, std::vector{line.replay_option, calibration_path()});
   if (!output) return print_error(output.error());
-  sampling::SensorOptions sensors{
-      .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
+  sampling::SensorOptions sensors{.root = line.system_root,
+                                  .sensors = flags.sensor_filter,
+                                  .program = line.program_path,
+                                  .replay = line.replay_option};
   sensors.uses_file_capabilities = true;
   Result<sampling::OpenSensors> opened = sampling::open_sensors(sensors);
   if (!opened) return print_error(opened.error());
@@ -44,14 +46,15 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
     return print_error({ErrorCode::unsupported, "no sensor to calibrate on this machine", "run joulemap doctor"});
   }
   calibration::CalibrationOptions options;
-  options.idle_ns = static_cast<std::int64_t>(flags.seconds * static_cast<double>(kNanosecondsPerSecond));
-  options.loads_gpus = !flags.no_load && line.replay.empty();
-  options.cuda_library = calibration::cuda_library(line.root.is_real());
+  options.idle_duration_ns =
+      static_cast<std::int64_t>(flags.measuring_time_s * static_cast<double>(kNanosecondsPerSecond));
+  options.loads_gpus = !flags.skips_gpu_load && line.replay_option.empty();
+  options.cuda_library = calibration::choose_cuda_library(line.system_root.is_real());
   ProgressLine progress("calibrating", line);
   options.on_progress = progress.callback();
   CalibrateResult result = calibration::calibrate(sampler, options);
   // With --sysroot or --replay the sensors are not those of this machine, so nothing is stored.
-  if (line.root.is_real() && line.replay.empty()) {
+  if (line.system_root.is_real() && line.replay_option.empty()) {
     const std::string path = calibration_path();
     const Status stored = recording::save_calibrations(path, result.findings);
     if (stored) {
@@ -60,7 +63,7 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
       result.diagnostics.add({"not_kept", 1, stored.error().message, "set JOULEMAP_DATA to a writable folder"});
     }
   }
-  const std::string text = flags.json ? report::calibrate_json(result) + "\n" : report::calibrate_text(result);
+  const std::string text = flags.as_json ? report::calibrate_json(result) + "\n" : report::calibrate_text(result);
   const Status written = output->write(text);
   return written ? kExitSuccess : print_error(written.error());
 }
@@ -70,21 +73,24 @@ int run_calibrate(const CalibrateFlags& flags, const CommandLine& line) {
 void add_calibrate_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<CalibrateFlags>();
   line.verbs_opening_sensors.push_back(&verb);
-  verb.add_option("--seconds", flags->seconds, "length of the idle measurement (5); run nothing else meanwhile")
+  verb.add_option("--seconds", flags->measuring_time_s,
+                  "duration of the idle measurement; default: 5; run nothing else meanwhile")
       ->type_name("S")
-      ->check(number_between(0.1, 600));
-  verb.add_flag("--no-load", flags->no_load,
+      ->check(check_number_between(0.1, 600));
+  verb.add_flag("--no-load", flags->skips_gpu_load,
                 "do not load GPUs; by default each NVIDIA GPU is loaded for 20 s to measure sensor latency");
-  verb.add_option("--sensors", flags->sensors, "use only these sensors, e.g. nvml,powercap")->type_name("LIST");
-  verb.add_flag("--predict", flags->predict, "instead: measure operations on this GPU and fit a profile for predict");
-  verb.add_option("--minutes", flags->prediction.minutes, "with --predict: measurement time in minutes (8)")
+  verb.add_option("--sensors", flags->sensor_filter, "use only these sensors, e.g. nvml,powercap")->type_name("LIST");
+  verb.add_flag("--predict", flags->calibrates_prediction,
+                "instead of sensors, measure operations on this GPU and fit a profile for predict");
+  verb.add_option("--minutes", flags->prediction_options.measuring_time_min,
+                  "with --predict: measurement time in minutes; default: 8")
       ->type_name("N")
-      ->check(number_between(0.05, 600));
-  verb.add_option("--python", flags->prediction.python,
-                  "with --predict: Python interpreter with PyTorch and joulemap (python3)")
+      ->check(check_number_between(0.05, 600));
+  verb.add_option("--python", flags->prediction_options.python_program,
+                  "with --predict: Python interpreter with PyTorch and joulemap; default: python3")
       ->type_name("FILE");
-  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.calibrate/1)");
-  verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+  verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.calibrate/1)");
+  verb.add_option("-o,--output", flags->output_file, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_calibrate(*flags, line); });
 }
 

@@ -23,8 +23,8 @@ namespace {
 
 constexpr double kSecondsPerMinute = 60;
 
-Status collected(const PredictionCalibrationOptions& wanted, std::vector<std::string> options) {
-  std::vector<std::string> argv = {wanted.python, "-m", "joulemap", "collect"};
+Status collect_measurements(const PredictionCalibrationOptions& wanted, std::vector<std::string> options) {
+  std::vector<std::string> argv = {wanted.python_program, "-m", "joulemap", "collect"};
   argv.insert(argv.end(), options.begin(), options.end());
   sigset_t mask;
   sigprocmask(SIG_SETMASK, nullptr, &mask);
@@ -37,12 +37,12 @@ Status collected(const PredictionCalibrationOptions& wanted, std::vector<std::st
   const ExitStatus end = ExitStatus::from_wait_status(status);
   if (end.code == 0) return Done{};
   return Error{ErrorCode::unsupported,
-               fmt::format("{} -m joulemap collect failed with exit code {}", wanted.python, end.code),
+               fmt::format("{} -m joulemap collect failed with exit code {}", wanted.python_program, end.code),
                "choose an interpreter with PyTorch and the joulemap package: --python FILE"};
 }
 
 // The GPU in the last row of slices.csv, which the collector wrote; empty if the file or its column is missing.
-std::string measured_gpu(const std::string& folder) {
+std::string read_measured_gpu_name(const std::string& folder) {
   const Result<std::string> text = read_small_file(folder + "/slices.csv");
   if (!text) return "";
   const std::vector<formats::CsvRecord> records = formats::read_csv(*text);
@@ -58,17 +58,17 @@ int calibrate_prediction(const PredictionCalibrationOptions& wanted, const std::
   const std::string rows = prediction_rows_folder() + "/rows";
   const std::string tables = prediction_rows_folder() + "/tables";
   if (const Status made = make_private_folders(rows); !made) return print_error(made.error());
-  const std::string seconds = fmt::format("{:.0f}", wanted.minutes * kSecondsPerMinute);
-  if (const Status done = collected(wanted, {"--out", rows, "--seconds", seconds}); !done)
+  const std::string seconds = fmt::format("{:.0f}", wanted.measuring_time_min * kSecondsPerMinute);
+  if (const Status done = collect_measurements(wanted, {"--out", rows, "--seconds", seconds}); !done)
     return print_error(done.error());
-  if (const Status done = collected(wanted, {"--out", rows, "--tables", tables}); !done)
+  if (const Status done = collect_measurements(wanted, {"--out", rows, "--tables", tables}); !done)
     return print_error(done.error());
-  const std::string gpu = measured_gpu(tables);
+  const std::string gpu = read_measured_gpu_name(tables);
   const Result<predict::FitTables> read = read_measured_tables({tables}, gpu.empty() ? "GPU" : gpu);
   if (!read) return print_error(read.error());
   const Result<predict::DeviceProfile> profile = predict::fit_profile(*read);
   if (!profile) return print_error(profile.error());
-  const std::string path = output.empty() ? profile_path(profile->device) : output;
+  const std::string path = output.empty() ? device_profile_path(profile->device) : output;
   if (const Status made = make_private_folders(std::filesystem::path(path).parent_path().string()); !made) {
     return print_error(made.error());
   }
@@ -77,10 +77,10 @@ int calibrate_prediction(const PredictionCalibrationOptions& wanted, const std::
       !written) {
     return print_error(written.error());
   }
-  const Status printed =
-      write_to(Stream::out, fmt::format("{}: {}, fitted to {} operations\njoulemap predict MODEL --{}\n", path,
-                                        profile->device, profile->operations,
-                                        output.empty() ? "device \"" + profile->device + "\"" : "profile " + path));
+  const Status printed = write_to_stream(
+      Stream::out,
+      fmt::format("{}: {}, fitted to {} operations\njoulemap predict MODEL --{}\n", path, profile->device,
+                  profile->operations, output.empty() ? "device \"" + profile->device + "\"" : "profile " + path));
   return printed ? kExitSuccess : print_error(printed.error());
 }
 

@@ -9,11 +9,11 @@
 namespace joulemap::cli {
 
 struct PredictionCalibrationOptions {
-  double minutes = 8;
-  std::string python = "python3";
+  double measuring_time_min = 8;
+  std::string python_program = "python3";
 };
 
-// Returns joulemap's exit code. `output`: file for the profile; empty: profile_path() of the measured GPU.
+// Returns joulemap's exit code. `output`: file for the profile; empty: device_profile_path() of the measured GPU.
 int calibrate_prediction(const PredictionCalibrationOptions& options, const std::string& output);
 
 }  // namespace joulemap::cli

@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string first_that_exists(const fs::path& folder, std::initializer_list<const char*> candidates) {
+std::string find_first_existing(const fs::path& folder, std::initializer_list<const char*> candidates) {
   std::error_code ignored;  // a path that cannot be examined counts as missing
   for (const char* candidate : candidates) {
     const fs::path path = folder / candidate;
@@ -24,15 +24,16 @@ std::string first_that_exists(const fs::path& folder, std::initializer_list<cons
   return {};
 }
 
-std::string environment(const char* name) {
+std::string environment_variable_text(const char* name) {
   const char* const value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
   return value == nullptr ? std::string() : std::string(value);
 }
 
 // Sets an injection variable, by which CUDA or NVTX loads one library. If another tool has set it, leaves it unchanged
 // and adds a diagnostic.
-void inject(CaptureEnvironment& made, const char* variable, const std::string& library, std::string_view missing) {
-  const std::string current_value = environment(variable);
+void set_injection_variable(CaptureEnvironment& made, const char* variable, const std::string& library,
+                            std::string_view missing) {
+  const std::string current_value = environment_variable_text(variable);
   if (current_value.empty()) {
     made.variables.push_back(fmt::format("{}={}", variable, library));
   } else if (current_value != library) {
@@ -55,7 +56,7 @@ Result<CaptureFiles> find_capture_files(const std::string& program) {
   CaptureFiles files;
   // In the order in which the Python package searches: if CUDA and Python loaded different copies, a process would be
   // captured twice.
-  files.capture_library = first_that_exists(
+  files.capture_library = find_first_existing(
       folder,
       {"../libjoulemap_capture.so", "../python/joulemap/libjoulemap_capture.so", "../lib/libjoulemap_capture.so"});
   if (files.capture_library.empty()) {
@@ -64,7 +65,7 @@ Result<CaptureFiles> find_capture_files(const std::string& program) {
                  "install the complete package: the wheel, or the folder that make dist creates"};
   }
   const std::string shim =
-      first_that_exists(folder, {"../inject/sitecustomize.py", "../python/joulemap/inject/sitecustomize.py"});
+      find_first_existing(folder, {"../inject/sitecustomize.py", "../python/joulemap/inject/sitecustomize.py"});
   if (!shim.empty()) files.sitecustomize_folder = fs::path(shim).parent_path();
   return files;
 }
@@ -73,16 +74,16 @@ CaptureEnvironment capture_environment(const CaptureFiles& files, std::string_vi
   CaptureEnvironment made;
   if (trace == "off") return made;
   made.variables.push_back(fmt::format("JOULEMAP_TRACE={}", trace));
-  inject(made, "CUDA_INJECTION64_PATH", files.capture_library, "kernels");
+  set_injection_variable(made, "CUDA_INJECTION64_PATH", files.capture_library, "kernels");
   if (trace == "kernels") return made;
-  inject(made, "NVTX_INJECTION64_PATH", files.capture_library, "NVTX ranges");
+  set_injection_variable(made, "NVTX_INJECTION64_PATH", files.capture_library, "NVTX ranges");
   if (files.sitecustomize_folder.empty()) {
     made.diagnostics.add({"no_python_capture", 1,
                           "the Python package is not next to the joulemap program: layers are not recorded",
                           "install the complete package: the wheel, or the folder that make dist creates"});
     return made;
   }
-  const std::string path = environment("PYTHONPATH");
+  const std::string path = environment_variable_text("PYTHONPATH");
   made.variables.push_back(fmt::format("PYTHONPATH={}{}{}", files.sitecustomize_folder, path.empty() ? "" : ":", path));
   return made;
 }

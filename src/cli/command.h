@@ -31,13 +31,13 @@ inline constexpr int kExitUnsupported = 77;  // not possible on this machine
 
 // Options and state shared by all commands: set while parsing, read when a command runs. Must outlive the parser.
 struct CommandLine {
-  SystemRoot root;
-  Colour colour = Colour::automatic;
+  SystemRoot system_root;
+  ColourMode colour = ColourMode::automatic;
   bool quiet = false;                                  // -q: print only errors and requested results
-  bool verbose = false;                                // -v: print more details
-  const CLI::App* app = nullptr;                       // the parser, for commands that describe it
-  std::string replay;                                  // --replay: a recording that replaces the sensors
-  std::string program;                                 // path of the joulemap executable
+  bool is_verbose = false;                             // -v: print more details
+  const CLI::App* cli_app = nullptr;                   // the parser, for commands that describe it
+  std::string replay_option;                           // --replay: a recording that replaces the sensors
+  std::string program_path;                            // path of the joulemap executable
   bool has_double_dash = false;                        // the command line contains a --
   std::vector<std::string> wrapped_words;              // the words after the --
   std::vector<const CLI::App*> verbs_taking_command;   // verbs that use `wrapped_words`; all others reject a --
@@ -45,16 +45,17 @@ struct CommandLine {
   int exit_code = kExitSuccess;
 };
 
-enum class Task : std::uint8_t { measure, look, compare, predict, maintain };
-inline constexpr std::array<Task, 5> kTasks = {Task::measure, Task::look, Task::compare, Task::predict, Task::maintain};
+enum class UserTask : std::uint8_t { measure, inspect, compare, predict, maintain };
+inline constexpr std::array<UserTask, 5> kUserTasks = {UserTask::measure, UserTask::inspect, UserTask::compare,
+                                                       UserTask::predict, UserTask::maintain};
 
 struct Command {
   std::string_view name;
-  Task task;
+  UserTask user_task;
   std::string_view summary;
   std::string_view example;  // without "joulemap "
   // Declares flags on `verb` and a callback that runs the command and sets line.exit_code.
-  void (*add)(CLI::App& verb, CommandLine& line);
+  void (*add_to_app)(CLI::App& verb, CommandLine& line);
 };
 
 // A subcommand of a verb, such as `run` of `experiment run`.

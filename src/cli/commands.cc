@@ -4,6 +4,7 @@
 #include <array>
 
 #include "cli/advise_command.h"
+#include "cli/bench_command.h"
 #include "cli/bundle_command.h"
 #include "cli/calibrate_command.h"
 #include "cli/command.h"
@@ -29,29 +30,32 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::array<Command, 19> kCommands = {{
-    {"record", Task::measure, "energy, layers, kernels of a run", "record -- python train.py", &add_record_command},
-    {"stat", Task::measure, "energy of a command, like perf stat", "stat -r 5 -- python infer.py", &add_stat_command},
-    {"import", Task::measure, "traces and power logs of others", "import trace.json --power p.csv",
+constexpr std::array<Command, 20> kCommands = {{
+    {"record", UserTask::measure, "record energy, layers and kernels", "record -- python train.py",
+     &add_record_command},
+    {"stat", UserTask::measure, "measure a command, like perf stat", "stat -r 5 -- python infer.py", &add_stat_command},
+    {"bench", UserTask::measure, "benchmark a serving engine", "bench serve --endpoint URL", &add_bench_command},
+    {"import", UserTask::measure, "import traces and power logs", "import trace.json --power p.csv",
      &add_import_command},
-    {"report", Task::look, "where the energy went, by layer", "report run.joule", &add_report_command},
-    {"open", Task::look, "a page of the run in the browser", "open run.joule", &add_open_command},
-    {"advise", Task::look, "what to change, and what it saves", "advise run.joule", &add_advise_command},
-    {"export", Task::look, "TensorBoard, pprof, CSV and others", "export run.joule --to perfetto", &add_export_command},
-    {"diff", Task::compare, "what changed between two runs", "diff old.joule new.joule", &add_diff_command},
-    {"experiment", Task::compare, "experiments and their statistics", "experiment run study.toml",
+    {"report", UserTask::inspect, "show where the energy went", "report run.joule", &add_report_command},
+    {"open", UserTask::inspect, "open the page of a recording", "open run.joule", &add_open_command},
+    {"advise", UserTask::inspect, "suggest changes that save energy", "advise run.joule", &add_advise_command},
+    {"export", UserTask::inspect, "export to TensorBoard, pprof, CSV", "export run.joule --to perfetto",
+     &add_export_command},
+    {"diff", UserTask::compare, "compare recordings", "diff old.joule new.joule", &add_diff_command},
+    {"experiment", UserTask::compare, "plan, run and analyze experiments", "experiment run study.toml",
      &add_experiment_command},
-    {"predict", Task::predict, "energy of a network before it runs", "predict model.onnx", &add_predict_command},
-    {"operation", Task::predict, "energy of one call of an operation", "operation torch.nn.Conv2d",
+    {"predict", UserTask::predict, "predict the energy of a network", "predict model.onnx", &add_predict_command},
+    {"operation", UserTask::predict, "tabulate energies of an operation", "operation torch.nn.Conv2d",
      &add_operation_command},
-    {"model", Task::predict, "fit and evaluate GPU profiles", "model fit data/my-gpu", &add_model_command},
-    {"doctor", Task::maintain, "what can be measured here, and how", "doctor", &add_doctor_command},
-    {"calibrate", Task::maintain, "measure the sensors themselves", "calibrate", &add_calibrate_command},
-    {"share", Task::maintain, "copy it without private names", "share run.joule -o public.joule", &add_share_command},
-    {"bundle", Task::maintain, "evidence of a run in one file", "bundle run.joule", &add_bundle_command},
-    {"verify", Task::maintain, "check a bundle, number by number", "verify run.bundle", &add_verify_command},
-    {"completion", Task::maintain, "completion for bash, zsh or fish", "completion bash", &add_completion_command},
-    {"man", Task::maintain, "write man pages to a folder", "man share/man", &add_man_command},
+    {"model", UserTask::predict, "fit and evaluate GPU profiles", "model fit data/my-gpu", &add_model_command},
+    {"doctor", UserTask::maintain, "show sensors and how to enable them", "doctor", &add_doctor_command},
+    {"calibrate", UserTask::maintain, "measure sensor lag, rate and noise", "calibrate", &add_calibrate_command},
+    {"share", UserTask::maintain, "write an anonymized copy", "share run.joule -o public.joule", &add_share_command},
+    {"bundle", UserTask::maintain, "pack a recording with its report", "bundle run.joule", &add_bundle_command},
+    {"verify", UserTask::maintain, "recompute the numbers of a bundle", "verify run.bundle", &add_verify_command},
+    {"completion", UserTask::maintain, "print completion for a shell", "completion bash", &add_completion_command},
+    {"man", UserTask::maintain, "write man pages to a folder", "man share/man", &add_man_command},
 }};
 
 }  // namespace
@@ -80,14 +84,14 @@ void add_strict_flag(CLI::App& verb, bool& strict) {
 int strict_exit_code(int code, bool strict, const Diagnostics& diagnostics) {
   if (!strict || code != kExitSuccess || !has_data_loss(diagnostics)) return code;
   // If stderr is closed, the exit code is the only signal left.
-  static_cast<void>(write_to(Stream::error, "joulemap: --strict: data were lost or damaged, see the notes\n"));
+  static_cast<void>(write_to_stream(Stream::error, "joulemap: --strict: data were lost or damaged, see the notes\n"));
   return kExitDataLost;
 }
 
 int print_error(const Error& error, std::string_view verb) {
   std::string text = fmt::format("joulemap{}{}: {}\n", verb.empty() ? "" : " ", verb, error.message);
   if (!error.remedy.empty()) text += fmt::format("joulemap: -> {}\n", error.remedy);
-  static_cast<void>(write_to(Stream::error, text));  // if stderr is closed, the exit code remains
+  static_cast<void>(write_to_stream(Stream::error, text));  // if stderr is closed, the exit code remains
   return exit_code_of(error.code);
 }
 

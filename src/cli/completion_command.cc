@@ -14,13 +14,13 @@ namespace {
 
 // Shell function for bash and zsh. Its arguments are the previous word and the verbs so far; it prints the candidates
 // for the next word: values of an option, verbs, or options.
-std::string candidates_function(const std::vector<VerbDescription>& verbs) {
+std::string completion_candidates_function(const std::vector<VerbDescription>& verbs) {
   std::string out = "__joulemap_candidates() {\n  local previous=\"$1\" verbs=\"$2\"\n  case \"$verbs $previous\" in\n";
   for (const VerbDescription& verb : verbs) {
     for (const OptionDescription& option : verb.options) {
       if (option.choices.empty() || option.is_argument) continue;
       for (const std::string& name : option.names)
-        out += fmt::format("    '{} {}') echo '{}'; return ;;\n", fmt::join(verb.path, " "), name,
+        out += fmt::format("    '{} {}') echo '{}'; return ;;\n", fmt::join(verb.verb_words, " "), name,
                            fmt::join(option.choices, " "));
     }
   }
@@ -34,16 +34,17 @@ std::string candidates_function(const std::vector<VerbDescription>& verbs) {
         words.insert(words.end(), option.names.begin(), option.names.end());
       }
     }
-    out += fmt::format("    '{}') echo '{}' ;;\n", fmt::join(verb.path, " "), fmt::join(words, " "));
+    out += fmt::format("    '{}') echo '{}' ;;\n", fmt::join(verb.verb_words, " "), fmt::join(words, " "));
   }
   return out + "  esac\n}\n";
 }
 
 // Shell function that prints those of its arguments that form a verb: "experiment run".
-std::string verbs_function(const std::vector<VerbDescription>& verbs) {
+std::string completion_verbs_function(const std::vector<VerbDescription>& verbs) {
   std::string paths;
   for (const VerbDescription& verb : verbs) {
-    if (!verb.path.empty()) paths += fmt::format("{}'{}'", paths.empty() ? "" : "|", fmt::join(verb.path, " "));
+    if (!verb.verb_words.empty())
+      paths += fmt::format("{}'{}'", paths.empty() ? "" : "|", fmt::join(verb.verb_words, " "));
   }
   return fmt::format(
       "__joulemap_verbs() {{\n  local found='' word\n  for word in \"$@\"; do\n"
@@ -54,7 +55,7 @@ std::string verbs_function(const std::vector<VerbDescription>& verbs) {
 
 std::string bash_script(const std::vector<VerbDescription>& verbs) {
   return "# Completion of joulemap for bash: source it, or place it in a folder of completions.\n" +
-         candidates_function(verbs) + verbs_function(verbs) +
+         completion_candidates_function(verbs) + completion_verbs_function(verbs) +
          "_joulemap() {\n"
          "  local current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" word\n"
          "  for word in \"${COMP_WORDS[@]:0:COMP_CWORD}\"; do\n"
@@ -68,7 +69,7 @@ std::string bash_script(const std::vector<VerbDescription>& verbs) {
 
 std::string zsh_script(const std::vector<VerbDescription>& verbs) {
   return "#compdef joulemap\n# Completion of joulemap for zsh: place it as _joulemap in a folder of $fpath.\n" +
-         candidates_function(verbs) + verbs_function(verbs) +
+         completion_candidates_function(verbs) + completion_verbs_function(verbs) +
          "_joulemap() {\n"
          "  if (( ${words[(I)--]} && ${words[(I)--]} < CURRENT )); then _normal; return; fi\n"
          "  local verbs=\"$(__joulemap_verbs ${words[2,CURRENT-1]})\"\n"
@@ -93,7 +94,7 @@ std::string fish_script(const std::vector<VerbDescription>& verbs) {
   std::string out = "# Completion of joulemap for fish: place it in a folder of completions.\n";
   for (const VerbDescription& verb : verbs) {
     std::string condition;
-    for (const std::string& word : verb.path)
+    for (const std::string& word : verb.verb_words)
       condition += fmt::format("{}__fish_seen_subcommand_from {}", condition.empty() ? "" : "; and ", word);
     if (!verb.verbs.empty())
       condition += fmt::format("{}not __fish_seen_subcommand_from {}", condition.empty() ? "" : "; and ",
@@ -110,10 +111,10 @@ std::string fish_script(const std::vector<VerbDescription>& verbs) {
         out += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       if (!option.choices.empty()) {
         out += fmt::format(" -x -a '{}'", fmt::join(option.choices, " "));
-      } else if (!option.value.empty()) {
+      } else if (!option.value_placeholder.empty()) {
         out += " -r";
       }
-      out += fmt::format(" -d {}\n", fish_quoted(option.help));
+      out += fmt::format(" -d {}\n", fish_quoted(option.help_text));
     }
   }
   return out;
@@ -129,10 +130,10 @@ void add_completion_command(CLI::App& verb, CommandLine& line) {
       "fish: joulemap completion fish > ~/.config/fish/completions/joulemap.fish");
   verb.add_option("SHELL", *shell, "bash, zsh or fish")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
   verb.callback([shell, &line] {
-    const std::vector<VerbDescription> verbs = describe_verbs(*line.app);
-    const Status written = write_to(Stream::out, *shell == "bash"  ? bash_script(verbs)
-                                                 : *shell == "zsh" ? zsh_script(verbs)
-                                                                   : fish_script(verbs));
+    const std::vector<VerbDescription> verbs = describe_verbs(*line.cli_app);
+    const Status written = write_to_stream(Stream::out, *shell == "bash"  ? bash_script(verbs)
+                                                        : *shell == "zsh" ? zsh_script(verbs)
+                                                                          : fish_script(verbs));
     line.exit_code = written ? kExitSuccess : print_error(written.error());
   });
 }

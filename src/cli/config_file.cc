@@ -22,21 +22,21 @@ namespace {
 constexpr std::size_t kMaxConfig_bytes = 64 << 10;
 // Options that a configuration file may set: those that describe a machine or a site. Options of a single run are not
 // allowed, because a forgotten file would change later runs unnoticed.
-constexpr std::array<std::string_view, 13> kKeys = {
+constexpr std::array<std::string_view, 13> kConfigKeys = {
     "carbon-data",   "color",   "device", "embodied-kg", "gco2-per-kwh", "lifetime-years", "period",
     "price-per-kwh", "profile", "pue",    "region",      "sensors",      "trace"};
 
-std::string variable(const char* name) {
+std::string config_variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
   return value == nullptr ? std::string() : std::string(value);
 }
 
-std::vector<std::string> config_files() {
-  if (const std::string named = variable("JOULEMAP_CONFIG"); !named.empty())
+std::vector<std::string> list_config_files() {
+  if (const std::string named = config_variable("JOULEMAP_CONFIG"); !named.empty())
     return named == "none" ? std::vector<std::string>() : std::vector{named};
   std::vector<std::string> files;
-  const std::string config = variable("XDG_CONFIG_HOME");
-  const std::string home = variable("HOME");
+  const std::string config = config_variable("XDG_CONFIG_HOME");
+  const std::string home = config_variable("HOME");
   if (!config.empty()) {
     files.push_back(config + "/joulemap/joulemap.toml");
   } else if (!home.empty()) {
@@ -46,35 +46,36 @@ std::vector<std::string> config_files() {
   return files;
 }
 
-std::optional<std::string> text_of(const formats::DocumentValue& value) {
+std::optional<std::string> config_value_text(const formats::DocumentValue& value) {
   if (const auto text = value.text()) return text;
   if (const auto integer = value.integer()) return std::to_string(*integer);
   if (const auto number = value.number()) return fmt::format("{}", *number);
   return std::nullopt;
 }
 
-Error config_error(const std::string& file, std::string message, std::string remedy) {
+Error config_file_error(const std::string& file, std::string message, std::string remedy) {
   return {ErrorCode::usage, fmt::format("{}: {}", file, std::move(message)), std::move(remedy)};
 }
 
-Error unknown_key(const std::string& file, const std::string& key) {
-  const std::vector<std::string> known(kKeys.begin(), kKeys.end());
+Error unknown_config_key_error(const std::string& file, const std::string& key) {
+  const std::vector<std::string> known(kConfigKeys.begin(), kConfigKeys.end());
   const std::optional<std::string> nearest = nearest_word(key, known);
-  return config_error(
+  return config_file_error(
       file, fmt::format("unknown key {}", joulemap::quoted(key)),
-      nearest ? fmt::format("did you mean {}?", *nearest) : fmt::format("keys are {}", fmt::join(kKeys, ", ")));
+      nearest ? fmt::format("did you mean {}?", *nearest) : fmt::format("keys are {}", fmt::join(kConfigKeys, ", ")));
 }
 
 // Sets the default of the option `key` of one verb. Returns false if the verb has no such option, and fails if the
 // value is not valid.
-Result<bool> set_default(CLI::App& verb, const std::string& key, const std::string& value, const std::string& file) {
+Result<bool> set_option_default(CLI::App& verb, const std::string& key, const std::string& value,
+                                const std::string& file) {
   CLI::Option* const option = verb.get_option_no_throw("--" + key);
   if (option == nullptr) return false;
   try {
     option->run_callback_for_default()->default_val(value);
   } catch (const CLI::Error& error) {
-    return config_error(file, fmt::format("{} = {}: {}", key, joulemap::quoted(value), error.what()),
-                        "correct the value");
+    return config_file_error(file, fmt::format("{} = {}: {}", key, joulemap::quoted(value), error.what()),
+                             "correct the value");
   }
   return true;
 }
@@ -84,26 +85,26 @@ CLI::App* find_verb(CLI::App& app, const std::string& name) {
   return found.empty() ? nullptr : found.front();
 }
 
-Status apply_table(CLI::App& app, const std::vector<CLI::App*>& verbs, const formats::DocumentValue& table,
-                   const std::string& file, bool is_top) {
+Status apply_config_table(CLI::App& app, const std::vector<CLI::App*>& verbs, const formats::DocumentValue& table,
+                          const std::string& file, bool is_top) {
   for (const formats::DocumentMember& member : *table.table()) {
     if (is_top && member.value.table() != nullptr) {
       CLI::App* const verb = find_verb(app, member.key);
       if (verb == nullptr)
-        return config_error(file, fmt::format("unknown verb [{}]", member.key), "see joulemap --help");
-      if (Status applied = apply_table(app, {verb}, member.value, file, false); !applied) return applied;
+        return config_file_error(file, fmt::format("unknown verb [{}]", member.key), "see joulemap --help");
+      if (Status applied = apply_config_table(app, {verb}, member.value, file, false); !applied) return applied;
       continue;
     }
-    if (std::ranges::count(kKeys, member.key) == 0) return unknown_key(file, member.key);
-    const std::optional<std::string> value = text_of(member.value);
-    if (!value) return config_error(file, fmt::format("{} is no text or number", member.key), "correct the value");
+    if (std::ranges::count(kConfigKeys, member.key) == 0) return unknown_config_key_error(file, member.key);
+    const std::optional<std::string> value = config_value_text(member.value);
+    if (!value) return config_file_error(file, fmt::format("{} is no text or number", member.key), "correct the value");
     bool is_known = false;
     for (CLI::App* const verb : verbs) {
-      Result<bool> set = set_default(*verb, member.key, *value, file);
+      Result<bool> set = set_option_default(*verb, member.key, *value, file);
       if (!set) return std::move(set).error();
       is_known = is_known || *set;
     }
-    if (!is_known) return unknown_key(file, member.key);
+    if (!is_known) return unknown_config_key_error(file, member.key);
   }
   return Done{};
 }
@@ -111,8 +112,8 @@ Status apply_table(CLI::App& app, const std::vector<CLI::App*>& verbs, const for
 }  // namespace
 
 Status apply_config_files(CLI::App& app) {
-  const bool is_named = !variable("JOULEMAP_CONFIG").empty();
-  for (const std::string& file : config_files()) {
+  const bool is_named = !config_variable("JOULEMAP_CONFIG").empty();
+  for (const std::string& file : list_config_files()) {
     const Result<std::string> text = read_file_start(file, kMaxConfig_bytes);
     // A file that this user may not read counts as absent, unless JOULEMAP_CONFIG names it.
     const bool is_absent =
@@ -123,7 +124,7 @@ Status apply_config_files(CLI::App& app) {
     if (!document) return document.error();
     std::vector<CLI::App*> verbs = {&app};
     for (CLI::App* const verb : app.get_subcommands([](CLI::App*) { return true; })) verbs.push_back(verb);
-    if (Status applied = apply_table(app, verbs, *document, file, true); !applied) return applied;
+    if (Status applied = apply_config_table(app, verbs, *document, file, true); !applied) return applied;
   }
   return Done{};
 }

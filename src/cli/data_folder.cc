@@ -11,21 +11,21 @@ namespace joulemap::cli {
 namespace {
 
 // Value of an environment variable. Empty if it is unset, or if joulemap runs with file capabilities (AT_SECURE).
-std::string variable(const char* name) {
+std::string folder_variable(const char* name) {
   const char* value = ::secure_getenv(name);
   return value != nullptr ? value : "";
 }
 
-std::string home() {
-  if (std::string named = variable("HOME"); !named.empty()) return named;
+std::string home_folder() {
+  if (std::string named = folder_variable("HOME"); !named.empty()) return named;
   const passwd* user = ::getpwuid(::getuid());  // NOLINT(concurrency-mt-unsafe): there is one thread
   return user != nullptr && user->pw_dir != nullptr ? user->pw_dir : "/";
 }
 
 std::string data_folder() {
-  if (std::string named = variable("JOULEMAP_DATA"); !named.empty()) return named;
-  if (const std::string xdg = variable("XDG_DATA_HOME"); !xdg.empty()) return xdg + "/joulemap";
-  return home() + "/.local/share/joulemap";
+  if (std::string named = folder_variable("JOULEMAP_DATA"); !named.empty()) return named;
+  if (const std::string xdg = folder_variable("XDG_DATA_HOME"); !xdg.empty()) return xdg + "/joulemap";
+  return home_folder() + "/.local/share/joulemap";
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ std::string calibration_path() { return data_folder() + "/calibration.joule"; }
 
 std::string kernel_library_path() { return data_folder() + "/kernels.joule"; }
 
-std::string profile_path(std::string_view device) {
+std::string device_profile_path(std::string_view device) {
   std::string name;
   for (const char letter : device) {
     if (std::isalnum(static_cast<unsigned char>(letter)) != 0) {

@@ -14,7 +14,7 @@ namespace joulemap::cli {
 std::string calibration_path();
 std::string kernel_library_path();
 // Prediction profile of a GPU, written by `calibrate --predict`. `device`: name of the GPU.
-std::string profile_path(std::string_view device);
+std::string device_profile_path(std::string_view device);
 // Folder of the measurements of `calibrate --predict`; a later call continues from them.
 std::string prediction_rows_folder();
 

@@ -12,14 +12,14 @@
 namespace joulemap::cli {
 
 struct DeviceFlags {
-  std::string device;
-  std::string profile;
+  std::string device_name;
+  std::string profile_file;
 };
 
 // Declares --device and --profile on `verb`. `flags` must outlive the parser.
 void add_device_options(CLI::App& verb, DeviceFlags& flags);
 
-// Prefers a profile made on this machine (profile_path()) to the built-in one of the same GPU.
+// Prefers a profile made on this machine (device_profile_path()) to the built-in one of the same GPU.
 Result<predict::DeviceProfile> load_profile(const DeviceFlags& flags);
 
 // A note that names the assumed GPU, if the user chose none; else empty.

@@ -25,7 +25,7 @@ struct DiffFlags {
   std::string failure_threshold;
   std::string run_sd;
   bool whole_run = false;
-  std::size_t top = 10;
+  std::size_t shown_entry_count = 10;
   bool json = false;
   std::string html;
   std::string output;
@@ -33,7 +33,7 @@ struct DiffFlags {
 };
 
 // Parses a fraction: "5%", "5 %" or "0.05". None for an empty text.
-Result<std::optional<double>> share_of(std::string_view option, const std::string& text) {
+Result<std::optional<double>> parse_fraction_option(std::string_view option, const std::string& text) {
   if (text.empty()) return std::optional<double>();
   std::string_view digits = trim(text);
   const bool is_percent = digits.ends_with('%');
@@ -46,17 +46,17 @@ Result<std::optional<double>> share_of(std::string_view option, const std::strin
   return std::optional(is_percent ? *value / 100 : *value);
 }
 
-struct Sides {
+struct ComparedSides {
   std::vector<std::string> a;
   std::vector<std::string> b;
 };
 
 // The recordings of each side. `diff A B`: A and B. With --baseline: side a is the baseline, side b the positional
 // recordings.
-Result<Sides> sides_of(const DiffFlags& flags) {
-  if (!flags.baseline.empty() && !flags.recordings.empty()) return Sides{flags.baseline, flags.recordings};
+Result<ComparedSides> select_sides(const DiffFlags& flags) {
+  if (!flags.baseline.empty() && !flags.recordings.empty()) return ComparedSides{flags.baseline, flags.recordings};
   if (flags.baseline.empty() && flags.recordings.size() == 2)
-    return Sides{{flags.recordings[0]}, {flags.recordings[1]}};
+    return ComparedSides{{flags.recordings[0]}, {flags.recordings[1]}};
   if (flags.baseline.empty()) {
     return Error{ErrorCode::usage, fmt::format("diff compares two recordings, not {}", flags.recordings.size()),
                  "joulemap diff A B, or with repeated runs: joulemap diff B1 B2 B3 --baseline A1 A2 A3"};
@@ -65,12 +65,12 @@ Result<Sides> sides_of(const DiffFlags& flags) {
                "put --baseline last: joulemap diff B1 B2 B3 --baseline A1 A2 A3"};
 }
 
-Result<RunDifference> difference_of(const DiffFlags& flags) {
-  const Result<Sides> sides = sides_of(flags);
+Result<RunDifference> compute_difference(const DiffFlags& flags) {
+  const Result<ComparedSides> sides = select_sides(flags);
   if (!sides) return sides.error();
-  const Result<std::optional<double>> failure_threshold = share_of("--fail-over", flags.failure_threshold);
+  const Result<std::optional<double>> failure_threshold = parse_fraction_option("--fail-over", flags.failure_threshold);
   if (!failure_threshold) return failure_threshold.error();
-  const Result<std::optional<double>> run_sd = share_of("--run-sd", flags.run_sd);
+  const Result<std::optional<double>> run_sd = parse_fraction_option("--run-sd", flags.run_sd);
   if (!run_sd) return run_sd.error();
   const attribution::RowLevel level = attribution::parse_level(flags.by).value_or(attribution::RowLevel::layer);
   return attribution::compare_recordings(sides->a, sides->b, level,
@@ -82,7 +82,7 @@ int run_diff(const DiffFlags& flags, const CommandLine& line) {
   inputs.insert(inputs.end(), flags.baseline.begin(), flags.baseline.end());
   Result<Output> output = Output::open(flags.html.empty() ? flags.output : flags.html, inputs);
   if (!output) return print_error(output.error());
-  Result<RunDifference> difference = difference_of(flags);
+  Result<RunDifference> difference = compute_difference(flags);
   if (!difference) return print_error(difference.error());
   const Diagnostics notes = difference->diagnostics;
   if (line.quiet && !flags.json && flags.html.empty()) difference->diagnostics = {};
@@ -93,8 +93,8 @@ int run_diff(const DiffFlags& flags, const CommandLine& line) {
   }
   report::TextStyle style = style_of_stdout(line.colour);
   if (!flags.output.empty()) style.colour = false;
-  const std::string text =
-      flags.json ? report::diff_json(*difference) + "\n" : report::diff_text(*difference, flags.top, style);
+  const std::string text = flags.json ? report::diff_json(*difference) + "\n"
+                                      : report::diff_text(*difference, flags.shown_entry_count, style);
   const Status written = output->write(text);
   if (!written) return print_error(written.error());
   return strict_exit_code(difference->failed ? kExitFailure : kExitSuccess, flags.strict, notes);
@@ -112,22 +112,24 @@ void add_diff_command(CLI::App& verb, CommandLine& line) {
       ->type_name("FILE");
   verb.add_option("--by", flags->by,
                   "level of entries: layer (the default), module (layers with all passes together), domain, phase, op, "
-                  "tensor, function, region, kernel")
+                  "tensor, function, region, kernel; operator: equal operations and shapes whatever their names, with "
+                  "the cause of each difference")
       ->type_name("LEVEL")
-      ->check(CLI::IsMember({"domain", "phase", "layer", "module", "op", "tensor", "function", "region", "kernel"}));
+      ->check(CLI::IsMember(
+          {"domain", "phase", "layer", "module", "op", "tensor", "function", "region", "kernel", "operator"}));
   verb.add_option("--per", flags->per,
                   "energy per sample, step, epoch or run; default: the first that all recordings have")
       ->type_name("UNIT")
       ->check(CLI::IsMember({"sample", "step", "epoch", "run"}));
   verb.add_option("--fail-over", flags->failure_threshold,
-                  "exit with 1 if the total grew by more than this, e.g. 5%, and by more than the noise")
+                  "exit with 1 if the total grew by more than SHARE, e.g. 5%, and by more than the noise")
       ->type_name("SHARE");
-  verb.add_option("--top", flags->top, "lines under each heading (10); 0 shows all")
+  verb.add_option("--top", flags->shown_entry_count, "at most N lines under each heading; default: 10; 0 shows all")
       ->type_name("N")
-      ->check(whole_number());
+      ->check(check_whole_number());
   verb.add_flag("--whole-run", flags->whole_run, "compare whole runs, including start-up, warm-up and shutdown");
   verb.add_option("--run-sd", flags->run_sd,
-                  "standard deviation between runs of one program (2%); repeated recordings refine it")
+                  "relative standard deviation between runs of one program; default: 2%; repeated recordings refine it")
       ->type_name("SHARE");
   verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.diff/1)");
   verb.add_option("--html", flags->html, "write a self-contained HTML page to FILE")

@@ -13,7 +13,7 @@ namespace {
 using experiment::RunPhase;
 using experiment::RunProgress;
 
-std::string_view activity_text(RunPhase phase) {
+std::string_view phase_activity_text(RunPhase phase) {
   switch (phase) {
     case RunPhase::preflight:
       return "preflight";
@@ -29,19 +29,19 @@ std::string_view activity_text(RunPhase phase) {
   return "";
 }
 
-std::string name_of(const RunProgress& progress, const std::vector<ExperimentFactor>& factors) {
+std::string row_name_of(const RunProgress& progress, const std::vector<ExperimentFactor>& factors) {
   if (!progress.task) return {};
   const std::string levels = report::factor_levels_text(factors, progress.task->levels);
-  if (progress.task->kind == "warm-up") return fmt::format("warm-up ({})", levels);
-  if (progress.task->kind == "pilot") {
-    return fmt::format("pilot {} of {} ({})", progress.position, progress.total, levels);
+  if (progress.task->row_kind == "warm-up") return fmt::format("warm-up ({})", levels);
+  if (progress.task->row_kind == "pilot") {
+    return fmt::format("pilot {} of {} ({})", progress.row_position, progress.row_count, levels);
   }
-  return fmt::format("row {}, {} of {} ({}, block {})", progress.task->number, progress.position, progress.total,
-                     levels, progress.task->block);
+  return fmt::format("row {}, {} of {} ({}, block {})", progress.task->row_number, progress.row_position,
+                     progress.row_count, levels, progress.task->block_number);
 }
 
 // Ignores errors: a closed stderr must not stop the experiment.
-void write_error(const std::string& text) { static_cast<void>(write_to(Stream::error, text)); }
+void write_to_stderr(const std::string& text) { static_cast<void>(write_to_stream(Stream::error, text)); }
 
 }  // namespace
 
@@ -63,28 +63,28 @@ void ExperimentProgressPrinter::finish() {
 }
 
 void ExperimentProgressPrinter::print_progress(const RunProgress& progress) {
-  const std::string name = name_of(progress, factors_);
+  const std::string name = row_name_of(progress, factors_);
   if (progress.finished_row) {
     finish();
     std::string text = report::row_result_text(name, *progress.finished_row);
     if (progress.remaining_s && *progress.remaining_s > 0 && !is_terminal_) {
       text += fmt::format("; about {} left", report::duration_text(*progress.remaining_s));
     }
-    write_error(text + "\n");
+    write_to_stderr(text + "\n");
     return;
   }
-  const report::ExperimentProgressLine line{name, std::string(activity_text(progress.phase)), progress.elapsed_s,
+  const report::ExperimentProgressLine line{name, std::string(phase_activity_text(progress.phase)), progress.elapsed_s,
                                             progress.remaining_s};
   if (is_terminal_) {
     redraw_status_line(report::experiment_progress_text(line));
     return;
   }
   // In a log, prints a line when a phase other than a row begins: preflight, baseline, warm-up.
-  const bool is_row = progress.task && progress.task->kind != "warm-up";
+  const bool is_row = progress.task && progress.task->row_kind != "warm-up";
   const std::string phase = name + line.activity;
   if (is_row || phase == last_phase_ || progress.phase == RunPhase::cool_down) return;
   last_phase_ = phase;
-  write_error((name.empty() ? line.activity : fmt::format("{}: {}", name, line.activity)) + "\n");
+  write_to_stderr((name.empty() ? line.activity : fmt::format("{}: {}", name, line.activity)) + "\n");
 }
 
 }  // namespace joulemap::cli

@@ -14,29 +14,29 @@ namespace joulemap::cli {
 namespace {
 
 struct SubmitFlags {
-  std::string path;
-  bool json = false;
+  std::string folder_path;
+  bool as_json = false;
 };
 
 // The JSON that `experiment status --json` prints.
-std::string jobs_json(const experiment::ExperimentFolder& folder) {
+std::string slurm_jobs_json(const experiment::ExperimentFolder& folder) {
   ExperimentPlan plan = experiment::summarize_plan(folder);
   plan.jobs = experiment::query_slurm_jobs(folder, plan.diagnostics);
   return report::experiment_plan_json(plan) + "\n";
 }
 
-int run_submit(const SubmitFlags& flags, const CommandLine& line) {
-  const Result<experiment::ExperimentFolder> folder = open_or_create_experiment(flags.path, "");
+int submit_experiment(const SubmitFlags& flags, const CommandLine& line) {
+  const Result<experiment::ExperimentFolder> folder = open_or_create_experiment(flags.folder_path, "");
   if (!folder) return print_error(folder.error());
   const auto submitted = experiment::submit_blocks(*folder, runner_options(line), line.wrapped_words);
   if (!submitted) return print_error(submitted.error());
   std::string text = submitted->empty() ? "no rows left to run\n" : "";
   for (const experiment::SubmittedSlurmArray& array : *submitted) {
-    text += fmt::format("job {}: {} blocks, starting at block {}\n", array.job, array.blocks.indices.size(),
-                        array.blocks.first);
+    text += fmt::format("job {}: {} blocks, starting at block {}\n", array.job_id,
+                        array.block_array.block_indices.size(), array.block_array.first_block);
   }
   if (!submitted->empty()) text += fmt::format("joulemap experiment status {} shows their progress\n", folder->path());
-  const Status written = write_to(Stream::out, flags.json ? jobs_json(*folder) : text);
+  const Status written = write_to_stream(Stream::out, flags.as_json ? slurm_jobs_json(*folder) : text);
   return written ? kExitSuccess : print_error(written.error());
 }
 
@@ -46,12 +46,12 @@ void add_experiment_submit(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<SubmitFlags>();
   verb.footer("Usage: joulemap experiment submit PLAN [-- SBATCH OPTIONS]");
   line.verbs_taking_command.push_back(&verb);
-  verb.add_option("PLAN", flags->path,
+  verb.add_option("PLAN", flags->folder_path,
                   "experiment.toml, or an experiment folder, on a file system that all nodes share")
       ->required();
-  verb.add_flag("--json", flags->json,
+  verb.add_flag("--json", flags->as_json,
                 "the experiment and its jobs as one line of JSON (schema joulemap.experiment/1)");
-  verb.callback([flags, &line] { line.exit_code = run_submit(*flags, line); });
+  verb.callback([flags, &line] { line.exit_code = submit_experiment(*flags, line); });
 }
 
 }  // namespace joulemap::cli

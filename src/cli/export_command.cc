@@ -2,18 +2,13 @@
 #include "cli/export_command.h"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 
-#include <cerrno>
-#include <csignal>
-#include <cstdlib>
 #include <memory>
 
 #include "attribution/analysis/run_view_builder.h"
-#include "base/child_process.h"
 #include "cli/attribution_options.h"
-#include "cli/capture_files.h"
 #include "cli/output.h"
+#include "cli/python_script.h"
 #include "cli/tensorboard_log_folder.h"
 #include "cli/terminal.h"
 #include "report/export/exports.h"
@@ -23,52 +18,54 @@ namespace joulemap::cli {
 namespace {
 
 struct ExportFlags {
-  std::vector<std::string> files;
+  std::vector<std::string> recording_files;
   std::string to;
   std::string by;
   AttributionFlags attribution_options;
-  std::string output;
+  std::string output_file;
 };
 
 // Limits high enough that no steps, epochs or metric values are merged or dropped, because programs read exports. Power
 // has up to 10 000 slices.
-constexpr ViewLimits kAll = {.slices = 10'000,
-                             .steps_and_epochs = 1U << 30U,
-                             .metric_points = 1U << 30U,
-                             .distributions = 2000,
-                             .layer_points = 2000};
+constexpr ViewLimits kUnlimitedView = {.slices = 10'000,
+                                       .steps_and_epochs = 1U << 30U,
+                                       .metric_points = 1U << 30U,
+                                       .distributions = 2000,
+                                       .layer_points = 2000};
 
-Result<RunView> view_of(const ExportFlags& flags, const std::vector<attribution::RowLevel>& levels,
-                        DistributionLevel distributions = DistributionLevel::layer) {
+Result<RunView> build_run_view(const ExportFlags& flags, const std::vector<attribution::RowLevel>& levels,
+                               DistributionLevel distributions = DistributionLevel::layer) {
   Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
   if (!attribution_options) return std::move(attribution_options).error();
-  ViewLimits limits = kAll;
+  ViewLimits limits = kUnlimitedView;
   limits.distribution_level = distributions;
   Result<RunView> view = attribution::build_run_view(
-      flags.files, {attribution_options->mode, attribution_options->time_range, std::move(attribution_options->library),
-                    false, levels, limits, std::move(attribution_options->excluded_domains)});
+      flags.recording_files, {attribution_options->attribution_mode, attribution_options->time_range,
+                              std::move(attribution_options->kernel_library_path), false, levels, limits,
+                              std::move(attribution_options->excluded_domains)});
   if (view) view->run.diagnostics.add_all(attribution_options->diagnostics);
   return view;
 }
 
 // Files that the export reads and must not overwrite.
-std::vector<std::string> inputs_of(const ExportFlags& flags) {
-  std::vector<std::string> inputs = flags.files;
-  if (!flags.attribution_options.library.empty()) inputs.push_back(flags.attribution_options.library);
+std::vector<std::string> export_input_files(const ExportFlags& flags) {
+  std::vector<std::string> inputs = flags.recording_files;
+  if (!flags.attribution_options.kernel_library.empty()) inputs.push_back(flags.attribution_options.kernel_library);
   return inputs;
 }
 
 int export_to_tensorboard(const ExportFlags& flags) {
-  if (flags.output.empty())
+  if (flags.output_file.empty())
     return print_error({ErrorCode::usage, "export to TensorBoard needs a folder", "-o runs/joules"});
-  if (const Status distinct = check_not_input(flags.output, with_part_folders(inputs_of(flags))); !distinct) {
+  if (const Status distinct = check_not_input(flags.output_file, include_part_folders(export_input_files(flags)));
+      !distinct) {
     return print_error(distinct.error());
   }
-  const Result<TensorboardLogFolder> folder = TensorboardLogFolder::open(flags.output);
+  const Result<TensorboardLogFolder> folder = TensorboardLogFolder::open(flags.output_file);
   if (!folder) return print_error(folder.error());
-  const Result<RunView> view = view_of(flags, {attribution::RowLevel::layer});
+  const Result<RunView> view = build_run_view(flags, {attribution::RowLevel::layer});
   if (!view) return print_error(view.error());
-  const Result<RunView> by_pass = view_of(flags, {attribution::RowLevel::phase}, DistributionLevel::phase);
+  const Result<RunView> by_pass = build_run_view(flags, {attribution::RowLevel::phase}, DistributionLevel::phase);
   if (!by_pass) return print_error(by_pass.error());
   const auto kind = folder->is_shared() ? report::TensorboardFolder::shared : report::TensorboardFolder::exclusive;
   const std::string host = view->run.hosts.empty() ? "" : view->run.hosts.front();
@@ -78,11 +75,11 @@ int export_to_tensorboard(const ExportFlags& flags) {
 }
 
 // The levels of rows that the format needs.
-std::vector<attribution::RowLevel> levels_of(const report::ExportFormat& format, const std::string& by) {
+std::vector<attribution::RowLevel> exported_levels(const report::ExportFormat& format, const std::string& by) {
   using attribution::RowLevel;
   const std::vector<RowLevel> least = {RowLevel::phase};  // steps, epochs and phases are built only along with a level
-  if (format.levels == report::ExportLevels::none) return least;
-  if (format.levels == report::ExportLevels::all) return attribution::ViewQuery{}.levels;
+  if (format.exported_levels == report::ExportLevels::none) return least;
+  if (format.exported_levels == report::ExportLevels::all) return attribution::ViewQuery{}.levels;
   const std::optional<RowLevel> level = attribution::parse_level(by);
   if (level && *level != RowLevel::domain && *level != RowLevel::step && *level != RowLevel::epoch) return {*level};
   if (by == "layer-step") return {RowLevel::layer};
@@ -90,26 +87,26 @@ std::vector<attribution::RowLevel> levels_of(const report::ExportFormat& format,
   return {RowLevel::layer, RowLevel::function, RowLevel::region, RowLevel::kernel};
 }
 
-Status can_write(const report::ExportFormat& format, const ExportFlags& flags) {
-  if (!flags.output.empty() || format.is_text || !stdout_is_terminal()) return Done{};
+Status check_terminal_output(const report::ExportFormat& format, const ExportFlags& flags) {
+  if (!flags.output_file.empty() || format.is_text || !stdout_is_terminal()) return Done{};
   return Error{ErrorCode::usage, fmt::format("{} is a binary format and is not printed to a terminal", format.name),
                "write it to a file: -o FILE"};
 }
 
 int export_to_file(const report::ExportFormat& format, const ExportFlags& flags) {
-  if (const Status possible = can_write(format, flags); !possible) return print_error(possible.error());
-  Result<Output> output = Output::open(flags.output, inputs_of(flags));
+  if (const Status possible = check_terminal_output(format, flags); !possible) return print_error(possible.error());
+  Result<Output> output = Output::open(flags.output_file, export_input_files(flags));
   if (!output) return print_error(output.error());
-  const Result<RunView> view = view_of(flags, levels_of(format, flags.by));
+  const Result<RunView> view = build_run_view(flags, exported_levels(format, flags.by));
   if (!view) return print_error(view.error());
-  const Result<std::string> bytes = format.serialize(*view, {flags.by});
+  const Result<std::string> bytes = format.serialize_view(*view, {flags.by});
   if (!bytes) return print_error(bytes.error());
   const Status written = output->write_bytes(*bytes);
   return written ? kExitSuccess : print_error(written.error());
 }
 
 // pyarrow writes the Parquet file. The arguments of the script are the output file, the level and the recordings.
-constexpr std::string_view kParquetScript = R"(
+constexpr std::string_view kParquetConverterScript = R"(
 import sys
 try:
     import joulemap, pyarrow.parquet
@@ -125,44 +122,28 @@ else:
     run.ledger(by, mode=mode, time=tuple(time.split(",")) if time else None, library=library or None).to_parquet(output)
 )";
 
-// Runs the script with the interpreter JOULEMAP_PYTHON, or python3 of PATH, and with the joulemap package that belongs
-// to this executable. Returns the exit code of the script.
-int export_to_parquet(const ExportFlags& flags) {
-  if (flags.output.empty()) return print_error({ErrorCode::usage, "parquet is written to a file", "-o run.parquet"});
-  if (const Status distinct = check_not_input(flags.output, with_part_folders(inputs_of(flags))); !distinct)
+int export_to_parquet(const ExportFlags& flags, const CommandLine& line) {
+  if (flags.output_file.empty())
+    return print_error({ErrorCode::usage, "parquet is written to a file", "-o run.parquet"});
+  if (const Status distinct = check_not_input(flags.output_file, include_part_folders(export_input_files(flags)));
+      !distinct)
     return print_error(distinct.error());
-  const char* const named = std::getenv("JOULEMAP_PYTHON");  // NOLINT(concurrency-mt-unsafe): there is one thread
-  std::vector<std::string> command = {named != nullptr && *named != '\0' ? named : "python3",
-                                      "-c",
-                                      std::string(kParquetScript),
-                                      flags.output,
-                                      flags.by.empty() ? "layer" : flags.by,
-                                      flags.attribution_options.mode,
-                                      flags.attribution_options.time,
-                                      flags.attribution_options.library,
-                                      fmt::format("{}", fmt::join(flags.attribution_options.excluded_domains, ","))};
-  command.insert(command.end(), flags.files.begin(), flags.files.end());
-  std::vector<std::string> environment;
-  const char* const path = std::getenv("PYTHONPATH");  // NOLINT(concurrency-mt-unsafe)
-  if (const Result<CaptureFiles> files = find_capture_files(program_path());
-      files && !files->sitecustomize_folder.empty())
-    environment.push_back(
-        fmt::format("PYTHONPATH={}/../..:{}", files->sitecustomize_folder, path != nullptr ? path : ""));
-  sigset_t none;
-  sigemptyset(&none);
-  Result<ChildProcess> child = ChildProcess::prepare(command, none, environment);
-  const Status started = child ? child->release() : Status(child.error());
-  if (!started) return print_error(started.error());
-  int status = 0;
-  while (::waitpid(child->pid(), &status, 0) < 0 && errno == EINTR) continue;
-  return ExitStatus::from_wait_status(status).code;
+  std::vector<std::string> arguments = {
+      flags.output_file,
+      flags.by.empty() ? "layer" : flags.by,
+      flags.attribution_options.attribution_mode,
+      flags.attribution_options.time_window,
+      flags.attribution_options.kernel_library,
+      fmt::format("{}", fmt::join(flags.attribution_options.excluded_domains, ","))};
+  arguments.insert(arguments.end(), flags.recording_files.begin(), flags.recording_files.end());
+  return print_error(exec_python_script(line, kParquetConverterScript, arguments));
 }
 
-int run_export(const ExportFlags& flags) {
+int run_export(const ExportFlags& flags, const CommandLine& line) {
   if (flags.to == "tensorboard") return export_to_tensorboard(flags);
   if (const report::ExportFormat* const format = report::find_export_format(flags.to))
     return export_to_file(*format, flags);
-  return export_to_parquet(flags);
+  return export_to_parquet(flags, line);
 }
 
 }  // namespace
@@ -175,7 +156,7 @@ void add_export_command(CLI::App& verb, CommandLine& line) {
     names.emplace_back(format.name);
     help += fmt::format(", {} ({})", format.name, format.summary);
   }
-  verb.add_option("FILE", flags->files, "recordings; several parts of one run are merged")->required();
+  verb.add_option("FILE", flags->recording_files, "recordings; several parts of one run are merged")->required();
   verb.add_option("--to", flags->to, help)->type_name("FORMAT")->required()->check(CLI::IsMember(names));
   verb.add_option(
           "--by", flags->by,
@@ -186,8 +167,8 @@ void add_export_command(CLI::App& verb, CommandLine& line) {
       ->check(CLI::IsMember({"layer", "module", "phase", "op", "tensor", "function", "region", "kernel", "stack",
                              "domain", "step", "epoch", "layer-step", "power", "request", "token"}));
   add_analysis_option_flags(verb, flags->attribution_options);
-  verb.add_option("-o,--output", flags->output, "write to FILE or to a folder")->type_name("FILE");
-  verb.callback([flags, &line] { line.exit_code = run_export(*flags); });
+  verb.add_option("-o,--output", flags->output_file, "write to FILE or to a folder")->type_name("FILE");
+  verb.callback([flags, &line] { line.exit_code = run_export(*flags, line); });
 }
 
 }  // namespace joulemap::cli

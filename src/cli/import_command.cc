@@ -29,34 +29,34 @@ namespace joulemap::cli {
 namespace {
 
 // Formats whose inputs are power logs, without a trace.
-constexpr std::string_view kNvidiaSmi = "nvidia-smi";
-constexpr std::string_view kPowerCsv = "csv";
+constexpr std::string_view kNvidiaSmiFormat = "nvidia-smi";
+constexpr std::string_view kPowerCsvFormat = "csv";
 constexpr std::size_t kMaxModules = std::size_t{64} << 20;
-constexpr double kMaxOffset_ms = 4e12;  // from 1970 to 2096, so that any two times can be aligned
+constexpr double kMaxTraceOffset_ms = 4e12;  // from 1970 to 2096, so that any two times can be aligned
 
 struct ImportFlags {
-  std::string format;  // as the user names it, or detected from the content of the first input
-  std::vector<std::string> inputs;
-  std::vector<std::string> power;
-  std::string modules;
-  std::vector<std::string> map;
+  std::string format_name;  // as the user names it, or detected from the content of the first input
+  std::vector<std::string> input_files;
+  std::vector<std::string> power_files;
+  std::string module_names_file;
+  std::vector<std::string> gpu_mappings;
   double offset_ms = 0;
   std::optional<std::int64_t> start_ns;
   std::string utc_offset;
-  std::string epochs;
-  std::string pattern;
-  std::string output{kDefaultRecording};
-  bool json = false;
+  std::string epoch_log_pattern;
+  std::string file_name_pattern;
+  std::string output_file{kDefaultRecording};
+  bool as_json = false;
 };
 
-Error usage(std::string message, std::string remedy) {
+Error import_usage_error(std::string message, std::string remedy) {
   return {ErrorCode::usage, std::move(message), std::move(remedy)};
 }
 
 // Parses --map: "0=gpu1" maps GPU 0 of all traces to domain gpu1, "2:0=gpu1" only of the third input.
-Status add_mapping(std::string_view text, ingest::ImportOptions& options) {
-  const Error wrong =
-      usage(fmt::format("--map {} is not of the form N=GPU", joulemap::quoted(text)), "--map 0=gpu1, or INPUT:0=gpu1");
+Status add_gpu_mapping(std::string_view text, ingest::ImportOptions& options) {
+  const Error wrong = import_usage_error(fmt::format("--map {} is not of the form N=GPU", joulemap::quoted(text)),
+                                         "--map 0=gpu1, or INPUT:0=gpu1");
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos || equals + 1 == text.size()) return wrong;
   std::string_view ordinal = text.substr(0, equals);
@@ -91,26 +91,28 @@ std::optional<std::int64_t> parse_utc_offset(std::string_view text) {
   return sign * (hours * 3600 + minutes * 60);
 }
 
-bool is_power_alone(const ImportFlags& flags) { return flags.format == kNvidiaSmi || flags.format == kPowerCsv; }
+bool is_power_log_format(const ImportFlags& flags) {
+  return flags.format_name == kNvidiaSmiFormat || flags.format_name == kPowerCsvFormat;
+}
 
 // --utc-offset in seconds; none if the option is not set.
-Result<std::optional<std::int64_t>> utc_offset_of(const ImportFlags& flags) {
+Result<std::optional<std::int64_t>> utc_offset_seconds(const ImportFlags& flags) {
   if (flags.utc_offset.empty()) return std::optional<std::int64_t>();
   const std::optional<std::int64_t> utc_offset_s = parse_utc_offset(flags.utc_offset);
   if (utc_offset_s) return utc_offset_s;
-  return usage(fmt::format("--utc-offset {} is not a UTC offset", joulemap::quoted(flags.utc_offset)),
-               "--utc-offset +01:00");
+  return import_usage_error(fmt::format("--utc-offset {} is not a UTC offset", joulemap::quoted(flags.utc_offset)),
+                            "--utc-offset +01:00");
 }
 
-bool makes_experiment(const ImportFlags& flags) {
-  return flags.format == kPrengdlFormat || !flags.epochs.empty() || !flags.pattern.empty();
+bool imports_experiment(const ImportFlags& flags) {
+  return flags.format_name == kPrengdlFormat || !flags.epoch_log_pattern.empty() || !flags.file_name_pattern.empty();
 }
 
-Result<ingest::PowerLog> read_power(const ImportFlags& flags) {
-  const Result<std::optional<std::int64_t>> utc_offset_s = utc_offset_of(flags);
+Result<ingest::PowerLog> read_power_logs(const ImportFlags& flags) {
+  const Result<std::optional<std::int64_t>> utc_offset_s = utc_offset_seconds(flags);
   if (!utc_offset_s) return utc_offset_s.error();
-  std::vector<std::string> files = flags.power;
-  if (is_power_alone(flags)) files.insert(files.begin(), flags.inputs.begin(), flags.inputs.end());
+  std::vector<std::string> files = flags.power_files;
+  if (is_power_log_format(flags)) files.insert(files.begin(), flags.input_files.begin(), flags.input_files.end());
   std::vector<ingest::PowerLog> logs;
   for (const std::string& file : files) {
     const Result<ingest::TraceBytes> text = ingest::read_trace_file(file);
@@ -123,59 +125,60 @@ Result<ingest::PowerLog> read_power(const ImportFlags& flags) {
   return ingest::join_power_logs(std::move(logs));
 }
 
-Result<ingest::ImportOptions> options_of(const ImportFlags& flags) {
+Result<ingest::ImportOptions> import_options(const ImportFlags& flags) {
   ingest::ImportOptions options;
-  options.output_path = flags.output;
-  options.command = {"joulemap", "import", flags.format};
-  options.command.insert(options.command.end(), flags.inputs.begin(), flags.inputs.end());
+  options.output_path = flags.output_file;
+  options.command = {"joulemap", "import", flags.format_name};
+  options.command.insert(options.command.end(), flags.input_files.begin(), flags.input_files.end());
   options.command = redacted_arguments(options.command);
-  options.offset_ns = std::llround(flags.offset_ms * static_cast<double>(kNanosecondsPerMillisecond));
-  options.start_ns = flags.start_ns;
-  for (const std::string& mapping : flags.map) {
-    if (Status added = add_mapping(mapping, options); !added) return std::move(added).error();
+  options.trace_offset_ns = std::llround(flags.offset_ms * static_cast<double>(kNanosecondsPerMillisecond));
+  options.trace_start_ns = flags.start_ns;
+  for (const std::string& mapping : flags.gpu_mappings) {
+    if (Status added = add_gpu_mapping(mapping, options); !added) return std::move(added).error();
   }
-  if (!flags.modules.empty()) {
-    const Result<std::string> text = read_file_start(flags.modules, kMaxModules);
+  if (!flags.module_names_file.empty()) {
+    const Result<std::string> text = read_file_start(flags.module_names_file, kMaxModules);
     if (!text) return text.error();
-    Result<scopes::ModuleNames> names = scopes::parse_module_names(*text);
-    if (!names) return std::move(names).error().with_context(flags.modules);
+    Result<scopes::ModuleNames> names = scopes::parse_module_names_json(*text);
+    if (!names) return std::move(names).error().with_context(flags.module_names_file);
     options.module_names = *std::move(names);
   }
   return options;
 }
 
-bool is_format(std::string_view word) {
-  return word == kNvidiaSmi || word == kPowerCsv || word == kPrengdlFormat || word == ingest::kCprofileFormat ||
-         ingest::find_trace_format(word) != nullptr;
+bool is_format_name(std::string_view word) {
+  return word == kNvidiaSmiFormat || word == kPowerCsvFormat || word == kPrengdlFormat ||
+         word == ingest::kCprofileFormat || ingest::find_trace_format(word) != nullptr;
 }
 
 std::optional<Error> usage_error(const ImportFlags& flags) {
-  if (makes_experiment(flags)) {
-    if (flags.format == ingest::kCprofileFormat && (!flags.epochs.empty() || !flags.power.empty())) {
-      return usage("profiles of an experiment take neither --epochs nor --power: they have no times",
-                   "import one profile with --power, without --pattern");
+  if (imports_experiment(flags)) {
+    if (flags.format_name == ingest::kCprofileFormat &&
+        (!flags.epoch_log_pattern.empty() || !flags.power_files.empty())) {
+      return import_usage_error("profiles of an experiment take neither --epochs nor --power: they have no times",
+                                "import one profile with --power, without --pattern");
     }
-    const bool is_profile = flags.format == ingest::kCprofileFormat;
-    if (is_profile || flags.format == kPrengdlFormat || is_power_alone(flags)) return std::nullopt;
-    return usage("--epochs and --pattern need power logs or profiles as input",
-                 "joulemap import nvidia-smi POWER.csv --epochs EPOCHS.csv");
+    const bool is_profile = flags.format_name == ingest::kCprofileFormat;
+    if (is_profile || flags.format_name == kPrengdlFormat || is_power_log_format(flags)) return std::nullopt;
+    return import_usage_error("--epochs and --pattern need power logs or profiles as input",
+                              "joulemap import nvidia-smi POWER.csv --epochs EPOCHS.csv");
   }
-  if (is_format(flags.format)) return std::nullopt;
+  if (is_format_name(flags.format_name)) return std::nullopt;
   std::string known;
   for (const ingest::TraceFormat& format : ingest::trace_formats()) known += std::string(format.name) + ", ";
-  return usage(fmt::format("unknown import format {}", joulemap::quoted(flags.format)),
-               fmt::format("use one of {}cprofile, nvidia-smi, csv, prengdl", known));
+  return import_usage_error(fmt::format("unknown import format {}", joulemap::quoted(flags.format_name)),
+                            fmt::format("use one of {}cprofile, nvidia-smi, csv, prengdl", known));
 }
 
 // Part of the progress that reading a trace takes; assigning its events to scopes is assumed to take as long.
-constexpr double kReadingShare = 0.5;
+constexpr double kReadingProgressShare = 0.5;
 
-Result<ImportResult> import(const ImportFlags& flags, const CommandLine& line) {
-  Result<ingest::ImportOptions> options = options_of(flags);
+Result<ImportResult> import_traces(const ImportFlags& flags, const CommandLine& line) {
+  Result<ingest::ImportOptions> options = import_options(flags);
   if (!options) return std::move(options).error();
-  Result<ingest::PowerLog> power = read_power(flags);
+  Result<ingest::PowerLog> power = read_power_logs(flags);
   if (!power) return std::move(power).error();
-  const ingest::TraceFormat* const format = ingest::find_trace_format(flags.format);
+  const ingest::TraceFormat* const format = ingest::find_trace_format(flags.format_name);
   std::optional<ingest::ImportSession> session;
   const auto begin = [&]() -> Status {
     if (session) return Done{};
@@ -184,25 +187,25 @@ Result<ImportResult> import(const ImportFlags& flags, const CommandLine& line) {
     session.emplace(std::move(*begun));
     return Done{};
   };
-  const bool is_profile = flags.format == ingest::kCprofileFormat;
-  for (std::size_t number = 0; is_profile && number < flags.inputs.size(); ++number) {
-    const Result<ingest::FunctionProfile> profile = ingest::read_cprofile(flags.inputs[number]);
+  const bool is_profile = flags.format_name == ingest::kCprofileFormat;
+  for (std::size_t number = 0; is_profile && number < flags.input_files.size(); ++number) {
+    const Result<ingest::FunctionProfile> profile = ingest::read_cprofile(flags.input_files[number]);
     Status added = profile ? begin() : Status(profile.error());
-    if (added) added = session->add(*profile, flags.inputs[number]);
+    if (added) added = session->add(*profile, flags.input_files[number]);
     if (added) continue;
     if (session) session->abandon();
     return std::move(added).error();
   }
   const bool inputs_are_steps = format != nullptr && format->read_steps != nullptr;
-  const std::size_t traces = format == nullptr ? 0 : inputs_are_steps ? 1 : flags.inputs.size();
+  const std::size_t traces = format == nullptr ? 0 : inputs_are_steps ? 1 : flags.input_files.size();
   for (std::size_t number = 0; number < traces; ++number) {
-    const std::string& input = flags.inputs[number];
+    const std::string& input = flags.input_files[number];
     ProgressLine progress("importing " + input, line);
     // The trace is read before begin() creates the recording, so that an unreadable trace leaves no file.
-    Result<ingest::Trace> trace = inputs_are_steps
-                                      ? format->read_steps(flags.inputs)
-                                      : format->read(input, part_of_progress(progress.callback(), 0, kReadingShare));
-    report_progress(progress.callback(), kReadingShare);
+    Result<ingest::Trace> trace =
+        inputs_are_steps ? format->read_steps(flags.input_files)
+                         : format->read(input, part_of_progress(progress.callback(), 0, kReadingProgressShare));
+    report_progress(progress.callback(), kReadingProgressShare);
     Status added = trace ? begin() : Status(std::move(trace).error());
     if (added) added = session->add(std::move(*trace), input);
     if (added) continue;
@@ -215,17 +218,17 @@ Result<ImportResult> import(const ImportFlags& flags, const CommandLine& line) {
     session->abandon();
     return result;
   }
-  result->format = flags.format;
-  result->inputs = flags.inputs;
+  result->format = flags.format_name;
+  result->inputs = flags.input_files;
   return result;
 }
 
 // Inputs that must not be overwritten. Folders count only if the output exists: a new file may be created in them.
-std::vector<std::string> inputs_of(const ImportFlags& flags) {
-  std::vector<std::string> inputs = flags.power;
-  inputs.push_back(flags.modules);
-  const bool is_new = !file_exists(flags.output);
-  for (const std::string& input : flags.inputs) {
+std::vector<std::string> import_input_files(const ImportFlags& flags) {
+  std::vector<std::string> inputs = flags.power_files;
+  inputs.push_back(flags.module_names_file);
+  const bool is_new = !file_exists(flags.output_file);
+  for (const std::string& input : flags.input_files) {
     std::error_code error;
     if (!is_new || !std::filesystem::is_directory(input, error)) inputs.push_back(input);
   }
@@ -235,31 +238,31 @@ std::vector<std::string> inputs_of(const ImportFlags& flags) {
 // In "import trace.json" the first word is an input instead of a format: detects the format from its content.
 Status find_format(ImportFlags& flags) {
   std::error_code error;
-  if (is_format(flags.format) || !std::filesystem::exists(flags.format, error)) return Done{};
-  flags.inputs.insert(flags.inputs.begin(), flags.format);
-  Result<std::string> format = ingest::detect_format(flags.inputs.front());
+  if (is_format_name(flags.format_name) || !std::filesystem::exists(flags.format_name, error)) return Done{};
+  flags.input_files.insert(flags.input_files.begin(), flags.format_name);
+  Result<std::string> format = ingest::detect_format(flags.input_files.front());
   if (!format) return std::move(format).error();
-  flags.format = std::move(*format);
+  flags.format_name = std::move(*format);
   return Done{};
 }
 
 int run_import(ImportFlags flags, const CommandLine& line) {
   if (const Status found = find_format(flags); !found) return print_error(found.error());
-  if (flags.inputs.empty() && is_format(flags.format))
-    return print_error(usage("import needs an input", "joulemap import trace.json"));
+  if (flags.input_files.empty() && (flags.format_name.empty() || is_format_name(flags.format_name)))
+    return print_error(import_usage_error("import needs an input", "joulemap import trace.json"));
   if (const std::optional<Error> error = usage_error(flags)) return print_error(*error);
-  if (makes_experiment(flags)) {
-    const Result<std::optional<std::int64_t>> utc_offset_s = utc_offset_of(flags);
+  if (imports_experiment(flags)) {
+    const Result<std::optional<std::int64_t>> utc_offset_s = utc_offset_seconds(flags);
     if (!utc_offset_s) return print_error(utc_offset_s.error());
-    return run_experiment_import(
-        {flags.format, flags.inputs, flags.pattern, flags.epochs, *utc_offset_s, flags.output, flags.json});
+    return run_experiment_import({flags.format_name, flags.input_files, flags.file_name_pattern,
+                                  flags.epoch_log_pattern, *utc_offset_s, flags.output_file, flags.as_json});
   }
-  if (const Status distinct = check_not_input(flags.output, inputs_of(flags)); !distinct)
+  if (const Status distinct = check_not_input(flags.output_file, import_input_files(flags)); !distinct)
     return print_error(distinct.error());
-  const Result<ImportResult> result = import(flags, line);
+  const Result<ImportResult> result = import_traces(flags, line);
   if (!result) return print_error(result.error());
-  const Status written = flags.json ? write_to(Stream::out, report::import_json(*result) + "\n")
-                                    : write_to(Stream::error, report::import_text(*result));
+  const Status written = flags.as_json ? write_to_stream(Stream::out, report::import_json(*result) + "\n")
+                                       : write_to_stream(Stream::error, report::import_text(*result));
   return written ? kExitSuccess : print_error(written.error());
 }
 
@@ -271,48 +274,52 @@ void add_import_command(CLI::App& verb, CommandLine& line) {
   for (const ingest::TraceFormat& format : ingest::trace_formats()) {
     formats += fmt::format("  {:<12} {}\n", format.name, format.file_description);
   }
-  verb.footer(fmt::format("Formats:\n{}  {:<12} {}\n  {:<12} {}\n  {:<12} {}\n  {:<12} {}", formats,
-                          ingest::kCprofileFormat, "Python's cProfile: *.prof, *.pstats; with --pattern an experiment",
-                          kNvidiaSmi, "a power log; with --epochs or --pattern an experiment", kPowerCsv,
-                          "a power log with the columns time_unix_ns,domain,kind,value", kPrengdlFormat,
-                          "the folder of the PrEnGDL measurements, as an experiment"));
-  verb.add_option("FORMAT", flags->format, "format of the inputs, see below; default: found by their content")
-      ->required();
-  verb.add_option("INPUT", flags->inputs,
-                  "input files; several files are processes (ranks) of one run, of tensorflow its steps");
-  verb.add_option("--power", flags->power,
-                  "power log of the same time: CSV time_unix_ns,domain,kind,value, or of nvidia-smi")
+  verb.footer(
+      fmt::format("Usage: joulemap import [OPTIONS] [FORMAT] INPUT...\nFormats:\n{}  {:<12} {}\n  {:<12} {}\n  {:<12} "
+                  "{}\n  {:<12} {}",
+                  formats, ingest::kCprofileFormat, "Python's cProfile: *.prof, *.pstats; with --pattern an experiment",
+                  kNvidiaSmiFormat, "a power log; with --epochs or --pattern an experiment", kPowerCsvFormat,
+                  "a power log with the columns time_unix_ns,domain,kind,value", kPrengdlFormat,
+                  "the folder of the PrEnGDL measurements, as an experiment"));
+  verb.add_option("FORMAT", flags->format_name,
+                  "format of the inputs, see below; default: detected from their content");
+  verb.add_option("INPUT", flags->input_files,
+                  "input files; several are the ranks of one run; with tensorflow, its steps");
+  verb.add_option("--power", flags->power_files,
+                  "power log of the same period: CSV time_unix_ns,domain,kind,value, or nvidia-smi output; repeatable")
       ->type_name("FILE")
       ->expected(1)
       ->take_all();
-  verb.add_option("--modules", flags->modules, "layer paths of the model, written by jm.save_module_names")
+  verb.add_option("--modules", flags->module_names_file, "layer paths of the model, written by jm.save_module_names")
       ->type_name("FILE");
-  verb.add_option("--map", flags->map, "map GPU 0 of the trace to gpu1: 0=gpu1; of the third input only: 2:0=gpu1")
+  verb.add_option("--map", flags->gpu_mappings,
+                  "GPU 0 of the trace is gpu1 of the log: 0=gpu1; only in the third input: 2:0=gpu1")
       ->type_name("N=GPU")
       ->expected(1)
       ->take_all();
   verb.add_option("--offset-ms", flags->offset_ms, "add MS milliseconds to the timestamps of traces")
       ->type_name("MS")
-      ->check(number_between(-kMaxOffset_ms, kMaxOffset_ms));
+      ->check(check_number_between(-kMaxTraceOffset_ms, kMaxTraceOffset_ms));
   verb.add_option("--start", flags->start_ns, "start time of a trace that does not contain it")
       ->type_name("UNIX_NS")
-      ->check(whole_number(0, 9'000'000'000'000'000'000));
+      ->check(check_whole_number(0, 9'000'000'000'000'000'000));
   verb.add_option("--utc-offset", flags->utc_offset,
                   "UTC offset of nvidia-smi timestamps, +HH:MM; default: local time zone")
       ->type_name("OFFSET");
-  verb.add_option("--epochs", flags->epochs,
-                  "end times of epochs (epoch;accuracy;...;timestamp): a file, or a pattern as in --pattern")
+  verb.add_option("--epochs", flags->epoch_log_pattern,
+                  "file of epoch end times (epoch;accuracy;...;timestamp), or a name pattern as in --pattern")
       ->type_name("FILE");
-  verb.add_option("--pattern", flags->pattern,
-                  "file names with their factors: 'run{run}-{framework}-{model}.csv'; {run} is the repetition, "
-                  "{framework:torch|jax} matches only these values")
+  verb.add_option(
+          "--pattern", flags->file_name_pattern,
+          "names of files that contain the factors: 'run{run}-{framework}-{model}.csv'; {run} is the repetition, "
+          "{framework:torch|jax} matches only these values")
       ->type_name("NAME");
   verb.add_option(
-          "-o,--output", flags->output,
-          "write the recording to FILE (run.joule; an existing one becomes FILE.old), or an experiment to a new "
-          "folder")
+          "-o,--output", flags->output_file,
+          "write the recording to FILE; default: run.joule; an existing one becomes FILE.old; or an experiment to "
+          "a new folder")
       ->type_name("FILE");
-  verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.import/1)");
+  verb.add_flag("--json", flags->as_json, "one line of JSON on stdout (schema joulemap.import/1)");
   verb.callback([flags, &line] { line.exit_code = run_import(*flags, line); });
 }
 

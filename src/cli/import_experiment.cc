@@ -11,25 +11,28 @@
 namespace joulemap::cli {
 namespace {
 
-Result<ExperimentData> read(const ExperimentImportOptions& import) {
-  if (import.format == ingest::kCprofileFormat) return ingest::read_profile_experiment({import.inputs, import.pattern});
+Result<ExperimentData> read_experiment_files(const ExperimentImportOptions& import) {
+  if (import.format == ingest::kCprofileFormat)
+    return ingest::read_profile_experiment({import.input_paths, import.file_name_pattern});
   if (import.format != kPrengdlFormat) {
-    return ingest::read_power_experiment({import.inputs, import.pattern, import.epochs, import.utc_offset_s});
+    return ingest::read_power_experiment(
+        {import.input_paths, import.file_name_pattern, import.epoch_log_pattern, import.utc_offset_s});
   }
-  if (import.inputs.size() == 1) return ingest::read_prengdl(import.inputs.front());
+  if (import.input_paths.size() == 1) return ingest::read_prengdl(import.input_paths.front());
   return Error{ErrorCode::usage, "prengdl takes one folder", "pass the folder that contains measurements_train"};
 }
 
 }  // namespace
 
 int run_experiment_import(const ExperimentImportOptions& import) {
-  const Result<ExperimentData> data = read(import);
+  const Result<ExperimentData> data = read_experiment_files(import);
   if (!data) return print_error(data.error());
-  if (const Status written = experiment::write_experiment(import.output, *data); !written)
+  if (const Status written = experiment::write_experiment(import.output_folder, *data); !written)
     return print_error(written.error());
-  const report::ExperimentImportSummary imported{import.format, import.inputs, import.output};
-  const Status printed = import.json ? write_to(Stream::out, report::experiment_import_json(*data, imported) + "\n")
-                                     : write_to(Stream::error, report::experiment_import_text(*data, imported));
+  const report::ExperimentImportSummary imported{import.format, import.input_paths, import.output_folder};
+  const Status printed = import.as_json
+                             ? write_to_stream(Stream::out, report::experiment_import_json(*data, imported) + "\n")
+                             : write_to_stream(Stream::error, report::experiment_import_text(*data, imported));
   return printed ? kExitSuccess : print_error(printed.error());
 }
 

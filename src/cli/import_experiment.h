@@ -17,12 +17,12 @@ inline constexpr std::string_view kPrengdlFormat = "prengdl";
 
 struct ExperimentImportOptions {
   std::string format;
-  std::vector<std::string> inputs;
-  std::string pattern;
-  std::string epochs;
+  std::vector<std::string> input_paths;
+  std::string file_name_pattern;
+  std::string epoch_log_pattern;
   std::optional<std::int64_t> utc_offset_s;
-  std::string output;  // experiment folder to create
-  bool json = false;
+  std::string output_folder;  // experiment folder to create
+  bool as_json = false;
 };
 
 // Returns joulemap's exit code.

@@ -13,7 +13,8 @@ namespace {
 
 // Largest recording to learn from: about 20 million kernels, which take about 10 s.
 constexpr std::uint64_t kMaxBytes = std::uint64_t{64} << 20;
-constexpr std::string_view kRemedy = "set JOULEMAP_DATA to a writable folder, or record with --no-learn";
+constexpr std::string_view kLibraryNotWritableRemedy =
+    "set JOULEMAP_DATA to a writable folder, or record with --no-learn";
 
 }  // namespace
 
@@ -27,9 +28,9 @@ std::vector<KernelPower> read_library_powers(const std::string& library, const s
     return {};
   }
   diagnostics.add_all(loaded->diagnostics);
-  const auto priors = attribution::KernelPriors::from_library(std::move(loaded->powers));
+  const auto priors = attribution::KernelPriors::make_from_library(std::move(loaded->powers));
   if (priors.empty()) return {};
-  Result<std::vector<KernelPower>> needed = attribution::required_priors({&recording, 1}, priors);
+  Result<std::vector<KernelPower>> needed = attribution::find_required_priors({&recording, 1}, priors);
   if (!needed) {
     diagnostics.add({"library_not_used", 1, needed.error().message, needed.error().remedy});
     return {};
@@ -55,7 +56,7 @@ void update_kernel_library(const std::string& library, RecordResult& result) {
   if (added) {
     result.diagnostics.add_all(*added);
   } else {
-    result.diagnostics.add({"not_learnt", 1, added.error().message, std::string(kRemedy)});
+    result.diagnostics.add({"not_learnt", 1, added.error().message, std::string(kLibraryNotWritableRemedy)});
   }
 }
 

@@ -22,50 +22,54 @@ constexpr std::string_view kRestoreCursor =
     "\x1b"
     "8";
 constexpr std::string_view kClearLine = "\x1b[2K";
-constexpr unsigned kMinRows = 4;
+constexpr unsigned kMinTerminalRows = 4;
 
-winsize terminal_size() {
+winsize query_terminal_size() {
   winsize size{};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0) return {};
   return size;
 }
 
-// Writes to stderr directly, because write_to() would escape control sequences. Ignores errors: the line is optional.
-void write_sequence(std::string_view text) {
+// Writes to stderr directly, because write_to_stream() would escape control sequences. Ignores errors: the line is
+// optional.
+void write_escape_sequence(std::string_view text) {
   const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
   static_cast<void>(written);
 }
 
-std::string scroll_region(unsigned rows) { return fmt::format("{}\x1b[1;{}r{}", kSaveCursor, rows, kRestoreCursor); }
+std::string set_scroll_region(unsigned rows) {
+  return fmt::format("{}\x1b[1;{}r{}", kSaveCursor, rows, kRestoreCursor);
+}
 
 }  // namespace
 
 std::unique_ptr<LiveLine> LiveLine::open() {
   const char* const term = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): main thread
   if (!stderr_is_terminal() || term == nullptr || std::string_view(term) == "dumb") return nullptr;
-  if (terminal_size().ws_row < kMinRows) return nullptr;
+  if (query_terminal_size().ws_row < kMinTerminalRows) return nullptr;
   return std::unique_ptr<LiveLine>(new LiveLine());
 }
 
 void LiveLine::reserve(unsigned rows) {
   // If the cursor is in the last row, the line feed scrolls the screen by one row. Then moves the cursor up again.
-  if (rows_ == 0) write_sequence("\n\x1b[1A");
-  write_sequence(scroll_region(rows - 1));
-  rows_ = rows;
+  if (reserved_terminal_rows_ == 0) write_escape_sequence("\n\x1b[1A");
+  write_escape_sequence(set_scroll_region(rows - 1));
+  reserved_terminal_rows_ = rows;
 }
 
 void LiveLine::show(std::string_view text) {
-  const winsize size = terminal_size();
-  if (size.ws_row < kMinRows || size.ws_col == 0) return;
-  if (size.ws_row != rows_) reserve(size.ws_row);
-  write_sequence(fmt::format("{}\x1b[{};1H{}{}{}", kSaveCursor, rows_, kClearLine, report::shortened(text, size.ws_col),
-                             kRestoreCursor));
+  const winsize size = query_terminal_size();
+  if (size.ws_row < kMinTerminalRows || size.ws_col == 0) return;
+  if (size.ws_row != reserved_terminal_rows_) reserve(size.ws_row);
+  write_escape_sequence(fmt::format("{}\x1b[{};1H{}{}{}", kSaveCursor, reserved_terminal_rows_, kClearLine,
+                                    report::shortened(text, size.ws_col), kRestoreCursor));
 }
 
 LiveLine::~LiveLine() {
-  if (rows_ == 0) return;
-  write_sequence(fmt::format("{}\x1b[{};1H{}{}", kSaveCursor, rows_, kClearLine, kRestoreCursor));
-  write_sequence(fmt::format("{}\x1b[r{}", kSaveCursor, kRestoreCursor));
+  if (reserved_terminal_rows_ == 0) return;
+  write_escape_sequence(
+      fmt::format("{}\x1b[{};1H{}{}", kSaveCursor, reserved_terminal_rows_, kClearLine, kRestoreCursor));
+  write_escape_sequence(fmt::format("{}\x1b[r{}", kSaveCursor, kRestoreCursor));
 }
 
 }  // namespace joulemap::cli

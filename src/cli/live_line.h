@@ -25,7 +25,7 @@ class LiveLine {
   LiveLine() = default;
   void reserve(unsigned rows);
 
-  unsigned rows_ = 0;  // rows of the terminal when its last row was reserved; 0: not reserved
+  unsigned reserved_terminal_rows_ = 0;  // rows of the terminal when its last row was reserved; 0: not reserved
 };
 
 }  // namespace joulemap::cli

@@ -26,7 +26,7 @@
 namespace joulemap::cli {
 namespace {
 
-std::string path_of_this_program() {
+std::string this_program_path() {
   std::array<char, PATH_MAX> path;
   const ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
   return length > 0 ? std::string(path.data(), static_cast<std::size_t>(length)) : std::string();
@@ -39,31 +39,32 @@ const CLI::App* innermost_verb(const CLI::App& app) {
   return verb;
 }
 
-// "/" becomes "", which is the real machine.
+// --sysroot without trailing slashes. "/" becomes "", which means the real machine.
 std::string without_trailing_slashes(std::string directory) {
   while (directory.ends_with('/')) directory.pop_back();
   return directory;
 }
 
-constexpr std::string_view kCommonGroup = "Common options";
+constexpr std::string_view kCommonOptionsGroup = "Common options";
 
 void add_common_options(CLI::App& app, CommandLine& line) {
-  const std::map<std::string, Colour> choices = {
-      {"auto", Colour::automatic}, {"always", Colour::always}, {"never", Colour::never}};
+  const std::map<std::string, ColourMode> choices = {
+      {"auto", ColourMode::automatic}, {"always", ColourMode::always}, {"never", ColourMode::never}};
   app.add_option("--color", line.colour, "auto (the default: on a terminal, unless NO_COLOR is set), always or never")
       ->type_name("WHEN")
       ->transform(CLI::CheckedTransformer(choices).description("{auto,always,never}"))
-      ->group(std::string(kCommonGroup));
+      ->group(std::string(kCommonOptionsGroup));
   app.add_flag("-q,--quiet", line.quiet, "no notes, no progress, no summary of a recording")
-      ->group(std::string(kCommonGroup));
-  app.add_flag("-v,--verbose", line.verbose, "more details")->group(std::string(kCommonGroup));
+      ->group(std::string(kCommonOptionsGroup));
+  app.add_flag("-v,--verbose", line.is_verbose, "more details")->group(std::string(kCommonOptionsGroup));
 }
 
-void add_sysroot(CLI::App& app, CommandLine& line) {
+void add_sysroot_option(CLI::App& app, CommandLine& line) {
   app.add_option_function<std::string>(
-         "--sysroot", [&line](const std::string& directory) { line.root.prefix = without_trailing_slashes(directory); },
+         "--sysroot",
+         [&line](const std::string& directory) { line.system_root.prefix = without_trailing_slashes(directory); },
          "read DIR/sys and DIR/proc instead of /sys and /proc for sensors")
-      ->group(std::string(kCommonGroup))
+      ->group(std::string(kCommonOptionsGroup))
       ->type_name("DIR")
       ->check([](const std::string& directory) -> std::string {
         if (has_file_capabilities()) return "not allowed for a program with file capabilities";
@@ -71,28 +72,28 @@ void add_sysroot(CLI::App& app, CommandLine& line) {
       });
 }
 
-void add_replay(CLI::App& app, CommandLine& line) {
-  app.add_option("--replay", line.replay, "replay the samples of a recording instead of reading sensors")
+void add_replay_option(CLI::App& app, CommandLine& line) {
+  app.add_option("--replay", line.replay_option, "replay the samples of a recording instead of reading sensors")
       ->type_name("FILE");
 }
 
 int print_text(std::string_view text) {
-  const Status written = write_to(Stream::out, text);
+  const Status written = write_to_stream(Stream::out, text);
   return written ? kExitSuccess : print_error(written.error());
 }
 
 // Help text of the options of joulemap itself, which precede the verb.
-std::string options_text(const CLI::App& app) {
+std::string common_options_text(const CLI::App& app) {
   const auto formatter = std::dynamic_pointer_cast<CLI::Formatter>(app.get_formatter());
   return formatter ? formatter->make_groups(&app, CLI::AppFormatMode::Normal) : std::string();
 }
 
 // CLI11 also throws for --help and --version. Prints the help or the error; returns the exit code.
-int help_or_fault(CLI::App& app, const CommandLine& line, const CLI::ParseError& error,
-                  const std::optional<Error>& fault) {
+int print_help_or_error(CLI::App& app, const CommandLine& line, const CLI::ParseError& error,
+                        const std::optional<Error>& fault) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
     if (error.get_name() == "CallForHelp" && app.get_subcommands().empty())
-      return print_text(overview_text(commands(), style_of_stdout(line.colour)) + options_text(app));
+      return print_text(command_overview_text(commands(), style_of_stdout(line.colour)) + common_options_text(app));
     std::ostringstream text;
     app.exit(error, text, text);
     return print_text(text.str());
@@ -103,12 +104,12 @@ int help_or_fault(CLI::App& app, const CommandLine& line, const CLI::ParseError&
       {ErrorCode::usage, error.what(), fmt::format("see joulemap {}--help", verb.empty() ? "" : verb + " ")}, verb);
 }
 
-bool is_verb(std::string_view word) {
+bool is_verb_name(std::string_view word) {
   return std::ranges::any_of(commands(), [word](const Command& command) { return command.name == word; });
 }
 
 // Index of the first argument that is neither an option of joulemap itself nor the value of such an option.
-std::size_t first_word(const std::vector<std::string>& arguments) {
+std::size_t first_non_option_word(const std::vector<std::string>& arguments) {
   std::size_t at = 0;
   while (at < arguments.size() && arguments[at].starts_with('-')) {
     const bool takes_value = arguments[at] == "--color" || arguments[at] == "--sysroot" || arguments[at] == "--replay";
@@ -118,23 +119,23 @@ std::size_t first_word(const std::vector<std::string>& arguments) {
 }
 
 // Expands shortcuts: "help record" to "record --help", and "run.joule" to "report run.joule".
-std::vector<std::string> without_shortcuts(std::vector<std::string> arguments) {
-  const auto word = arguments.begin() + static_cast<std::ptrdiff_t>(first_word(arguments));
-  if (word == arguments.end() || is_verb(*word)) return arguments;
+std::vector<std::string> expand_shortcuts(std::vector<std::string> arguments) {
+  const auto word = arguments.begin() + static_cast<std::ptrdiff_t>(first_non_option_word(arguments));
+  if (word == arguments.end() || is_verb_name(*word)) return arguments;
   std::error_code error;
   if (*word == "help") {
     const auto verb = arguments.erase(word);
-    if (verb == arguments.end() || is_verb(*verb)) arguments.emplace_back("--help");  // else: unknown verb
+    if (verb == arguments.end() || is_verb_name(*verb)) arguments.emplace_back("--help");  // else: unknown verb
   } else if (word->ends_with(".joule") || std::filesystem::is_regular_file(*word, error)) {
     arguments.insert(word, "report");
   }
   return arguments;
 }
 
-int run(std::vector<std::string> arguments) {
+int run_command_line(std::vector<std::string> arguments) {
   CommandLine line;
-  line.program = path_of_this_program();
-  if (Status same = refuse_setuid(line.program); !same) return print_error(same.error());
+  line.program_path = this_program_path();
+  if (Status same = refuse_setuid(line.program_path); !same) return print_error(same.error());
   if (Status unused = clear_effective_capabilities(); !unused) return print_error(unused.error());
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   if (dashes != arguments.end()) {
@@ -143,22 +144,22 @@ int run(std::vector<std::string> arguments) {
     arguments.erase(dashes, arguments.end());
   }
   if (arguments.empty() && !line.has_double_dash)
-    return print_text(overview_text(commands(), style_of_stdout(line.colour)));
-  arguments = without_shortcuts(std::move(arguments));
+    return print_text(command_overview_text(commands(), style_of_stdout(line.colour)));
+  arguments = expand_shortcuts(std::move(arguments));
 
   CLI::App app("Maps the energy of a run to the code that uses it.", "joulemap");
-  line.app = &app;
+  line.cli_app = &app;
   app.set_version_flag("-V,--version", fmt::format("joulemap {}", JOULEMAP_VERSION));
   add_common_options(app, line);
-  add_sysroot(app, line);
-  add_replay(app, line);
+  add_sysroot_option(app, line);
+  add_replay_option(app, line);
   app.require_subcommand(0, 1);  // at most one verb: a second one is a surplus word
   app.allow_extras();            // inherited by verbs; find_usage_error rejects what they do not take
   for (const Command& command : commands()) {
     CLI::App* verb = app.add_subcommand(std::string(command.name), std::string(command.summary));
-    command.add(*verb, line);
+    command.add_to_app(*verb, line);
     add_common_options(*verb, line);  // so that they may also follow the verb
-    add_sysroot(*verb, line);
+    add_sysroot_option(*verb, line);
   }
   reject_empty_values(app);
   if (Status configured = apply_config_files(app); !configured) return print_error(configured.error());
@@ -175,7 +176,7 @@ int run(std::vector<std::string> arguments) {
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 expects them in reverse
   } catch (const CLI::ParseError& error) {
-    return help_or_fault(app, line, error, fault ? fault : find_usage_error(app, line, arguments));
+    return print_help_or_error(app, line, error, fault ? fault : find_usage_error(app, line, arguments));
   }
   return line.exit_code;
 }
@@ -183,4 +184,4 @@ int run(std::vector<std::string> arguments) {
 }  // namespace
 }  // namespace joulemap::cli
 
-int main(int argc, char** argv) { return joulemap::cli::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) { return joulemap::cli::run_command_line({argv + 1, argv + argc}); }

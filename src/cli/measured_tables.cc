@@ -13,11 +13,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<const char*, 2> kEndings = {".csv.gz", ".csv"};
+constexpr std::array<const char*, 2> kTableFileEndings = {".csv.gz", ".csv"};
 
 // Reads the table `name` of a folder: name.csv.gz, else name.csv. Returns an empty text if neither exists.
-Result<std::string> read_table(const fs::path& folder, const std::string& name) {
-  for (const char* ending : kEndings) {
+Result<std::string> read_measured_table(const fs::path& folder, const std::string& name) {
+  for (const char* ending : kTableFileEndings) {
     const std::string path = (folder / (name + ending)).string();
     if (file_exists(path)) return read_maybe_gzip(path);
   }
@@ -25,7 +25,7 @@ Result<std::string> read_table(const fs::path& folder, const std::string& name) 
 }
 
 // Appends the rows of the CSV text `more` to `table`. Fails if the columns differ. An empty text has no rows.
-Status append(std::string& table, std::string more, const std::string& name) {
+Status append_table(std::string& table, std::string more, const std::string& name) {
   if (table.empty()) {
     table = std::move(more);
     return Done{};
@@ -42,7 +42,7 @@ Status append(std::string& table, std::string more, const std::string& name) {
 }
 
 // The folder `name` next to `folder`. Resolves `folder` first, so that this works for "data/h200/" and ".", too.
-fs::path beside(const std::string& folder, const char* name) {
+fs::path path_in_folder(const std::string& folder, const char* name) {
   std::error_code closed;  // not reported here: reading the tables reports the reason
   const fs::path whole = fs::weakly_canonical(fs::path(folder), closed);
   return (closed ? fs::path(folder) : whole).parent_path() / name;
@@ -54,9 +54,9 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
   predict::FitTables tables;
   tables.device = device;
   const auto add = [](std::string& table, const fs::path& folder, const std::string& name) -> Status {
-    Result<std::string> text = read_table(folder, name);
+    Result<std::string> text = read_measured_table(folder, name);
     if (!text) return std::move(text).error();
-    return append(table, std::move(*text), name);
+    return append_table(table, std::move(*text), name);
   };
   for (const std::string& folder : folders) {
     for (const auto& [table, name] : {std::pair<std::string*, const char*>{&tables.operations, "operations"},
@@ -70,8 +70,9 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
          {std::tuple{&tables.network_operations, &tables.network_settings, "networks"},
           std::tuple{&tables.study_operations, &tables.study_settings, "seed"}}) {
       if (!operations->empty()) continue;
-      if (const Status added = add(*operations, beside(folder, name), "operations"); !added) return added.error();
-      if (const Status added = add(*settings, beside(folder, name), "settings"); !added) return added.error();
+      if (const Status added = add(*operations, path_in_folder(folder, name), "operations"); !added)
+        return added.error();
+      if (const Status added = add(*settings, path_in_folder(folder, name), "settings"); !added) return added.error();
     }
   }
   if (tables.operations.empty()) {
@@ -84,9 +85,10 @@ Result<predict::FitTables> read_measured_tables(const std::vector<std::string>& 
 std::vector<std::string> measured_table_files(const std::vector<std::string>& folders) {
   std::vector<std::string> files;
   for (const std::string& folder : folders) {
-    for (const fs::path& candidate : {fs::path(folder), beside(folder, "networks"), beside(folder, "seed")}) {
+    for (const fs::path& candidate :
+         {fs::path(folder), path_in_folder(folder, "networks"), path_in_folder(folder, "seed")}) {
       for (const char* name : {"operations", "layers", "networks", "busy", "settings"}) {
-        for (const char* ending : kEndings) {
+        for (const char* ending : kTableFileEndings) {
           if (std::string path = (candidate / (std::string(name) + ending)).string(); file_exists(path)) {
             files.push_back(std::move(path));
           }
@@ -98,7 +100,7 @@ std::vector<std::string> measured_table_files(const std::vector<std::string>& fo
 }
 
 Result<std::string> read_networks_table(const std::string& folder) {
-  Result<std::string> text = read_table(folder, "networks");
+  Result<std::string> text = read_measured_table(folder, "networks");
   if (!text || !text->empty()) return text;
   return Error{ErrorCode::not_found, "no networks.csv.gz in " + folder,
                "python -m joulemap collect --kinds network --out ROWS --tables " + folder};

@@ -36,7 +36,7 @@ int run_fit(const ModelFlags& flags, const CommandLine& line) {
   if (!profile) return print_error(profile.error());
   const std::string text = predict::profile_json(*profile) + "\n";
   if (const Status written = output->write(text); !written) return print_error(written.error());
-  const Status printed = write_to(
+  const Status printed = write_to_stream(
       Stream::out, fmt::format("{}: {}, fitted to {} operations and {} network settings; {} kB\n", flags.output,
                                profile->device, profile->operations, profile->networks, (text.size() + 999) / 1000));
   return printed ? kExitSuccess : print_error(printed.error());
@@ -70,11 +70,10 @@ int run_eval(const ModelFlags& flags, const CommandLine& line) {
 }
 
 void add_table_options(CLI::App& verb, ModelFlags& flags) {
-  verb.add_option(
-          "FOLDER", flags.folders,
-          "folder with operations.csv.gz and the other tables of python -m joulemap collect; several are merged")
+  verb.add_option("FOLDER", flags.folders,
+                  "folder with operations.csv.gz and the other tables of joulemap collect; several are merged")
       ->required();
-  verb.add_option("--device", flags.device, "GPU that was measured, for its datasheet (h200)")->type_name("D");
+  verb.add_option("--device", flags.device, "GPU that was measured, for its datasheet; default: h200")->type_name("D");
 }
 
 void add_model_fit(CLI::App& verb, CommandLine& line) {
@@ -89,7 +88,7 @@ void add_model_fit(CLI::App& verb, CommandLine& line) {
 void add_model_eval(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ModelFlags>();
   add_table_options(verb, *flags);
-  verb.add_option("--folds", flags->folds, "number of cross-validation folds over families")
+  verb.add_option("--folds", flags->folds, "number of cross-validation folds over families; default: 6")
       ->type_name("N")
       ->check(CLI::Range(2, 1000));
   verb.add_option("--held-out", flags->held_out,

@@ -15,13 +15,13 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::size_t kPiece = 1 << 16;
+constexpr std::size_t kReadChunk_bytes = 1 << 16;
 // Protobuf, and thus every ONNX file, is limited to 2 GiB.
 constexpr std::size_t kMaxBytes = std::size_t{2} << 30;
 // Limit of the decompressed size; tables of measurements have a few megabytes.
 constexpr std::size_t kMaxUnpacked = std::size_t{512} << 20;
 
-Error too_large(std::string_view path, std::size_t most) {
+Error too_large_error(std::string_view path, std::size_t most) {
   return {ErrorCode::malformed, fmt::format("{} is larger than {} MB", path, most >> 20), ""};
 }
 
@@ -29,8 +29,8 @@ Result<std::string> read_to_end(int descriptor, std::string_view path) {
   std::string text;
   while (true) {
     const std::size_t before = text.size();
-    text.resize(before + kPiece);
-    const ssize_t got = ::read(descriptor, text.data() + before, kPiece);
+    text.resize(before + kReadChunk_bytes);
+    const ssize_t got = ::read(descriptor, text.data() + before, kReadChunk_bytes);
     if (got < 0 && errno == EINTR) {
       text.resize(before);
       continue;
@@ -38,7 +38,7 @@ Result<std::string> read_to_end(int descriptor, std::string_view path) {
     if (got < 0) return system_error("read", path, errno);
     text.resize(before + static_cast<std::size_t>(got));
     if (got == 0) return text;
-    if (text.size() > kMaxBytes) return too_large(path, kMaxBytes);
+    if (text.size() > kMaxBytes) return too_large_error(path, kMaxBytes);
   }
 }
 
@@ -63,7 +63,7 @@ Result<ModelFile> ModelFile::open(const std::string& path) {
     if (!text) return std::move(text).error();
     return ModelFile(std::move(*text));
   }
-  if (size > kMaxBytes) return too_large(path, kMaxBytes);
+  if (size > kMaxBytes) return too_large_error(path, kMaxBytes);
   void* const mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file->get(), 0);
   if (mapped == MAP_FAILED) return system_error("mmap", path, errno);
   return ModelFile(mapped, size);
@@ -88,12 +88,12 @@ Result<std::string> read_maybe_gzip(const std::string& path) {
   std::string text;
   while (true) {
     const std::size_t before = text.size();
-    text.resize(before + kPiece);
-    const Result<std::size_t> got = file->read({text.data() + before, kPiece});
+    text.resize(before + kReadChunk_bytes);
+    const Result<std::size_t> got = file->read({text.data() + before, kReadChunk_bytes});
     if (!got) return got.error();
     text.resize(before + *got);
     if (*got == 0) break;
-    if (text.size() > kMaxUnpacked) return too_large(path, kMaxUnpacked);
+    if (text.size() > kMaxUnpacked) return too_large_error(path, kMaxUnpacked);
   }
   if (file->end() == formats::StreamState::truncated || file->end() == formats::StreamState::damaged) {
     return Error{ErrorCode::malformed, path + " is truncated or damaged", "export or download it again"};

@@ -18,12 +18,12 @@ namespace joulemap::cli {
 namespace {
 
 struct OpenFlags {
-  std::vector<std::string> files;
-  std::string output;
-  bool no_browser = false;
+  std::vector<std::string> recording_files;
+  std::string output_file;
+  bool skips_browser = false;
 };
 
-bool is_set(const char* name) {
+bool is_variable_set(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
   return value != nullptr && *value != '\0';
 }
@@ -31,8 +31,8 @@ bool is_set(const char* name) {
 // Command that opens the page: $BROWSER, else xdg-open if there is a display, else none. $BROWSER must be the name of a
 // program: it is not split into words.
 std::vector<std::string> browser_command(const std::string& page) {
-  if (is_set("BROWSER")) return {std::getenv("BROWSER"), page};  // NOLINT(concurrency-mt-unsafe)
-  if (is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")) return {"xdg-open", page};
+  if (is_variable_set("BROWSER")) return {std::getenv("BROWSER"), page};  // NOLINT(concurrency-mt-unsafe)
+  if (is_variable_set("DISPLAY") || is_variable_set("WAYLAND_DISPLAY")) return {"xdg-open", page};
   return {};
 }
 
@@ -49,20 +49,21 @@ bool start_browser(const std::vector<std::string>& command) {
 }
 
 int run_open(const OpenFlags& flags, const CommandLine& line) {
-  const Result<std::vector<std::string>> files = recordings_or_default(flags.files, "open");
+  const Result<std::vector<std::string>> files = recordings_or_default(flags.recording_files, "open");
   if (!files) return print_error(files.error());
-  const std::string page = flags.output.empty() ? files->front() + ".html" : flags.output;
+  const std::string page = flags.output_file.empty() ? files->front() + ".html" : flags.output_file;
   const Result<Diagnostics> notes = write_page(*files, page, {}, line);
   if (!notes) return print_error(notes.error());
   std::error_code error;
   const std::string absolute = std::filesystem::absolute(page, error);
-  const bool started = !flags.no_browser && start_browser(browser_command(error ? page : absolute));
-  const Status written = write_to(
-      Stream::error, started            ? fmt::format("joulemap: {} opens in the browser\n", page)
-                     : flags.no_browser ? fmt::format("joulemap: wrote {}\n", page)
-                                        : fmt::format("joulemap: wrote {}; no browser was found: open it on a machine "
-                                                      "with one, it needs no other file\n",
-                                                      page));
+  const bool started = !flags.skips_browser && start_browser(browser_command(error ? page : absolute));
+  const Status written =
+      write_to_stream(Stream::error, started ? fmt::format("joulemap: {} opens in the browser\n", page)
+                                     : flags.skips_browser
+                                         ? fmt::format("joulemap: wrote {}\n", page)
+                                         : fmt::format("joulemap: wrote {}; no browser was found: open it on a machine "
+                                                       "with one, it needs no other file\n",
+                                                       page));
   return written ? kExitSuccess : print_error(written.error());
 }
 
@@ -70,10 +71,11 @@ int run_open(const OpenFlags& flags, const CommandLine& line) {
 
 void add_open_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<OpenFlags>();
-  verb.add_option("FILE", flags->files, "recordings (run.joule); several parts of one run are merged");
-  verb.add_option("-o,--output", flags->output, "write the page to FILE; default: the recording's name with .html")
+  verb.add_option("FILE", flags->recording_files,
+                  "recordings; default: run.joule; several parts of one run are merged");
+  verb.add_option("-o,--output", flags->output_file, "write the page to FILE; default: the recording's name with .html")
       ->type_name("FILE");
-  verb.add_flag("--no-browser", flags->no_browser, "only write the page; $BROWSER chooses another browser");
+  verb.add_flag("--no-browser", flags->skips_browser, "only write the page; $BROWSER chooses another browser");
   verb.callback([flags, &line] { line.exit_code = run_open(*flags, line); });
 }
 

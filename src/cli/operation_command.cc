@@ -13,23 +13,23 @@ namespace joulemap::cli {
 namespace {
 
 struct OperationFlags {
-  std::string name;
-  DeviceFlags device;
-  bool json = false;
-  std::string output;
+  std::string operation_name;
+  DeviceFlags device_flags;
+  bool as_json = false;
+  std::string output_file;
 };
 
 int run_operation(const OperationFlags& flags, const CommandLine& line) {
-  const Result<predict::NamedOperation> subject = predict::find_operation(flags.name);
+  const Result<predict::NamedOperation> subject = predict::find_operation(flags.operation_name);
   if (!subject) return print_error(subject.error());
-  const Result<predict::DeviceProfile> profile = load_profile(flags.device);
+  const Result<predict::DeviceProfile> profile = load_profile(flags.device_flags);
   if (!profile) return print_error(profile.error());
   const predict::OperationTable table = predict::make_operation_table(*profile, *subject);
   report::TextStyle style = style_of_stdout(line.colour);
-  if (!flags.output.empty()) style.colour = false;
+  if (!flags.output_file.empty()) style.colour = false;
   const std::string text =
-      flags.json ? report::operation_table_json(table) + "\n" : report::operation_table_text(table, style);
-  const Status written = write_to_file_or_stdout(flags.output, text, std::vector{flags.device.profile});
+      flags.as_json ? report::operation_table_json(table) + "\n" : report::operation_table_text(table, style);
+  const Status written = write_to_file_or_stdout(flags.output_file, text, std::vector{flags.device_flags.profile_file});
   return written ? kExitSuccess : print_error(written.error());
 }
 
@@ -37,12 +37,12 @@ int run_operation(const OperationFlags& flags, const CommandLine& line) {
 
 void add_operation_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<OperationFlags>();
-  verb.add_option("NAME", flags->name,
+  verb.add_option("NAME", flags->operation_name,
                   "operation of PyTorch, Keras or ONNX: torch.nn.Conv2d, keras.layers.Dense, Gemm ...")
       ->required();
-  add_device_options(verb, flags->device);
-  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.card/1)");
-  verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+  add_device_options(verb, flags->device_flags);
+  verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.card/1)");
+  verb.add_option("-o,--output", flags->output_file, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_operation(*flags, line); });
 }
 

@@ -13,23 +13,23 @@
 namespace joulemap::cli {
 namespace {
 
-Status check_no_recording(const std::string& path) {
+Status check_not_a_recording(const std::string& path) {
   struct stat status {};
   const bool is_file = ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-  if (!is_file || !recording::has_recording_magic(path)) return Done{};
+  if (!is_file || !recording::starts_with_recording_magic(path)) return Done{};
   return Error{ErrorCode::usage, fmt::format("{} is a recording and would be overwritten", path),
                fmt::format("choose another file, or remove it first: rm {}", path)};
 }
 
 }  // namespace
 
-Status write_to(Stream stream, std::string_view text) {
+Status write_to_stream(Stream stream, std::string_view text) {
   const std::string printable_text = printable_lines(text);
   return stream == Stream::out ? write_fully(STDOUT_FILENO, printable_text, "stdout")
                                : write_fully(STDERR_FILENO, printable_text, "stderr");
 }
 
-std::vector<std::string> with_part_folders(std::span<const std::string> inputs) {
+std::vector<std::string> include_part_folders(std::span<const std::string> inputs) {
   std::vector<std::string> inputs_and_parts(inputs.begin(), inputs.end());
   for (const std::string& input : inputs) {
     if (!input.empty()) inputs_and_parts.push_back(recording::recording_folder(input));
@@ -39,9 +39,9 @@ std::vector<std::string> with_part_folders(std::span<const std::string> inputs) 
 
 Result<Output> Output::open(const std::string& path, std::span<const std::string> inputs) {
   if (path.empty()) return Output(std::nullopt);
-  Result<OutputFile> file = OutputFile::open(path, with_part_folders(inputs));
+  Result<OutputFile> file = OutputFile::open(path, include_part_folders(inputs));
   if (!file) return std::move(file).error();
-  if (Status free = check_no_recording(path); !free) return std::move(free).error();
+  if (Status free = check_not_a_recording(path); !free) return std::move(free).error();
   return Output(std::move(*file));
 }
 
@@ -52,7 +52,7 @@ void replace_status_line(std::string_view text) {
 Status Output::write(std::string_view text) { return write_bytes(printable_lines(text)); }
 
 Status Output::write_bytes(std::string_view bytes) {
-  return file_ ? file_->replace_content(bytes) : write_fully(STDOUT_FILENO, bytes, "stdout");
+  return atomic_file_ ? atomic_file_->replace_content(bytes) : write_fully(STDOUT_FILENO, bytes, "stdout");
 }
 
 Status write_to_file_or_stdout(const std::string& path, std::string_view text, std::span<const std::string> inputs) {

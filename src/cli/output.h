@@ -17,7 +17,7 @@ namespace joulemap::cli {
 
 enum class Stream { out, error };
 
-Status write_to(Stream stream, std::string_view text);
+Status write_to_stream(Stream stream, std::string_view text);
 // Replaces the current line of the terminal on stderr; an empty text clears it. Ignores errors: the line is optional.
 void replace_status_line(std::string_view text);
 
@@ -33,14 +33,14 @@ class Output {
   Status write_bytes(std::string_view bytes);
 
  private:
-  explicit Output(std::optional<OutputFile> file) : file_(std::move(file)) {}
-  std::optional<OutputFile> file_;
+  explicit Output(std::optional<OutputFile> file) : atomic_file_(std::move(file)) {}
+  std::optional<OutputFile> atomic_file_;
 };
 
 // Output::open() and write() in one call, for results that are computed quickly.
 Status write_to_file_or_stdout(const std::string& path, std::string_view text, std::span<const std::string> inputs);
 
 // The inputs, and for each the folder that would contain the parts of a recording with its name.
-std::vector<std::string> with_part_folders(std::span<const std::string> inputs);
+std::vector<std::string> include_part_folders(std::span<const std::string> inputs);
 
 }  // namespace joulemap::cli

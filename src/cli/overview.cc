@@ -8,12 +8,13 @@
 namespace joulemap::cli {
 namespace {
 
-std::string_view title_of(Task task) {
-  constexpr std::array<std::string_view, kTasks.size()> kTitles = {"Measure", "Look", "Compare", "Predict", "Maintain"};
+std::string_view task_title(UserTask task) {
+  constexpr std::array<std::string_view, kUserTasks.size()> kTitles = {"Measure", "Look", "Compare", "Predict",
+                                                                       "Maintain"};
   return kTitles.at(static_cast<std::size_t>(task));
 }
 
-std::size_t example_columns(std::span<const Command> commands) {
+std::size_t example_column_width(std::span<const Command> commands) {
   std::size_t columns = 0;
   for (const Command& command : commands) columns = std::max(columns, command.example.size());
   return columns;
@@ -21,13 +22,13 @@ std::size_t example_columns(std::span<const Command> commands) {
 
 }  // namespace
 
-std::string overview_text(std::span<const Command> commands, const report::TextStyle& style) {
+std::string command_overview_text(std::span<const Command> commands, const report::TextStyle& style) {
   std::string out = "Joulemap maps the energy of a run to the code that uses it.\n";
-  const std::size_t columns = example_columns(commands);
-  for (const Task task : kTasks) {
-    out += fmt::format("\n{}\n", style.bold(title_of(task)));
+  const std::size_t columns = example_column_width(commands);
+  for (const UserTask task : kUserTasks) {
+    out += fmt::format("\n{}\n", style.bold(task_title(task)));
     for (const Command& command : commands) {
-      if (command.task == task)
+      if (command.user_task == task)
         out += fmt::format("  joulemap {:<{}}  {}\n", command.example, columns, command.summary);
     }
   }

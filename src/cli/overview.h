@@ -11,6 +11,6 @@
 
 namespace joulemap::cli {
 
-std::string overview_text(std::span<const Command> commands, const report::TextStyle& style);
+std::string command_overview_text(std::span<const Command> commands, const report::TextStyle& style);
 
 }  // namespace joulemap::cli

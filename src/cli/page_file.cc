@@ -25,12 +25,13 @@ Result<std::vector<std::string>> recordings_or_default(std::vector<std::string> 
 Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const std::string& path,
                                const AttributionFlags& flags, const CommandLine& line) {
   std::vector<std::string> inputs = recordings;
-  if (!flags.library.empty()) inputs.push_back(flags.library);
+  if (!flags.kernel_library.empty()) inputs.push_back(flags.kernel_library);
   Result<Output> output = Output::open(path, inputs);
   if (!output) return std::move(output).error();
   Result<AttributionOptions> options = parse_attribution_options(flags);
   if (!options) return std::move(options).error();
-  attribution::ViewQuery wanted{options->mode, options->time_range, std::move(options->library), true};
+  attribution::ViewQuery wanted{options->attribution_mode, options->time_range, std::move(options->kernel_library_path),
+                                true};
   wanted.excluded_domains = std::move(options->excluded_domains);
   ProgressLine progress("analyzing " + recordings.front(), line);
   wanted.on_progress = progress.callback();

@@ -21,15 +21,15 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::string_view kConverter = "rsvg-convert";
+constexpr std::string_view kSvgConverterProgram = "rsvg-convert";
 
-std::string kind_of(const std::string& path) {
+std::string plot_file_kind(const std::string& path) {
   const std::size_t point = path.rfind('.');
   return point == std::string::npos || path.find('/', point) != std::string::npos ? "" : path.substr(point + 1);
 }
 
 // Whether PATH contains the program.
-bool is_installed(std::string_view program) {
+bool is_program_installed(std::string_view program) {
   const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): there is one thread
   for (const std::string_view folder : split(path == nullptr ? "/usr/bin:/bin" : path, ':')) {
     const std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : folder, program);
@@ -39,7 +39,7 @@ bool is_installed(std::string_view program) {
 }
 
 // A temporary file without a name. A child process opens it as /proc/PID/fd/N; it is deleted when this process ends.
-Result<FileDescriptor> unnamed_file(std::string_view content) {
+Result<FileDescriptor> make_unnamed_file(std::string_view content) {
   const char* folder = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe): there is one thread
   std::string name = fmt::format("{}/joulemap-XXXXXX", folder == nullptr || *folder == '\0' ? "/tmp" : folder);
   FileDescriptor file(::mkstemp(name.data()));
@@ -51,7 +51,7 @@ Result<FileDescriptor> unnamed_file(std::string_view content) {
 }
 
 // Reads the whole file, whatever its current offset.
-Result<std::string> content_of(const FileDescriptor& file) {
+Result<std::string> read_whole_descriptor(const FileDescriptor& file) {
   std::string content;
   std::array<char, 1 << 16> piece;
   while (true) {
@@ -63,14 +63,15 @@ Result<std::string> content_of(const FileDescriptor& file) {
   }
 }
 
-Result<std::string> converted(const std::string& kind, std::string_view svg) {
-  const Result<FileDescriptor> source = unnamed_file(svg);
+Result<std::string> convert_svg(const std::string& kind, std::string_view svg) {
+  const Result<FileDescriptor> source = make_unnamed_file(svg);
   if (!source) return source.error();
-  const Result<FileDescriptor> picture = unnamed_file("");
+  const Result<FileDescriptor> picture = make_unnamed_file("");
   if (!picture) return picture.error();
   const auto name_of = [](const FileDescriptor& file) { return fmt::format("/proc/{}/fd/{}", ::getpid(), file.get()); };
   // A PNG has twice the width and height of the plot in pixels, to be sharp on high-density screens.
-  std::vector<std::string> command = {std::string(kConverter), "--format", kind, "--output", name_of(*picture)};
+  std::vector<std::string> command = {std::string(kSvgConverterProgram), "--format", kind, "--output",
+                                      name_of(*picture)};
   if (kind == "png") command.insert(command.end(), {"--zoom", "2"});
   command.push_back(name_of(*source));
   sigset_t no_signals;
@@ -80,11 +81,12 @@ Result<std::string> converted(const std::string& kind, std::string_view svg) {
   if (const Status started = child->release(); !started) return started.error();
   int status = 0;
   while (::waitpid(child->pid(), &status, 0) < 0) {
-    if (errno != EINTR) return system_error("wait for", std::string(kConverter), errno);
+    if (errno != EINTR) return system_error("wait for", std::string(kSvgConverterProgram), errno);
   }
   const ExitStatus ended = ExitStatus::from_wait_status(status);
-  if (ended.code == 0) return content_of(*picture);
-  return Error{ErrorCode::io, fmt::format("{} failed with exit code {}", kConverter, ended.code), "write .svg instead"};
+  if (ended.code == 0) return read_whole_descriptor(*picture);
+  return Error{ErrorCode::io, fmt::format("{} failed with exit code {}", kSvgConverterProgram, ended.code),
+               "write .svg instead"};
 }
 
 // Fails if a plot cannot be written to this path: stdout is a terminal, or the format is unknown or not available.
@@ -93,15 +95,16 @@ Status can_write_picture(const std::string& path) {
     if (!stdout_is_terminal()) return Done{};
     return Error{ErrorCode::usage, "a terminal cannot show SVG", "write it to a file: -o plot.svg"};
   }
-  const std::string kind = kind_of(path);
+  const std::string kind = plot_file_kind(path);
   if (kind == "svg") return Done{};
   if (kind != "png" && kind != "pdf") {
     return Error{ErrorCode::usage,
                  fmt::format("{}: the plot file must end in .svg, .png or .pdf", joulemap::quoted(path, 200)),
                  "-o plot.svg"};
   }
-  if (is_installed(kConverter)) return Done{};
-  return Error{ErrorCode::unsupported, fmt::format("a .{} plot needs {}, which is not installed", kind, kConverter),
+  if (is_program_installed(kSvgConverterProgram)) return Done{};
+  return Error{ErrorCode::unsupported,
+               fmt::format("a .{} plot needs {}, which is not installed", kind, kSvgConverterProgram),
                "sudo apt install librsvg2-bin, or -o plot.svg"};
 }
 
@@ -111,13 +114,13 @@ Result<PlotFile> PlotFile::open(const std::string& path, std::span<const std::st
   if (Status possible = can_write_picture(path); !possible) return std::move(possible).error();
   Result<Output> output = Output::open(path, inputs);
   if (!output) return std::move(output).error();
-  return PlotFile(path.empty() ? "svg" : kind_of(path), std::move(*output));
+  return PlotFile(path.empty() ? "svg" : plot_file_kind(path), std::move(*output));
 }
 
 Status PlotFile::write(std::string_view svg) {
-  if (format_ == "svg") return output_.write(svg);
-  const Result<std::string> picture = converted(format_, svg);
-  return picture ? output_.write_bytes(*picture) : Status(picture.error());
+  if (file_kind_ == "svg") return output_file_.write(svg);
+  const Result<std::string> picture = convert_svg(file_kind_, svg);
+  return picture ? output_file_.write_bytes(*picture) : Status(picture.error());
 }
 
 }  // namespace joulemap::cli

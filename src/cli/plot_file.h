@@ -21,9 +21,9 @@ class PlotFile {
   Status write(std::string_view svg);
 
  private:
-  PlotFile(std::string kind, Output output) : format_(std::move(kind)), output_(std::move(output)) {}
-  std::string format_;
-  Output output_;
+  PlotFile(std::string kind, Output output) : file_kind_(std::move(kind)), output_file_(std::move(output)) {}
+  std::string file_kind_;
+  Output output_file_;
 };
 
 }  // namespace joulemap::cli

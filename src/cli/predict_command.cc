@@ -23,34 +23,34 @@ namespace joulemap::cli {
 namespace {
 
 struct PredictFlags {
-  std::string model;
-  DeviceFlags device;
-  std::optional<std::int64_t> batch;
-  std::vector<std::string> inputs;
-  std::string pass;
-  std::string precision = "default";
-  std::string execution = "eager";
-  std::string optimizer = "adamw";
+  std::string model_file;
+  DeviceFlags device_flags;
+  std::optional<std::int64_t> batch_size;
+  std::vector<std::string> input_shapes;
+  std::string pass_name;
+  std::string precision_name = "default";
+  std::string execution_mode_name = "eager";
+  std::string optimizer_name = "adamw";
   std::optional<std::string> explained_layer;
-  std::size_t top = 20;
-  std::int64_t steps = 0;
-  std::int64_t inferences = 0;
+  std::size_t shown_layer_count = 20;
+  std::int64_t step_count = 0;
+  std::int64_t inference_count = 0;
   std::optional<double> grid_gco2_kwh;
   std::optional<double> price_kwh;
-  double pue = 1;
-  double host_factor = 1;
+  double power_usage_effectiveness = 1;
+  double host_slowdown = 1;
   std::optional<double> idle_w;
-  bool json = false;
-  std::string output;
+  bool as_json = false;
+  std::string output_file;
 };
 
-Error not_a_shape(const std::string& text) {
+Error invalid_shape_error(const std::string& text) {
   return {ErrorCode::usage, fmt::format("--input {} is not a shape", quoted(text, 80)),
           "--input 8x3x224x224, or with the name of the input: --input pixels=8x3x224x224"};
 }
 
 // Parses --input: "8x3x224x224", "8,3,224,224" or "pixels=8x3x224x224". A name may contain any character, even "=".
-Result<predict::InputShape> shape_of(const std::string& text) {
+Result<predict::InputShape> parse_input_shape(const std::string& text) {
   predict::InputShape shape;
   std::string_view sizes = text;
   if (const std::size_t equals = text.rfind('='); equals != std::string::npos) {
@@ -61,7 +61,7 @@ Result<predict::InputShape> shape_of(const std::string& text) {
   double elements = 1;
   for (const std::string_view size : split(sizes, between)) {
     const std::optional<std::uint64_t> value = parse_u64(size);
-    if (!value || *value == 0) return not_a_shape(text);
+    if (!value || *value == 0) return invalid_shape_error(text);
     elements *= static_cast<double>(*value);
     if (elements > static_cast<double>(predict::kMaxElements)) {
       return Error{ErrorCode::usage, fmt::format("--input {} is larger than any GPU's memory", quoted(text, 80)), ""};
@@ -71,51 +71,52 @@ Result<predict::InputShape> shape_of(const std::string& text) {
   return shape;
 }
 
-Result<predict::GraphOptions> graph_options(const PredictFlags& flags) {
+Result<predict::GraphOptions> make_graph_options(const PredictFlags& flags) {
   predict::GraphOptions options;
-  options.batch = flags.batch;
-  for (const std::string& text : flags.inputs) {
-    Result<predict::InputShape> shape = shape_of(text);
+  options.batch = flags.batch_size;
+  for (const std::string& text : flags.input_shapes) {
+    Result<predict::InputShape> shape = parse_input_shape(text);
     if (!shape) return std::move(shape).error();
     options.inputs.push_back(std::move(*shape));
   }
   return options;
 }
 
-predict::PredictionRequest request_of(const PredictFlags& flags, const predict::GraphOptions& options) {
+predict::PredictionRequest make_prediction_request(const PredictFlags& flags, const predict::GraphOptions& options) {
   predict::PredictionRequest request;
-  if (!flags.pass.empty()) request.training = flags.pass == "training";
-  request.optimizer = flags.optimizer;
-  request.mode = flags.execution == "compiled" ? predict::ExecutionMode::compiled : predict::ExecutionMode::eager;
-  request.precision = predict::precision_of(flags.precision).value_or(predict::Precision::framework_default);
-  request.host_factor = flags.host_factor;
+  if (!flags.pass_name.empty()) request.training = flags.pass_name == "training";
+  request.optimizer = flags.optimizer_name;
+  request.mode =
+      flags.execution_mode_name == "compiled" ? predict::ExecutionMode::compiled : predict::ExecutionMode::eager;
+  request.precision = predict::precision_of(flags.precision_name).value_or(predict::Precision::framework_default);
+  request.host_factor = flags.host_slowdown;
   request.idle_w = flags.idle_w;
-  request.batch = flags.batch;
+  request.batch = flags.batch_size;
   if (!request.batch && !options.inputs.empty() && options.inputs.front().sizes.size() > 1) {
     request.batch = options.inputs.front().sizes.front();
   }
-  request.steps = flags.steps;
-  request.inferences = flags.inferences;
-  request.tariff = {flags.grid_gco2_kwh, flags.price_kwh, flags.pue};
+  request.steps = flags.step_count;
+  request.inferences = flags.inference_count;
+  request.tariff = {flags.grid_gco2_kwh, flags.price_kwh, flags.power_usage_effectiveness};
   request.explained_layer = flags.explained_layer;
   return request;
 }
 
 // Title of the report: the graph's name, or the name of the file if an exporter set only a default name.
-std::string title_of(const std::string& graph_name, const std::string& path) {
+std::string model_title(const std::string& graph_name, const std::string& path) {
   constexpr std::array<std::string_view, 4> kOfExporters = {"", "main_graph", "torch_jit", "torch-jit-export"};
   const bool says_nothing = std::find(kOfExporters.begin(), kOfExporters.end(), graph_name) != kOfExporters.end();
   return says_nothing && path != "-" ? std::filesystem::path(path).stem().string() : graph_name;
 }
 
-Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
-  const Result<predict::GraphOptions> options = graph_options(flags);
+Result<predict::PredictionReport> make_prediction_report(const PredictFlags& flags) {
+  const Result<predict::GraphOptions> options = make_graph_options(flags);
   if (!options) return options.error();
-  const Result<predict::DeviceProfile> profile = load_profile(flags.device);
+  const Result<predict::DeviceProfile> profile = load_profile(flags.device_flags);
   if (!profile) return profile.error();
-  const Result<ModelFile> file = ModelFile::open(flags.model);
+  const Result<ModelFile> file = ModelFile::open(flags.model_file);
   if (!file) return file.error();
-  const std::string name = flags.model == "-" ? "stdin" : flags.model;
+  const std::string name = flags.model_file == "-" ? "stdin" : flags.model_file;
   Result<predict::Graph> graph = predict::read_graph(file->bytes(), *options);
   if (!graph) {
     Error error = std::move(graph).error().with_context(name);
@@ -124,10 +125,10 @@ Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
     return error;
   }
   Result<predict::PredictionReport> report =
-      predict::report_prediction(*profile, std::move(*graph), request_of(flags, *options));
+      predict::report_prediction(*profile, std::move(*graph), make_prediction_request(flags, *options));
   if (!report) return std::move(report).error().with_context(name);
-  report->model = title_of(report->model, flags.model);
-  if (const std::string note = assumed_device_note(flags.device, *profile); !note.empty()) {
+  report->model = model_title(report->model, flags.model_file);
+  if (const std::string note = assumed_device_note(flags.device_flags, *profile); !note.empty()) {
     report->prediction.notes.push_back(note);
   }
   return report;
@@ -135,22 +136,23 @@ Result<predict::PredictionReport> report_of(const PredictFlags& flags) {
 
 int run_predict(PredictFlags flags, const CommandLine& line) {
   // In `predict --explain model.onnx`, the parser takes model.onnx for the layer: use it as the model.
-  if (flags.model.empty() && flags.explained_layer) std::swap(flags.model, *flags.explained_layer);
-  if (flags.model.empty()) {
+  if (flags.model_file.empty() && flags.explained_layer) std::swap(flags.model_file, *flags.explained_layer);
+  if (flags.model_file.empty()) {
     return print_error({ErrorCode::usage, "predict needs a model", "joulemap predict model.onnx, or - for stdin"});
   }
-  Result<Output> output = Output::open(flags.output, std::vector{flags.model, flags.device.profile});
+  Result<Output> output =
+      Output::open(flags.output_file, std::vector{flags.model_file, flags.device_flags.profile_file});
   if (!output) return print_error(output.error());
-  const Result<predict::PredictionReport> report = report_of(flags);
+  const Result<predict::PredictionReport> report = make_prediction_report(flags);
   if (!report) return print_error(report.error());
   report::TextStyle style = style_of_stdout(line.colour);
-  if (!flags.output.empty()) style.colour = false;
-  const std::string text =
-      flags.json ? report::prediction_json(*report) + "\n" : report::prediction_text(*report, flags.top, style);
+  if (!flags.output_file.empty()) style.colour = false;
+  const std::string text = flags.as_json ? report::prediction_json(*report) + "\n"
+                                         : report::prediction_text(*report, flags.shown_layer_count, style);
   const Status written = output->write(text);
   if (!written) return print_error(written.error());
   if (const std::string warning = predict::lower_bound_warning(report->prediction); !warning.empty()) {
-    const Status warned = write_to(Stream::error, fmt::format("joulemap: warning: {}\n", printable(warning)));
+    const Status warned = write_to_stream(Stream::error, fmt::format("joulemap: warning: {}\n", printable(warning)));
     if (!warned) return print_error(warned.error());
   }
   if (report->prediction.is_total_sound) return kExitSuccess;
@@ -159,57 +161,60 @@ int run_predict(PredictFlags flags, const CommandLine& line) {
 }
 
 void add_model_options(CLI::App& verb, PredictFlags& flags) {
-  verb.add_option("MODEL", flags.model,
+  verb.add_option("MODEL", flags.model_file,
                   "ONNX file, JSON of a Keras model, or operation list of joulemap.list_operations; - is stdin");
-  add_device_options(verb, flags.device);
-  verb.add_option("--batch", flags.batch, "batch size; replaces the leading dimension of every input")
+  add_device_options(verb, flags.device_flags);
+  verb.add_option("--batch", flags.batch_size, "batch size; replaces the leading dimension of every input")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{1}, predict::kMaxElements));
-  verb.add_option("--input", flags.inputs, "shape of an input: 8x3x224x224, or NAME=8x3x224x224; repeatable")
+  verb.add_option("--input", flags.input_shapes, "shape of an input: 8x3x224x224, or NAME=8x3x224x224; repeatable")
       ->type_name("SHAPE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  verb.add_option("--pass", flags.pass, "inference (the default) or training: a step with backward pass and optimizer")
+  verb.add_option("--pass", flags.pass_name,
+                  "inference (the default) or training: a step with backward pass and optimizer")
       ->type_name("PASS")
       ->check(CLI::IsMember({"inference", "training"}));
-  verb.add_option("--precision", flags.precision,
+  verb.add_option("--precision", flags.precision_name,
                   "default (PyTorch's: TF32 in convolutions only), fp32, tf32, fp16, bf16, amp-bf16 (autocast)")
       ->type_name("TYPE")
       ->check(CLI::IsMember({"default", "fp32", "tf32", "fp16", "bf16", "amp-bf16"}));
-  verb.add_option("--execution", flags.execution,
+  verb.add_option("--execution", flags.execution_mode_name,
                   "eager (the default), or compiled: operations fused as by torch.compile")
       ->type_name("MODE")
       ->check(CLI::IsMember({"eager", "compiled"}));
-  verb.add_option("--optimizer", flags.optimizer,
+  verb.add_option("--optimizer", flags.optimizer_name,
                   "optimizer of a training step: sgd, momentum, adam, adamw (the default), rmsprop")
       ->type_name("NAME")
       ->check(CLI::IsMember({"sgd", "momentum", "adam", "adamw", "rmsprop"}));
-  verb.add_option("--host-factor", flags.host_factor,
-                  "slowdown of the host relative to the host of the measurements (1)")
+  verb.add_option("--host-factor", flags.host_slowdown,
+                  "slowdown of the host relative to the host of the measurements; default: 1")
       ->type_name("F")
-      ->check(number_between(0.01, 100));
-  verb.add_option("--idle-w", flags.idle_w, "idle power of this GPU with clocks up (mean of the measured GPUs)")
+      ->check(check_number_between(0.01, 100));
+  verb.add_option("--idle-w", flags.idle_w, "active-idle power of this GPU; default: mean of the measured GPUs")
       ->type_name("W")
-      ->check(number_between(1, 1000));
+      ->check(check_number_between(1, 1000));
 }
 
 void add_cost_options(CLI::App& verb, PredictFlags& flags) {
   constexpr std::int64_t kMaxTimes = 1'000'000'000'000'000;
-  verb.add_option("--steps", flags.steps, "training steps over the lifetime of the model")
+  verb.add_option("--steps", flags.step_count, "show the total of N training steps")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, kMaxTimes));
-  verb.add_option("--inferences", flags.inferences, "inference passes with this batch over the lifetime of the model")
+  verb.add_option("--inferences", flags.inference_count, "show the total of N inference passes with this batch")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, kMaxTimes));
-  verb.add_option("--gco2-per-kwh", flags.grid_gco2_kwh, "grams of CO2 per kWh (400, about the world average)")
+  verb.add_option("--gco2-per-kwh", flags.grid_gco2_kwh,
+                  "carbon intensity of the grid in g/kWh; default: 400, about the world average")
       ->type_name("G")
-      ->check(number_between(0, 1e5));
+      ->check(check_number_between(0, 1e5));
   verb.add_option("--price-per-kwh", flags.price_kwh, "price per kWh, in any currency; without it no price is shown")
       ->type_name("P")
-      ->check(number_between(0, 1e9));
-  verb.add_option("--pue", flags.pue, "power usage effectiveness of the data center (1), for CO2 and price")
+      ->check(check_number_between(0, 1e9));
+  verb.add_option("--pue", flags.power_usage_effectiveness,
+                  "power usage effectiveness of the data center, for carbon and price; default: 1")
       ->type_name("X")
-      ->check(number_between(1, 10));
+      ->check(check_number_between(1, 10));
 }
 
 }  // namespace
@@ -220,15 +225,15 @@ void add_predict_command(CLI::App& verb, CommandLine& line) {
   add_cost_options(verb, *flags);
   verb.add_option_function<std::string>(
           "--explain", [flags](const std::string& layer) { flags->explained_layer = layer; },
-          "show features and physics of a layer; default: the layer with the most energy")
+          "show features and physics terms of a layer; default: the layer with the most energy")
       ->type_name("[LAYER]")
       ->expected(0, 1)
       ->default_str("");
-  verb.add_option("--top", flags->top, "at most N layers (20); 0 shows all, in network order")
+  verb.add_option("--top", flags->shown_layer_count, "at most N layers; default: 20; 0 shows all, in network order")
       ->type_name("N")
-      ->check(whole_number());
-  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.prediction/1)");
-  verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
+      ->check(check_whole_number());
+  verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.prediction/1)");
+  verb.add_option("-o,--output", flags->output_file, "write to FILE")->type_name("FILE");
   verb.callback([flags, &line] { line.exit_code = run_predict(*flags, line); });
 }
 

@@ -12,17 +12,17 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::int64_t kQuiet_ns = kNanosecondsPerSecond;
-constexpr std::int64_t kRedraw_ns = kNanosecondsPerSecond / 4;
-constexpr std::size_t kWidth = 79;  // a longer line would wrap, and only its last row would be cleared
+constexpr std::int64_t kTimeBeforeShown_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kRedrawInterval_ns = kNanosecondsPerSecond / 4;
+constexpr std::size_t kMaxProgressColumns = 79;  // a longer line would wrap, and only its last row would be cleared
 
 }  // namespace
 
 ProgressLine::ProgressLine(std::string what, const CommandLine& line)
-    : what_(std::move(what)), is_shown_(!line.quiet && stderr_is_terminal()), began_ns_(monotonic_ns()) {}
+    : activity_(std::move(what)), is_shown_(!line.quiet && stderr_is_terminal()), began_ns_(monotonic_ns()) {}
 
 ProgressLine::~ProgressLine() {
-  if (drawn_ns_ != 0) replace_status_line("");
+  if (last_drawn_ns_ != 0) replace_status_line("");
 }
 
 ProgressCallback ProgressLine::callback() {
@@ -32,10 +32,10 @@ ProgressCallback ProgressLine::callback() {
 
 void ProgressLine::show(double share) {
   const std::int64_t now_ns = monotonic_ns();
-  if (now_ns - began_ns_ < kQuiet_ns || now_ns - drawn_ns_ < kRedraw_ns) return;
-  drawn_ns_ = now_ns;
-  const std::string text = report::progress_text(what_, share, seconds(now_ns - began_ns_));
-  replace_status_line(report::shortened(text, kWidth));
+  if (now_ns - began_ns_ < kTimeBeforeShown_ns || now_ns - last_drawn_ns_ < kRedrawInterval_ns) return;
+  last_drawn_ns_ = now_ns;
+  const std::string text = report::progress_text(activity_, share, seconds(now_ns - began_ns_));
+  replace_status_line(report::shortened(text, kMaxProgressColumns));
 }
 
 }  // namespace joulemap::cli

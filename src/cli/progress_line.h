@@ -28,10 +28,10 @@ class ProgressLine {
  private:
   void show(double share);
 
-  std::string what_;
+  std::string activity_;
   bool is_shown_;  // stderr is a terminal, and -q is not set
   std::int64_t began_ns_;
-  std::int64_t drawn_ns_ = 0;  // when the line was last drawn; 0: never
+  std::int64_t last_drawn_ns_ = 0;  // when the line was last drawn; 0: never
 };
 
 }  // namespace joulemap::cli

@@ -35,67 +35,68 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr double kMinPeriod_ms = 0.1;
-constexpr double kMaxPeriod_ms = 60'000;
-constexpr double kProbe_s = 30;
+constexpr double kMinSamplingPeriod_ms = 0.1;
+constexpr double kMaxSamplingPeriod_ms = 60'000;
+constexpr double kDefaultProbe_s = 30;
 constexpr double kMaxProbe_s = 3600;
 constexpr int kMaxPid = 1 << 22;  // PID_MAX_LIMIT of Linux
 constexpr std::size_t kMaxCommandLine_bytes = 1 << 16;
 
 struct RecordFlags {
-  std::string file{kDefaultRecording};
-  std::string run;
-  std::optional<double> period_ms;
-  std::string trace = "auto";
-  std::string sensors;
-  bool dither = false;
-  bool probe = false;
-  std::optional<double> probe_s;
-  bool no_learn = false;
-  bool json = false;
-  bool announce = false;
-  bool strict = false;
+  std::string recording_file{kDefaultRecording};
+  std::string shared_run_name;
+  std::optional<double> sampling_period_ms;
+  std::string trace_mode = "auto";
+  std::string sensor_filter;
+  bool dithers_launches = false;
+  bool probes_layers = false;
+  std::optional<double> probe_limit_s;
+  bool skips_library_update = false;
+  bool as_json = false;
+  bool announces_recording = false;
+  bool is_strict = false;
   bool keep_arguments = false;
-  std::optional<int> pid;
-  std::vector<std::string> command;
+  std::optional<int> measured_pid;
+  std::vector<std::string> command_words;
 };
 
 std::optional<Error> usage_error(const RecordFlags& flags) {
-  if (flags.dither && (flags.trace == "off" || flags.trace == "kernels")) {
+  if (flags.dithers_launches && (flags.trace_mode == "off" || flags.trace_mode == "kernels")) {
     return Error{ErrorCode::usage,
-                 fmt::format("--dither needs module calls, which --trace {} does not record", flags.trace),
+                 fmt::format("--dither needs module calls, which --trace {} does not record", flags.trace_mode),
                  "remove one of the two options"};
   }
-  if (flags.probe && (flags.trace == "off" || flags.trace == "kernels")) {
-    return Error{ErrorCode::usage, fmt::format("--probe needs modules, which --trace {} does not record", flags.trace),
+  if (flags.probes_layers && (flags.trace_mode == "off" || flags.trace_mode == "kernels")) {
+    return Error{ErrorCode::usage,
+                 fmt::format("--probe needs modules, which --trace {} does not record", flags.trace_mode),
                  "remove --trace"};
   }
-  if (flags.command.empty() && !flags.pid) {
+  if (flags.command_words.empty() && !flags.measured_pid) {
     return Error{ErrorCode::usage, "record needs a command or -p PID", "joulemap record -- python train.py"};
   }
-  if (!flags.command.empty() && flags.pid) {
+  if (!flags.command_words.empty() && flags.measured_pid) {
     return Error{ErrorCode::usage, "record takes a command or -p PID, not both", "choose one of them"};
   }
-  if (flags.pid && (flags.dither || flags.probe)) {
+  if (flags.measured_pid && (flags.dithers_launches || flags.probes_layers)) {
     return Error{ErrorCode::usage, "--dither and --probe need a program that record starts", "remove -p"};
   }
   return std::nullopt;
 }
 
 // Requests probing: sets a variable for the processes of the command, and stores the fact in the recording.
-void ask_for_probing(double seconds, session::RecordOptions& options) {
-  options.variables.push_back(fmt::format("JOULEMAP_PROBE={}", seconds));
-  options.environment.push_back({std::string(kProbeFact), fmt::format("at most {} s", seconds)});
+void request_probing(double seconds, session::RecordOptions& options) {
+  options.command_variables.push_back(fmt::format("JOULEMAP_PROBE={}", seconds));
+  options.environment_facts.push_back({std::string(kProbeFact), fmt::format("at most {} s", seconds)});
 }
 
 // Requests dithering in the same way. JOULEMAP_DITHER is the seed; a value that the user has set stays.
-void ask_for_dithering(session::RecordOptions& options) {
-  if (std::getenv("JOULEMAP_DITHER") == nullptr) options.variables.emplace_back("JOULEMAP_DITHER=any");
-  options.environment.push_back({std::string(kDitherFact), "at most 1 % of the time"});
+void request_dithering(session::RecordOptions& options) {
+  if (std::getenv("JOULEMAP_DITHER") == nullptr) options.command_variables.emplace_back("JOULEMAP_DITHER=any");
+  options.environment_facts.push_back({std::string(kDitherFact), "at most 1 % of the time"});
 }
 
 // Command line of a process; empty if it cannot be read.
-std::vector<std::string> command_line_of(int pid) {
+std::vector<std::string> read_command_line(int pid) {
   std::vector<std::string> command;
   const Result<std::string> text = read_file_start(fmt::format("/proc/{}/cmdline", pid), kMaxCommandLine_bytes);
   if (!text) return command;
@@ -107,13 +108,14 @@ std::vector<std::string> command_line_of(int pid) {
   return command;
 }
 
-sensors::MeasuredProcessCriteria measured_processes(const RecordFlags& flags, const std::string& recording_id) {
+sensors::MeasuredProcessCriteria describe_measured_processes(const RecordFlags& flags,
+                                                             const std::string& recording_id) {
   sensors::MeasuredProcessCriteria measured;
-  if (flags.pid) measured.roots.push_back(*flags.pid);
-  measured.variable = fmt::format("{}={}", recording::kRecordingIdVariable, recording_id);
+  if (flags.measured_pid) measured.root_pids.push_back(*flags.measured_pid);
+  measured.environment_assignment = fmt::format("{}={}", recording::kRecordingIdVariable, recording_id);
   std::error_code error;  // ignored: without a folder, the other criteria still identify the processes
   measured.recording_folder = std::filesystem::weakly_canonical(
-      std::filesystem::absolute(recording::recording_folder(flags.file), error), error);
+      std::filesystem::absolute(recording::recording_folder(flags.recording_file), error), error);
   return measured;
 }
 
@@ -125,100 +127,117 @@ bool has_known_gpu(std::span<const Channel> channels) {
 
 // The new recording by layer, and its most valuable finding; empty if the recording was not merged into one file or
 // cannot be read.
-std::string answer_of(const RecordResult& result, const report::TextStyle& style) {
+std::string make_record_answer(const RecordResult& result, const report::TextStyle& style) {
   if (result.file_bytes == 0) return {};
   const std::vector files{result.file};
   const std::array levels{attribution::RowLevel::layer, attribution::RowLevel::module};
   const Result<std::vector<ReportResult>> reports =
       attribution::build_reports(files, attribution::ReportQuery(), levels);
   if (!reports) return {};
-  const Result<Advice> advice = advice_on(files, attribution::ReportQuery());
+  const Result<Advice> advice = advise_on_recordings(files, attribution::ReportQuery());
   return report::record_answer_text({reports->front(), reports->back(), advice ? *advice : Advice(), result.file},
                                     style);
 }
 
+// What becomes of an existing file when a command is recorded to it, as a sentence; empty if there is none.
+std::string describe_replaced_file(const std::string& file) {
+  std::error_code error;  // ignored: then nothing is said about the file
+  if (!std::filesystem::exists(file, error)) return {};
+  const std::string shown = printable(file);
+  if (recording::keeps_older_backup(file))
+    return fmt::format(" the previous {0}, of a command that failed, is replaced; {0}.old stays\n", shown);
+  return fmt::format(" the previous {0} is now {0}.old\n", shown);
+}
+
 // Prints the result when the command has ended: JSON to stdout, or text to stderr.
-Status print_ending(const RecordResult& result, const RecordFlags& flags, bool replaces_file, const CommandLine& line) {
+Status print_record_result(const RecordResult& result, const RecordFlags& flags, const std::string& replaced_file_text,
+                           const CommandLine& line) {
   // The output of the command may end without a newline.
-  if (flags.json) return write_to(Stream::out, "\n" + report::record_json(result) + "\n");
+  if (flags.as_json) return write_to_stream(Stream::out, "\n" + report::record_json(result) + "\n");
   if (line.quiet) return Done{};
   const report::TextStyle style = style_of_stderr(line.colour);
-  std::string text = answer_of(result, style);
-  if (text.empty() || line.verbose) text += report::record_text(result);
-  if (replaces_file && result.file_bytes > 0)
-    text += fmt::format(" the previous {0} is now {0}.old\n", printable(result.file));
-  return write_to(Stream::error, text + report::record_notes(result));
+  std::string text = make_record_answer(result, style);
+  if (text.empty() || line.is_verbose) text += report::record_text(result);
+  if (result.file_bytes > 0) text += replaced_file_text;
+  return write_to_stream(Stream::error, text + report::record_notes(result));
 }
 
 int run_record(const RecordFlags& flags, const CommandLine& line) {
   if (const std::optional<Error> error = usage_error(flags)) return print_error(*error);
-  if (const Status distinct = check_not_input(flags.file, with_part_folders(std::vector{line.replay})); !distinct) {
+  if (const Status distinct =
+          check_not_input(flags.recording_file, include_part_folders(std::vector{line.replay_option}));
+      !distinct) {
     return print_error(distinct.error());
   }
-  sampling::SensorOptions sensors{
-      .root = line.root, .sensors = flags.sensors, .program = line.program, .replay = line.replay};
+  sampling::SensorOptions sensors{.root = line.system_root,
+                                  .sensors = flags.sensor_filter,
+                                  .program = line.program_path,
+                                  .replay = line.replay_option};
   sensors.uses_file_capabilities = true;
-  if (flags.period_ms) {
-    sensors.period_ns = static_cast<std::int64_t>(*flags.period_ms * static_cast<double>(kNanosecondsPerMillisecond));
+  // Read before sensors are opened, which takes time in which the process can end.
+  std::vector<std::string> command = flags.measured_pid ? read_command_line(*flags.measured_pid) : flags.command_words;
+  if (flags.sampling_period_ms) {
+    sensors.period_ns =
+        static_cast<std::int64_t>(*flags.sampling_period_ms * static_cast<double>(kNanosecondsPerMillisecond));
   }
-  const std::string recording_id = recording::choose_recording_id(flags.run);
-  sensors.measured = measured_processes(flags, recording_id);
+  const std::string recording_id = recording::choose_recording_id(flags.shared_run_name);
+  sensors.measured_processes = describe_measured_processes(flags, recording_id);
   Result<sampling::Meter> meter = sampling::Meter::open(sensors);
   if (!meter) return print_error(meter.error());
   session::RecordOptions options;
-  options.command = flags.pid ? command_line_of(*flags.pid) : flags.command;
-  options.attached_pid = flags.pid;
+  options.command = std::move(command);
+  options.attached_pid = flags.measured_pid;
   options.keep_arguments = flags.keep_arguments;
-  if (flags.announce) {
-    options.on_begun = [](std::span<const std::string> variables) {
-      return write_to(Stream::out, report::recording_json(variables) + "\n");
+  if (flags.announces_recording) {
+    options.on_recording_begun = [](std::span<const std::string> variables) {
+      return write_to_stream(Stream::out, report::recording_json(variables) + "\n");
     };
   }
   options.read_framework_traces = ingest::read_framework_traces;
-  options.file = flags.file;
+  options.output_file = flags.recording_file;
   options.recording_id = recording_id;
-  options.environment = session::describe_environment(line.root);
+  options.environment_facts = session::describe_environment(line.system_root);
   // Without stored calibrations, the analysis uses the nominal values of the channels.
   if (const auto known = recording::load_calibrations(calibration_path())) {
-    options.calibration = recording::calibrations_for_channels(*known, meter->channels());
+    options.channel_calibrations = recording::calibrations_for_channels(*known, meter->channels());
   }
   Diagnostics capture_notes;
-  if (flags.trace != "off") {
+  if (flags.trace_mode != "off") {
     const Result<CaptureFiles> files = find_capture_files(program_path());
     if (!files) {
       capture_notes.add({"no_capture", 1, files.error().message, files.error().remedy});
     } else {
-      CaptureEnvironment capture = capture_environment(*files, flags.trace);
-      options.variables = std::move(capture.variables);
+      CaptureEnvironment capture = capture_environment(*files, flags.trace_mode);
+      options.command_variables = std::move(capture.variables);
       capture_notes = std::move(capture.diagnostics);
-      if (flags.dither) ask_for_dithering(options);
-      if (flags.probe) ask_for_probing(flags.probe_s.value_or(kProbe_s), options);
+      if (flags.dithers_launches) request_dithering(options);
+      if (flags.probes_layers) request_probing(flags.probe_limit_s.value_or(kDefaultProbe_s), options);
     }
   }
-  options.diagnostics = capture_notes;
+  options.setup_diagnostics = capture_notes;
   // With --sysroot or --replay the sensors are not those of this machine: the kernel library is not used.
-  const bool is_real = line.root.is_real() && line.replay.empty() && has_known_gpu(meter->channels());
+  const bool is_real = line.system_root.is_real() && line.replay_option.empty() && has_known_gpu(meter->channels());
   const std::string library = kernel_library_path();
-  if (is_real && flags.trace != "off") {
-    options.known_powers = [&](const std::string& folder, Diagnostics& diagnostics) {
+  if (is_real && flags.trace_mode != "off") {
+    options.find_known_powers = [&](const std::string& folder, Diagnostics& diagnostics) {
       return read_library_powers(library, folder, diagnostics);
     };
   }
-  std::unique_ptr<LiveLine> live = line.quiet || flags.announce ? nullptr : LiveLine::open();
-  if (live) options.on_status = [&](const LiveStatus& status) { live->show(report::live_text(status)); };
-  std::error_code error;  // ignored: then nothing is said about the file
-  const bool replaces_file = std::filesystem::exists(flags.file, error);
-  Result<RecordResult> result = session::record(*meter, options);
+  std::unique_ptr<LiveLine> live = line.quiet || flags.announces_recording ? nullptr : LiveLine::open();
+  if (live) options.on_status = [&](const LiveStatus& status) { live->show(report::live_status_text(status)); };
+  const std::string replaced_file_text = describe_replaced_file(flags.recording_file);
+  Result<RecordResult> result = session::record_command(*meter, options);
   live.reset();
   if (!result) return print_error(result.error());
   const bool is_joined = result->file_bytes > 0;  // otherwise the parts stay in their folder
-  if (is_real && is_joined && !flags.no_learn && flags.trace != "off") update_kernel_library(library, *result);
-  note_unavailable_sensors(meter->sensors(), !flags.sensors.empty(), result->diagnostics);
-  const Status written = print_ending(*result, flags, replaces_file, line);
+  if (is_real && is_joined && !flags.skips_library_update && flags.trace_mode != "off")
+    update_kernel_library(library, *result);
+  note_unavailable_sensors(meter->sensors(), !flags.sensor_filter.empty(), result->diagnostics);
+  const Status written = print_record_result(*result, flags, replaced_file_text, line);
   if (!written) print_error(written.error());
   Diagnostics all_diagnostics = result->diagnostics;
   all_diagnostics.add_all(result->energy.diagnostics);
-  return strict_exit_code(result->exit_code.value_or(kExitSuccess), flags.strict, all_diagnostics);
+  return strict_exit_code(result->exit_code.value_or(kExitSuccess), flags.is_strict, all_diagnostics);
 }
 
 }  // namespace
@@ -231,38 +250,43 @@ void add_record_command(CLI::App& verb, CommandLine& line) {
   verb.prefix_command();
   line.verbs_taking_command.push_back(&verb);
   line.verbs_opening_sensors.push_back(&verb);
-  verb.add_option("-o,--output", flags->file,
-                  "write the recording to FILE (run.joule); an existing one becomes FILE.old")
+  verb.add_option("-o,--output", flags->recording_file,
+                  "write the recording to FILE; default: run.joule; an existing one becomes FILE.old, unless its command "
+                  "failed")
       ->type_name("FILE");
-  verb.add_option("-p,--pid", flags->pid,
-                  "record until process PID ends or Ctrl-C; its kernels and layers once it joins (--announce)")
+  verb.add_option("-p,--pid", flags->measured_pid,
+                  "record until process PID ends or Ctrl-C; kernels and layers only after it joins, see --announce")
       ->type_name("PID")
       ->check(CLI::Range(1, kMaxPid));
-  verb.add_flag("--announce", flags->announce,
-                "print one line of JSON at the start: the variables with which a process joins the recording");
-  verb.add_option("--period", flags->period_ms, "read all sensors every MS milliseconds; default: per sensor")
+  verb.add_flag("--announce", flags->announces_recording,
+                "print one line of JSON at the start: the environment of a process that joins the recording");
+  verb.add_option("--period", flags->sampling_period_ms, "read all sensors every MS milliseconds; default: per sensor")
       ->type_name("MS")
-      ->check(number_between(kMinPeriod_ms, kMaxPeriod_ms));
-  verb.add_option("--trace", flags->trace,
-                  "tracing: auto (light if full would slow the run), full, light, kernels, off")
+      ->check(check_number_between(kMinSamplingPeriod_ms, kMaxSamplingPeriod_ms));
+  verb.add_option(
+          "--trace", flags->trace_mode,
+          "auto (full, or light if that would slow the run), full, light (some steps), kernels (no modules), off")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"auto", "full", "light", "kernels", "off"}));
-  verb.add_flag("--dither", flags->dither,
-                "pause PyTorch for 20 to 40 ms at random modules, at most 1 % of the time, so that steps differ");
-  verb.add_flag("--probe", flags->probe, "replay PyTorch modules at the end to measure the power of each");
-  verb.add_option("--probe-seconds", flags->probe_s, "same as --probe, for at most S seconds (30)")
+  verb.add_flag("--dither", flags->dithers_launches,
+                "pause PyTorch for 20 to 40 ms at random modules, at most 1 % of the time, to separate their power");
+  verb.add_flag("--probe", flags->probes_layers, "replay PyTorch modules at the end to measure the power of each");
+  verb.add_option("--probe-seconds", flags->probe_limit_s, "same as --probe, for at most S seconds; default: 30")
       ->type_name("S")
-      ->check(number_between(0.1, kMaxProbe_s));
-  verb.add_option("--run", flags->run, "name of a run that several machines record; report merges their files")
+      ->check(check_number_between(0.1, kMaxProbe_s));
+  verb.add_option("--run", flags->shared_run_name,
+                  "name of a run that several machines record; report merges their files")
       ->type_name("NAME");
-  add_keep_arguments(verb, flags->keep_arguments);
-  verb.add_flag("--no-learn", flags->no_learn, "do not add the kernel powers of this run to the kernel library");
-  verb.add_option("--sensors", flags->sensors, "use only these sensors, e.g. powercap,estimate")->type_name("LIST");
-  verb.add_flag("--json", flags->json, "one line of JSON on stdout (schema joulemap.record/1)");
-  add_strict_flag(verb, flags->strict);
+  add_keep_arguments_flag(verb, flags->keep_arguments);
+  verb.add_flag("--no-learn", flags->skips_library_update,
+                "do not add kernel powers of this run to the kernel library, the priors of later runs");
+  verb.add_option("--sensors", flags->sensor_filter, "use only these sensors, e.g. powercap,estimate")
+      ->type_name("LIST");
+  verb.add_flag("--json", flags->as_json, "one line of JSON on stdout (schema joulemap.record/1)");
+  add_strict_flag(verb, flags->is_strict);
   verb.callback([flags, &verb, &line] {
-    flags->probe = flags->probe || flags->probe_s;
-    flags->command = wrapped_command(verb, line);
+    flags->probes_layers = flags->probes_layers || flags->probe_limit_s;
+    flags->command_words = add_wrapped_command(verb, line);
     line.exit_code = run_record(*flags, line);
   });
 }

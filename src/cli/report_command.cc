@@ -31,113 +31,123 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::size_t kMaxLayers = 2000;
-constexpr std::size_t kPointsOfLines = 2000;  // about twice the width of a plot in pixels
+constexpr std::size_t kMaxPlottedLayers = 2000;
+constexpr std::size_t kMaxPointsPerLine = 2000;  // about twice the width of a plot in pixels
 
 struct ReportFlags {
-  std::vector<std::string> files;
+  std::vector<std::string> recording_files;
   std::string by;  // default: layers, or domains if there are none
   AttributionFlags attribution_options;
-  std::optional<std::size_t> depth;
-  std::optional<std::size_t> top;
-  std::optional<report::SortBy> sort;
-  std::string filter;
-  bool json = false;
-  std::string plot;
-  std::optional<std::size_t> smooth;
-  std::string html;
-  std::string format = "text";
-  bool cite = false;
-  std::string disclose;  // name of a format; empty: none
-  bool model_card = false;
+  std::optional<std::size_t> max_depth;
+  std::optional<std::size_t> shown_row_count;
+  std::optional<report::SortBy> sort_column;
+  std::string name_filter;
+  bool as_json = false;
+  std::string plot_name;
+  std::optional<std::size_t> smoothing_window;
+  std::string html_file;
+  std::string table_format = "text";
+  bool prints_citation = false;
+  std::string disclosure_format;  // name of a format; empty: none
+  bool prints_model_card = false;
   report::DisclosureOptions disclosure;
-  std::string into;
-  AccountFlags account;
-  std::string output;
-  bool strict = false;
+  std::string disclosure_base_file;
+  AccountFlags account_flags;
+  std::string output_file;
+  bool is_strict = false;
 };
 
 // The disclosure of --disclose. Required members that are unknown are listed on stderr.
-Result<std::string> disclosure_of(const ReportResult& result, const ReportFlags& flags) {
+Result<std::string> make_disclosure(const ReportResult& result, const ReportFlags& flags) {
   report::DisclosureOptions options = flags.disclosure;
   options.created_unix_s = std::time(nullptr);
-  if (!flags.into.empty()) {
-    Result<std::string> text = read_maybe_gzip(flags.into);
+  if (!flags.disclosure_base_file.empty()) {
+    Result<std::string> text = read_maybe_gzip(flags.disclosure_base_file);
     if (!text) return text;
     options.base_json = std::move(*text);
   }
   Result<report::Disclosure> disclosure =
-      report::find_disclosure_format(flags.disclose)->write(result, options, JOULEMAP_VERSION);
+      report::find_disclosure_format(flags.disclosure_format)->write_disclosure(result, options, JOULEMAP_VERSION);
   if (!disclosure) return std::move(disclosure).error();
-  if (!disclosure->missing.empty()) {
-    const Status warned =
-        write_to(Stream::error,
-                 fmt::format("joulemap: incomplete: {} also requires {}\njoulemap: -> add them with --into FILE\n",
-                             flags.disclose, fmt::join(disclosure->missing, ", ")));
+  if (!disclosure->missing_members.empty()) {
+    const Status warned = write_to_stream(
+        Stream::error,
+        fmt::format("joulemap: incomplete: {} also requires {}\njoulemap: -> add them with --into FILE\n",
+                    flags.disclosure_format, fmt::join(disclosure->missing_members, ", ")));
     if (!warned) return warned.error();
   }
   return std::move(disclosure->text);
 }
 
-Result<std::string> text_of(const ReportResult& result, const ReportFlags& flags, const CommandLine& line) {
-  if (flags.json) return report::report_json(result, flags.disclosure.account) + "\n";
-  if (flags.cite) return report::citation_text(result, flags.disclosure.hardware, JOULEMAP_VERSION);
-  if (!flags.disclose.empty()) return disclosure_of(result, flags);
-  const report::TreeQuery rows{flags.sort, flags.filter};
-  if (flags.format == "markdown")
-    return report::formatted_table(result, report::TableFormat::markdown, {rows, flags.top});
-  if (flags.format == "latex") return report::formatted_table(result, report::TableFormat::latex, {rows, flags.top});
-  if (flags.format == "csv") return report::formatted_table(result, report::TableFormat::csv, {rows, flags.top});
+Result<std::string> format_report(const ReportResult& result, const ReportFlags& flags, const CommandLine& line) {
+  if (flags.as_json) return report::report_json(result, flags.disclosure.account) + "\n";
+  if (flags.prints_citation)
+    return report::citation_text(result, flags.disclosure.hardware_description, JOULEMAP_VERSION);
+  if (!flags.disclosure_format.empty()) return make_disclosure(result, flags);
+  const report::TreeQuery rows{flags.sort_column, flags.name_filter};
+  if (flags.table_format == "markdown")
+    return report::formatted_table(result, report::TableFormat::markdown, {rows, flags.shown_row_count});
+  if (flags.table_format == "latex")
+    return report::formatted_table(result, report::TableFormat::latex, {rows, flags.shown_row_count});
+  if (flags.table_format == "csv")
+    return report::formatted_table(result, report::TableFormat::csv, {rows, flags.shown_row_count});
   report::TextStyle style = style_of_stdout(line.colour);
-  if (!flags.output.empty()) style.colour = false;
-  return report::report_text(result, {rows, flags.depth, flags.top}, style, flags.disclosure.account);
+  if (!flags.output_file.empty()) style.colour = false;
+  return report::report_text(result, {rows, flags.max_depth, flags.shown_row_count}, style, flags.disclosure.account);
 }
 
 // Files that the report reads and must not overwrite.
-std::vector<std::string> inputs_of(const ReportFlags& flags) {
-  std::vector<std::string> inputs = flags.files;
-  for (const std::string& file : {flags.attribution_options.library, flags.account.carbon_data, flags.into}) {
+std::vector<std::string> report_input_files(const ReportFlags& flags) {
+  std::vector<std::string> inputs = flags.recording_files;
+  for (const std::string& file :
+       {flags.attribution_options.kernel_library, flags.account_flags.carbon_data_file, flags.disclosure_base_file}) {
     if (!file.empty()) inputs.push_back(file);
   }
   return inputs;
 }
 
-int run_plot(const ReportFlags& flags) {
+int write_report_plot(const ReportFlags& flags) {
   const report::PlotQuery query{
-      .plot = report::plot_named(flags.plot).value_or(report::Plot::timeline),
+      .plot = report::find_plot(flags.plot_name).value_or(report::Plot::timeline),
       .by = flags.by,
-      .filter = flags.filter,
-      .top = flags.top,
-      .smooth = flags.smooth,
-      .sort = flags.sort,
+      .name_filter = flags.name_filter,
+      .max_items = flags.shown_row_count,
+      .smoothing_window = flags.smoothing_window,
+      .sort_by = flags.sort_column,
   };
   if (const Status possible = report::validate_plot_query(query); !possible) return print_error(possible.error());
-  Result<PlotFile> picture = PlotFile::open(flags.output, inputs_of(flags));
+  Result<PlotFile> picture = PlotFile::open(flags.output_file, report_input_files(flags));
   if (!picture) return print_error(picture.error());
   Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
   if (!attribution_options) return print_error(attribution_options.error());
-  attribution::ViewQuery wanted{
-      attribution_options->mode, attribution_options->time_range, std::move(attribution_options->library), true, {}};
+  attribution::ViewQuery wanted{attribution_options->attribution_mode,
+                                attribution_options->time_range,
+                                std::move(attribution_options->kernel_library_path),
+                                true,
+                                {}};
   wanted.excluded_domains = std::move(attribution_options->excluded_domains);
-  if (query.plot == report::Plot::lines) wanted.limits.layer_points = kPointsOfLines;
-  if (report::distribution_level(query) == "phase") wanted.limits.distribution_level = DistributionLevel::phase;
-  if (!flags.filter.empty()) wanted.limits.distributions = kMaxLayers;  // layers that match may have little energy
+  if (query.plot == report::Plot::lines) wanted.limits.layer_points = kMaxPointsPerLine;
+  if (report::plotted_distribution_level(query) == "phase") wanted.limits.distribution_level = DistributionLevel::phase;
+  if (!flags.name_filter.empty())
+    wanted.limits.distributions = kMaxPlottedLayers;  // layers that match may have little energy
   const std::optional<attribution::RowLevel> level = attribution::parse_level(flags.by);
   wanted.levels =
       level ? std::vector{*level} : std::vector{attribution::RowLevel::layer, attribution::RowLevel::kernel};
-  Result<RunView> view = attribution::build_run_view(flags.files, wanted);
+  Result<RunView> view = attribution::build_run_view(flags.recording_files, wanted);
   if (!view) return print_error(view.error());
   view->run.diagnostics.add_all(attribution_options->diagnostics);
   const Result<std::string> svg = report::plot_svg(*view, query);
   if (!svg) return print_error(svg.error());
   const Status written = picture->write(*svg);
-  return written ? strict_exit_code(kExitSuccess, flags.strict, view->run.diagnostics) : print_error(written.error());
+  return written ? strict_exit_code(kExitSuccess, flags.is_strict, view->run.diagnostics)
+                 : print_error(written.error());
 }
 
 // Fails if more than one of the options is set that select the content of the output.
-Status is_one_output(const ReportFlags& flags) {
-  const int wanted = (flags.json ? 1 : 0) + (flags.plot.empty() ? 0 : 1) + (flags.html.empty() ? 0 : 1) +
-                     (flags.format == "text" ? 0 : 1) + (flags.cite ? 1 : 0) + (flags.disclose.empty() ? 0 : 1);
+Status check_at_most_one_output(const ReportFlags& flags) {
+  const int wanted = (flags.as_json ? 1 : 0) + (flags.plot_name.empty() ? 0 : 1) + (flags.html_file.empty() ? 0 : 1) +
+                     (flags.table_format == "text" ? 0 : 1) + (flags.prints_citation ? 1 : 0) +
+                     (flags.disclosure_format.empty() ? 0 : 1);
   if (wanted <= 1) return Done{};
   return Error{ErrorCode::usage, "--json, --format, --plot, --html, --cite and --disclose exclude each other",
                "choose one of them"};
@@ -156,107 +166,114 @@ Result<ReportResult> build_default_report(const std::vector<std::string>& files,
 }
 
 int run_report(ReportFlags flags, const CommandLine& line) {
-  Result<std::vector<std::string>> files = recordings_or_default(std::move(flags.files), "report");
+  Result<std::vector<std::string>> files = recordings_or_default(std::move(flags.recording_files), "report");
   if (!files) return print_error(files.error());
-  flags.files = std::move(*files);
-  if (flags.model_card) flags.disclose = "huggingface";
-  if (const Status is_clear = is_one_output(flags); !is_clear) return print_error(is_clear.error());
-  const Result<AccountAssumptions> assumptions = account_assumptions(flags.account);
+  flags.recording_files = std::move(*files);
+  if (flags.prints_model_card) flags.disclosure_format = "huggingface";
+  if (const Status is_clear = check_at_most_one_output(flags); !is_clear) return print_error(is_clear.error());
+  const Result<AccountAssumptions> assumptions = parse_account_assumptions(flags.account_flags);
   if (!assumptions) return print_error(assumptions.error());
-  if (!flags.plot.empty()) return run_plot(flags);
-  if (!flags.html.empty()) {
-    const Result<Diagnostics> notes = write_page(flags.files, flags.html, flags.attribution_options, line);
+  if (!flags.plot_name.empty()) return write_report_plot(flags);
+  if (!flags.html_file.empty()) {
+    const Result<Diagnostics> notes =
+        write_page(flags.recording_files, flags.html_file, flags.attribution_options, line);
     if (notes && !line.quiet) {
-      if (const Status written = write_to(Stream::error, fmt::format("joulemap: wrote {}\n", printable(flags.html)));
+      if (const Status written =
+              write_to_stream(Stream::error, fmt::format("joulemap: wrote {}\n", printable(flags.html_file)));
           !written)
         return print_error(written.error());
     }
-    return notes ? strict_exit_code(kExitSuccess, flags.strict, *notes) : print_error(notes.error());
+    return notes ? strict_exit_code(kExitSuccess, flags.is_strict, *notes) : print_error(notes.error());
   }
-  Result<Output> output = Output::open(flags.output, inputs_of(flags));
+  Result<Output> output = Output::open(flags.output_file, report_input_files(flags));
   if (!output) return print_error(output.error());
   Result<AttributionOptions> attribution_options = parse_attribution_options(flags.attribution_options);
   if (!attribution_options) return print_error(attribution_options.error());
-  attribution::ReportQuery query = report_query(*attribution_options);
+  attribution::ReportQuery query = make_report_query(*attribution_options);
   query.level = attribution::parse_level(flags.by).value_or(attribution::RowLevel::domain);
-  query.grouping = {!flags.json, flags.filter};
-  Result<ReportResult> result =
-      flags.by.empty() ? build_default_report(flags.files, query) : attribution::build_report(flags.files, query);
+  query.grouping = {!flags.as_json, flags.name_filter};
+  Result<ReportResult> result = flags.by.empty() ? build_default_report(flags.recording_files, query)
+                                                 : attribution::build_report(flags.recording_files, query);
   if (!result) return print_error(result.error());
   result->diagnostics.add_all(attribution_options->diagnostics);
   if (!assumptions->is_empty()) {
-    Result<Account> account = account::account_of(*result, *assumptions);
+    Result<Account> account = account::compute_account(*result, *assumptions);
     if (!account) return print_error(account.error());
     flags.disclosure.account = std::move(*account);
   }
   const Diagnostics notes = result->diagnostics;
-  if (line.quiet && !flags.json) result->diagnostics = {};
-  const Result<std::string> text = text_of(*result, flags, line);
+  if (line.quiet && !flags.as_json) result->diagnostics = {};
+  const Result<std::string> text = format_report(*result, flags, line);
   if (!text) return print_error(text.error());
   const Status written = output->write(*text);
-  return written ? strict_exit_code(kExitSuccess, flags.strict, notes) : print_error(written.error());
+  return written ? strict_exit_code(kExitSuccess, flags.is_strict, notes) : print_error(written.error());
 }
 
 void add_view_flags(CLI::App& verb, ReportFlags& flags) {
   const std::map<std::string, report::SortBy> orders = {
       {"energy", report::SortBy::energy}, {"time", report::SortBy::time}, {"power", report::SortBy::power},
       {"count", report::SortBy::count},   {"name", report::SortBy::name}, {"order", report::SortBy::order}};
-  verb.add_option("--depth", flags.depth, "levels of the tree to expand, starting with the devices")
+  verb.add_option("--depth", flags.max_depth, "levels of the tree to expand, starting with the devices")
       ->type_name("N")
-      ->check(whole_number());
-  verb.add_option("--top", flags.top, "at most N lines (30), largest branches expanded first; 0 shows all")
+      ->check(check_whole_number());
+  verb.add_option("--top", flags.shown_row_count,
+                  "at most N lines, largest branches expanded first; default: 30; 0 shows all")
       ->type_name("N")
-      ->check(whole_number());
-  verb.add_option("--sort", flags.sort, "energy (the default), time, power, count, name or order (of steps)")
+      ->check(check_whole_number());
+  verb.add_option("--sort", flags.sort_column, "energy (the default), time, power, count, name or order (of steps)")
       ->type_name("KEY")
       ->transform(CLI::CheckedTransformer(orders).description(""));
-  verb.add_option("--filter", flags.filter, "only rows whose device and path contain TEXT; 'conv1|fc': either of them")
+  verb.add_option("--filter", flags.name_filter,
+                  "only rows whose device and path contain TEXT; 'conv1|fc': either of them")
       ->type_name("TEXT");
 }
 
 void add_disclosure_flags(CLI::App& verb, ReportFlags& flags) {
   verb.add_option("--model-name", flags.disclosure.model_name, "name of the model, for --disclose")->type_name("TEXT");
-  verb.add_option("--stage", flags.disclosure.stage, "for --disclose: training, fine-tuning or inference")
+  verb.add_option("--stage", flags.disclosure.lifecycle_stage, "for --disclose: training, fine-tuning or inference")
       ->type_name("STAGE")
       ->check(CLI::IsMember({"training", "fine-tuning", "inference"}));
   verb.add_option("--functional-unit", flags.disclosure.functional_unit,
                   "for --disclose sci: run (the default), step, epoch or sample")
       ->type_name("UNIT")
       ->check(CLI::IsMember({"run", "step", "epoch", "sample"}));
-  verb.add_option("--into", flags.into, "for --disclose boamps: JSON report to complete; its values are kept")
+  verb.add_option("--into", flags.disclosure_base_file,
+                  "for --disclose boamps: JSON report to complete; its values are kept")
       ->type_name("FILE");
-  verb.add_option("--location", flags.disclosure.location, "location of the run, for --disclose")->type_name("TEXT");
-  verb.add_option("--training-type", flags.disclosure.training_type, "pre-training or fine-tuning, for the model card")
+  verb.add_option("--location", flags.disclosure.compute_location, "location of the run, for --disclose")
       ->type_name("TEXT");
-  verb.add_option("--hardware", flags.disclosure.hardware,
+  verb.add_option("--training-type", flags.disclosure.training_type, "pre-training or fine-tuning, for --model-card")
+      ->type_name("TEXT");
+  verb.add_option("--hardware", flags.disclosure.hardware_description,
                   "hardware of the run, for --model-card and --cite; default: from the recording")
       ->type_name("TEXT");
 }
 
 void add_document_flags(CLI::App& verb, ReportFlags& flags) {
-  verb.add_option("--format", flags.format, "format of the rows: text (the default), markdown, latex or csv")
+  verb.add_option("--format", flags.table_format, "format of the rows: text (the default), markdown, latex or csv")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "markdown", "latex", "csv"}));
-  verb.add_option("--plot", flags.plot,
+  verb.add_option("--plot", flags.plot_name,
                   "write a plot instead: timeline, violin, box, lines, bars, loss, flame, heatmap; to -o FILE.svg, "
                   ".png or .pdf")
       ->type_name("PLOT")
       ->check(CLI::IsMember({"timeline", "violin", "box", "lines", "bars", "loss", "flame", "heatmap"}));
-  verb.add_option("--smooth", flags.smooth, "with --plot lines: moving average over N points (2 % of the run); 1: none")
+  verb.add_option("--smooth", flags.smoothing_window,
+                  "with --plot lines: moving average over N points; default: 2 % of the run; 1: none")
       ->type_name("N")
-      ->check(whole_number(1));
-  verb.add_option("--html", flags.html, "write a self-contained HTML page with all levels and plots to FILE")
+      ->check(check_whole_number(1));
+  verb.add_option("--html", flags.html_file, "write a self-contained HTML page with all levels and plots to FILE")
       ->type_name("FILE");
-  verb.add_flag("--cite", flags.cite, "print a sentence for a paper");
-  add_account_flags(verb, flags.account);
+  verb.add_flag("--cite", flags.prints_citation, "print a sentence for a paper");
+  add_account_flags(verb, flags.account_flags);
   std::vector<std::string> formats;
   for (const report::DisclosureFormat& format : report::disclosure_formats()) formats.emplace_back(format.name);
   CLI::Option* const disclose =
-      verb.add_option("--disclose", flags.disclose,
+      verb.add_option("--disclose", flags.disclosure_format,
                       fmt::format("print a disclosure of the energy instead: {}", fmt::join(formats, ", ")))
           ->type_name("FORMAT")
           ->check(CLI::IsMember(formats));
-  verb.add_flag("--model-card", flags.model_card, "short for --disclose huggingface")->excludes(disclose);
+  verb.add_flag("--model-card", flags.prints_model_card, "short for --disclose huggingface")->excludes(disclose);
   add_disclosure_flags(verb, flags);
 }
 
@@ -264,7 +281,8 @@ void add_document_flags(CLI::App& verb, ReportFlags& flags) {
 
 void add_report_command(CLI::App& verb, CommandLine& line) {
   const auto flags = std::make_shared<ReportFlags>();
-  verb.add_option("FILE", flags->files, "recordings (run.joule); several parts of one run are merged");
+  verb.add_option("FILE", flags->recording_files,
+                  "recordings; default: run.joule; several parts of one run are merged");
   verb.add_option(
           "--by", flags->by,
           "level of rows: layer (the default), module (layers with all passes together), domain, phase, op, tensor, "
@@ -276,10 +294,10 @@ void add_report_command(CLI::App& verb, CommandLine& line) {
                              "step", "epoch", "rank", "stack", "request", "token"}));
   add_analysis_option_flags(verb, flags->attribution_options);
   add_view_flags(verb, *flags);
-  verb.add_flag("--json", flags->json, "one line of JSON (schema joulemap.report/1)");
+  verb.add_flag("--json", flags->as_json, "one line of JSON (schema joulemap.report/1)");
   add_document_flags(verb, *flags);
-  verb.add_option("-o,--output", flags->output, "write to FILE")->type_name("FILE");
-  add_strict_flag(verb, flags->strict);
+  verb.add_option("-o,--output", flags->output_file, "write to FILE")->type_name("FILE");
+  add_strict_flag(verb, flags->is_strict);
   verb.callback([flags, &line] { line.exit_code = run_report(*flags, line); });
 }
 

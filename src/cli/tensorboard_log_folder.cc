@@ -18,10 +18,10 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr int kMaxNames = 1000;
+constexpr int kMaxFileNameAttempts = 1000;
 
 // Makes a host name safe as part of a file name: replaces all but letters, digits and "-" by "_".
-std::string harmless(std::string_view host) {
+std::string to_safe_file_name(std::string_view host) {
   std::string out;
   for (const char c : host.substr(0, 64)) {
     const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-';
@@ -43,9 +43,9 @@ Result<TensorboardLogFolder> TensorboardLogFolder::open(const std::string& path)
 // The name begins with the current time, because TensorBoard reads the files of a folder in the order of their names.
 Result<std::string> TensorboardLogFolder::add_file(std::string_view host, std::string_view content) const {
   const std::int64_t now_s = unix_ns() / kNanosecondsPerSecond;
-  for (int i = 0; i < kMaxNames; ++i) {
+  for (int i = 0; i < kMaxFileNameAttempts; ++i) {
     const std::string name =
-        fmt::format("{}/events.out.tfevents.{:010}.{}.{}.joulemap", path_, now_s, harmless(host), i);
+        fmt::format("{}/events.out.tfevents.{:010}.{}.{}.joulemap", path_, now_s, to_safe_file_name(host), i);
     // Reserves the name with an empty file, then replaces it atomically: TensorBoard never reads a partial file.
     const FileDescriptor created(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kPrivateFileMode));
     if (!created.is_open() && errno == EEXIST) continue;

@@ -14,18 +14,18 @@
 namespace joulemap::cli {
 namespace {
 
-constexpr std::size_t kMinColumns = 60;   // least width for a table of numbers
-constexpr std::size_t kMaxColumns = 200;  // longer lines are hard to read
+constexpr std::size_t kMinTerminalColumns = 60;   // least width for a table of numbers
+constexpr std::size_t kMaxTerminalColumns = 200;  // longer lines are hard to read
 
-std::string_view variable(const char* name) {
+std::string_view terminal_variable(const char* name) {
   const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
 // Unicode if the locale is UTF-8. The first of LC_ALL, LC_CTYPE and LANG that is set decides, as in the C library.
-report::Characters characters_of_the_locale() {
+report::Characters locale_character_set() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const std::string_view locale = variable(name);
+    const std::string_view locale = terminal_variable(name);
     if (locale.empty()) continue;
     const bool utf8 = locale.find("UTF-8") != locale.npos || locale.find("utf8") != locale.npos;
     return utf8 ? report::Characters::unicode : report::Characters::ascii;
@@ -33,21 +33,22 @@ report::Characters characters_of_the_locale() {
   return report::Characters::ascii;
 }
 
-std::optional<std::size_t> columns_of(int fd) {
-  if (const std::optional<std::uint64_t> wanted = parse_u64(variable("COLUMNS")); wanted && *wanted > 0) return *wanted;
+std::optional<std::size_t> terminal_columns(int fd) {
+  if (const std::optional<std::uint64_t> wanted = parse_u64(terminal_variable("COLUMNS")); wanted && *wanted > 0)
+    return *wanted;
   winsize size{};
   if (::ioctl(fd, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
   return size.ws_col;
 }
 
-report::TextStyle style_of(int fd, Colour colour) {
+report::TextStyle terminal_style(int fd, ColourMode colour) {
   report::TextStyle style;
-  style.characters = characters_of_the_locale();
-  if (const std::optional<std::size_t> columns = columns_of(fd)) {
-    style.columns = std::clamp(*columns, kMinColumns, kMaxColumns);
+  style.characters = locale_character_set();
+  if (const std::optional<std::size_t> columns = terminal_columns(fd)) {
+    style.columns = std::clamp(*columns, kMinTerminalColumns, kMaxTerminalColumns);
   }
-  const bool suits = ::isatty(fd) == 1 && variable("NO_COLOR").empty() && variable("TERM") != "dumb";
-  style.colour = colour == Colour::always || (colour == Colour::automatic && suits);
+  const bool suits = ::isatty(fd) == 1 && terminal_variable("NO_COLOR").empty() && terminal_variable("TERM") != "dumb";
+  style.colour = colour == ColourMode::always || (colour == ColourMode::automatic && suits);
   return style;
 }
 
@@ -56,7 +57,7 @@ report::TextStyle style_of(int fd, Colour colour) {
 bool stdout_is_terminal() { return ::isatty(STDOUT_FILENO) == 1; }
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
-report::TextStyle style_of_stdout(Colour colour) { return style_of(STDOUT_FILENO, colour); }
-report::TextStyle style_of_stderr(Colour colour) { return style_of(STDERR_FILENO, colour); }
+report::TextStyle style_of_stdout(ColourMode colour) { return terminal_style(STDOUT_FILENO, colour); }
+report::TextStyle style_of_stderr(ColourMode colour) { return terminal_style(STDERR_FILENO, colour); }
 
 }  // namespace joulemap::cli

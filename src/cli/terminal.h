@@ -7,13 +7,13 @@
 
 namespace joulemap::cli {
 
-enum class Colour { automatic, always, never };  // values of --color
+enum class ColourMode { automatic, always, never };  // values of --color
 
 // Style of text for a stream. On a terminal: its width, and colour unless NO_COLOR is set or TERM is "dumb". For a pipe
 // or a file: 80 columns, no colour. In both cases COLUMNS overrides the width (60 to 200), `colour` overrides the
 // colour, and the locale determines the characters.
-report::TextStyle style_of_stdout(Colour colour);
-report::TextStyle style_of_stderr(Colour colour);
+report::TextStyle style_of_stdout(ColourMode colour);
+report::TextStyle style_of_stderr(ColourMode colour);
 
 // Used to show progress lines only on a terminal, and to refuse printing SVG or binary formats there.
 bool stdout_is_terminal();

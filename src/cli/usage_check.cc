@@ -13,29 +13,30 @@ namespace joulemap::cli {
 namespace {
 
 // The parsers of the command line from the outside in: joulemap, its verb, the subcommand of the verb.
-std::vector<const CLI::App*> parsed_chain(const CLI::App& app) {
+std::vector<const CLI::App*> parsed_verb_chain(const CLI::App& app) {
   std::vector<const CLI::App*> chain = {&app};
   while (!chain.back()->get_subcommands().empty()) chain.push_back(chain.back()->get_subcommands().front());
   return chain;
 }
 
-std::string shown_word(std::string_view word) {
+std::string word_for_message(std::string_view word) {
   const bool is_plain = std::all_of(word.begin(), word.end(), [](char c) { return c > ' ' && c <= '~'; });
   return is_plain && word.size() <= 60 ? std::string(word) : joulemap::quoted(word);
 }
 
-Error usage_error_of(const CLI::App& app, std::string message) {
+Error make_usage_error(const CLI::App& app, std::string message) {
   const std::string path = verb_path(app);
   return {ErrorCode::usage, std::move(message), fmt::format("see joulemap {}--help", path.empty() ? "" : path + " ")};
 }
 
-std::string suggestion(std::string_view mistyped, const std::vector<std::string>& known, std::string_view dashes) {
+std::string suggest_similar_word(std::string_view mistyped, const std::vector<std::string>& known,
+                                 std::string_view dashes) {
   const std::optional<std::string> nearest = nearest_word(mistyped, known);
   return nearest ? fmt::format("; did you mean {}{}?", dashes, *nearest) : std::string();
 }
 
 // Long option names that the innermost verb accepts: its own, and with fallthrough those of enclosing verbs.
-std::vector<std::string> option_names(const std::vector<const CLI::App*>& chain) {
+std::vector<std::string> option_names_of_chain(const std::vector<const CLI::App*>& chain) {
   std::vector<std::string> names;
   for (std::size_t i = chain.size(); i-- > 0;) {
     for (const CLI::Option* const option : chain[i]->get_options()) {
@@ -46,31 +47,31 @@ std::vector<std::string> option_names(const std::vector<const CLI::App*>& chain)
   return names;
 }
 
-Error unknown_option(const std::vector<const CLI::App*>& chain, const std::string& word) {
+Error unknown_option_error(const std::vector<const CLI::App*>& chain, const std::string& word) {
   const std::string option = word.substr(0, word.find('='));
   const std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
   const CLI::App& program = *chain.front();
   if (chain.size() > 1 && program.get_option_no_throw(option) != nullptr) {
-    return usage_error_of(program, fmt::format("{0} must precede the verb: joulemap {0} ...", option));
+    return make_usage_error(program, fmt::format("{0} must precede the verb: joulemap {0} ...", option));
   }
-  return usage_error_of(
-      program, fmt::format("unknown option {}{}", shown_word(option), suggestion(name, option_names(chain), "--")));
+  return make_usage_error(program, fmt::format("unknown option {}{}", word_for_message(option),
+                                               suggest_similar_word(name, option_names_of_chain(chain), "--")));
 }
 
-Error surplus_word(const std::vector<const CLI::App*>& chain, const std::string& word) {
+Error surplus_word_error(const std::vector<const CLI::App*>& chain, const std::string& word) {
   std::vector<std::string> verbs;
   for (const CLI::App* const verb : chain.back()->get_subcommands([](const CLI::App*) { return true; })) {
     verbs.push_back(verb->get_name());
   }
   if (verbs.empty()) {
-    return usage_error_of(*chain.front(), fmt::format("unexpected argument {}", shown_word(word)));
+    return make_usage_error(*chain.front(), fmt::format("unexpected argument {}", word_for_message(word)));
   }
-  return usage_error_of(*chain.front(),
-                        fmt::format("unknown verb {}{}", joulemap::quoted(word), suggestion(word, verbs, "")));
+  return make_usage_error(
+      *chain.front(), fmt::format("unknown verb {}{}", joulemap::quoted(word), suggest_similar_word(word, verbs, "")));
 }
 
 // Words that the parser did not use, without those of a command to run (record, stat).
-std::vector<std::string> unused_words(const std::vector<const CLI::App*>& chain) {
+std::vector<std::string> find_unused_words(const std::vector<const CLI::App*>& chain) {
   std::vector<std::string> unused;
   for (const CLI::App* const app : chain) {
     for (const std::string& word : app->remaining()) {
@@ -81,7 +82,7 @@ std::vector<std::string> unused_words(const std::vector<const CLI::App*>& chain)
   return unused;
 }
 
-const CLI::Option* option_of_word(const std::vector<const CLI::App*>& chain, const std::string& name) {
+const CLI::Option* find_option(const std::vector<const CLI::App*>& chain, const std::string& name) {
   for (const CLI::App* const app : chain) {
     const CLI::Option* const option = name.starts_with('-') ? app->get_option_no_throw(name) : nullptr;
     if (option != nullptr) return option;
@@ -91,17 +92,18 @@ const CLI::Option* option_of_word(const std::vector<const CLI::App*>& chain, con
 
 // Rejects two kinds of words that CLI11 misinterprets: for "--option=" it takes the next word as the value, and "++"
 // ends the words of a verb.
-std::optional<Error> misread_word(const std::vector<const CLI::App*>& chain, const std::vector<std::string>& words) {
+std::optional<Error> misread_word_error(const std::vector<const CLI::App*>& chain,
+                                        const std::vector<std::string>& words) {
   const std::size_t wrapped = chain.back()->get_prefix_command() ? chain.back()->remaining().size() : 0;
   bool is_value = false;
   for (std::size_t i = 0; i + wrapped < words.size(); ++i) {
     if (std::exchange(is_value, false)) continue;
-    if (words[i] == "++") return surplus_word(chain, words[i]);
+    if (words[i] == "++") return surplus_word_error(chain, words[i]);
     const std::size_t equals = words[i].find('=');
-    const CLI::Option* const option = option_of_word(chain, words[i].substr(0, equals));
+    const CLI::Option* const option = find_option(chain, words[i].substr(0, equals));
     if (option == nullptr) continue;
     if (equals + 1 == words[i].size()) {
-      return usage_error_of(*chain.front(), fmt::format("{} has an empty value", words[i].substr(0, equals)));
+      return make_usage_error(*chain.front(), fmt::format("{} has an empty value", words[i].substr(0, equals)));
     }
     is_value = equals == std::string::npos && option->get_items_expected_min() > 0;
   }
@@ -112,7 +114,7 @@ std::optional<Error> misread_word(const std::vector<const CLI::App*>& chain, con
 
 std::string verb_path(const CLI::App& app) {
   std::string path;
-  for (const CLI::App* const verb : parsed_chain(app)) {
+  for (const CLI::App* const verb : parsed_verb_chain(app)) {
     if (verb != &app) path += (path.empty() ? "" : " ") + verb->get_name();
   }
   return path;
@@ -120,13 +122,13 @@ std::string verb_path(const CLI::App& app) {
 
 std::optional<Error> find_usage_error(const CLI::App& app, const CommandLine& line,
                                       const std::vector<std::string>& words) {
-  const std::vector<const CLI::App*> chain = parsed_chain(app);
-  if (std::optional<Error> misread = misread_word(chain, words)) return misread;
-  const std::vector<std::string> unused = unused_words(chain);
+  const std::vector<const CLI::App*> chain = parsed_verb_chain(app);
+  if (std::optional<Error> misread = misread_word_error(chain, words)) return misread;
+  const std::vector<std::string> unused = find_unused_words(chain);
   const auto option =
       std::find_if(unused.begin(), unused.end(), [](const auto& word) { return word.starts_with('-'); });
-  if (option != unused.end()) return unknown_option(chain, *option);
-  if (!unused.empty()) return surplus_word(chain, unused.front());
+  if (option != unused.end()) return unknown_option_error(chain, *option);
+  if (!unused.empty()) return surplus_word_error(chain, unused.front());
   const auto& takers = line.verbs_taking_command;
   if (!line.has_double_dash || chain.size() == 1) return std::nullopt;
   if (std::find(takers.begin(), takers.end(), chain.back()) != takers.end()) return std::nullopt;

@@ -14,26 +14,26 @@ bool has_digits_only(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-std::string refusal(const std::string& text, const std::string& allowed) {
+std::string invalid_value_message(const std::string& text, const std::string& allowed) {
   return fmt::format("{} is not {}", joulemap::quoted(text), allowed);
 }
 
 }  // namespace
 
-CLI::Validator number_between(double low, double high) {
+CLI::Validator check_number_between(double low, double high) {
   const std::string allowed = fmt::format("a number from {} to {}", low, high);
   return {[low, high, allowed](std::string& text) {
             const std::optional<double> value = parse_double(text);
-            return value && *value >= low && *value <= high ? std::string() : refusal(text, allowed);
+            return value && *value >= low && *value <= high ? std::string() : invalid_value_message(text, allowed);
           },
           fmt::format("{} to {}", low, high), ""};
 }
 
-CLI::Validator whole_number(std::uint64_t low, std::uint64_t high) {
+CLI::Validator check_whole_number(std::uint64_t low, std::uint64_t high) {
   const std::string allowed = fmt::format("a whole number from {} to {}", low, high);
   return {[low, high, allowed](std::string& text) {
             const std::optional<std::uint64_t> value = has_digits_only(text) ? parse_u64(text) : std::nullopt;
-            return value && *value >= low && *value <= high ? std::string() : refusal(text, allowed);
+            return value && *value >= low && *value <= high ? std::string() : invalid_value_message(text, allowed);
           },
           "", ""};
 }

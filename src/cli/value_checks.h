@@ -9,10 +9,10 @@
 namespace joulemap::cli {
 
 // Accepts a finite number from `low` to `high`.
-CLI::Validator number_between(double low, double high);
+CLI::Validator check_number_between(double low, double high);
 
 // Accepts decimal digits without a sign, from `low` to `high`.
-CLI::Validator whole_number(std::uint64_t low = 0, std::uint64_t high = 1'000'000'000'000'000'000);
+CLI::Validator check_whole_number(std::uint64_t low = 0, std::uint64_t high = 1'000'000'000'000'000'000);
 
 // Makes all options of `app` and its verbs reject an empty value, as from an unset variable in a script.
 void reject_empty_values(CLI::App& app);

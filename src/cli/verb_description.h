@@ -12,18 +12,18 @@ namespace joulemap::cli {
 
 struct OptionDescription {
   std::vector<std::string> names;    // "-o", "--output"; of a positional argument: "FILE"
-  std::string value;                 // "FILE"; empty for a flag
+  std::string value_placeholder;     // "FILE"; empty for a flag
   std::vector<std::string> choices;  // accepted values, if they are a list; else empty
-  std::string help;
+  std::string help_text;
   bool is_argument = false;  // a positional argument
 };
 
 struct VerbDescription {
-  std::vector<std::string> path;  // "experiment", "run"; empty for joulemap itself
+  std::vector<std::string> verb_words;  // "experiment", "run"; empty for joulemap itself
   std::string summary;
   std::vector<OptionDescription> options;
   std::vector<std::string> verbs;  // names of its subcommands
-  std::string footer;
+  std::string help_footer;
 };
 
 // joulemap itself first, then its verbs, each followed by its subcommands.

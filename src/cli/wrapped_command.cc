@@ -5,14 +5,14 @@
 
 namespace joulemap::cli {
 
-std::vector<std::string> wrapped_command(const CLI::App& verb, const CommandLine& line) {
+std::vector<std::string> add_wrapped_command(const CLI::App& verb, const CommandLine& line) {
   std::vector<std::string> command = verb.remaining();
   if (!command.empty() && line.has_double_dash) command.emplace_back("--");
   command.insert(command.end(), line.wrapped_words.begin(), line.wrapped_words.end());
   return command;
 }
 
-void add_keep_arguments(CLI::App& verb, bool& keep) {
+void add_keep_arguments_flag(CLI::App& verb, bool& keep) {
   verb.add_flag("--keep-arguments", keep,
                 "store the command unchanged; default: values of --api-key and similar options become ***");
 }

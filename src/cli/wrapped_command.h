@@ -15,10 +15,10 @@ namespace joulemap::cli {
 
 // The command to run: the words that the parser left, and those after "--". In "stat sh -c X -- Y" the command begins
 // before the "--", which is then part of the command.
-std::vector<std::string> wrapped_command(const CLI::App& verb, const CommandLine& line);
+std::vector<std::string> add_wrapped_command(const CLI::App& verb, const CommandLine& line);
 
 // Declares --keep-arguments, which stores the command line with its secrets. `keep` must outlive the parser.
-void add_keep_arguments(CLI::App& verb, bool& keep);
+void add_keep_arguments_flag(CLI::App& verb, bool& keep);
 
 // Adds the diagnostics of all sensors. Also adds a diagnostic for each denied sensor if no sensor can be measured, for
 // each denied or absent one if the user named the sensors (`requested_by_name`), and one if there are only estimates or

@@ -32,23 +32,23 @@ class ChannelBehaviour {
   // The last update before `time_ns`, which defines the phase of a regular channel; none if updates are not regular.
   std::optional<UpdateInterval> update_before(std::int64_t time_ns) const;
 
-  std::optional<double> median_read_s() const;
-  double total_read_s() const { return total_read_s_; }
-  std::uint64_t reads() const { return reads_s_.size(); }
+  std::optional<double> median_read_duration_s() const;
+  double total_read_duration_s() const { return total_read_duration_s_; }
+  std::uint64_t read_count() const { return read_durations_s_.size(); }
   // Mean power: rise over time of a counter, time-weighted mean of a power gauge. None with fewer than two good
   // readings or for a counter that never changed.
-  std::optional<double> mean_w() const;
+  std::optional<double> mean_power_w() const;
 
  private:
   Channel channel_;
-  EnergyAccumulator energy_;
-  CounterClock clock_;
-  std::vector<double> reads_s_;
-  std::vector<double> intervals_s_;  // between changes whose times are known well
-  double total_read_s_ = 0;
-  std::optional<Reading> last_;
+  EnergyAccumulator accumulator_;
+  CounterClock update_clock_;
+  std::vector<double> read_durations_s_;
+  std::vector<double> update_intervals_s_;  // between changes whose times are known well
+  double total_read_duration_s_ = 0;
+  std::optional<Reading> last_reading_;
   std::optional<std::int64_t> last_change_ns_;
-  std::uint64_t changes_ = 0;
+  std::uint64_t change_count_ = 0;
 };
 
 }  // namespace joulemap

@@ -10,14 +10,14 @@
 namespace joulemap {
 namespace {
 
-std::uint64_t failures(const EnergyTally& tally, ReadCode code) {
-  return tally.failures[static_cast<std::size_t>(code)];
+std::uint64_t failure_count(const EnergyTally& tally, ReadCode code) {
+  return tally.failure_counts[static_cast<std::size_t>(code)];
 }
 
 struct ReadFault {
   ReadCode code;
-  std::string_view diagnostic;
-  std::string_view what;
+  std::string_view diagnostic_code;
+  std::string_view problem;
   std::string_view remedy;
 };
 
@@ -40,9 +40,9 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
   if (!measures_energy(channel)) return diagnostics;
   const std::string subject = fmt::format("{} ({})", channel.domain, channel.source);
   for (const ReadFault& fault : kReadFaults) {
-    if (const std::uint64_t count = failures(energy.tally, fault.code)) {
-      diagnostics.add(
-          {std::string(fault.diagnostic), count, fmt::format("{} {}", subject, fault.what), std::string(fault.remedy)});
+    if (const std::uint64_t count = failure_count(energy.tally, fault.code)) {
+      diagnostics.add({std::string(fault.diagnostic_code), count, fmt::format("{} {}", subject, fault.problem),
+                       std::string(fault.remedy)});
     }
   }
   if (energy.tally.resets > 0) {
@@ -51,28 +51,28 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
         {"counter_reset", energy.tally.resets,
          fmt::format("{} decreased, and not by a wrap{}; the energy of that moment is missing", subject, why), ""});
   }
-  if (energy.tally.possible_missed_wraps > 0) {
+  if (energy.tally.possible_missed_wrap_count > 0) {
     diagnostics.add(
-        {"wrap_missed", energy.tally.possible_missed_wraps,
+        {"wrap_missed", energy.tally.possible_missed_wrap_count,
          fmt::format(
              "{} was not read for so long that it may have wrapped unnoticed; the energy of that time is missing",
              subject),
          "joulemap was stopped or got no CPU time"});
   }
-  if (energy.frozen_s > 0) {
+  if (energy.stopped_update_s > 0) {
     diagnostics.add({"counter_frozen", 1,
                      fmt::format("{} did not change in the last {:.3g} s; the energy of that time is missing", subject,
-                                 energy.frozen_s),
+                                 energy.stopped_update_s),
                      ""});
-  } else if (energy.reason == "frozen") {
+  } else if (energy.missing_reason == "frozen") {
     diagnostics.add({"counter_frozen", 1, fmt::format("{} never changed: its energy is unknown", subject),
                      "firmware or a virtual machine freezes it, or it updates less often than this run lasted"});
-  } else if (energy.reason == "too-short" && (energy.missing_s > 0 || !has_counter_updates(channel))) {
+  } else if (energy.missing_reason == "too-short" && (energy.missing_s > 0 || !has_counter_updates(channel))) {
     diagnostics.add({"energy_missing", 1,
                      fmt::format("{}: {} readings do not cover the command: its energy is unknown", subject,
                                  energy.tally.good_readings),
                      ""});
-  } else if (energy.reason == "too-short") {
+  } else if (energy.missing_reason == "too-short") {
     diagnostics.add(
         {"window_too_short", 1,
          fmt::format("{} did not change while the command ran: the command is shorter than the sensor's update period",
@@ -80,20 +80,20 @@ Diagnostics describe_faults(const ChannelEnergy& energy) {
          "repeat it: joulemap stat -r 20 -- sh -c 'for i in $(seq 1000); do CMD; done'"});
   }
   if (energy.interpolated_s > 0) {
-    diagnostics.add({"readings_missing", energy.pauses,
+    diagnostics.add({"readings_missing", energy.pause_count,
                      fmt::format("{} was not read for {:.3g} s; the energy of that time is estimated from the readings "
                                  "around it, and the interval covers the observed range of power",
                                  channel.domain, energy.interpolated_s),
                      "joulemap was stopped or got no CPU time, or the sensor failed"});
-  } else if (energy.unread_s > 0) {
+  } else if (energy.pauses_s > 0) {
     diagnostics.add(
-        {"readings_paused", energy.pauses,
+        {"readings_paused", energy.pause_count,
          fmt::format(
              "{} was not read for {:.3g} s; its counter covers that time, but not when in it the energy was used",
-             channel.domain, energy.unread_s),
+             channel.domain, energy.pauses_s),
          "joulemap was stopped or got no CPU time, or the sensor failed"});
   }
-  const double other_missing_s = energy.missing_s - energy.frozen_s - energy.interpolated_s;
+  const double other_missing_s = energy.missing_s - energy.stopped_update_s - energy.interpolated_s;
   if (energy.joules && other_missing_s > 0.05) {
     diagnostics.add(
         {"energy_missing", 1,

@@ -40,7 +40,7 @@ inline constexpr std::int64_t kLatchedDuringWholeRead = INT64_MAX / 2;
 // NVML's energy counter on an H200 (driver 580) returns the value at the start of the call, however long it takes. Of
 // 2,700 back-to-back calls, idle and loaded, those that began before an update returned the old value, those after it
 // the new one.
-inline constexpr std::int64_t kNvmlLatch_ns = kNanosecondsPerMillisecond;
+inline constexpr std::int64_t kNvmlLatchDelay_ns = kNanosecondsPerMillisecond;
 
 class CounterClock {
  public:
@@ -53,8 +53,8 @@ class CounterClock {
   // updates slip, and after three slips the clock assumes any moment of the whole read instead.
   explicit CounterClock(EqualValues equal_values, std::int64_t latched_within_ns = kLatchedDuringWholeRead)
       : equal_values_(equal_values),
-        latched_within_ns_(latched_within_ns),
-        jitter_ns_(equal_values == EqualValues::mean_no_update ? kCounterJitter_ns : kGaugeJitter_ns) {}
+        max_latch_delay_ns_(latched_within_ns),
+        max_jitter_ns_(equal_values == EqualValues::mean_no_update ? kCounterJitter_ns : kGaugeJitter_ns) {}
 
   void observe(std::int64_t before_ns, std::int64_t read_end_ns, std::uint64_t raw) noexcept;
 
@@ -74,12 +74,12 @@ class CounterClock {
   std::optional<UpdatePeriod> shared_period() const;
 
   // The following functions require is_locked(). Half width of the interval of the last update that reads located.
-  std::int64_t half_width_ns() const;
+  std::int64_t known_update_half_width_ns() const;
   // The first update that may happen after time_ns, and the update before it, which has certainly happened by time_ns.
   UpdateInterval next_update_after(std::int64_t time_ns) const;
   UpdateInterval last_update_before(std::int64_t time_ns) const;
 
-  std::uint64_t irregular_updates() const { return irregular_updates_; }
+  std::uint64_t irregular_update_count() const { return irregular_update_count_; }
 
  private:
   // Measured on an H200: power updates are up to 0.4 ms early or late; the jitter of the energy counter is too small to
@@ -87,51 +87,51 @@ class CounterClock {
   static constexpr double kCounterJitter_ns = 1e5;
   static constexpr double kGaugeJitter_ns = 5e5;
 
-  struct Range {
+  struct NsInterval {
     double low = 0;
     double high = 0;
     double width() const { return high - low; }
     double midpoint() const { return low + (high - low) / 2; }
     bool empty() const { return low > high; }
   };
-  struct Read {
+  struct RawReading {
     std::int64_t before_ns = 0;
     std::uint64_t raw = 0;
   };
 
-  Range after_updates(double updates) const;  // interval of the known update, shifted by that many periods
-  double updates_to(double time) const;       // number of periods from the known update, rounded
-  void on_change(Range moments) noexcept;
-  void on_unchanged_value(Range moments) noexcept;
-  void find_period(Range moments) noexcept;
-  void set_anchor(Range update) noexcept;
-  void narrow(double updates, Range update) noexcept;
+  NsInterval update_interval_after(double updates) const;  // interval of the known update, shifted by that many periods
+  double periods_until(double time) const;                 // number of periods from the known update, rounded
+  void observe_change(NsInterval moments) noexcept;
+  void observe_unchanged(NsInterval moments) noexcept;
+  void search_period(NsInterval moments) noexcept;
+  void set_anchor(NsInterval update) noexcept;
+  void narrow_update(double updates, NsInterval update) noexcept;
   void narrow_period() noexcept;
-  void slip() noexcept;
-  UpdateInterval update_at(double updates) const;
+  void handle_update_slip() noexcept;
+  UpdateInterval update_interval_at(double updates) const;
   double first_update_index_after(std::int64_t time_ns) const;
 
   EqualValues equal_values_;
-  std::int64_t latched_within_ns_;
-  double jitter_ns_;  // maximum deviation of an update from its regular time
+  std::int64_t max_latch_delay_ns_;
+  double max_jitter_ns_;  // maximum deviation of an update from its regular time
 
-  std::optional<Read> last_read_;
-  std::int64_t last_end_ns_ = 0;
-  std::int64_t unchanged_since_ns_ = 0;  // end of the first read that returned the current value
-  std::optional<Range> last_change_;     // interval of the last change, while searching for the period
-  std::optional<Range> narrowest_change_;
-  std::optional<Range> candidate_;  // for the period, until a second interval confirms it
-  std::optional<Range> period_;
-  std::optional<Range> trusted_period_;  // period_ at the last change of the value
+  std::optional<RawReading> last_read_;
+  std::int64_t last_read_end_ns_ = 0;
+  std::int64_t unchanged_since_ns_ = 0;    // end of the first read that returned the current value
+  std::optional<NsInterval> last_change_;  // interval of the last change, while searching for the period
+  std::optional<NsInterval> narrowest_change_;
+  std::optional<NsInterval> candidate_period_;  // for the period, until a second interval confirms it
+  std::optional<NsInterval> period_;
+  std::optional<NsInterval> period_at_last_change_;  // period_ at the last change of the value
 
   // Times are relative to origin_ns_, where doubles are exact enough.
   std::int64_t origin_ns_ = 0;
-  std::optional<Range> update_;  // interval of one known update, without jitter
-  Range anchor_;                 // interval of an earlier update, updates_from_anchor_ before it: gives the period
+  std::optional<NsInterval> known_update_;  // interval of one known update, without jitter
+  NsInterval anchor_update_;  // interval of an earlier update, updates_from_anchor_ before it: gives the period
   double updates_from_anchor_ = 0;
 
-  std::uint64_t irregular_updates_ = 0;
-  int recent_slips_ = 0;
+  std::uint64_t irregular_update_count_ = 0;
+  int recent_slip_count_ = 0;
 };
 
 }  // namespace joulemap

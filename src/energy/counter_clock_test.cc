@@ -121,7 +121,7 @@ TEST(CounterClock, HasNoPeriodWhenEveryReadIsNew) {
   CounterClock clock(CounterClock::EqualValues::mean_no_update);
   for (std::int64_t i = 0; i < 50; ++i) counter.read(clock, kStart_ns + i * 1000 * kMs, 3 * kMs);
   EXPECT_FALSE(clock.has_period());
-  EXPECT_EQ(clock.irregular_updates(), 0u);
+  EXPECT_EQ(clock.irregular_update_count(), 0u);
 }
 
 TEST(CounterClock, CoversTrueUpdatesWithinTwoMillisecondsByThreeMillisecondReads) {
@@ -140,10 +140,10 @@ TEST(CounterClock, CoversTrueUpdatesWithinTwoMillisecondsByThreeMillisecondReads
           read_around_next_update(counter, clock, now_ns, 3 * kMs) + counter.below(std::min(1 + visit, 10) * 90 * kMs);
     }
     expect_true_updates_inside(counter, clock, now_ns);
-    EXPECT_LT(clock.half_width_ns(), 2 * kMs);
+    EXPECT_LT(clock.known_update_half_width_ns(), 2 * kMs);
     EXPECT_LE(std::abs(clock.period_ns() - counter.period_ns), clock.period_uncertainty_ns());
     EXPECT_LT(clock.period_uncertainty_ns(), 5e-4 * counter.period_ns);
-    EXPECT_EQ(clock.irregular_updates(), 0u);
+    EXPECT_EQ(clock.irregular_update_count(), 0u);
   }
 }
 
@@ -158,7 +158,7 @@ TEST(CounterClock, ToleratesReadsOfUpToThirtyMilliseconds) {
     const auto takes_ns = [&] { return counter.below(20) == 0 ? 15 * kMs + counter.below(15 * kMs) : 3 * kMs; };
     const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 3000 * kMs, takes_ns);
     expect_true_updates_inside(counter, clock, now_ns);
-    EXPECT_EQ(clock.irregular_updates(), 0u);
+    EXPECT_EQ(clock.irregular_update_count(), 0u);
   }
 }
 
@@ -171,7 +171,7 @@ TEST(CounterClock, CountsAMissedUpdateAsIrregularAndRelocks) {
     counter.is_missed = [](std::int64_t number) { return number % 20 == 10; };
     CounterClock clock(CounterClock::EqualValues::mean_no_update);
     const std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 4800 * kMs, [] { return 2 * kMs; });
-    EXPECT_GE(clock.irregular_updates(), 2u);
+    EXPECT_GE(clock.irregular_update_count(), 2u);
     expect_true_updates_inside(counter, clock, now_ns);
   }
 }
@@ -218,7 +218,7 @@ TEST(CounterClock, FindsANewPeriodWhenTheDeviceChangesIt) {
   std::int64_t now_ns = read_densely(counter, clock, kStart_ns, 1000 * kMs, [] { return kMs; });
   counter.period_ns = 61e6;
   now_ns = read_densely(counter, clock, now_ns, 2000 * kMs, [] { return kMs; });
-  EXPECT_GE(clock.irregular_updates(), 3u);
+  EXPECT_GE(clock.irregular_update_count(), 3u);
   expect_true_updates_inside(counter, clock, now_ns);
 }
 
@@ -235,8 +235,8 @@ TEST(CounterClock, EarlyLatchingNarrowsUpdates) {
     now_ns += takes_ns + 1 * kMs;
   }
   expect_true_updates_inside(counter, early, now_ns);
-  EXPECT_LT(early.half_width_ns(), whole.half_width_ns());
-  EXPECT_EQ(early.irregular_updates(), 0u);
+  EXPECT_LT(early.known_update_half_width_ns(), whole.known_update_half_width_ns());
+  EXPECT_EQ(early.irregular_update_count(), 0u);
 }
 
 TEST(CounterClock, UsesTheWholeReadWhenEarlyLatchingIsWrong) {
@@ -244,7 +244,7 @@ TEST(CounterClock, UsesTheWholeReadWhenEarlyLatchingIsWrong) {
   CounterClock clock(CounterClock::EqualValues::mean_no_update, kMs / 2);
   std::int64_t now_ns = kStart_ns;
   while (now_ns < kStart_ns + 30'000 * kMs) now_ns = counter.read(clock, now_ns, 5 * kMs) + 1 * kMs;
-  EXPECT_GE(clock.irregular_updates(), 3u);
+  EXPECT_GE(clock.irregular_update_count(), 3u);
   expect_true_updates_inside(counter, clock, now_ns);
 }
 

@@ -18,7 +18,7 @@ bool has_counter_updates(const Channel& channel) {
 }
 
 bool is_slow_counter(const Channel& channel) {
-  return has_counter_updates(channel) && channel.refresh_s >= kSlowRefresh_s;
+  return has_counter_updates(channel) && channel.refresh_s >= kMinSlowUpdatePeriod_s;
 }
 
 double unobserved_half_width_j(const EnergyPoint& from, const EnergyPoint& to, const EnergyPoint& edge, double most_w) {
@@ -28,47 +28,48 @@ double unobserved_half_width_j(const EnergyPoint& from, const EnergyPoint& to, c
 }
 
 std::string reason_for_no_update(const EnergyTally& tally, double elapsed_s, double refresh_s) {
-  if (tally.last_code != ReadCode::ok) return std::string(to_string(tally.last_code));
+  if (tally.last_read_code != ReadCode::ok) return std::string(to_string(tally.last_read_code));
   return elapsed_s > std::max(kFrozenAfter_s, kFrozenAfterUpdatePeriods * refresh_s) ? "frozen" : "too-short";
 }
 
 double window_uncertainty_j(const Channel& channel, double joules, const WindowErrors& errors) {
   const double known_s = std::max(errors.elapsed_s - errors.missing_s, 0.0);
   const double missing_j = known_s > 0 ? kMaxUnobservedPowerRatio * joules / known_s * errors.missing_s : 0;
-  const double edges_j = add_in_quadrature(errors.begin_edge_j, errors.end_edge_j);
+  const double edges_j = add_in_quadrature(errors.begin_edge_half_width_j, errors.end_edge_half_width_j);
   if (channel.provenance == Provenance::estimated) {
     const double model_w = channel.uncertainty_w;
     return add_in_quadrature(channel.relative_uncertainty * joules, model_w * errors.elapsed_s, edges_j) + missing_j +
-           errors.bridged_j;
+           errors.bridged_half_width_j;
   }
   const double quantum_j = has_counter_updates(channel) ? channel.scale : channel.scale * errors.elapsed_s;
   // The value of an averaging gauge at an edge covers time partly outside the window. This allowance covers a load that
   // begins or ends at an edge, however short the window.
   const double lag_j =
       errors.elapsed_s > 0 ? kMaxUnobservedPowerRatio * channel.averaging_time_s * joules / errors.elapsed_s : 0;
-  return add_in_quadrature(edges_j, quantum_j, errors.trapezoid_error_j) + missing_j + errors.bridged_j + lag_j;
+  return add_in_quadrature(edges_j, quantum_j, errors.trapezoid_error_j) + missing_j + errors.bridged_half_width_j +
+         lag_j;
 }
 
 void UpdatePeriodEstimate::add_interval(const CounterUpdate& previous, const CounterUpdate& step) noexcept {
   const std::int64_t interval_ns = step.time_ns - previous.time_ns;
-  const std::int64_t time_error_ns = (step.time_ns - step.not_before_ns) + (previous.time_ns - previous.not_before_ns);
+  const std::int64_t time_error_ns = (step.time_ns - step.earliest_ns) + (previous.time_ns - previous.earliest_ns);
   if (time_error_ns * 2 > interval_ns) return;
   const std::int64_t known_ns = period_ns().value_or(interval_ns);
-  if (interval_ns > known_ns + known_ns / 2) return;     // reads missed an update in this interval
-  if (interval_ns * 2 < known_ns) sum_ns_ = count_ = 0;  // reads missed an update in each earlier interval
+  if (interval_ns > known_ns + known_ns / 2) return;              // reads missed an update in this interval
+  if (interval_ns * 2 < known_ns) sum_ns_ = interval_count_ = 0;  // reads missed an update in each earlier interval
   sum_ns_ += interval_ns;
-  ++count_;
+  ++interval_count_;
 }
 
 std::optional<std::int64_t> UpdatePeriodEstimate::period_ns() const {
-  if (count_ == 0) return std::nullopt;
-  return sum_ns_ / count_;
+  if (interval_count_ == 0) return std::nullopt;
+  return sum_ns_ / interval_count_;
 }
 
 double typical_update_j(const EnergyTally& tally, std::optional<std::int64_t> refresh_ns) {
-  if (tally.updates == 0) return 0;
-  const double per_change_j = tally.joules / static_cast<double>(tally.updates);
-  const double seen_s = seconds(tally.last_ns - tally.first_ns - tally.gap_ns);
+  if (tally.update_count == 0) return 0;
+  const double per_change_j = tally.joules / static_cast<double>(tally.update_count);
+  const double seen_s = seconds(tally.last_ns - tally.first_ns - tally.unknown_energy_ns);
   if (!refresh_ns || seen_s <= 0) return per_change_j;
   return std::min(per_change_j, tally.joules / seen_s * seconds(*refresh_ns));
 }

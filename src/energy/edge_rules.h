@@ -18,15 +18,15 @@ namespace joulemap {
 inline constexpr double kFrozenAfter_s = 0.25;
 inline constexpr double kFrozenAfterUpdatePeriods = 20;
 // Minimum time, in s, between the last update and the last reading after which the end of a window counts as frozen.
-inline constexpr double kFrozenTail_s = 0.5;
+inline constexpr double kMinFrozenTail_s = 0.5;
 
 // Half width of the error of one edge, in counter increments. Without interpolation, both edges together are wrong by
 // less than one increment.
-inline constexpr double kUninterpolatedEdgeError = 0.71;
+inline constexpr double kEdgeErrorInIncrements = 0.71;
 
 // A counter with a longer update period is slow: its updates are regular, and their times matter
 // (energy/counter_clock.h). The period that the sensor declares applies until the updates show a different one.
-inline constexpr double kSlowRefresh_s = 0.01;
+inline constexpr double kMinSlowUpdatePeriod_s = 0.01;
 // Relative accuracy of an update period that a sensor declares. If the device has another period, updates slip.
 inline constexpr double kDeclaredPeriodTolerance = 0.001;
 
@@ -35,10 +35,10 @@ inline constexpr double kDeclaredPeriodTolerance = 0.001;
 // assumed to behave the same.
 inline constexpr std::int64_t kUsualCounterLag_ns = 10'000'000;
 // Sampling period of the power history: the time of a power change is known to this accuracy.
-inline constexpr double kHistoryPeriod_s = 0.02;
+inline constexpr double kPowerHistoryPeriod_s = 0.02;
 // Relative error of the power history, which depends on the power. Up to this fraction of the energy next to an edge
 // may belong to the other side.
-inline constexpr double kPowerHistoryError = 0.05;
+inline constexpr double kPowerHistoryRelativeError = 0.05;
 
 // Upper bound of the power in an unobserved interval, as a multiple of the power next to it.
 inline constexpr double kMaxUnobservedPowerRatio = 2;
@@ -69,11 +69,11 @@ std::string reason_for_no_update(const EnergyTally& tally, double elapsed_s, dou
 // Error terms of a window that determine its uncertainty.
 struct WindowErrors {
   double elapsed_s = 0;
-  double missing_s = 0;          // part of the window about which nothing is known
-  double bridged_j = 0;          // half width of the energy of bridged pauses
-  double trapezoid_error_j = 0;  // integration error of a gauge
-  double begin_edge_j = 0;       // half widths at the edges
-  double end_edge_j = 0;
+  double missing_s = 0;                // part of the window about which nothing is known
+  double bridged_half_width_j = 0;     // half width of the energy of bridged pauses
+  double trapezoid_error_j = 0;        // integration error of a gauge
+  double begin_edge_half_width_j = 0;  // half widths at the edges
+  double end_edge_half_width_j = 0;
 };
 
 // Half width, in J, of the 95 % interval of a window's energy `joules`.
@@ -85,15 +85,15 @@ class UpdatePeriodEstimate {
  public:
   UpdatePeriodEstimate() = default;
   explicit UpdatePeriodEstimate(std::optional<std::int64_t> known_ns)
-      : sum_ns_(known_ns.value_or(0)), count_(known_ns ? 1 : 0) {}
+      : sum_ns_(known_ns.value_or(0)), interval_count_(known_ns ? 1 : 0) {}
 
   void add_interval(const CounterUpdate& previous, const CounterUpdate& step) noexcept;
-  bool is_known() const { return count_ > 0; }
+  bool is_known() const { return interval_count_ > 0; }
   std::optional<std::int64_t> period_ns() const;
 
  private:
   std::int64_t sum_ns_ = 0;
-  std::int64_t count_ = 0;
+  std::int64_t interval_count_ = 0;
 };
 
 // Energy of one counter update: the mean energy per observed change or, if the update period is known, mean power times

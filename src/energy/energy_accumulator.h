@@ -26,9 +26,9 @@ namespace joulemap {
 // a counter implies.
 inline constexpr double kMaxPlausiblePower_w = 10'000;
 
-// An observed change of a counter's total. The counter updated between `not_before_ns` and `time_ns`.
+// An observed change of a counter's total. The counter updated between `earliest_ns` and `time_ns`.
 struct CounterUpdate {
-  std::int64_t not_before_ns = 0;
+  std::int64_t earliest_ns = 0;
   std::int64_t time_ns = 0;
   double joules = 0;  // total energy from this update on
 };
@@ -36,22 +36,23 @@ struct CounterUpdate {
 struct EnergyTally {
   double joules = 0;  // since the first good reading
   std::int64_t first_ns = 0;
-  std::int64_t last_ns = 0;      // time of the last good reading
-  std::int64_t gap_ns = 0;       // time whose energy is unknown: around resets, and where a wrap may be missed
-  double trapezoid_error_j = 0;  // gauges: integration error of the trapezoids, root of the sum of squares
+  std::int64_t last_ns = 0;            // time of the last good reading
+  std::int64_t unknown_energy_ns = 0;  // time whose energy is unknown: around resets, and where a wrap may be missed
+  double trapezoid_error_j = 0;        // gauges: integration error of the trapezoids, root of the sum of squares
   std::uint64_t good_readings = 0;
   std::uint64_t wraps = 0;
   std::uint64_t resets = 0;
-  std::uint64_t possible_missed_wraps = 0;               // read gaps so long that the counter may have wrapped unseen
-  std::uint64_t updates = 0;                             // observed changes
-  std::array<std::uint64_t, kReadCodeCount> failures{};  // by ReadCode; torn includes values found by later readings
-  ReadCode last_code = ReadCode::ok;
+  std::uint64_t possible_missed_wrap_count = 0;  // read gaps so long that the counter may have wrapped unseen
+  std::uint64_t update_count = 0;                // observed changes
+  std::array<std::uint64_t, kReadCodeCount>
+      failure_counts{};  // by ReadCode; torn includes values found by later readings
+  ReadCode last_read_code = ReadCode::ok;
 };
 
 class EnergyAccumulator {
  public:
   explicit EnergyAccumulator(const Channel& channel)
-      : kind_(channel.kind), scale_(channel.scale), wrap_range_(channel.wrap_range) {}
+      : channel_kind_(channel.kind), joules_per_unit_(channel.scale), wrap_range_(channel.wrap_range) {}
 
   void add(const Reading& reading) noexcept;
 
@@ -68,18 +69,18 @@ class EnergyAccumulator {
 
   void add_counter_reading(const Point& point) noexcept;
   void add_power_reading(const Point& point) noexcept;
-  void accept(const Point& from, const Point& to, double joules) noexcept;
+  void accept_point(const Point& from, const Point& to, double joules) noexcept;
   // Energy between two points in J; none if neither a rise nor a wrap is plausible.
   std::optional<double> energy_between(const Point& from, const Point& to) noexcept;
 
-  ChannelKind kind_;
-  double scale_;
+  ChannelKind channel_kind_;
+  double joules_per_unit_;
   std::optional<std::uint64_t> wrap_range_;
 
   EnergyTally tally_;
-  std::optional<Point> last_;         // last good point
-  std::optional<Point> before_last_;  // last good point before the latest change of the counter
-  std::optional<Point> suspect_;      // a point that fits no rule yet
+  std::optional<Point> last_point_;           // last good point
+  std::optional<Point> point_before_change_;  // last good point before the latest change of the counter
+  std::optional<Point> suspect_point_;        // a point that fits no rule yet
   std::optional<CounterUpdate> last_update_;
   std::int64_t last_change_ns_ = 0;
 };

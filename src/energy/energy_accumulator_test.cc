@@ -29,7 +29,7 @@ EnergyTally tally_of(const Channel& channel, const std::vector<std::uint64_t>& v
   return accumulator.tally();
 }
 
-std::uint64_t torn(const EnergyTally& tally) { return tally.failures[static_cast<std::size_t>(ReadCode::torn)]; }
+std::uint64_t torn(const EnergyTally& tally) { return tally.failure_counts[static_cast<std::size_t>(ReadCode::torn)]; }
 
 TEST(EnergyAccumulator, SumsTheIncreasesOfACounter) {
   EXPECT_DOUBLE_EQ(tally_of(counter(), {5'000'000, 6'000'000, 8'500'000}).joules, 3.5);
@@ -54,7 +54,7 @@ TEST(EnergyAccumulator, TreatsAFallThatIsNoWrapAsAResetWithAGap) {
   const EnergyTally tally = tally_of(counter(), {9'000'000'000, 9'001'000'000, 1'000'000, 2'000'000, 3'000'000});
   EXPECT_DOUBLE_EQ(tally.joules, 3.0);  // 1 J before, 2 J after; the energy in between is unknown
   EXPECT_EQ(tally.resets, 1u);
-  EXPECT_EQ(tally.gap_ns, kTick_ns);
+  EXPECT_EQ(tally.unknown_energy_ns, kTick_ns);
 }
 
 TEST(EnergyAccumulator, TreatsEveryFallAsAResetWhenTheRangeIsNotKnown) {
@@ -69,8 +69,8 @@ TEST(EnergyAccumulator, ReportsPausesInWhichWholeRangesMayBeMissing) {
     accumulator.add(reading(static_cast<std::uint64_t>(tick) * 1'000'000, tick));
   // At 50 W, two seconds exceed the range of 60 J: the value looks like a small rise, but the counter has wrapped.
   accumulator.add(reading(51'000'000, 50 + 100));
-  EXPECT_EQ(accumulator.tally().possible_missed_wraps, 1u);
-  EXPECT_EQ(accumulator.tally().gap_ns, 100 * kTick_ns);
+  EXPECT_EQ(accumulator.tally().possible_missed_wrap_count, 1u);
+  EXPECT_EQ(accumulator.tally().unknown_energy_ns, 100 * kTick_ns);
 }
 
 TEST(EnergyAccumulator, DropsAValueThatJumpsUpAndComesBack) {
@@ -113,8 +113,8 @@ TEST(EnergyAccumulator, CountsAcrossReadsThatFailed) {
   accumulator.add(reading(0, 2, ReadCode::failed));
   accumulator.add(reading(4'000'000, 3));
   EXPECT_DOUBLE_EQ(accumulator.tally().joules, 3.0);
-  EXPECT_EQ(accumulator.tally().failures[static_cast<std::size_t>(ReadCode::garbage)], 1u);
-  EXPECT_EQ(accumulator.tally().last_code, ReadCode::ok);
+  EXPECT_EQ(accumulator.tally().failure_counts[static_cast<std::size_t>(ReadCode::garbage)], 1u);
+  EXPECT_EQ(accumulator.tally().last_read_code, ReadCode::ok);
 }
 
 TEST(EnergyAccumulator, IntegratesAGaugeByTrapezoids) {

@@ -12,17 +12,17 @@ namespace joulemap {
 namespace {
 
 // The latest power is the mean over about this time: several updates, so that no single update dominates.
-constexpr std::int64_t kLatestPower_ns = 20 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kLatestPowerWindow_ns = 20 * kNanosecondsPerMillisecond;
 // The clock improves the time of a point for this long after the point was read: later updates make it more accurate.
 // Much later, the phase of the clock has drifted.
-constexpr std::int64_t kOpenFor_ns = 20 * kNanosecondsPerSecond;
+constexpr std::int64_t kPointRefinementTime_ns = 20 * kNanosecondsPerSecond;
 
-std::int64_t nanoseconds(double time_s) {
+std::int64_t seconds_to_ns(double time_s) {
   return static_cast<std::int64_t>(time_s * static_cast<double>(kNanosecondsPerSecond));
 }
 
 std::optional<std::int64_t> declared_refresh_ns(const Channel& channel) {
-  return is_slow_counter(channel) ? std::optional(nanoseconds(channel.refresh_s)) : std::nullopt;
+  return is_slow_counter(channel) ? std::optional(seconds_to_ns(channel.refresh_s)) : std::nullopt;
 }
 
 }  // namespace
@@ -33,51 +33,55 @@ EnergyCurve::EnergyCurve(const Channel& channel, Retention retention, std::optio
       lag_ns_(is_slow_counter(channel) && channel.domain_class == DomainClass::gpu ? kUsualCounterLag_ns : 0),
       accumulator_(channel),
       refresh_(known_refresh_ns ? known_refresh_ns : declared_refresh_ns(channel)),
-      pauses_(channel) {
+      read_pauses_(channel) {
   if (retention == Retention::latest) points_.reserve(2 * kLatestPoints);
   if (!is_slow_counter(channel)) return;
   const double declared_ns = channel.refresh_s * static_cast<double>(kNanosecondsPerSecond);
-  clock_.emplace(CounterClock::EqualValues::mean_no_update, kNvmlLatch_ns);
-  clock_->suggest_period(declared_ns, kDeclaredPeriodTolerance * declared_ns);
+  update_clock_.emplace(CounterClock::EqualValues::mean_no_update, kNvmlLatchDelay_ns);
+  update_clock_->suggest_period(declared_ns, kDeclaredPeriodTolerance * declared_ns);
 }
 
-std::int64_t EnergyCurve::refresh_ns() const { return refresh_.period_ns().value_or(nanoseconds(channel_.refresh_s)); }
+std::int64_t EnergyCurve::refresh_ns() const {
+  return refresh_.period_ns().value_or(seconds_to_ns(channel_.refresh_s));
+}
 
 void EnergyCurve::suggest_period(double period_ns, double tolerance_ns) noexcept {
-  if (clock_) clock_->suggest_period(period_ns, tolerance_ns);
+  if (update_clock_) update_clock_->suggest_period(period_ns, tolerance_ns);
 }
 
 // Half of the duration of a read, in which the value was taken at an unknown time. A read takes long if the kernel
 // preempts its thread. 0 if the CounterClock accounts for the duration.
 std::int64_t EnergyCurve::read_error_ns(const Reading& reading) const {
-  return clock_ ? 0 : (reading.after_ns - reading.before_ns) / 2;
+  return update_clock_ ? 0 : (reading.after_ns - reading.before_ns) / 2;
 }
 
 void EnergyCurve::observe(const Reading& reading) noexcept {
   const EnergyTally before = accumulator_.tally();
   const std::optional<CounterUpdate> previous = accumulator_.last_update();
   accumulator_.add(reading);
-  if (clock_ && reading.code == ReadCode::ok) clock_->observe(reading.before_ns, reading.after_ns, reading.raw);
+  if (update_clock_ && reading.code == ReadCode::ok)
+    update_clock_->observe(reading.before_ns, reading.after_ns, reading.raw);
   const EnergyTally& now = accumulator_.tally();
   if (now.good_readings == before.good_readings) return;
-  pauses_.add_reading(now.last_ns);
+  read_pauses_.add_reading(now.last_ns);
   if (!has_counter_updates(channel_)) {
     const double shown_w = static_cast<double>(reading.raw) * channel_.scale;
-    least_w_ = now.good_readings == 1 ? shown_w : std::min(least_w_, shown_w);
-    most_w_ = std::max(most_w_, shown_w);
-    add({now.last_ns, now.joules, 0, now.last_ns, now.trapezoid_error_j * now.trapezoid_error_j, now.gap_ns});
+    min_gauge_w_ = now.good_readings == 1 ? shown_w : std::min(min_gauge_w_, shown_w);
+    max_gauge_w_ = std::max(max_gauge_w_, shown_w);
+    add({now.last_ns, now.joules, 0, now.last_ns, now.trapezoid_error_j * now.trapezoid_error_j,
+         now.unknown_energy_ns});
     return;
   }
   if (now.good_readings == 1) {
     const std::int64_t half_refresh_ns = refresh_ns() / 2;
     add({now.first_ns - half_refresh_ns, 0, half_refresh_ns, reading.before_ns, 0, 0});
     points_.back().read_error_ns = read_error_ns(reading);
-  } else if (now.updates != before.updates) {
+  } else if (now.update_count != before.update_count) {
     observe_update(previous, reading);
   } else {
-    points_.back().last_seen_ns = reading.before_ns;
+    points_.back().last_shown_ns = reading.before_ns;
   }
-  refine_open_points(reading.before_ns);
+  refine_recent_points(reading.before_ns);
 }
 
 // Adds the point of a counter update. It lies between two readings, at most one update period before the second: if it
@@ -85,34 +89,35 @@ void EnergyCurve::observe(const Reading& reading) noexcept {
 void EnergyCurve::observe_update(const std::optional<CounterUpdate>& previous, const Reading& reading) noexcept {
   const CounterUpdate& step = *accumulator_.last_update();
   if (previous) refresh_.add_interval(*previous, step);
-  const std::int64_t unread_ns = step.time_ns - step.not_before_ns;
+  const std::int64_t unread_ns = step.time_ns - step.earliest_ns;
   const std::int64_t half_ns = std::min(unread_ns, refresh_ns()) / 2;
   // Without an observed update period, the declared one may be wrong: the update may lie anywhere between the readings.
   const std::int64_t time_error_ns = refresh_.is_known() ? half_ns : unread_ns - half_ns;
-  add({step.time_ns - half_ns, step.joules, time_error_ns, reading.before_ns, 0, accumulator_.tally().gap_ns});
+  add({step.time_ns - half_ns, step.joules, time_error_ns, reading.before_ns, 0,
+       accumulator_.tally().unknown_energy_ns});
   points_.back().read_error_ns = read_error_ns(reading);
-  if (has_first_reading_ && !has_first_time_ && !clock_) set_first_point_time();
+  if (has_first_reading_ && !first_time_is_computed_ && !update_clock_) set_first_point_time();
 }
 
 // Sets the time of the first point: its value dates from the update before the first observed one.
 void EnergyCurve::set_first_point_time() noexcept {
   if (!refresh_.is_known() || points_.size() < 2) return;
-  Point& first = points_.front();
+  CurvePoint& first = points_.front();
   first.time_ns = std::min(first.read_ns, points_[1].time_ns - refresh_ns());
   first.time_error_ns = points_[1].time_error_ns;
-  has_first_time_ = true;
+  first_time_is_computed_ = true;
 }
 
-void EnergyCurve::add(Point next) noexcept {
+void EnergyCurve::add(CurvePoint next) noexcept {
   // The total falls only after a torn reading: its points are invalid and removed.
   while (!points_.empty() && points_.back().joules > next.joules) points_.pop_back();
-  final_points_ = std::min(final_points_, points_.size());
+  final_point_count_ = std::min(final_point_count_, points_.size());
   if (!points_.empty()) next.time_ns = std::max(next.time_ns, points_.back().time_ns + 1);
   const std::size_t most = retention_ == Retention::all ? kMaxPoints : 2 * kLatestPoints;
   if (points_.size() >= most) {
-    const std::size_t open = points_.size() - final_points_;
+    const std::size_t open = points_.size() - final_point_count_;
     if (retention_ == Retention::all) {
-      thin_series(points_, [this](const Point& before, const Point& point) {
+      thin_series(points_, [this](const CurvePoint& before, const CurvePoint& point) {
         return std::any_of(retained_times_ns_.begin(), retained_times_ns_.end(), [&](std::int64_t time_ns) {
           return before.time_ns <= time_ns + 2 * (point.time_ns - before.time_ns) &&
                  time_ns <= point.time_ns + 2 * (point.time_ns - before.time_ns);
@@ -122,37 +127,37 @@ void EnergyCurve::add(Point next) noexcept {
       points_.erase(points_.begin(), points_.begin() + static_cast<std::ptrdiff_t>(kLatestPoints));
       has_first_reading_ = false;
     }
-    final_points_ = points_.size() - std::min(open, points_.size());
+    final_point_count_ = points_.size() - std::min(open, points_.size());
   }
   points_.push_back(next);
 }
 
 // Sets the times of the points of a slow counter from its clock: a read shows the energy up to the last update, not up
 // to the read. Points stay open while the clock may still improve their times.
-void EnergyCurve::refine_open_points(std::int64_t now_ns) noexcept {
-  if (!clock_ || !clock_->is_locked()) return;
-  const std::int64_t time_error_ns = clock_->half_width_ns();
-  for (std::size_t i = final_points_; i < points_.size(); ++i) {
+void EnergyCurve::refine_recent_points(std::int64_t now_ns) noexcept {
+  if (!update_clock_ || !update_clock_->is_locked()) return;
+  const std::int64_t time_error_ns = update_clock_->known_update_half_width_ns();
+  for (std::size_t i = final_point_count_; i < points_.size(); ++i) {
     const std::int64_t least_ns = i > 0 ? points_[i - 1].time_ns + 1 : INT64_MIN;
-    points_[i].time_ns = std::max(update_time_shown_by(i), least_ns);
+    points_[i].time_ns = std::max(update_time_of_point(i), least_ns);
     points_[i].time_error_ns = time_error_ns;
-    if (i == final_points_ && points_[i].read_ns <= now_ns - kOpenFor_ns) ++final_points_;
+    if (i == final_point_count_ && points_[i].read_ns <= now_ns - kPointRefinementTime_ns) ++final_point_count_;
   }
 }
 
 // Time of the update whose value a point shows: the last update before the first read of that value. If the read began
 // near an update, it may show that update or the one before. A later read in the same period decides.
-std::int64_t EnergyCurve::update_time_shown_by(std::size_t index) const {
-  const Point& point = points_[index];
-  const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(clock_->period_ns()));
-  const std::int64_t unsure_ns = 2 * clock_->half_width_ns() + kNvmlLatch_ns;
+std::int64_t EnergyCurve::update_time_of_point(std::size_t index) const {
+  const CurvePoint& point = points_[index];
+  const auto period_ns = std::max(std::int64_t{1}, static_cast<std::int64_t>(update_clock_->period_ns()));
+  const std::int64_t unsure_ns = 2 * update_clock_->known_update_half_width_ns() + kNvmlLatchDelay_ns;
   const std::int64_t near_ns = point.read_ns + unsure_ns;
-  std::int64_t update_ns = clock_->last_update_before(near_ns).midpoint_ns();
+  std::int64_t update_ns = update_clock_->last_update_before(near_ns).midpoint_ns();
   // The clock returns an update that has certainly happened. Far from the updates that the clock has seen, that may be
   // one too early.
   update_ns += std::max(std::int64_t{0}, (near_ns - update_ns) / period_ns) * period_ns;
   if (update_ns <= point.read_ns - unsure_ns) return update_ns;
-  if (point.last_seen_ns > update_ns + unsure_ns) return update_ns;
+  if (point.last_shown_ns > update_ns + unsure_ns) return update_ns;
   const bool changed_soon =
       index + 1 < points_.size() && points_[index + 1].read_ns < update_ns + period_ns - unsure_ns;
   if (changed_soon) return update_ns - period_ns;
@@ -161,26 +166,26 @@ std::int64_t EnergyCurve::update_time_shown_by(std::size_t index) const {
 }
 
 std::size_t EnergyCurve::first_point_after(std::int64_t time_ns) const {
-  const auto is_before = [](std::int64_t moment_ns, const Point& point) { return moment_ns < point.time_ns; };
+  const auto is_before = [](std::int64_t moment_ns, const CurvePoint& point) { return moment_ns < point.time_ns; };
   return static_cast<std::size_t>(std::upper_bound(points_.begin(), points_.end(), time_ns, is_before) -
                                   points_.begin());
 }
 
-double EnergyCurve::power_between(std::size_t from) const {
-  const Point& a = points_[from];
-  const Point& b = points_[from + 1];
+double EnergyCurve::mean_power_after_point_w(std::size_t from) const {
+  const CurvePoint& a = points_[from];
+  const CurvePoint& b = points_[from + 1];
   return (b.joules - a.joules) / std::max(seconds(b.time_ns - a.time_ns), 1e-9);
 }
 
 // Energy at a time between two points, interpolated with the power history if it covers both, otherwise linearly in
 // time. All energies of the curve use this rule.
-double EnergyCurve::energy_between_points(std::size_t after, std::int64_t time_ns) const {
-  const Point& from = points_[after - 1];
-  const Point& to = points_[after];
-  const std::optional<double> profiled_j = profile_.joules({from.time_ns, to.time_ns});
+double EnergyCurve::interpolated_energy_j(std::size_t after, std::int64_t time_ns) const {
+  const CurvePoint& from = points_[after - 1];
+  const CurvePoint& to = points_[after];
+  const std::optional<double> profiled_j = power_profile_.energy_in_span_j({from.time_ns, to.time_ns});
   double share = fraction_of_span(time_ns, from.time_ns, to.time_ns);
   if (profiled_j && *profiled_j > 0) {
-    const double until_j = profile_.joules_until(time_ns) - profile_.joules_until(from.time_ns);
+    const double until_j = power_profile_.cumulative_j(time_ns) - power_profile_.cumulative_j(from.time_ns);
     share = std::clamp(until_j / *profiled_j, 0.0, 1.0);
   }
   return from.joules + share * (to.joules - from.joules);
@@ -188,12 +193,12 @@ double EnergyCurve::energy_between_points(std::size_t after, std::int64_t time_n
 
 // Energy at a time after the last point, extrapolated with the power history, scaled to the counter, or else with the
 // latest power.
-double EnergyCurve::energy_after_last(std::int64_t time_ns) const {
-  const Point& last = points_.back();
-  if (const std::optional<double> profiled_j = profile_.joules({last.time_ns, time_ns})) {
+double EnergyCurve::extrapolated_energy_j(std::int64_t time_ns) const {
+  const CurvePoint& last = points_.back();
+  if (const std::optional<double> profiled_j = power_profile_.energy_in_span_j({last.time_ns, time_ns})) {
     if (points_.size() < 2) return last.joules + *profiled_j;
-    const Point& before = points_[points_.size() - 2];
-    const std::optional<double> known_j = profile_.joules({before.time_ns, last.time_ns});
+    const CurvePoint& before = points_[points_.size() - 2];
+    const std::optional<double> known_j = power_profile_.energy_in_span_j({before.time_ns, last.time_ns});
     const double scale = known_j && *known_j > 0 ? (last.joules - before.joules) / *known_j : 1;
     return last.joules + scale * *profiled_j;
   }
@@ -201,7 +206,7 @@ double EnergyCurve::energy_after_last(std::int64_t time_ns) const {
   const std::size_t first = has_counter_updates(channel_) && has_first_reading_ && !refresh_.is_known() ? 1 : 0;
   if (points_.size() < first + 2) return last.joules;
   std::size_t index = points_.size() - 2;
-  while (index > first && last.time_ns - points_[index].time_ns < kLatestPower_ns) --index;
+  while (index > first && last.time_ns - points_[index].time_ns < kLatestPowerWindow_ns) --index;
   const double elapsed_s = std::max(seconds(last.time_ns - points_[index].time_ns), 1e-9);
   return last.joules + (last.joules - points_[index].joules) / elapsed_s * seconds(time_ns - last.time_ns);
 }
@@ -211,8 +216,8 @@ double EnergyCurve::joules_at(std::int64_t time_ns, std::int64_t lag_ns) const {
   const std::int64_t shown_ns = time_ns + lag_ns;
   const std::size_t after = first_point_after(shown_ns);
   if (after == 0) return points_.front().joules;
-  if (after < points_.size()) return energy_between_points(after, shown_ns);
-  return is_frozen(shown_ns) ? points_.back().joules : energy_after_last(shown_ns);
+  if (after < points_.size()) return interpolated_energy_j(after, shown_ns);
+  return has_stopped_updating(shown_ns) ? points_.back().joules : extrapolated_energy_j(shown_ns);
 }
 
 std::optional<TimeSpan> EnergyCurve::covered_span() const {
@@ -229,8 +234,8 @@ std::optional<double> EnergyCurve::mean_w(TimeSpan span) const {
   return (joules_at(to_ns) - joules_at(from_ns)) / seconds(to_ns - from_ns);
 }
 
-std::vector<EnergyPoint> EnergyCurve::updates() const {
-  if (!clock_ || !clock_->is_locked()) return {};
+std::vector<EnergyPoint> EnergyCurve::counter_updates() const {
+  if (!update_clock_ || !update_clock_->is_locked()) return {};
   return {points_.begin(), points_.end()};
 }
 
@@ -239,46 +244,46 @@ std::vector<EnergyPoint> EnergyCurve::updates() const {
 namespace {
 
 // Minimum known fraction of a window; below it the window has no energy value.
-constexpr double kMinKnownShare = 0.01;
+constexpr double kMinKnownWindowFraction = 0.01;
 
 EnergyTally tally_since(const EnergyTally& now, const EnergyTally& then) {
   EnergyTally tally = now;
   tally.wraps -= then.wraps;
   tally.resets -= then.resets;
-  tally.possible_missed_wraps -= then.possible_missed_wraps;
-  tally.updates -= then.updates;
+  tally.possible_missed_wrap_count -= then.possible_missed_wrap_count;
+  tally.update_count -= then.update_count;
   tally.good_readings -= then.good_readings;
-  tally.gap_ns -= then.gap_ns;
-  for (std::size_t code = 0; code < kReadCodeCount; ++code) tally.failures[code] -= then.failures[code];
+  tally.unknown_energy_ns -= then.unknown_energy_ns;
+  for (std::size_t code = 0; code < kReadCodeCount; ++code) tally.failure_counts[code] -= then.failure_counts[code];
   return tally;
 }
 
 }  // namespace
 
 // Upper bound of the power near the point `after`, in W: a multiple of the highest power between the points around it.
-double EnergyCurve::most_power_around(std::size_t after) const {
+double EnergyCurve::max_power_around_w(std::size_t after) const {
   double most_w = 0;
   for (std::size_t i = after - std::min<std::size_t>(after, 2); i + 1 < std::min(after + 2, points_.size()); ++i) {
-    most_w = std::max(most_w, power_between(i));
+    most_w = std::max(most_w, mean_power_after_point_w(i));
   }
   return kMaxUnobservedPowerRatio * most_w;
 }
 
-double EnergyCurve::half_width_between(std::size_t after, const EnergyPoint& edge) const {
+double EnergyCurve::edge_half_width_j(std::size_t after, const EnergyPoint& edge) const {
   if (channel_.kind == ChannelKind::gauge) return 0;  // trapezoid_error_j covers it
-  const Point& from = points_[after - 1];
-  const Point& to = points_[after];
-  const double most_w = most_power_around(after);
+  const CurvePoint& from = points_[after - 1];
+  const CurvePoint& to = points_[after];
+  const double most_w = max_power_around_w(after);
   const double share = fraction_of_span(edge.time_ns, from.time_ns, to.time_ns);
   const double blur_s = (1 - share) * seconds(from.time_error_ns) + share * seconds(to.time_error_ns);
   double half_width_j = unobserved_half_width_j(from, to, edge, most_w);
-  if (profile_.joules({from.time_ns, to.time_ns})) {
-    const double moved_j = kPowerHistoryError * std::min(edge.joules - from.joules, to.joules - edge.joules);
-    half_width_j = std::min(half_width_j, moved_j + most_w * kHistoryPeriod_s);
+  if (power_profile_.energy_in_span_j({from.time_ns, to.time_ns})) {
+    const double moved_j = kPowerHistoryRelativeError * std::min(edge.joules - from.joules, to.joules - edge.joules);
+    half_width_j = std::min(half_width_j, moved_j + most_w * kPowerHistoryPeriod_s);
   }
   // Without a known update period, the age of a counter's first value is unknown.
   const bool is_guess = after == 1 && has_first_reading_ && has_counter_updates(channel_) && !refresh_.is_known();
-  if (is_guess) half_width_j = std::max(half_width_j, kUninterpolatedEdgeError * (to.joules - from.joules));
+  if (is_guess) half_width_j = std::max(half_width_j, kEdgeErrorInIncrements * (to.joules - from.joules));
   half_width_j += std::min(most_w / kMaxUnobservedPowerRatio * blur_s, to.joules - from.joules);
   // The values of the two points may have been taken earlier or later during their reads, but not beyond the energy of
   // the neighbouring points.
@@ -290,13 +295,13 @@ double EnergyCurve::half_width_between(std::size_t after, const EnergyPoint& edg
 
 // Whether the energy at `time_ns`, after the last point, cannot be extrapolated: the last read failed, reads have shown
 // no update for long, or the last point is too old and no power history covers the time since.
-bool EnergyCurve::is_frozen(std::int64_t time_ns) const {
-  const Point& last = points_.back();
-  const double longest_s = std::max(kFrozenTail_s, kFrozenAfterUpdatePeriods * seconds(refresh_ns()));
-  const bool failed = tally().last_code != ReadCode::ok;
+bool EnergyCurve::has_stopped_updating(std::int64_t time_ns) const {
+  const CurvePoint& last = points_.back();
+  const double longest_s = std::max(kMinFrozenTail_s, kFrozenAfterUpdatePeriods * seconds(refresh_ns()));
+  const bool failed = tally().last_read_code != ReadCode::ok;
   const bool frozen = has_counter_updates(channel_) && seconds(tally().last_ns - last.time_ns) > longest_s;
   if (failed || frozen) return true;
-  if (profile_.joules({last.time_ns, time_ns})) return false;
+  if (power_profile_.energy_in_span_j({last.time_ns, time_ns})) return false;
   return seconds(time_ns - last.time_ns) > longest_s;
 }
 
@@ -308,64 +313,64 @@ std::optional<CurveEdge> EnergyCurve::edge_at(std::int64_t time_ns) const {
 }
 
 CurveEdge EnergyCurve::edge_before_first(std::int64_t time_ns) const {
-  CurveEdge edge{.time_ns = time_ns, .is_settled = true, .before_ns = time_ns};
-  edge.energy.joules = points_.front().joules;
-  edge.missing_s = seconds(points_.front().time_ns - lag_ns_ - time_ns);
+  CurveEdge edge{.time_ns = time_ns, .is_settled = true, .previous_point_ns = time_ns};
+  edge.cumulative_energy.joules = points_.front().joules;
+  edge.nearest_point_gap_s = seconds(points_.front().time_ns - lag_ns_ - time_ns);
   return edge;
 }
 
 CurveEdge EnergyCurve::edge_between(std::int64_t time_ns, std::size_t after) const {
   const std::int64_t shown_ns = time_ns + lag_ns_;
-  const double joules = energy_between_points(after, shown_ns);
-  const Point& from = points_[after - 1];
-  const Point& to = points_[after];
+  const double joules = interpolated_energy_j(after, shown_ns);
+  const CurvePoint& from = points_[after - 1];
+  const CurvePoint& to = points_[after];
   return {.time_ns = time_ns,
-          .energy = {joules, half_width_between(after, {shown_ns, joules})},
+          .cumulative_energy = {joules, edge_half_width_j(after, {shown_ns, joules})},
           .is_settled = true,
-          .before_ns = from.time_ns,
+          .previous_point_ns = from.time_ns,
           .in_first_update_period = after == 1 && has_first_reading_ && has_counter_updates(channel_),
           .trapezoid_error_before_j2 = from.trapezoid_error_j2,
           .trapezoid_error_after_j2 = to.trapezoid_error_j2,
-          .gap_before_ns = from.gap_ns,
-          .gap_after_ns = to.gap_ns};
+          .unknown_energy_before_ns = from.unknown_energy_ns,
+          .unknown_energy_after_ns = to.unknown_energy_ns};
 }
 
 CurveEdge EnergyCurve::edge_after_last(std::int64_t time_ns) const {
-  const Point& last = points_.back();
+  const CurvePoint& last = points_.back();
   const std::int64_t shown_ns = time_ns + lag_ns_;
   CurveEdge edge{.time_ns = time_ns,
-                 .energy = {last.joules, 0},
-                 .before_ns = last.time_ns,
+                 .cumulative_energy = {last.joules, 0},
+                 .previous_point_ns = last.time_ns,
                  .in_first_update_period = points_.size() == 1 && has_first_reading_ && has_counter_updates(channel_),
                  .trapezoid_error_before_j2 = last.trapezoid_error_j2,
                  .trapezoid_error_after_j2 = last.trapezoid_error_j2,
-                 .gap_before_ns = last.gap_ns,
-                 .gap_after_ns = tally().gap_ns};
-  if (is_frozen(shown_ns)) {
-    edge.missing_s = seconds(shown_ns - last.time_ns);
+                 .unknown_energy_before_ns = last.unknown_energy_ns,
+                 .unknown_energy_after_ns = tally().unknown_energy_ns};
+  if (has_stopped_updating(shown_ns)) {
+    edge.nearest_point_gap_s = seconds(shown_ns - last.time_ns);
     return edge;
   }
-  edge.energy.joules = energy_after_last(shown_ns);
+  edge.cumulative_energy.joules = extrapolated_energy_j(shown_ns);
   const double step_j = has_counter_updates(channel_) ? typical_update_j(tally(), refresh_.period_ns()) : 0;
-  edge.energy.half_width_j = edge.energy.joules - last.joules + kUninterpolatedEdgeError * step_j;
+  edge.cumulative_energy.half_width_j = edge.cumulative_energy.joules - last.joules + kEdgeErrorInIncrements * step_j;
   return edge;
 }
 
-// Adds the pauses in reading within `span` to `energy`, and to `half_width_j` what they make uncertain. The energy of a
-// gauge in a pause is interpolated between the readings around it; the true power may be anything in the gauge's
-// observed range. A counter keeps counting during a pause.
+// Adds the pauses in reading within `span` to `cumulative_energy`, and to `half_width_j` what they make uncertain. The
+// energy of a gauge in a pause is interpolated between the readings around it; the true power may be anything in the
+// gauge's observed range. A counter keeps counting during a pause.
 void EnergyCurve::bridge_pauses(const TimeSpan& span, ChannelEnergy& energy, double& half_width_j) const {
   const bool is_gauge = channel_.kind == ChannelKind::gauge;
-  pauses_.for_each([&](const TimeSpan& pause) {
+  read_pauses_.for_each_pause([&](const TimeSpan& pause) {
     const double inside_s = seconds(std::min(pause.end_ns, span.end_ns) - std::max(pause.begin_ns, span.begin_ns));
     if (inside_s <= 0) return;
-    ++energy.pauses;
-    energy.unread_s += inside_s;
+    ++energy.pause_count;
+    energy.pauses_s += inside_s;
     if (!is_gauge) return;
     energy.interpolated_s += inside_s;
     const double bridge_w =
         (joules_at(pause.end_ns) - joules_at(pause.begin_ns)) / seconds(pause.end_ns - pause.begin_ns);
-    half_width_j += inside_s * std::max({most_w_ - bridge_w, bridge_w - least_w_, 0.0});
+    half_width_j += inside_s * std::max({max_gauge_w_ - bridge_w, bridge_w - min_gauge_w_, 0.0});
   });
 }
 
@@ -377,8 +382,8 @@ ChannelEnergy EnergyCurve::energy_between(std::int64_t begin_ns, std::int64_t en
       begin && end && begin->in_first_update_period && end->in_first_update_period && !refresh_.is_known();
   if (begin && end && !is_guess) return energy_between(*begin, *end, {});
   ChannelEnergy energy{.channel = channel_, .tally = tally()};
-  const double still_s = end ? seconds(std::max(tally().last_ns, end_ns) - end->before_ns) : 0;
-  energy.reason = reason_for_no_update(tally(), still_s, seconds(refresh_ns()));
+  const double still_s = end ? seconds(std::max(tally().last_ns, end_ns) - end->previous_point_ns) : 0;
+  energy.missing_reason = reason_for_no_update(tally(), still_s, seconds(refresh_ns()));
   return energy;
 }
 
@@ -387,38 +392,40 @@ ChannelEnergy EnergyCurve::energy_between(const CurveEdge& begin, const CurveEdg
   ChannelEnergy energy{
       .channel = channel_, .refresh_s = seconds(refresh_ns()), .tally = tally_since(tally(), at_begin)};
   const double elapsed_s = seconds(end.time_ns - begin.time_ns);
-  const bool failed = tally().last_code != ReadCode::ok;
+  const bool failed = tally().last_read_code != ReadCode::ok;
   // No update of the counter, or no second reading of the gauge, after the begin.
   const bool nothing_seen = !begin.is_settled && (has_counter_updates(channel_) || failed || tally().good_readings < 2);
   if (nothing_seen) {
-    const double still_s = seconds(std::max(tally().last_ns, end.time_ns) - end.before_ns);
-    energy.reason = reason_for_no_update(tally(), still_s, energy.refresh_s);
+    const double still_s = seconds(std::max(tally().last_ns, end.time_ns) - end.previous_point_ns);
+    energy.missing_reason = reason_for_no_update(tally(), still_s, energy.refresh_s);
     return energy;
   }
   double bridged_j = 0;
   bridge_pauses({begin.time_ns, end.time_ns}, energy, bridged_j);
-  const double gap_s = seconds(end.gap_after_ns - begin.gap_before_ns);
-  energy.missing_s = std::min(begin.missing_s + end.missing_s + gap_s + energy.interpolated_s, elapsed_s);
-  const double still_s = seconds(tally().last_ns - end.before_ns);
+  const double gap_s = seconds(end.unknown_energy_after_ns - begin.unknown_energy_before_ns);
+  energy.missing_s =
+      std::min(begin.nearest_point_gap_s + end.nearest_point_gap_s + gap_s + energy.interpolated_s, elapsed_s);
+  const double still_s = seconds(tally().last_ns - end.previous_point_ns);
   // No reading covers the window: 0 J with an interval would be an unfounded claim.
   const double known_s = elapsed_s - energy.missing_s + energy.interpolated_s;
   const bool is_empty = elapsed_s <= 0 && !begin.is_settled;
-  if (is_empty || (energy.missing_s > 0 && known_s < kMinKnownShare * elapsed_s)) {
-    energy.reason = reason_for_no_update(tally(), has_counter_updates(channel_) ? still_s : 0, energy.refresh_s);
+  if (is_empty || (energy.missing_s > 0 && known_s < kMinKnownWindowFraction * elapsed_s)) {
+    energy.missing_reason =
+        reason_for_no_update(tally(), has_counter_updates(channel_) ? still_s : 0, energy.refresh_s);
     return energy;
   }
-  const bool is_frozen = has_counter_updates(channel_) && !failed && end.missing_s > 0;
-  energy.frozen_s = is_frozen ? std::clamp(still_s, 0.0, std::min(end.missing_s, elapsed_s)) : 0;
-  energy.joules = std::max(end.energy.joules - begin.energy.joules, 0.0);
+  const bool is_frozen = has_counter_updates(channel_) && !failed && end.nearest_point_gap_s > 0;
+  energy.stopped_update_s = is_frozen ? std::clamp(still_s, 0.0, std::min(end.nearest_point_gap_s, elapsed_s)) : 0;
+  energy.joules = std::max(end.cumulative_energy.joules - begin.cumulative_energy.joules, 0.0);
   energy.tally.trapezoid_error_j =
       std::sqrt(std::max(end.trapezoid_error_after_j2 - begin.trapezoid_error_before_j2, 0.0));
   energy.uncertainty_j = window_uncertainty_j(channel_, *energy.joules,
                                               {.elapsed_s = elapsed_s,
                                                .missing_s = energy.missing_s - energy.interpolated_s,
-                                               .bridged_j = bridged_j,
+                                               .bridged_half_width_j = bridged_j,
                                                .trapezoid_error_j = energy.tally.trapezoid_error_j,
-                                               .begin_edge_j = begin.energy.half_width_j,
-                                               .end_edge_j = end.energy.half_width_j});
+                                               .begin_edge_half_width_j = begin.cumulative_energy.half_width_j,
+                                               .end_edge_half_width_j = end.cumulative_energy.half_width_j});
   return energy;
 }
 

@@ -31,17 +31,17 @@ namespace joulemap {
 // The energy at one time and how well it is known.
 struct CurveEdge {
   std::int64_t time_ns = 0;
-  EdgeEnergy energy;                    // energy since the first reading
+  EdgeEnergy cumulative_energy;         // energy since the first reading
   bool is_settled = false;              // false: extrapolated from the last point
-  std::int64_t before_ns = 0;           // time of the preceding point
+  std::int64_t previous_point_ns = 0;   // time of the preceding point
   bool in_first_update_period = false;  // between the first reading of a counter and its first observed update
-  double missing_s = 0;                 // time without information between the edge and the nearest point
+  double nearest_point_gap_s = 0;       // time without information between the edge and the nearest point
   // At the points before and after the edge: squared integration error of a gauge so far, and time so far whose energy
-  // is unknown (EnergyTally::gap_ns).
+  // is unknown (EnergyTally::unknown_energy_ns).
   double trapezoid_error_before_j2 = 0;
   double trapezoid_error_after_j2 = 0;
-  std::int64_t gap_before_ns = 0;
-  std::int64_t gap_after_ns = 0;
+  std::int64_t unknown_energy_before_ns = 0;
+  std::int64_t unknown_energy_after_ns = 0;
 };
 
 class EnergyCurve {
@@ -61,7 +61,7 @@ class EnergyCurve {
 
   // Readings must come in order of time.
   void observe(const Reading& reading) noexcept;
-  void observe_history(const PowerPoint& point) { profile_.add(point); }
+  void add_power_history(const PowerPoint& point) { power_profile_.add(point); }
   // Passes on the period of another value of the same device (CounterClock::suggest_period).
   void suggest_period(double period_ns, double tolerance_ns) noexcept;
   // Keeps the points around a time that will be queried, even when the curve is thinned.
@@ -87,24 +87,24 @@ class EnergyCurve {
   // Once there are two, the first can no longer be discarded as a torn reading.
   std::size_t points_after(std::int64_t time_ns) const { return points_.size() - first_point_after(time_ns + lag_ns_); }
   // Energy and time of each update that was read, of a slow counter with known update times; otherwise empty.
-  std::vector<EnergyPoint> updates() const;
+  std::vector<EnergyPoint> counter_updates() const;
 
   const Channel& channel() const { return channel_; }
   const EnergyTally& tally() const { return accumulator_.tally(); }
-  const CounterClock* clock() const { return clock_ ? &*clock_ : nullptr; }
+  const CounterClock* clock() const { return update_clock_ ? &*update_clock_ : nullptr; }
   // Update period of the counter: observed, otherwise declared by its sensor.
   std::int64_t refresh_ns() const;
-  bool refresh_is_known() const { return refresh_.is_known(); }
+  bool is_refresh_known() const { return refresh_.is_known(); }
 
  private:
-  struct Point {
+  struct CurvePoint {
     std::int64_t time_ns = 0;
     double joules = 0;
     std::int64_t time_error_ns = 0;  // maximum distance to the true time
     std::int64_t read_ns = 0;        // start of the first read that showed this value
     double trapezoid_error_j2 = 0;
-    std::int64_t gap_ns = 0;
-    std::int64_t last_seen_ns = 0;   // start of the last read that showed this value
+    std::int64_t unknown_energy_ns = 0;
+    std::int64_t last_shown_ns = 0;  // start of the last read that showed this value
     std::int64_t read_error_ns = 0;  // half of the duration of the read; 0 if the clock accounts for it
 
     operator EnergyPoint() const { return {time_ns, joules}; }
@@ -112,18 +112,18 @@ class EnergyCurve {
 
   void observe_update(const std::optional<CounterUpdate>& previous, const Reading& reading) noexcept;
   std::int64_t read_error_ns(const Reading& reading) const;
-  void add(Point point) noexcept;
-  void refine_open_points(std::int64_t now_ns) noexcept;
-  std::int64_t update_time_shown_by(std::size_t index) const;
+  void add(CurvePoint point) noexcept;
+  void refine_recent_points(std::int64_t now_ns) noexcept;
+  std::int64_t update_time_of_point(std::size_t index) const;
   void set_first_point_time() noexcept;
   // time_ns of the following functions is on the time axis of the points: the time of the edge plus lag_ns_.
   std::size_t first_point_after(std::int64_t time_ns) const;  // index of the first point after it
-  double energy_between_points(std::size_t after, std::int64_t time_ns) const;
-  double energy_after_last(std::int64_t time_ns) const;
-  double power_between(std::size_t from) const;  // mean power between the point and the next, in W
-  double most_power_around(std::size_t after) const;
-  double half_width_between(std::size_t after, const EnergyPoint& edge) const;
-  bool is_frozen(std::int64_t time_ns) const;
+  double interpolated_energy_j(std::size_t after, std::int64_t time_ns) const;
+  double extrapolated_energy_j(std::int64_t time_ns) const;
+  double mean_power_after_point_w(std::size_t from) const;  // mean power between the point and the next, in W
+  double max_power_around_w(std::size_t after) const;
+  double edge_half_width_j(std::size_t after, const EnergyPoint& edge) const;
+  bool has_stopped_updating(std::int64_t time_ns) const;
   // time_ns of the following functions is the time of the edge, without the lag.
   CurveEdge edge_before_first(std::int64_t time_ns) const;
   CurveEdge edge_between(std::int64_t time_ns, std::size_t after) const;
@@ -135,15 +135,15 @@ class EnergyCurve {
   std::int64_t lag_ns_;
   EnergyAccumulator accumulator_;
   UpdatePeriodEstimate refresh_;
-  std::optional<CounterClock> clock_;  // update times of a slow counter
-  PowerProfile profile_;
-  ReadPauses pauses_;
-  std::vector<Point> points_;
-  std::size_t final_points_ = 0;   // number of leading points that are final
-  bool has_first_reading_ = true;  // the first point is the first reading
-  bool has_first_time_ = false;    // the time of the first point was computed from the first update
-  double least_w_ = 0;             // of a gauge: range of its values
-  double most_w_ = 0;
+  std::optional<CounterClock> update_clock_;  // update times of a slow counter
+  PowerProfile power_profile_;
+  ReadPauses read_pauses_;
+  std::vector<CurvePoint> points_;
+  std::size_t final_point_count_ = 0;    // number of leading points that are final
+  bool has_first_reading_ = true;        // the first point is the first reading
+  bool first_time_is_computed_ = false;  // the time of the first point was computed from the first update
+  double min_gauge_w_ = 0;               // of a gauge: range of its values
+  double max_gauge_w_ = 0;
   std::vector<std::int64_t> retained_times_ns_;
 };
 

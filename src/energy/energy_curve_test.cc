@@ -154,10 +154,10 @@ TEST(EnergyCurve, SettlesAnEdgeWithTheFirstPointAfterIt) {
   const std::int64_t edge_ns = 2 * kSecond_ns;
   EXPECT_FALSE(curve.edge_at(edge_ns)->is_settled);
   EXPECT_EQ(curve.points_after(edge_ns), 0u);
-  const double carried_j = curve.edge_at(edge_ns)->energy.joules;
+  const double carried_j = curve.edge_at(edge_ns)->cumulative_energy.joules;
   watch(curve, machine, edge_ns, edge_ns + 10 * kMillisecond_ns, 5 * kMillisecond_ns);
   EXPECT_TRUE(curve.edge_at(edge_ns)->is_settled);
-  EXPECT_NEAR(curve.edge_at(edge_ns)->energy.joules, carried_j, 0.1);
+  EXPECT_NEAR(curve.edge_at(edge_ns)->cumulative_energy.joules, carried_j, 0.1);
 }
 
 TEST(EnergyCurve, AStoredEdgeServesAWindowOfHours) {
@@ -179,7 +179,7 @@ TEST(EnergyCurve, ReportsWhyThereIsNoEnergyYet) {
   watch(curve, machine, kSecond_ns, 2 * kSecond_ns, 5 * kMillisecond_ns);
   const ChannelEnergy energy = between(curve, 2 * kSecond_ns, 2 * kSecond_ns + kMillisecond_ns);
   EXPECT_FALSE(energy.joules);
-  EXPECT_EQ(energy.reason, "too-short");
+  EXPECT_EQ(energy.missing_reason, "too-short");
 }
 
 TEST(EnergyCurve, HasNoEnergyOfAWindowThatNoReadingCovers) {
@@ -193,7 +193,7 @@ TEST(EnergyCurve, HasNoEnergyOfAWindowThatNoReadingCovers) {
   for (const std::int64_t end_ns : {begin_ns + kSecond_ns, begin_ns + 60 * kSecond_ns}) {
     const ChannelEnergy energy = curve.energy_between(begin_ns, end_ns);
     EXPECT_FALSE(energy.joules);
-    EXPECT_EQ(energy.reason, "too-short");
+    EXPECT_EQ(energy.missing_reason, "too-short");
   }
   EXPECT_NEAR(*curve.energy_between(kSecond_ns, begin_ns).joules, 7e-3, 1e-4);
 }
@@ -204,11 +204,11 @@ TEST(EnergyCurve, HasNoEnergyForAFrozenCounter) {
   watch(curve, machine, kSecond_ns, 4 * kSecond_ns, 5 * kMillisecond_ns);
   const ChannelEnergy within = between(curve, 3 * kSecond_ns, 3 * kSecond_ns + kMillisecond_ns);
   EXPECT_FALSE(within.joules);
-  EXPECT_EQ(within.reason, "frozen");
+  EXPECT_EQ(within.missing_reason, "frozen");
 
   const ChannelEnergy across = between(curve, kSecond_ns + 500 * kMillisecond_ns, 4 * kSecond_ns);
   EXPECT_NEAR(*across.joules, 50.0, 0.5);  // valid energy is retained
-  EXPECT_NEAR(across.frozen_s, 2.0, 0.01);
+  EXPECT_NEAR(across.stopped_update_s, 2.0, 0.01);
   EXPECT_GT(*across.joules + across.uncertainty_j, 250.0);
 }
 
@@ -221,7 +221,7 @@ TEST(EnergyCurve, ARevertedTornReadAddsNoPoint) {
   curve.observe(good(5 * kMillisecond_ns, 100.4));
   const ChannelEnergy energy = between(curve, 2 * kMillisecond_ns, 4 * kMillisecond_ns);
   EXPECT_NEAR(*energy.joules, 0.2, 0.1);
-  EXPECT_EQ(energy.tally.failures[static_cast<std::size_t>(ReadCode::torn)], 1u);
+  EXPECT_EQ(energy.tally.failure_counts[static_cast<std::size_t>(ReadCode::torn)], 1u);
 }
 
 TEST(EnergyCurve, IntegratesAGaugeWithAnUncertaintyForMissedChanges) {
@@ -243,8 +243,8 @@ TEST(EnergyCurve, AWindowReportsFaultsSinceItsBeginning) {
   watch(curve, machine, 2 * kSecond_ns, 3 * kSecond_ns, 5 * kMillisecond_ns);
   const ChannelEnergy energy =
       curve.energy_between(*curve.edge_at(2 * kSecond_ns), *curve.edge_at(2 * kSecond_ns + 1), at_begin);
-  EXPECT_EQ(energy.tally.failures[static_cast<std::size_t>(ReadCode::garbage)], 0u);
-  EXPECT_EQ(energy.tally.failures[static_cast<std::size_t>(ReadCode::torn)], 1u);
+  EXPECT_EQ(energy.tally.failure_counts[static_cast<std::size_t>(ReadCode::garbage)], 0u);
+  EXPECT_EQ(energy.tally.failure_counts[static_cast<std::size_t>(ReadCode::torn)], 1u);
 }
 
 // Like an H200: updates every 100 ms, one or two reads in between at convenient times, each lasting milliseconds.

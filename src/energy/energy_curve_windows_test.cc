@@ -22,10 +22,10 @@ class MeteredWindow {
   void begin(std::int64_t time_ns) { begin_ns_ = time_ns; }
   void end(std::int64_t time_ns) { end_ns_ = time_ns; }
   bool is_settled() const {
-    if (end_ns_ != 0) return curve_.points_after(end_ns_) > 0 || !curve_.refresh_is_known();
-    return curve_.refresh_is_known() && curve_.tally().updates > 0;
+    if (end_ns_ != 0) return curve_.points_after(end_ns_) > 0 || !curve_.is_refresh_known();
+    return curve_.is_refresh_known() && curve_.tally().update_count > 0;
   }
-  std::int64_t refresh_ns() const { return curve_.refresh_is_known() ? curve_.refresh_ns() : 0; }
+  std::int64_t refresh_ns() const { return curve_.is_refresh_known() ? curve_.refresh_ns() : 0; }
   ChannelEnergy result() const { return curve_.energy_between(begin_ns_, end_ns_); }
 
  private:
@@ -129,7 +129,7 @@ TEST(EnergyCurveWindows, UncertaintyCoversTheError) {
         const std::int64_t length_ns = length_ms * kWindowMs + static_cast<std::int64_t>(random() % 1'000'000);
         const ChannelEnergy energy = measure(counter, kStart_ns, kStart_ns + length_ns);
         if (!energy.joules) {
-          EXPECT_FALSE(energy.reason.empty());
+          EXPECT_FALSE(energy.missing_reason.empty());
           continue;
         }
         ++known;
@@ -178,14 +178,14 @@ TEST(EnergyCurveWindows, TheIntervalCoversWhenTheLastReadingIsLate) {
 TEST(EnergyCurveWindows, GivesNoNumberForACounterThatNeverMoves) {
   const ChannelEnergy energy = measure({.frozen_from_ns = 0}, kStart_ns, kStart_ns + 500 * kWindowMs);
   EXPECT_FALSE(energy.joules);
-  EXPECT_EQ(energy.reason, "frozen");
+  EXPECT_EQ(energy.missing_reason, "frozen");
 }
 
 TEST(EnergyCurveWindows, GivesNoNumberForACounterThatFrozeJustBeforeTheWindow) {
   const ChannelEnergy energy =
       measure({.frozen_from_ns = kStart_ns - kWindowMs / 2}, kStart_ns, kStart_ns + 300 * kWindowMs);
   EXPECT_FALSE(energy.joules);
-  EXPECT_EQ(energy.reason, "frozen");
+  EXPECT_EQ(energy.missing_reason, "frozen");
 }
 
 TEST(EnergyCurveWindows, ReportsEnergyUntilTheCounterFroze) {
@@ -193,7 +193,7 @@ TEST(EnergyCurveWindows, ReportsEnergyUntilTheCounterFroze) {
       measure({.frozen_from_ns = kStart_ns + 2'000 * kWindowMs}, kStart_ns, kStart_ns + 5'000 * kWindowMs);
   ASSERT_TRUE(energy.joules);
   EXPECT_NEAR(*energy.joules, 200.0, 0.5);
-  EXPECT_NEAR(energy.frozen_s, 3.0, 0.05);
+  EXPECT_NEAR(energy.stopped_update_s, 3.0, 0.05);
   EXPECT_GT(energy.uncertainty_j, 250.0);  // the interval covers the missing three seconds
 }
 

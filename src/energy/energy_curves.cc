@@ -8,27 +8,27 @@ namespace {
 
 // A power gauge that averages over at least this time changes at nearly every update, whether the device is idle or
 // not.
-constexpr double kLongMean_s = 0.5;
+constexpr double kMinLongAveraging_s = 0.5;
 // The update period of a device's power is passed to its counters at this interval, and with this delay, which exceeds
 // the time by which the samples of one channel may follow those of another.
 constexpr std::int64_t kPeriodSharingInterval_ns = 4 * kNanosecondsPerSecond;
 constexpr std::int64_t kPeriodSharingDelay_ns = 2 * kNanosecondsPerSecond;
 
-bool is_clock_of_device(const Channel& channel) {
+bool is_device_power_gauge(const Channel& channel) {
   return channel.kind == ChannelKind::gauge && channel.quantity == Quantity::power && !channel.device.empty() &&
-         channel.refresh_s >= kSlowRefresh_s && channel.averaging_time_s >= kLongMean_s;
+         channel.refresh_s >= kMinSlowUpdatePeriod_s && channel.averaging_time_s >= kMinLongAveraging_s;
 }
 
 }  // namespace
 
 EnergyCurves::EnergyCurves(std::span<const Channel> channels, EnergyCurve::Retention retention) {
   for (const Channel& channel : channels) {
-    Role& role = roles_.emplace_back();
-    scales_.push_back(channel.scale);
-    role.is_device_clock = is_clock_of_device(channel);
+    ChannelRole& role = channel_roles_.emplace_back();
+    raw_scales_.push_back(channel.scale);
+    role.is_device_clock = is_device_power_gauge(channel);
     if (role.is_device_clock) power_clocks_.try_emplace(channel.device);
     if (!measures_energy(channel)) continue;
-    role.curve = curves_.size();
+    role.curve_index = curves_.size();
     curves_.emplace_back(channel, retention);
   }
   for (std::size_t i = 0; i < channels.size(); ++i) {
@@ -36,7 +36,7 @@ EnergyCurves::EnergyCurves(std::span<const Channel> channels, EnergyCurve::Reten
     for (std::size_t curve = 0; curve < curves_.size(); ++curve) {
       const Channel& counter = curves_[curve].channel();
       if (has_counter_updates(counter) && counter.device == channels[i].device)
-        roles_[i].counter_curves.push_back(curve);
+        channel_roles_[i].counter_curves.push_back(curve);
     }
   }
 }
@@ -44,14 +44,14 @@ EnergyCurves::EnergyCurves(std::span<const Channel> channels, EnergyCurve::Reten
 EnergyCurves::EnergyCurves(std::span<const Channel> channels, const EnergyCurves& earlier) : EnergyCurves(channels) {
   for (std::size_t i = 0; i < curves_.size() && i < earlier.curves_.size(); ++i) {
     const EnergyCurve& same = earlier.curves_[i];
-    if (!same.refresh_is_known()) continue;
+    if (!same.is_refresh_known()) continue;
     curves_[i] = EnergyCurve(same.channel(), EnergyCurve::Retention::all, same.refresh_ns());
   }
 }
 
 const EnergyCurve* EnergyCurves::curve_of(std::size_t channel) const {
-  if (channel >= roles_.size() || !roles_[channel].curve) return nullptr;
-  return &curves_[*roles_[channel].curve];
+  if (channel >= channel_roles_.size() || !channel_roles_[channel].curve_index) return nullptr;
+  return &curves_[*channel_roles_[channel].curve_index];
 }
 
 void EnergyCurves::retain_around(std::int64_t time_ns) {
@@ -59,24 +59,24 @@ void EnergyCurves::retain_around(std::int64_t time_ns) {
 }
 
 void EnergyCurves::observe(const Sample& sample) noexcept {
-  if (sample.channel >= roles_.size()) return;  // the reader of a damaged recording has reported the sample
-  const Role& role = roles_[sample.channel];
+  if (sample.channel >= channel_roles_.size()) return;  // the reader of a damaged recording has reported the sample
+  const ChannelRole& role = channel_roles_[sample.channel];
   const Reading& reading = sample.reading;
   const bool is_good = reading.code == ReadCode::ok;
   if (is_good) {
-    const PowerPoint point{reading.time_ns(), static_cast<double>(reading.raw) * scales_[sample.channel]};
-    for (const std::size_t curve : role.counter_curves) curves_[curve].observe_history(point);
+    const PowerPoint point{reading.time_ns(), static_cast<double>(reading.raw) * raw_scales_[sample.channel]};
+    for (const std::size_t curve : role.counter_curves) curves_[curve].add_power_history(point);
   }
-  if (!role.curve) return;
-  EnergyCurve& curve = curves_[*role.curve];
+  if (!role.curve_index) return;
+  EnergyCurve& curve = curves_[*role.curve_index];
   if (role.is_device_clock && is_good) {
     PowerClock& device = power_clocks_.find(curve.channel().device)->second;
     if (!device.origin_ns) device.origin_ns = reading.time_ns();
     const std::int64_t now = (reading.time_ns() - *device.origin_ns) / kPeriodSharingInterval_ns;
-    if (now > device.now) {
-      device.before = device.latest;
-      device.latest = {now, device.clock.shared_period()};
-      device.now = now;
+    if (now > device.current_slot) {
+      device.period_of_previous_slot = device.period_of_latest_slot;
+      device.period_of_latest_slot = {now, device.clock.shared_period()};
+      device.current_slot = now;
     }
     device.clock.observe(reading.before_ns, reading.after_ns, reading.raw);
   }
@@ -89,8 +89,8 @@ void EnergyCurves::suggest_period(EnergyCurve& curve, std::int64_t time_ns) {
   if (device == power_clocks_.end() || !device->second.origin_ns) return;
   const std::int64_t wanted =
       (time_ns - *device->second.origin_ns - kPeriodSharingDelay_ns) / kPeriodSharingInterval_ns;
-  const PowerClock::KnownPeriod& latest = device->second.latest;
-  const PowerClock::KnownPeriod& known = latest.slot <= wanted ? latest : device->second.before;
+  const PowerClock::KnownPeriod& latest = device->second.period_of_latest_slot;
+  const PowerClock::KnownPeriod& known = latest.slot_index <= wanted ? latest : device->second.period_of_previous_slot;
   if (known.period) curve.suggest_period(known.period->period_ns, known.period->tolerance_ns);
 }
 

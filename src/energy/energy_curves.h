@@ -42,23 +42,23 @@ class EnergyCurves {
   struct PowerClock {
     CounterClock clock{CounterClock::EqualValues::are_inconclusive};
     struct KnownPeriod {
-      std::int64_t slot = INT64_MIN;  // index of the time slot
+      std::int64_t slot_index = INT64_MIN;  // index of the time slot
       std::optional<UpdatePeriod> period;
     };
-    KnownPeriod latest;
-    KnownPeriod before;
+    KnownPeriod period_of_latest_slot;
+    KnownPeriod period_of_previous_slot;
     std::optional<std::int64_t> origin_ns;  // begin of slot 0: the first reading
-    std::int64_t now = INT64_MIN;
+    std::int64_t current_slot = INT64_MIN;
   };
   void suggest_period(EnergyCurve& curve, std::int64_t time_ns);
 
-  struct Role {
-    std::optional<std::size_t> curve;
+  struct ChannelRole {
+    std::optional<std::size_t> curve_index;
     std::vector<std::size_t> counter_curves;  // of a power history: indices of the curves of its device's counters
     bool is_device_clock = false;
   };
-  std::vector<Role> roles_;  // by channel
-  std::vector<double> scales_;
+  std::vector<ChannelRole> channel_roles_;  // by channel
+  std::vector<double> raw_scales_;
   std::vector<EnergyCurve> curves_;
   std::map<std::string, PowerClock, std::less<>> power_clocks_;  // by device
 };

@@ -168,7 +168,7 @@ TEST(EnergyCurves, ACounterBridgesAPauseAndReportsIt) {
   EXPECT_NEAR(energy.joules.value(), 7800, 1);
   EXPECT_EQ(energy.missing_s, 0);
   EXPECT_LT(energy.uncertainty_j, 20);
-  EXPECT_NEAR(energy.unread_s, 60, 1e-6);
+  EXPECT_NEAR(energy.pauses_s, 60, 1e-6);
   EXPECT_TRUE(describe_faults(energy).contains("readings_paused"));
 }
 

@@ -14,10 +14,10 @@ namespace {
 
 // Two sensors of one domain differ by the energy of a few update periods at the edges. A larger relative difference is
 // reported as a fault.
-constexpr double kDisagreement = 0.05;
+constexpr double kMaxSensorDisagreement = 0.05;
 
 // Preference among the channels of a domain; the smallest is used.
-int rank(const ChannelEnergy& energy) {
+int rank_channel(const ChannelEnergy& energy) {
   if (!energy.joules) return 4;
   const int estimated = energy.channel.provenance == Provenance::estimated ? 2 : 0;
   const int gauge = energy.channel.kind == ChannelKind::gauge ? 1 : 0;
@@ -37,16 +37,16 @@ bool is_superseded_estimate(const ChannelEnergy& estimate, std::span<const Chann
   return class_measured && !same_domain_failed;
 }
 
-DomainEnergy row_from(const ChannelEnergy& energy, double elapsed_s) {
+DomainEnergy make_domain_row(const ChannelEnergy& energy, double elapsed_s) {
   DomainEnergy row;
   row.name = energy.channel.domain;
   row.part_of = energy.channel.part_of;
-  row.counted = energy.channel.is_countable;
+  row.is_counted = energy.channel.is_countable;
   row.sensor = energy.channel.sensor;
   row.channel = energy.channel.name;
   row.device_model = energy.channel.device_model;
   if (!energy.joules) {
-    row.reason = energy.reason;
+    row.reason = energy.missing_reason;
     return row;
   }
   row.joules = energy.joules;
@@ -58,18 +58,18 @@ DomainEnergy row_from(const ChannelEnergy& energy, double elapsed_s) {
   return row;
 }
 
-void add_check(DomainEnergy& row, const ChannelEnergy& other, Diagnostics& diagnostics) {
+void add_cross_check(DomainEnergy& row, const ChannelEnergy& other, Diagnostics& diagnostics) {
   row.checks.push_back({other.channel.sensor, other.channel.name, *other.joules, other.uncertainty_j});
   if (row.provenance == Provenance::estimated || other.channel.provenance == Provenance::estimated) return;
   const double difference_j = std::abs(*row.joules - *other.joules);
-  if (difference_j <= kDisagreement * *row.joules + *row.uncertainty_j + other.uncertainty_j) return;
+  if (difference_j <= kMaxSensorDisagreement * *row.joules + *row.uncertainty_j + other.uncertainty_j) return;
   diagnostics.add({"sensors_disagree", 1,
                    fmt::format("{}: {} reports {:.4g} J, {} ({}) reports {:.4g} J; the first is used", row.name,
                                row.sensor, *row.joules, other.channel.sensor, other.channel.source, *other.joules),
                    row.sensor == other.channel.sensor ? "" : "choose one with --sensors"});
 }
 
-bool contained_in_a_value(const DomainEnergy& row, std::span<const DomainEnergy> rows) {
+bool has_measured_ancestor(const DomainEnergy& row, std::span<const DomainEnergy> rows) {
   std::string_view above = row.part_of;
   for (std::size_t depth = 0; !above.empty() && depth <= rows.size(); ++depth) {
     const auto parent =
@@ -92,7 +92,8 @@ DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double el
     const bool estimate = energy.channel.provenance == Provenance::estimated;
     (estimate && is_superseded_estimate(energy, channels) ? superseded : ranked).push_back(&energy);
   }
-  std::stable_sort(ranked.begin(), ranked.end(), [](const auto* a, const auto* b) { return rank(*a) < rank(*b); });
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto* a, const auto* b) { return rank_channel(*a) < rank_channel(*b); });
   if (check_estimates) ranked.insert(ranked.end(), superseded.begin(), superseded.end());
 
   // Rows follow the order in which the sensors list their domains; the first channel of a domain in `ranked` is its
@@ -106,13 +107,13 @@ DomainTable make_domain_table(std::span<const ChannelEnergy> channels, double el
       if (energy->channel.domain != listed.channel.domain) continue;
       const bool is_superseded = std::find(superseded.begin(), superseded.end(), energy) != superseded.end();
       if (row == nullptr && !is_superseded) {
-        row = &table.rows.emplace_back(row_from(*energy, elapsed_s));
+        row = &table.rows.emplace_back(make_domain_row(*energy, elapsed_s));
       } else if (row != nullptr && energy->joules && row->joules) {
-        add_check(*row, *energy, table.diagnostics);
+        add_cross_check(*row, *energy, table.diagnostics);
       }
     }
   }
-  for (DomainEnergy& row : table.rows) row.counted = row.counted && !contained_in_a_value(row, table.rows);
+  for (DomainEnergy& row : table.rows) row.is_counted = row.is_counted && !has_measured_ancestor(row, table.rows);
   table.totals = total_energy(table.rows);
   return table;
 }

@@ -15,7 +15,7 @@ ChannelEnergy measured(std::string domain, std::optional<double> joules, DomainC
   energy.channel.domain_class = domain_class;
   energy.joules = joules;
   energy.uncertainty_j = 0.1;
-  if (!joules) energy.reason = "frozen";
+  if (!joules) energy.missing_reason = "frozen";
   return energy;
 }
 
@@ -39,7 +39,7 @@ TEST(DomainTable, SumsPackagesAndDramButNotTheirCores) {
                                                measured("dram-0", 10, DomainClass::memory)};
   const DomainTable table = make_domain_table(channels, 10);
   EXPECT_DOUBLE_EQ(joules_of(table.totals.measured).value(), 110);
-  EXPECT_FALSE(row(table, "core-0").counted);
+  EXPECT_FALSE(row(table, "core-0").is_counted);
   EXPECT_DOUBLE_EQ(row(table, "package-0").mean_w.value(), 10);
 }
 

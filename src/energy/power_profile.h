@@ -19,22 +19,22 @@ class PowerProfile {
   void add(PowerPoint point);
 
   // Energy of the span in J according to the history; none when the history does not cover it.
-  std::optional<double> joules(TimeSpan span) const;
-  // Cumulative energy of the history at a time; meaningful where joules() covers it.
-  double joules_until(std::int64_t time_ns) const { return at(time_ns).joules; }
+  std::optional<double> energy_in_span_j(TimeSpan span) const;
+  // Cumulative energy of the history at a time; meaningful where energy_in_span_j() covers it.
+  double cumulative_j(std::int64_t time_ns) const { return at(time_ns).joules; }
 
-  bool empty() const { return knots_.empty(); }
+  bool empty() const { return cumulative_points_.empty(); }
 
  private:
   // Sums since the first value. A gap in the history adds nothing to either.
-  struct Knot {
+  struct CumulativePoint {
     std::int64_t time_ns = 0;
     double joules = 0;
     double covered_s = 0;
   };
-  Knot at(std::int64_t time_ns) const;
+  CumulativePoint at(std::int64_t time_ns) const;
 
-  std::vector<Knot> knots_;
+  std::vector<CumulativePoint> cumulative_points_;
 };
 
 }  // namespace joulemap

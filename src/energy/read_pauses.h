@@ -24,10 +24,10 @@ class ReadPauses {
 
   // Calls `use` for all pauses so far, including among the latest readings.
   template <class Use>
-  void for_each(const Use& use) const {
+  void for_each_pause(const Use& use) const {
     for (const TimeSpan& pause : pauses_) use(pause);
     for (std::size_t i = kNeighbours; i < kIntervalCount; ++i) {
-      if (is_pause(i)) use(TimeSpan{times_ns_[i], times_ns_[i + 1]});
+      if (is_pause(i)) use(TimeSpan{latest_times_ns_[i], latest_times_ns_[i + 1]});
     }
   }
 
@@ -37,9 +37,9 @@ class ReadPauses {
 
   bool is_pause(std::size_t interval) const noexcept;
 
-  std::int64_t shortest_ns_;                                 // minimum length of a pause, whatever its neighbours
-  std::array<std::int64_t, kIntervalCount + 1> times_ns_{};  // times of the latest readings
-  std::size_t count_ = 0;                                    // number of valid entries in times_ns_
+  std::int64_t min_pause_ns_;  // minimum length of a pause, whatever its neighbours
+  std::array<std::int64_t, kIntervalCount + 1> latest_times_ns_{};  // times of the latest readings
+  std::size_t time_count_ = 0;                                      // number of valid entries in latest_times_ns_
   std::vector<TimeSpan> pauses_;
 };
 

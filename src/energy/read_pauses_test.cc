@@ -27,32 +27,32 @@ std::vector<std::int64_t> pauses_ms(const Channel& channel, const std::vector<st
   pauses.add_reading(now_ns);
   for (const std::int64_t interval_ms : intervals_ms) pauses.add_reading(now_ns += interval_ms * kPauseMs);
   std::vector<std::int64_t> found_ms;
-  pauses.for_each([&](const TimeSpan& pause) { found_ms.push_back((pause.end_ns - pause.begin_ns) / kPauseMs); });
+  pauses.for_each_pause([&](const TimeSpan& pause) { found_ms.push_back((pause.end_ns - pause.begin_ns) / kPauseMs); });
   return found_ms;
 }
 
-using Lengths = std::vector<std::int64_t>;
+using PauseLengths = std::vector<std::int64_t>;
 
 TEST(ReadPauses, AreIntervalsMuchLongerThanThoseAroundThem) {
   const Channel gauge = paused_channel(ChannelKind::gauge, 0.02);
-  EXPECT_EQ(pauses_ms(gauge, {20, 20, 20, 20, 3000, 20, 20, 20, 20}), Lengths{3000});
-  EXPECT_EQ(pauses_ms(gauge, {20, 20, 3000, 20, 25, 20, 20, 20, 4000, 20}), (Lengths{3000, 4000}));
-  EXPECT_EQ(pauses_ms(gauge, {20, 20, 20, 90, 20, 20, 20}), Lengths{}) << "a few periods late is no pause";
-  EXPECT_EQ(pauses_ms(gauge, {20, 3000}), Lengths{3000}) << "the latest reading counts, too";
-  EXPECT_EQ(pauses_ms(gauge, {3000, 20, 20}), Lengths{3000});
-  EXPECT_EQ(pauses_ms(gauge, {3000}), Lengths{}) << "two readings show no period";
+  EXPECT_EQ(pauses_ms(gauge, {20, 20, 20, 20, 3000, 20, 20, 20, 20}), PauseLengths{3000});
+  EXPECT_EQ(pauses_ms(gauge, {20, 20, 3000, 20, 25, 20, 20, 20, 4000, 20}), (PauseLengths{3000, 4000}));
+  EXPECT_EQ(pauses_ms(gauge, {20, 20, 20, 90, 20, 20, 20}), PauseLengths{}) << "a few periods late is no pause";
+  EXPECT_EQ(pauses_ms(gauge, {20, 3000}), PauseLengths{3000}) << "the latest reading counts, too";
+  EXPECT_EQ(pauses_ms(gauge, {3000, 20, 20}), PauseLengths{3000});
+  EXPECT_EQ(pauses_ms(gauge, {3000}), PauseLengths{}) << "two readings show no period";
 }
 
 TEST(ReadPauses, AcceptsAnyPeriodAndItsChanges) {
   const Channel gauge = paused_channel(ChannelKind::gauge, 0.02);
-  EXPECT_EQ(pauses_ms(gauge, {1, 1, 1, 1, 1000, 1000, 1000, 1000, 1, 1, 1}), Lengths{});
-  EXPECT_EQ(pauses_ms(gauge, {1000, 1000, 1000, 9000, 1000, 1000}), Lengths{9000});
+  EXPECT_EQ(pauses_ms(gauge, {1, 1, 1, 1, 1000, 1000, 1000, 1000, 1, 1, 1}), PauseLengths{});
+  EXPECT_EQ(pauses_ms(gauge, {1000, 1000, 1000, 9000, 1000, 1000}), PauseLengths{9000});
 }
 
 TEST(ReadPauses, PlannedGapsOfAnExpensiveCounterAreNoPauses) {
-  EXPECT_EQ(pauses_ms(paused_channel(ChannelKind::counter, 0.1), {5, 5, 5, 2500, 5, 5, 5}), Lengths{});
-  EXPECT_EQ(pauses_ms(paused_channel(ChannelKind::counter, 0.1), {2500, 2500, 60'000, 2500}), Lengths{60'000});
-  EXPECT_EQ(pauses_ms(paused_channel(ChannelKind::counter, 0.001), {50, 50, 50, 2500, 50, 50}), Lengths{2500});
+  EXPECT_EQ(pauses_ms(paused_channel(ChannelKind::counter, 0.1), {5, 5, 5, 2500, 5, 5, 5}), PauseLengths{});
+  EXPECT_EQ(pauses_ms(paused_channel(ChannelKind::counter, 0.1), {2500, 2500, 60'000, 2500}), PauseLengths{60'000});
+  EXPECT_EQ(pauses_ms(paused_channel(ChannelKind::counter, 0.001), {50, 50, 50, 2500, 50, 50}), PauseLengths{2500});
 }
 
 }  // namespace

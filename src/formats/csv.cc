@@ -4,8 +4,10 @@
 namespace joulemap::formats {
 namespace {
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of UTF-8; spreadsheets write it
+
 // Reads the field at `at`, without its quotes, and moves `at` to the separator or newline behind it.
-std::string read_field(std::string_view text, std::size_t& at, char separator) {
+std::string read_csv_field(std::string_view text, std::size_t& at, char separator) {
   std::string field;
   if (at < text.size() && text[at] == '"') {
     for (++at; at < text.size(); ++at) {
@@ -27,11 +29,11 @@ std::string read_field(std::string_view text, std::size_t& at, char separator) {
 
 std::vector<CsvRecord> read_csv(std::string_view text, char separator) {
   std::vector<CsvRecord> records;
-  std::size_t at = 0;
+  std::size_t at = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
   while (at < text.size()) {
     CsvRecord record;
-    record.push_back(read_field(text, at, separator));
-    while (at < text.size() && text[at] == separator) record.push_back(read_field(text, ++at, separator));
+    record.push_back(read_csv_field(text, at, separator));
+    while (at < text.size() && text[at] == separator) record.push_back(read_csv_field(text, ++at, separator));
     ++at;  // skips the newline
     if (record.back().ends_with('\r')) record.back().pop_back();
     if (record.size() > 1 || !record.front().empty()) records.push_back(std::move(record));

@@ -11,8 +11,8 @@ namespace joulemap::formats {
 
 using CsvRecord = std::vector<std::string>;
 
-// All records of the text. Lines end with LF or CRLF; empty lines are skipped. An unterminated quote extends to the end
-// of the text.
+// All records of the text. Lines end with LF or CRLF; empty lines and a byte-order mark are skipped. An unterminated
+// quote extends to the end of the text.
 std::vector<CsvRecord> read_csv(std::string_view text, char separator = ',');
 
 // One line, with commas and its newline; quotes fields where necessary.

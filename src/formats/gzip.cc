@@ -16,8 +16,8 @@
 namespace joulemap::formats {
 namespace {
 
-constexpr std::size_t kPiece = 1 << 18;
-constexpr unsigned char kMagic[2] = {0x1f, 0x8b};
+constexpr std::size_t kReadChunkBytes = 1 << 18;
+constexpr unsigned char kGzipMagic[2] = {0x1f, 0x8b};
 
 // Returns the number of bytes read: fewer than out.size() only at the end of the file.
 Result<std::size_t> read_fully(int file, std::span<char> out, const std::string& path) {
@@ -36,7 +36,7 @@ Result<std::size_t> read_fully(int file, std::span<char> out, const std::string&
 
 struct MaybeGzipFile::Inflater {
   inflate_state state;
-  bool in_member = true;
+  bool is_inside_member = true;
 };
 
 MaybeGzipFile::MaybeGzipFile(std::string path, FileDescriptor file) : path_(std::move(path)), file_(std::move(file)) {}
@@ -51,9 +51,9 @@ Result<MaybeGzipFile> MaybeGzipFile::open(const std::string& path) {
   struct stat info = {};
   if (::fstat(opened.file_.get(), &info) == 0 && info.st_size > 0)
     opened.size_ = static_cast<std::uint64_t>(info.st_size);
-  if (Status status = opened.refill(); !status) return std::move(status).error();
-  const std::vector<unsigned char>& start = opened.pending_;
-  if (start.size() >= sizeof kMagic && std::equal(std::begin(kMagic), std::end(kMagic), start.begin())) {
+  if (Status status = opened.refill_input(); !status) return std::move(status).error();
+  const std::vector<unsigned char>& start = opened.unread_input_;
+  if (start.size() >= sizeof kGzipMagic && std::equal(std::begin(kGzipMagic), std::end(kGzipMagic), start.begin())) {
     opened.inflater_ = std::make_unique<Inflater>();
     isal_inflate_init(&opened.inflater_->state);
     opened.inflater_->state.crc_flag = ISAL_GZIP;
@@ -61,16 +61,16 @@ Result<MaybeGzipFile> MaybeGzipFile::open(const std::string& path) {
   return opened;
 }
 
-// Reads the next block of the file into pending_. All bytes of the previous block must have been consumed.
-Status MaybeGzipFile::refill() {
-  pending_.resize(kPiece);
-  pending_offset_ = 0;
-  const std::span<char> room(reinterpret_cast<char*>(pending_.data()), pending_.size());
+// Reads the next block of the file into unread_input_. All bytes of the previous block must have been consumed.
+Status MaybeGzipFile::refill_input() {
+  unread_input_.resize(kReadChunkBytes);
+  unread_offset_ = 0;
+  const std::span<char> room(reinterpret_cast<char*>(unread_input_.data()), unread_input_.size());
   const Result<std::size_t> got = read_fully(file_.get(), room, path_);
   if (!got) return got.error();
-  read_bytes_ += *got;
-  is_file_end_ = *got < pending_.size();
-  pending_.resize(*got);
+  bytes_read_ += *got;
+  is_at_file_end_ = *got < unread_input_.size();
+  unread_input_.resize(*got);
   return Done{};
 }
 
@@ -81,24 +81,24 @@ Result<std::size_t> MaybeGzipFile::read(std::span<char> out) {
 
 // Copies the bytes that open() read to detect gzip, then reads the file directly into `out`.
 Result<std::size_t> MaybeGzipFile::read_plain(std::span<char> out) {
-  const std::size_t known = std::min(out.size(), pending_.size() - pending_offset_);
-  std::memcpy(out.data(), pending_.data() + pending_offset_, known);
-  pending_offset_ += known;
+  const std::size_t known = std::min(out.size(), unread_input_.size() - unread_offset_);
+  std::memcpy(out.data(), unread_input_.data() + unread_offset_, known);
+  unread_offset_ += known;
   if (known == out.size()) return known;
   Result<std::size_t> got = read_fully(file_.get(), out.subspan(known), path_);
   if (!got) return got;
-  read_bytes_ += *got;
+  bytes_read_ += *got;
   if (known + *got < out.size()) end_ = StreamState::complete;
   return known + *got;
 }
 
 // If another gzip member begins at the next byte, prepares to inflate it and returns true. Zeros and other bytes after
 // the last member are ignored as padding, as gzip does.
-bool MaybeGzipFile::begin_member() {
-  if (pending_offset_ == pending_.size() || pending_[pending_offset_] != kMagic[0]) return false;
+bool MaybeGzipFile::begin_gzip_member() {
+  if (unread_offset_ == unread_input_.size() || unread_input_[unread_offset_] != kGzipMagic[0]) return false;
   isal_inflate_reset(&inflater_->state);
   inflater_->state.crc_flag = ISAL_GZIP;
-  inflater_->in_member = true;
+  inflater_->is_inside_member = true;
   return true;
 }
 
@@ -107,24 +107,24 @@ Result<std::size_t> MaybeGzipFile::read_compressed(std::span<char> out) {
   state.next_out = reinterpret_cast<std::uint8_t*>(out.data());
   state.avail_out = static_cast<std::uint32_t>(out.size());
   while (state.avail_out > 0 && end_ == StreamState::reading) {
-    if (pending_offset_ == pending_.size() && !is_file_end_) {
-      if (Status status = refill(); !status) return std::move(status).error();
+    if (unread_offset_ == unread_input_.size() && !is_at_file_end_) {
+      if (Status status = refill_input(); !status) return std::move(status).error();
     }
-    if (!inflater_->in_member && !begin_member()) {
+    if (!inflater_->is_inside_member && !begin_gzip_member()) {
       end_ = StreamState::complete;
       break;
     }
     const std::uint32_t room_before = state.avail_out;
-    state.next_in = pending_.data() + pending_offset_;
-    state.avail_in = static_cast<std::uint32_t>(pending_.size() - pending_offset_);
+    state.next_in = unread_input_.data() + unread_offset_;
+    state.avail_in = static_cast<std::uint32_t>(unread_input_.size() - unread_offset_);
     const int code = isal_inflate(&state);
-    const bool moved = state.avail_out != room_before || state.avail_in != pending_.size() - pending_offset_;
-    pending_offset_ = pending_.size() - state.avail_in;
+    const bool moved = state.avail_out != room_before || state.avail_in != unread_input_.size() - unread_offset_;
+    unread_offset_ = unread_input_.size() - state.avail_in;
     if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT) {
       end_ = StreamState::damaged;
     } else if (state.block_state == ISAL_BLOCK_FINISH) {
-      inflater_->in_member = false;
-    } else if (!moved && is_file_end_ && pending_offset_ == pending_.size()) {
+      inflater_->is_inside_member = false;
+    } else if (!moved && is_at_file_end_ && unread_offset_ == unread_input_.size()) {
       end_ = StreamState::truncated;
     }
   }

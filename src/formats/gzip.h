@@ -37,25 +37,25 @@ class MaybeGzipFile {
 
   StreamState end() const { return end_; }
   // Share of the file's bytes, as stored, that has been read: 0 to 1; 0 if the size is unknown.
-  double read_share() const { return size_ > 0 ? static_cast<double>(read_bytes_) / static_cast<double>(size_) : 0; }
+  double read_fraction() const { return size_ > 0 ? static_cast<double>(bytes_read_) / static_cast<double>(size_) : 0; }
   bool is_compressed() const { return inflater_ != nullptr; }
 
  private:
   struct Inflater;
   MaybeGzipFile(std::string path, FileDescriptor file);
 
-  Status refill();
-  bool begin_member();
+  Status refill_input();
+  bool begin_gzip_member();
   Result<std::size_t> read_plain(std::span<char> out);
   Result<std::size_t> read_compressed(std::span<char> out);
 
   std::string path_;
   FileDescriptor file_;
   std::uint64_t size_ = 0;  // bytes of the file when it was opened; 0: unknown
-  std::uint64_t read_bytes_ = 0;
-  std::vector<unsigned char> pending_;  // bytes read from the file and not yet consumed
-  std::size_t pending_offset_ = 0;
-  bool is_file_end_ = false;
+  std::uint64_t bytes_read_ = 0;
+  std::vector<unsigned char> unread_input_;  // bytes read from the file and not yet consumed
+  std::size_t unread_offset_ = 0;
+  bool is_at_file_end_ = false;
   StreamState end_ = StreamState::reading;
   std::unique_ptr<Inflater> inflater_;  // null for an uncompressed file
 };

@@ -36,19 +36,19 @@ std::string long_text() {
   return text;
 }
 
-struct Read {
+struct ReadResult {
   std::string text;
   StreamState end = StreamState::reading;
   bool is_compressed = false;
 };
 
-Read read(const std::string& bytes, std::size_t piece = 100'000) {
+ReadResult read(const std::string& bytes, std::size_t piece = 100'000) {
   const TemporaryDirectory folder;
   const std::string path = folder.path() + "/file";
   std::ofstream(path, std::ios::binary) << bytes;
   Result<MaybeGzipFile> file = MaybeGzipFile::open(path);
   EXPECT_TRUE(file.has_value());
-  Read result{.is_compressed = file->is_compressed()};
+  ReadResult result{.is_compressed = file->is_compressed()};
   std::string room(piece, '\0');
   while (true) {
     const Result<std::size_t> got = file->read({room.data(), room.size()});
@@ -62,11 +62,11 @@ Read read(const std::string& bytes, std::size_t piece = 100'000) {
 
 TEST(MaybeGzipFile, IsRecognizedByItsContent) {
   const std::string text = long_text();
-  const Read plain = read(text);
+  const ReadResult plain = read(text);
   EXPECT_FALSE(plain.is_compressed);
   EXPECT_TRUE(plain.text == text);
   EXPECT_EQ(plain.end, StreamState::complete);
-  const Read packed = read(compressed(text));
+  const ReadResult packed = read(compressed(text));
   EXPECT_TRUE(packed.is_compressed);
   EXPECT_TRUE(packed.text == text);
   EXPECT_EQ(packed.end, StreamState::complete);
@@ -82,7 +82,7 @@ TEST(MaybeGzipFile, BlocksOfAnySizeGiveTheSameText) {
 
 TEST(MaybeGzipFile, SeveralMembersAreOneText) {
   const std::string text = long_text();
-  const Read joined = read(compressed(text) + compressed("and ") + compressed("more") + std::string(10, '\0'));
+  const ReadResult joined = read(compressed(text) + compressed("and ") + compressed("more") + std::string(10, '\0'));
   EXPECT_TRUE(joined.text == text + "and more");
   EXPECT_EQ(joined.end, StreamState::complete);
 }
@@ -91,7 +91,7 @@ TEST(MaybeGzipFile, ATruncatedStreamGivesItsContent) {
   const std::string text = long_text();
   const std::string whole = compressed(text);
   for (const std::size_t size : {whole.size() - 1, whole.size() - 8, whole.size() / 2, std::size_t{300'000}}) {
-    const Read truncated = read(whole.substr(0, size));
+    const ReadResult truncated = read(whole.substr(0, size));
     EXPECT_EQ(truncated.end, StreamState::truncated) << size;
     EXPECT_TRUE(text.starts_with(truncated.text)) << size;
     EXPECT_GT(truncated.text.size(), size) << size;
@@ -103,7 +103,7 @@ TEST(MaybeGzipFile, ReportsDamage) {
   const std::string text = long_text();
   std::string bytes = compressed(text);
   bytes[bytes.size() - 6] ^= 1;  // a byte of the checksum
-  const Read wrong = read(bytes);
+  const ReadResult wrong = read(bytes);
   EXPECT_EQ(wrong.end, StreamState::damaged);
   EXPECT_TRUE(wrong.text == text);
   std::string torn = compressed(text);

@@ -63,7 +63,7 @@ class JsonCursor {
     skip_space();
     const DigitRun run = read_digits(at_);
     if (run.count == 0 || !ends_json_token(at_[run.count]))
-      return advance_to(parse_json_number_slowly(at_, end_, is_lenient_, 0), value);
+      return move_to(parse_json_number_slowly(at_, end_, is_lenient_, 0), value);
     at_ += run.count;
     value = run.value;
     return true;
@@ -71,7 +71,7 @@ class JsonCursor {
   // Like integer(), but the number times 1000, exactly: three decimals are kept, further ones dropped.
   JOULEMAP_INLINE bool thousandths(std::int64_t& value) {
     skip_space();
-    return advance_to(read_thousandths(at_, end_, is_lenient_), value);
+    return move_to(read_thousandths(at_, end_, is_lenient_), value);
   }
 
   JOULEMAP_INLINE void skip() {
@@ -82,7 +82,7 @@ class JsonCursor {
       ++at_;
       leave();
     } else {
-      advance_to(skip_json_word(at_, end_, is_lenient_));
+      move_to(skip_json_word(at_, end_, is_lenient_));
     }
   }
   // Skips exactly these bytes and returns true if they come next: a fast path for expected text.
@@ -93,19 +93,19 @@ class JsonCursor {
     return true;
   }
   JOULEMAP_INLINE void leave() {  // skips the rest of the innermost entered object or array
-    advance_to(skip_past_closing_bracket(at_, end_, is_lenient_));
+    move_to(skip_past_closing_bracket(at_, end_, is_lenient_));
     is_before_first_element_ = false;
   }
 
  private:
   bool fail() { return !(failed_ = true); }
-  void advance_to(const JsonPosition& position) {
+  void move_to(const JsonPosition& position) {
     at_ = position.at;
     failed_ |= position.failed;
   }
-  bool advance_to(const JsonNumber& number, std::int64_t& value) {
-    advance_to(number.position);
-    if (number.is_number) value = number.value;
+  bool move_to(const JsonNumber& number, std::int64_t& value) {
+    move_to(number.position);
+    if (number.is_number) value = number.integer_value;
     return number.is_number;
   }
   JOULEMAP_INLINE void skip_space() {
@@ -139,8 +139,8 @@ class JsonCursor {
       return {{begin, stop}, false};
     }
     const JsonTextEnd found = find_text_end(stop, end_, is_lenient_, role);
-    advance_to(found.position);
-    return found.position.failed ? JsonText() : JsonText{{begin, at_ - 1}, found.escaped};
+    move_to(found.position);
+    return found.position.failed ? JsonText() : JsonText{{begin, at_ - 1}, found.has_escapes};
   }
 
   const char* at_;

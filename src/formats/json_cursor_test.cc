@@ -10,9 +10,11 @@ namespace joulemap::formats {
 namespace {
 
 // A text with the padding that JsonCursor requires.
-class Padded {
+class PaddedText {
  public:
-  explicit Padded(std::string text) : size_(text.size()), text_(std::move(text)) { text_.append(kScanPadding, '\0'); }
+  explicit PaddedText(std::string text) : size_(text.size()), text_(std::move(text)) {
+    text_.append(kScanPadding, '\0');
+  }
   JsonCursor cursor(QuoteRule rule = QuoteRule::strict) const {
     return JsonCursor(text_.data(), text_.data() + size_, rule);
   }
@@ -23,21 +25,21 @@ class Padded {
 };
 
 std::optional<std::int64_t> thousandths(const std::string& number) {
-  const Padded text(number);
+  const PaddedText text(number);
   JsonCursor json = text.cursor();
   std::int64_t value = 0;
   return json.thousandths(value) ? std::optional(value) : std::nullopt;
 }
 
 std::optional<std::int64_t> integer(const std::string& number) {
-  const Padded text(number);
+  const PaddedText text(number);
   JsonCursor json = text.cursor();
   std::int64_t value = 0;
   return json.integer(value) ? std::optional(value) : std::nullopt;
 }
 
 std::vector<std::string> keys(const std::string& object) {
-  const Padded text(object);
+  const PaddedText text(object);
   JsonCursor json = text.cursor();
   std::vector<std::string> found;
   json.enter_object();
@@ -95,7 +97,7 @@ TEST(JsonCursor, ReadsAnyCountOfDigits) {
 }
 
 TEST(JsonCursor, AStrayQuoteFailsUnlessTheLenientRuleApplies) {
-  const Padded text(R"({"name": "operator()<"a">", "args": {"k": ["x"y"]}, "z": 1})");
+  const PaddedText text(R"({"name": "operator()<"a">", "args": {"k": ["x"y"]}, "z": 1})");
   JsonCursor strict = text.cursor();
   std::string_view key;
   strict.enter_object();
@@ -119,7 +121,7 @@ TEST(JsonCursor, AStrayQuoteFailsUnlessTheLenientRuleApplies) {
 TEST(JsonCursor, ATruncatedTextNeedsMoreInput) {
   const std::string whole = R"({"a": "text \" more", "b": [1, 2, {"c": "d"}], "e": 12.5})";
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    const Padded text(whole.substr(0, size));
+    const PaddedText text(whole.substr(0, size));
     JsonCursor json = text.cursor();
     json.enter_object();
     for (std::string_view key; json.next_member(key);) json.skip();
@@ -140,7 +142,7 @@ TEST(JsonCursor, AcceptsControlCharactersAndNonJsonWords) {
 }
 
 TEST(JsonCursor, ArraysAreReadElementByElement) {
-  const Padded text("[2400, 1 , 7]");
+  const PaddedText text("[2400, 1 , 7]");
   JsonCursor json = text.cursor();
   std::vector<std::int64_t> numbers;
   json.enter_array();

@@ -12,16 +12,16 @@
 namespace joulemap::formats {
 namespace {
 
-constexpr std::size_t kMaxDepth = 64;  // the parser recurses at each level
+constexpr std::size_t kMaxNestingDepth = 64;  // the parser recurses at each level
 
 // Builds the tree from RapidJSON's callbacks. A stack holds the open objects and arrays; the entry of an object also
 // holds its current key.
-class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> {
+class DocumentBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, DocumentBuilder> {
  public:
-  DocumentValue root;
+  DocumentValue root_value;
 
-  bool Null() { return put(DocumentValue{}); }
-  bool Bool(bool value) { return put(DocumentValue{value}); }
+  bool Null() { return add_value(DocumentValue{}); }
+  bool Bool(bool value) { return add_value(DocumentValue{value}); }
   // Numbers come as text (kParseNumbersAsStringsFlag): RapidJSON's own conversion of "0e70" in full precision has
   // undefined behaviour (found by fuzz_experiment).
   bool RawNumber(const char* text, rapidjson::SizeType size, bool) {
@@ -30,57 +30,59 @@ class Builder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Builder> 
       return read.ec == std::errc() && read.ptr == end;
     };
     std::int64_t whole = 0;
-    if (is_read(std::from_chars(text, end, whole))) return put(DocumentValue{whole});
+    if (is_read(std::from_chars(text, end, whole))) return add_value(DocumentValue{whole});
     double real = 0;
-    return is_read(std::from_chars(text, end, real)) && put(DocumentValue{real});
+    return is_read(std::from_chars(text, end, real)) && add_value(DocumentValue{real});
   }
-  bool String(const char* text, rapidjson::SizeType size, bool) { return put(DocumentValue{std::string(text, size)}); }
+  bool String(const char* text, rapidjson::SizeType size, bool) {
+    return add_value(DocumentValue{std::string(text, size)});
+  }
   bool Key(const char* text, rapidjson::SizeType size, bool) {
-    open_.back().key.assign(text, size);
+    open_containers_.back().current_key.assign(text, size);
     return true;
   }
-  bool StartObject() { return open(DocumentValue{DocumentValue::Table{}}); }
-  bool EndObject(rapidjson::SizeType) { return close(); }
-  bool StartArray() { return open(DocumentValue{DocumentValue::Array{}}); }
-  bool EndArray(rapidjson::SizeType) { return close(); }
+  bool StartObject() { return open_container(DocumentValue{DocumentValue::Table{}}); }
+  bool EndObject(rapidjson::SizeType) { return close_container(); }
+  bool StartArray() { return open_container(DocumentValue{DocumentValue::Array{}}); }
+  bool EndArray(rapidjson::SizeType) { return close_container(); }
 
  private:
-  struct Open {
+  struct OpenContainer {
     DocumentValue value;
-    std::string key;
+    std::string current_key;
   };
 
-  bool open(DocumentValue value) {
-    if (open_.size() >= kMaxDepth) return false;
-    open_.push_back({std::move(value), {}});
+  bool open_container(DocumentValue value) {
+    if (open_containers_.size() >= kMaxNestingDepth) return false;
+    open_containers_.push_back({std::move(value), {}});
     return true;
   }
-  bool close() {
-    DocumentValue value = std::move(open_.back().value);
-    open_.pop_back();
-    return put(std::move(value));
+  bool close_container() {
+    DocumentValue value = std::move(open_containers_.back().value);
+    open_containers_.pop_back();
+    return add_value(std::move(value));
   }
-  bool put(DocumentValue value) {
-    if (open_.empty()) {
-      root = std::move(value);
+  bool add_value(DocumentValue value) {
+    if (open_containers_.empty()) {
+      root_value = std::move(value);
       return true;
     }
-    Open& around = open_.back();
+    OpenContainer& around = open_containers_.back();
     if (auto* const members = std::get_if<DocumentValue::Table>(&around.value.content)) {
-      members->push_back({around.key, std::move(value)});
+      members->push_back({around.current_key, std::move(value)});
     } else {
       std::get<DocumentValue::Array>(around.value.content).push_back(std::move(value));
     }
     return true;
   }
 
-  std::vector<Open> open_;
+  std::vector<OpenContainer> open_containers_;
 };
 
 }  // namespace
 
 Result<DocumentValue> read_json(std::string_view text, std::string_view name) {
-  Builder builder;
+  DocumentBuilder builder;
   rapidjson::MemoryStream stream(text.data(), text.size());
   rapidjson::Reader reader;
   reader.Parse<rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseNanAndInfFlag>(stream, builder);
@@ -90,7 +92,7 @@ Result<DocumentValue> read_json(std::string_view text, std::string_view name) {
     return Error{ErrorCode::malformed,
                  fmt::format("{}:{}: {}", name, line, rapidjson::GetParseError_En(reader.GetParseErrorCode())), ""};
   }
-  return std::move(builder.root);
+  return std::move(builder.root_value);
 }
 
 }  // namespace joulemap::formats

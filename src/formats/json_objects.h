@@ -35,7 +35,7 @@ class JsonFields {
   void set(std::string_view path, double value);
   void set(std::string_view path, std::string_view value);
   void set_array(std::string_view path, std::string_view text);
-  void clear() { size_ = 0; }
+  void clear() { field_count_ = 0; }
 
  private:
   enum class Kind : std::uint8_t { integer, real, text, array };
@@ -43,23 +43,23 @@ class JsonFields {
     std::string path;
     Kind kind = Kind::integer;
     std::int64_t integer = 0;
-    double real = 0;
+    double number = 0;
     std::string text;
   };
 
-  Field& next(std::string_view path, Kind kind);
+  Field& reuse_field(std::string_view path, Kind kind);
   const Field* find(std::string_view path) const;
 
   std::vector<Field> fields_;  // never shrinks, to reuse the memory
-  std::size_t size_ = 0;
+  std::size_t field_count_ = 0;
 };
 
 struct JsonObjectsResult {
-  bool found = false;         // the array exists
-  bool ended = false;         // the end of the array was reached
-  std::uint64_t damaged = 0;  // invalid objects and other values in the array; adjacent ones count once
+  bool object_count = false;        // the array exists
+  bool has_array_ended = false;     // the end of the array was reached
+  std::uint64_t damaged_count = 0;  // invalid objects and other values in the array; adjacent ones count once
 
-  bool is_complete() const { return found && ended && damaged == 0; }
+  bool is_complete() const { return object_count && has_array_ended && damaged_count == 0; }
 };
 
 JsonObjectsResult for_each_json_object(std::string_view text, const std::function<void(const JsonFields&)>& visit);

@@ -51,11 +51,11 @@ TEST(JsonObjects, ReturnsAnArrayAsText) {
 TEST(JsonObjects, ATruncatedTextGivesTheObjectsBeforeTheCut) {
   JsonObjectsResult read;
   EXPECT_EQ(names_in(R"([{"name": "a"}, {"name": )", &read), (std::vector<std::string>{"a"}));
-  EXPECT_FALSE(read.ended);
-  EXPECT_EQ(read.damaged, 1u);
+  EXPECT_FALSE(read.has_array_ended);
+  EXPECT_EQ(read.damaged_count, 1u);
   EXPECT_EQ(names_in(R"([{"name": "a"},)", &read).size(), 1u);
-  EXPECT_FALSE(read.ended);
-  EXPECT_EQ(read.damaged, 0u);
+  EXPECT_FALSE(read.has_array_ended);
+  EXPECT_EQ(read.damaged_count, 0u);
 }
 
 TEST(JsonObjects, TheArrayMayBeAMember) {
@@ -71,7 +71,7 @@ TEST(JsonObjects, ReportsAMissingArray) {
   for (const char* text : {"", "{}", "{\"a\": [{\"name\": 1}]}", "hello", "3"}) {
     JsonObjectsResult read;
     EXPECT_TRUE(names_in(text, &read).empty()) << text;
-    EXPECT_FALSE(read.found) << text;
+    EXPECT_FALSE(read.object_count) << text;
   }
 }
 
@@ -82,8 +82,8 @@ TEST(JsonObjects, AnUnescapedQuoteCostsItsObject) {
   std::vector<std::string> names = names_in(text, &read);
   std::erase(names, "");  // an object nested in the damaged one may look like an element of the array
   EXPECT_EQ(names, (std::vector<std::string>{"a", "c", "d"}));
-  EXPECT_GE(read.damaged, 1u);
-  EXPECT_TRUE(read.ended);
+  EXPECT_GE(read.damaged_count, 1u);
+  EXPECT_TRUE(read.has_array_ended);
 }
 
 TEST(JsonObjects, ControlCharactersInATextAreBlanks) {
@@ -95,7 +95,7 @@ TEST(JsonObjects, ControlCharactersInATextAreBlanks) {
 TEST(JsonObjects, CountsElementsThatAreNoObjects) {
   JsonObjectsResult read;
   EXPECT_EQ(names_in(R"([{"name": "a"}, null, {"name": "b"},{"name": "c"}])", &read).size(), 2u);
-  EXPECT_EQ(read.damaged, 1u);
+  EXPECT_EQ(read.damaged_count, 1u);
 }
 
 TEST(JsonObjects, PreservesNumbersVerbatim) {

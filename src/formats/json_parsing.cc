@@ -13,32 +13,32 @@
 namespace joulemap::formats {
 namespace {
 
-constexpr std::uint64_t kThousand = 1000;
+constexpr std::uint64_t kThousandths = 1000;
 constexpr int kMaxExponent = 40;  // with a larger exponent a number is 0 or does not fit into 64 bits
 
-const char* past_space(const char* at) {
+const char* skip_space(const char* at) {
   while (is_json_space(*at)) ++at;
   return at;
 }
 
-bool begins_value(char byte) {
+bool can_begin_value(char byte) {
   return byte == '"' || byte == '{' || byte == '[' || byte == '-' || (byte >= '0' && byte <= '9') || byte == 't' ||
          byte == 'f' || byte == 'n';
 }
 
 // Guesses from the following text whether this quote ends the string: nothing else distinguishes an unescaped quote.
-bool could_end(const char* quote, JsonRole role) {
-  const char* next = past_space(quote + 1);
+bool could_end_string(const char* quote, JsonRole role) {
+  const char* next = skip_space(quote + 1);
   if (*next == ':') return role != JsonRole::value;
   if (role == JsonRole::key) return false;
   if (*next == '}' || *next == ']') return true;
   if (*next != ',') return false;
-  next = past_space(next + 1);
-  return *next == '}' || *next == ']' || begins_value(*next);
+  next = skip_space(next + 1);
+  return *next == '}' || *next == ']' || can_begin_value(*next);
 }
 
 // digits * 10^power, truncated to an integer; nullopt if it does not fit into 63 bits.
-std::optional<std::int64_t> scaled(std::uint64_t digits, int power) {
+std::optional<std::int64_t> scale_by_power_of_ten(std::uint64_t digits, int power) {
   for (; power > 0; --power) {
     if (__builtin_mul_overflow(digits, std::uint64_t{10}, &digits)) return std::nullopt;
     if (digits == 0) return 0;
@@ -48,18 +48,18 @@ std::optional<std::int64_t> scaled(std::uint64_t digits, int power) {
   return static_cast<std::int64_t>(digits);
 }
 
-struct Decimal {
+struct DecimalNumber {
   std::uint64_t digits = 0;
-  int power = 0;
-  bool negative = false;
+  int power_of_ten = 0;
+  bool is_negative = false;
 };
 
 // Parses the whole text as a JSON number; nullopt if it is none or its integer part does not fit into 64 bits. Drops
 // digits of the fraction that do not fit.
-std::optional<Decimal> parse_decimal(std::string_view text) {
-  Decimal number;
+std::optional<DecimalNumber> parse_decimal(std::string_view text) {
+  DecimalNumber number;
   std::size_t at = 0;
-  if (at < text.size() && (text[at] == '-' || text[at] == '+')) number.negative = text[at++] == '-';
+  if (at < text.size() && (text[at] == '-' || text[at] == '+')) number.is_negative = text[at++] == '-';
   bool any = false;
   bool point = false;
   for (; at < text.size(); ++at) {
@@ -74,7 +74,7 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
     if (!fits && !point) return std::nullopt;
     if (!fits) continue;
     number.digits = number.digits * 10 + digit;
-    number.power -= point ? 1 : 0;
+    number.power_of_ten -= point ? 1 : 0;
   }
   if (!any) return std::nullopt;
   if (at == text.size()) return number;
@@ -87,7 +87,7 @@ std::optional<Decimal> parse_decimal(std::string_view text) {
     if (text[at] < '0' || text[at] > '9') return std::nullopt;
     exponent = std::min(exponent * 10 + (text[at] - '0'), kMaxExponent);
   }
-  number.power += below ? -exponent : exponent;
+  number.power_of_ten += below ? -exponent : exponent;
   return number;
 }
 
@@ -116,7 +116,7 @@ JsonTextEnd find_text_end(const char* stop, const char* end, bool is_lenient, Js
     if (*stop == '\\') {
       escaped = true;
       stop += 2;
-    } else if (!is_lenient || could_end(stop, role)) {
+    } else if (!is_lenient || could_end_string(stop, role)) {
       return {{stop + 1, !ends_json_token(stop[1])}, escaped};
     } else {
       ++stop;
@@ -139,11 +139,12 @@ JsonNumber parse_json_number_slowly(const char* at, const char* end, bool is_len
     number.position = skip_json_word(at, end, is_lenient);
     word = {at, number.position.at};
   }
-  const std::optional<Decimal> decimal = number.position.failed ? std::nullopt : parse_decimal(word);
-  const std::optional<std::int64_t> size = decimal ? scaled(decimal->digits, decimal->power + power) : std::nullopt;
+  const std::optional<DecimalNumber> decimal = number.position.failed ? std::nullopt : parse_decimal(word);
+  const std::optional<std::int64_t> size =
+      decimal ? scale_by_power_of_ten(decimal->digits, decimal->power_of_ten + power) : std::nullopt;
   if (!size) return number;
   number.is_number = true;
-  number.value = decimal->negative ? -*size : *size;
+  number.integer_value = decimal->is_negative ? -*size : *size;
   return number;
 }
 
@@ -167,9 +168,9 @@ JsonNumber read_thousandths(const char* at, const char* end, bool is_lenient) {
     fraction = std::uint64_t{part.value} * kPowers[static_cast<std::size_t>(3 - part.count)];
     at += 1 + part.count;
   }
-  const bool is_too_large = whole >= static_cast<std::uint64_t>(INT64_MAX) / kThousand;
+  const bool is_too_large = whole >= static_cast<std::uint64_t>(INT64_MAX) / kThousandths;
   if (is_too_large || !ends_json_token(*at)) return parse_json_number_slowly(begin, end, is_lenient, 3);
-  return {{at, false}, true, static_cast<std::int64_t>(whole * kThousand + fraction)};
+  return {{at, false}, true, static_cast<std::int64_t>(whole * kThousandths + fraction)};
 }
 
 JsonPosition skip_json_word(const char* at, const char* end, bool is_lenient) {

@@ -20,14 +20,14 @@ struct JsonPosition {
 };
 
 struct JsonTextEnd {
-  JsonPosition position;  // behind the closing quote
-  bool escaped = false;   // the string contains backslashes
+  JsonPosition position;     // behind the closing quote
+  bool has_escapes = false;  // the string contains backslashes
 };
 
 struct JsonNumber {
   JsonPosition position;
   bool is_number = false;  // a number that fits into 64 bits
-  std::int64_t value = 0;
+  std::int64_t integer_value = 0;
 };
 
 enum class JsonRole : std::uint8_t { key, value, either };

@@ -6,7 +6,7 @@
 namespace joulemap::formats {
 namespace {
 
-constexpr std::uint32_t kReplacement = 0xFFFD;
+constexpr std::uint32_t kReplacementCharacter = 0xFFFD;
 
 void append_utf8(std::uint32_t code, std::string& out) {
   const auto byte = [&](std::uint32_t value) { out.push_back(static_cast<char>(value)); };
@@ -24,7 +24,7 @@ void append_utf8(std::uint32_t code, std::string& out) {
   byte(0x80 | (code & 0x3F));
 }
 
-std::optional<std::uint32_t> four_hex_digits(std::string_view text) {
+std::optional<std::uint32_t> parse_four_hex_digits(std::string_view text) {
   if (text.size() < 4) return std::nullopt;
   std::uint32_t value = 0;
   for (const char digit : text.substr(0, 4)) {
@@ -38,20 +38,20 @@ std::optional<std::uint32_t> four_hex_digits(std::string_view text) {
 
 // `raw` starts after "\u". Returns the number of bytes consumed.
 std::size_t unescape_unicode(std::string_view raw, std::string& out) {
-  const std::optional<std::uint32_t> first = four_hex_digits(raw);
+  const std::optional<std::uint32_t> first = parse_four_hex_digits(raw);
   if (!first) {
     out += "\\u";
     return 0;
   }
   const bool is_high = (*first & 0xFC00) == 0xD800;
   if (is_high && raw.substr(4).starts_with("\\u")) {
-    const std::optional<std::uint32_t> second = four_hex_digits(raw.substr(6));
+    const std::optional<std::uint32_t> second = parse_four_hex_digits(raw.substr(6));
     if (second && (*second & 0xFC00) == 0xDC00) {
       append_utf8(0x10000 + ((*first & 0x3FF) << 10) + (*second & 0x3FF), out);
       return 10;
     }
   }
-  append_utf8((*first & 0xF800) == 0xD800 ? kReplacement : *first, out);
+  append_utf8((*first & 0xF800) == 0xD800 ? kReplacementCharacter : *first, out);
   return 4;
 }
 

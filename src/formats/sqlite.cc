@@ -14,9 +14,9 @@
 namespace joulemap::formats {
 namespace {
 
-constexpr int kMaxValue = 1 << 26;  // bytes; SQLite reports larger values as errors, and no trace has such texts
+constexpr int kMaxValueBytes = 1 << 26;  // bytes; SQLite reports larger values as errors, and no trace has such texts
 
-std::string quoted_name(std::string_view name) {
+std::string quote_identifier(std::string_view name) {
   std::string quoted = "\"";
   for (const char c : name) {
     if (c == '"') quoted += '"';
@@ -25,7 +25,7 @@ std::string quoted_name(std::string_view name) {
   return quoted + '"';
 }
 
-Error not_a_database(std::string_view name, sqlite3* database) {
+Error not_a_database_error(std::string_view name, sqlite3* database) {
   const char* const why = database != nullptr ? sqlite3_errmsg(database) : "out of memory";
   return {ErrorCode::malformed, fmt::format("{}: not an SQLite database: {}", name, why), {}};
 }
@@ -39,8 +39,9 @@ void SqliteDatabase::Closer::operator()(sqlite3* database) const { sqlite3_close
 bool SqliteRows::next() {
   if (!statement_) return false;
   const int code = sqlite3_step(statement_.get());
-  if (code == SQLITE_ROW && rows_left_-- > 0) return true;
-  if (code != SQLITE_DONE) damage_ = code == SQLITE_ROW ? "it has more rows than bytes" : sqlite3_errmsg(database_);
+  if (code == SQLITE_ROW && remaining_row_limit_-- > 0) return true;
+  if (code != SQLITE_DONE)
+    damage_text_ = code == SQLITE_ROW ? "it has more rows than bytes" : sqlite3_errmsg(database_);
   statement_.reset();
   return false;
 }
@@ -66,7 +67,7 @@ Result<SqliteDatabase> SqliteDatabase::open(const std::string& path) {
   sqlite3* opened = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &opened, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<sqlite3, Closer> database(opened);
-  if (code != SQLITE_OK) return not_a_database(path, opened);
+  if (code != SQLITE_OK) return not_a_database_error(path, opened);
   return check_opened(std::move(database), path, static_cast<std::uint64_t>(std::max<off_t>(status.st_size, 0)));
 }
 
@@ -74,15 +75,15 @@ Result<SqliteDatabase> SqliteDatabase::from_bytes(std::string_view bytes) {
   sqlite3* opened = nullptr;
   const int code = sqlite3_open_v2(":memory:", &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<sqlite3, Closer> database(opened);
-  if (code != SQLITE_OK) return not_a_database("bytes", opened);
+  if (code != SQLITE_OK) return not_a_database_error("bytes", opened);
   auto* const copy = static_cast<unsigned char*>(sqlite3_malloc64(std::max<std::size_t>(bytes.size(), 1)));
-  if (copy == nullptr) return not_a_database("bytes", nullptr);
+  if (copy == nullptr) return not_a_database_error("bytes", nullptr);
   if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());
   const auto size = static_cast<sqlite3_int64>(bytes.size());
   // SQLite frees the copy, also on failure.
   if (sqlite3_deserialize(opened, "main", copy, size, size,
                           SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) != SQLITE_OK) {
-    return not_a_database("bytes", opened);
+    return not_a_database_error("bytes", opened);
   }
   return check_opened(std::move(database), "bytes", bytes.size());
 }
@@ -90,50 +91,50 @@ Result<SqliteDatabase> SqliteDatabase::from_bytes(std::string_view bytes) {
 // Opening a database does not read it. The query here is the first access and fails if the file is not a database.
 Result<SqliteDatabase> SqliteDatabase::check_opened(std::unique_ptr<sqlite3, Closer> database, std::string_view name,
                                                     std::uint64_t bytes) {
-  sqlite3_limit(database.get(), SQLITE_LIMIT_LENGTH, kMaxValue);
+  sqlite3_limit(database.get(), SQLITE_LIMIT_LENGTH, kMaxValueBytes);
   sqlite3_db_config(database.get(), SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(database.get(), SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   SqliteDatabase checked;
   checked.database_ = std::move(database);
   checked.bytes_ = bytes;
-  SqliteRows tables = checked.query("SELECT count(*) FROM sqlite_master", {});
-  if (!tables.next()) return not_a_database(name, checked.database_.get());
+  SqliteRows tables = checked.run_query("SELECT count(*) FROM sqlite_master", {});
+  if (!tables.next()) return not_a_database_error(name, checked.database_.get());
   return checked;
 }
 
-SqliteRows SqliteDatabase::query(const std::string& sql, std::string_view argument) const {
+SqliteRows SqliteDatabase::run_query(const std::string& sql, std::string_view argument) const {
   SqliteRows rows;
   rows.database_ = database_.get();
-  rows.rows_left_ = bytes_;
+  rows.remaining_row_limit_ = bytes_;
   sqlite3_stmt* statement = nullptr;
   const int code = sqlite3_prepare_v2(database_.get(), sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
   rows.statement_.reset(statement);
   if (code != SQLITE_OK) {
-    rows.damage_ = sqlite3_errmsg(database_.get());
+    rows.damage_text_ = sqlite3_errmsg(database_.get());
   } else if (!argument.empty()) {
     sqlite3_bind_text64(statement, 1, argument.data(), argument.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
   }
   return rows;
 }
 
-std::vector<std::string> SqliteDatabase::columns(std::string_view table) const {
+std::vector<std::string> SqliteDatabase::column_names(std::string_view table) const {
   std::vector<std::string> names;
-  SqliteRows known = query("SELECT 1 FROM sqlite_master WHERE name = ? AND type = 'table' AND rootpage > 0", table);
+  SqliteRows known = run_query("SELECT 1 FROM sqlite_master WHERE name = ? AND type = 'table' AND rootpage > 0", table);
   if (!known.next()) return names;
-  SqliteRows rows = query("SELECT name FROM pragma_table_info(?)", table);
+  SqliteRows rows = run_query("SELECT name FROM pragma_table_info(?)", table);
   while (rows.next()) names.emplace_back(rows.text(0));
   return names;
 }
 
 SqliteRows SqliteDatabase::rows(std::string_view table, std::initializer_list<std::string_view> columns) const {
-  const std::vector<std::string> present = this->columns(table);
+  const std::vector<std::string> present = this->column_names(table);
   if (present.empty()) return {};
   std::string list;
   for (const std::string_view column : columns) {
     const bool is_there = std::find(present.begin(), present.end(), column) != present.end();
-    list += (list.empty() ? "" : ", ") + (is_there ? quoted_name(column) : std::string("NULL"));
+    list += (list.empty() ? "" : ", ") + (is_there ? quote_identifier(column) : std::string("NULL"));
   }
-  return query(fmt::format("SELECT {} FROM {}", list, quoted_name(table)), {});
+  return run_query(fmt::format("SELECT {} FROM {}", list, quote_identifier(table)), {});
 }
 
 }  // namespace joulemap::formats

@@ -31,7 +31,7 @@ class SqliteRows {
   // Moves to the next row; false after the last one and at damage.
   bool next();
   // Description of the damage; empty if there is none.
-  const std::string& damage_text() const { return damage_; }
+  const std::string& damage_text() const { return damage_text_; }
 
   // Values of the current row; `column` is the index in the requested list. Return nullopt or empty for NULL, for a
   // column that the table lacks, and for a value of another type. is_null() is true only in the first two cases.
@@ -48,8 +48,8 @@ class SqliteRows {
 
   std::unique_ptr<sqlite3_stmt, Finalizer> statement_;
   sqlite3* database_ = nullptr;
-  std::uint64_t rows_left_ = 0;
-  std::string damage_;
+  std::uint64_t remaining_row_limit_ = 0;
+  std::string damage_text_;
 };
 
 class SqliteDatabase {
@@ -58,9 +58,9 @@ class SqliteDatabase {
   static Result<SqliteDatabase> open(const std::string& path);
   static Result<SqliteDatabase> from_bytes(std::string_view bytes);
 
-  bool has_table(std::string_view name) const { return !columns(name).empty(); }
+  bool has_table(std::string_view name) const { return !column_names(name).empty(); }
   // Names of the table's columns, in its order; empty if there is no such table.
-  std::vector<std::string> columns(std::string_view table) const;
+  std::vector<std::string> column_names(std::string_view table) const;
 
   // The rows in stored order; none if there is no such table. The result must not outlive the database.
   SqliteRows rows(std::string_view table, std::initializer_list<std::string_view> columns) const;
@@ -72,7 +72,7 @@ class SqliteDatabase {
 
   static Result<SqliteDatabase> check_opened(std::unique_ptr<sqlite3, Closer> database, std::string_view name,
                                              std::uint64_t bytes);
-  SqliteRows query(const std::string& sql, std::string_view argument) const;
+  SqliteRows run_query(const std::string& sql, std::string_view argument) const;
 
   std::unique_ptr<sqlite3, Closer> database_;
   std::uint64_t bytes_ = 0;

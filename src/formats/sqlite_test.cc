@@ -20,7 +20,7 @@ SqliteDatabase database_with(const std::string& sql) {
 TEST(Sqlite, ReturnsTheRowsOfATableWithTheirTypes) {
   const SqliteDatabase database =
       database_with("CREATE TABLE t (a INT, b, [odd \"name]); INSERT INTO t VALUES (7, 'x', NULL), ('no', 1.5, 9)");
-  EXPECT_EQ(database.columns("t"), (std::vector<std::string>{"a", "b", "odd \"name"}));
+  EXPECT_EQ(database.column_names("t"), (std::vector<std::string>{"a", "b", "odd \"name"}));
   SqliteRows rows = database.rows("t", {"odd \"name", "b", "a", "missing"});
   ASSERT_TRUE(rows.next());
   EXPECT_TRUE(rows.is_null(0));

@@ -18,15 +18,15 @@ SqliteWriter::SqliteWriter() {
   const int code = sqlite3_open_v2(":memory:", &opened, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   database_.reset(opened);
   if (code != SQLITE_OK) note_failure();
-  run("BEGIN");
+  run_statement("BEGIN");
 }
 
 void SqliteWriter::note_failure() {
-  if (failure_.empty()) failure_ = database_ ? sqlite3_errmsg(database_.get()) : "out of memory";
+  if (first_failure_.empty()) first_failure_ = database_ ? sqlite3_errmsg(database_.get()) : "out of memory";
 }
 
-void SqliteWriter::run(const std::string& sql) {
-  if (!failure_.empty()) return;
+void SqliteWriter::run_statement(const std::string& sql) {
+  if (!first_failure_.empty()) return;
   if (sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) note_failure();
 }
 
@@ -37,45 +37,46 @@ void SqliteWriter::begin_table(std::string_view name, std::initializer_list<std:
     list += (list.empty() ? "" : ", ") + std::string(column);
     parameters += parameters.empty() ? "?" : ", ?";
   }
-  insert_.reset();
-  run(fmt::format("CREATE TABLE {} ({})", name, list));
-  if (!failure_.empty()) return;
+  insert_statement_.reset();
+  run_statement(fmt::format("CREATE TABLE {} ({})", name, list));
+  if (!first_failure_.empty()) return;
   const std::string sql = fmt::format("INSERT INTO {} VALUES ({})", name, parameters);
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(database_.get(), sql.c_str(), -1, &statement, nullptr) != SQLITE_OK) note_failure();
-  insert_.reset(statement);
+  insert_statement_.reset(statement);
 }
 
 void SqliteWriter::add_row(std::initializer_list<SqliteValue> values) {
-  if (!failure_.empty() || !insert_) return;
+  if (!first_failure_.empty() || !insert_statement_) return;
   int parameter = 0;
   for (const SqliteValue& one : values) {
     ++parameter;
     int code = SQLITE_OK;
     if (const auto* const number = std::get_if<std::int64_t>(&one.value_)) {
-      code = sqlite3_bind_int64(insert_.get(), parameter, *number);
+      code = sqlite3_bind_int64(insert_statement_.get(), parameter, *number);
     } else if (const auto* const real = std::get_if<double>(&one.value_); real != nullptr && std::isfinite(*real)) {
-      code = sqlite3_bind_double(insert_.get(), parameter, *real);
+      code = sqlite3_bind_double(insert_statement_.get(), parameter, *real);
     } else if (const auto* const text = std::get_if<std::string_view>(&one.value_)) {
       const std::string valid = to_valid_utf8(*text);
-      code = sqlite3_bind_text64(insert_.get(), parameter, valid.data(), valid.size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+      code = sqlite3_bind_text64(insert_statement_.get(), parameter, valid.data(), valid.size(), SQLITE_TRANSIENT,
+                                 SQLITE_UTF8);
     } else {
-      code = sqlite3_bind_null(insert_.get(), parameter);
+      code = sqlite3_bind_null(insert_statement_.get(), parameter);
     }
     if (code != SQLITE_OK) note_failure();
   }
-  if (sqlite3_step(insert_.get()) != SQLITE_DONE) note_failure();
-  sqlite3_reset(insert_.get());
+  if (sqlite3_step(insert_statement_.get()) != SQLITE_DONE) note_failure();
+  sqlite3_reset(insert_statement_.get());
 }
 
-Result<std::string> SqliteWriter::bytes() && {
-  insert_.reset();
-  run("COMMIT");
+Result<std::string> SqliteWriter::take_bytes() && {
+  insert_statement_.reset();
+  run_statement("COMMIT");
   sqlite3_int64 size = 0;
-  unsigned char* const file = failure_.empty() ? sqlite3_serialize(database_.get(), "main", &size, 0) : nullptr;
+  unsigned char* const file = first_failure_.empty() ? sqlite3_serialize(database_.get(), "main", &size, 0) : nullptr;
   if (file == nullptr) {
     note_failure();
-    return Error{ErrorCode::io, fmt::format("cannot create the database: {}", failure_), {}};
+    return Error{ErrorCode::io, fmt::format("cannot create the database: {}", first_failure_), {}};
   }
   std::string copy(reinterpret_cast<const char*>(file), static_cast<std::size_t>(size));
   sqlite3_free(file);

@@ -5,7 +5,7 @@
 //   SqliteWriter database;
 //   database.begin_table("steps", {"number INTEGER", "energy_j REAL"});
 //   database.add_row({12, 4.2});
-//   Result<std::string> file = std::move(database).bytes();
+//   Result<std::string> file = std::move(database).take_bytes();
 #pragma once
 
 #include <cstdint>
@@ -55,19 +55,19 @@ class SqliteWriter {
   void add_row(std::initializer_list<SqliteValue> values);
 
   // The bytes of the database file, or the error of the first statement that failed.
-  Result<std::string> bytes() &&;
+  Result<std::string> take_bytes() &&;
 
  private:
   struct Closer {
     void operator()(sqlite3* database) const;
     void operator()(sqlite3_stmt* statement) const;
   };
-  void run(const std::string& sql);
+  void run_statement(const std::string& sql);
   void note_failure();
 
   std::unique_ptr<sqlite3, Closer> database_;
-  std::unique_ptr<sqlite3_stmt, Closer> insert_;
-  std::string failure_;
+  std::unique_ptr<sqlite3_stmt, Closer> insert_statement_;
+  std::string first_failure_;
 };
 
 }  // namespace joulemap::formats

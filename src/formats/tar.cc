@@ -15,58 +15,57 @@
 namespace joulemap::formats {
 namespace {
 
-constexpr std::size_t kBlock = 512;
-constexpr std::size_t kMaxName = 100;
-constexpr std::size_t kMaxMembers = 1000;
-constexpr std::uint64_t kMaxSize = (std::uint64_t{1} << 33U) - 1;  // 11 octal digits
+constexpr std::size_t kTarBlockBytes = 512;
+constexpr std::size_t kMaxTarNameLength = 100;
+constexpr std::uint64_t kMaxMemberBytes = (std::uint64_t{1} << 33U) - 1;  // 11 octal digits
 
 // Fields of a ustar header: offset and length.
-struct Field {
-  std::size_t at;
+struct HeaderField {
+  std::size_t offset;
   std::size_t length;
 };
-constexpr Field kName = {0, 100};
-constexpr Field kMode = {100, 8};
-constexpr Field kUser = {108, 8};
-constexpr Field kGroup = {116, 8};
-constexpr Field kSize = {124, 12};
-constexpr Field kTime = {136, 12};
-constexpr Field kChecksum = {148, 8};
-constexpr std::size_t kTypeAt = 156;
-constexpr std::size_t kMagicAt = 257;
+constexpr HeaderField kNameField = {0, 100};
+constexpr HeaderField kModeField = {100, 8};
+constexpr HeaderField kUserIdField = {108, 8};
+constexpr HeaderField kGroupIdField = {116, 8};
+constexpr HeaderField kSizeField = {124, 12};
+constexpr HeaderField kTimeField = {136, 12};
+constexpr HeaderField kChecksumField = {148, 8};
+constexpr std::size_t kTypeOffset = 156;
+constexpr std::size_t kMagicOffset = 257;
 
-void put_octal(std::string& header, const Field& field, std::uint64_t value) {
+void write_octal(std::string& header, const HeaderField& field, std::uint64_t value) {
   const std::string digits = fmt::format("{:0{}o}", value, field.length - 1);
-  std::copy(digits.begin(), digits.end(), header.begin() + static_cast<std::ptrdiff_t>(field.at));
+  std::copy(digits.begin(), digits.end(), header.begin() + static_cast<std::ptrdiff_t>(field.offset));
 }
 
-std::string header_of(std::string_view name, std::uint64_t size) {
-  std::string header(kBlock, '\0');
+std::string make_tar_header(std::string_view name, std::uint64_t size) {
+  std::string header(kTarBlockBytes, '\0');
   std::copy(name.begin(), name.end(), header.begin());
-  put_octal(header, kMode, 0644);
-  put_octal(header, kUser, 0);
-  put_octal(header, kGroup, 0);
-  put_octal(header, kSize, size);
-  put_octal(header, kTime, 0);
-  header[kTypeAt] = '0';
+  write_octal(header, kModeField, 0644);
+  write_octal(header, kUserIdField, 0);
+  write_octal(header, kGroupIdField, 0);
+  write_octal(header, kSizeField, size);
+  write_octal(header, kTimeField, 0);
+  header[kTypeOffset] = '0';
   constexpr std::string_view kMagic("ustar\00000", 8);
-  std::copy(kMagic.begin(), kMagic.end(), header.begin() + kMagicAt);
+  std::copy(kMagic.begin(), kMagic.end(), header.begin() + kMagicOffset);
   // The checksum is the sum of all bytes, with blanks in its own place; it ends with NUL and a blank.
-  std::fill_n(header.begin() + kChecksum.at, kChecksum.length, ' ');
+  std::fill_n(header.begin() + kChecksumField.offset, kChecksumField.length, ' ');
   std::uint64_t sum = 0;
   for (const char byte : header) sum += static_cast<unsigned char>(byte);
-  put_octal(header, {kChecksum.at, kChecksum.length - 1}, sum);
-  header[kChecksum.at + kChecksum.length - 2] = '\0';
+  write_octal(header, {kChecksumField.offset, kChecksumField.length - 1}, sum);
+  header[kChecksumField.offset + kChecksumField.length - 2] = '\0';
   return header;
 }
 
-std::size_t padding_of(std::uint64_t size) { return (kBlock - size % kBlock) % kBlock; }
+std::size_t padding_bytes(std::uint64_t size) { return (kTarBlockBytes - size % kTarBlockBytes) % kTarBlockBytes; }
 
-bool is_zero(std::string_view bytes) {
+bool are_all_zero(std::string_view bytes) {
   return std::ranges::all_of(bytes, [](char byte) { return byte == '\0'; });
 }
 
-std::optional<std::uint64_t> octal_of(std::string_view digits) {
+std::optional<std::uint64_t> parse_octal(std::string_view digits) {
   std::uint64_t value = 0;
   for (const char digit : digits) {
     if (digit < '0' || digit > '7') return std::nullopt;
@@ -75,34 +74,35 @@ std::optional<std::uint64_t> octal_of(std::string_view digits) {
   return value;
 }
 
-Error malformed(std::string message) {
+Error malformed_tar_error(std::string message) {
   return {ErrorCode::malformed, std::move(message), "copy the file again, or make it again with joulemap bundle"};
 }
 
-// Reads the member at `at` and moves `at` behind it.
-Result<TarMember> read_member(std::string_view archive, std::size_t& at) {
-  const std::string_view header = archive.substr(at, kBlock);
-  std::string_view name = header.substr(kName.at, kName.length);
+// Reads the member at `offset` and moves `offset` behind it.
+Result<TarMember> read_tar_member(std::string_view archive, std::size_t& at) {
+  const std::string_view header = archive.substr(at, kTarBlockBytes);
+  std::string_view name = header.substr(kNameField.offset, kNameField.length);
   name = name.substr(0, name.find('\0'));
-  if (!is_tar_name(name)) return malformed(fmt::format("the name {} is not allowed in a bundle", quoted(name)));
-  const std::optional<std::uint64_t> size = octal_of(header.substr(kSize.at, kSize.length - 1));
-  if (!size || header != header_of(name, *size))
-    return malformed(fmt::format("the header of {} is damaged, or not of a regular file", quoted(name)));
-  at += kBlock;
+  if (!is_tar_name(name))
+    return malformed_tar_error(fmt::format("the name {} is not allowed in a bundle", quoted(name)));
+  const std::optional<std::uint64_t> size = parse_octal(header.substr(kSizeField.offset, kSizeField.length - 1));
+  if (!size || header != make_tar_header(name, *size))
+    return malformed_tar_error(fmt::format("the header of {} is damaged, or not of a regular file", quoted(name)));
+  at += kTarBlockBytes;
   const std::size_t left = archive.size() - at;
-  if (*size > left || padding_of(*size) > left - *size)
-    return malformed(fmt::format("{} is cut off: {} bytes, {} left", quoted(name), *size, left));
+  if (*size > left || padding_bytes(*size) > left - *size)
+    return malformed_tar_error(fmt::format("{} is cut off: {} bytes, {} left", quoted(name), *size, left));
   TarMember member{std::string(name), archive.substr(at, *size)};
-  if (!is_zero(archive.substr(at + *size, padding_of(*size))))
-    return malformed(fmt::format("bytes behind {} are damaged", quoted(name)));
-  at += *size + padding_of(*size);
+  if (!are_all_zero(archive.substr(at + *size, padding_bytes(*size))))
+    return malformed_tar_error(fmt::format("bytes behind {} are damaged", quoted(name)));
+  at += *size + padding_bytes(*size);
   return member;
 }
 
 }  // namespace
 
 bool is_tar_name(std::string_view name) {
-  if (name.empty() || name.size() > kMaxName) return false;
+  if (name.empty() || name.size() > kMaxTarNameLength) return false;
   const auto is_plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' ||
            c == '_' || c == '/';
@@ -113,17 +113,20 @@ bool is_tar_name(std::string_view name) {
 }
 
 std::string write_tar(std::span<const TarMember> members) {
-  std::size_t bytes = 2 * kBlock;
-  for (const TarMember& member : members) bytes += kBlock + member.content.size() + padding_of(member.content.size());
+  JOULEMAP_CHECK(members.size() <= kMaxTarMembers, "more members than read_tar() accepts");
+  std::size_t bytes = 2 * kTarBlockBytes;
+  for (const TarMember& member : members)
+    bytes += kTarBlockBytes + member.content.size() + padding_bytes(member.content.size());
   std::string archive;
   archive.reserve(bytes);
   for (const TarMember& member : members) {
-    JOULEMAP_CHECK(is_tar_name(member.name) && member.content.size() <= kMaxSize, "a member that no archive can hold");
-    archive += header_of(member.name, member.content.size());
+    JOULEMAP_CHECK(is_tar_name(member.name) && member.content.size() <= kMaxMemberBytes,
+                   "a member that no archive can hold");
+    archive += make_tar_header(member.name, member.content.size());
     archive += member.content;
-    archive.append(padding_of(member.content.size()), '\0');
+    archive.append(padding_bytes(member.content.size()), '\0');
   }
-  archive.append(2 * kBlock, '\0');
+  archive.append(2 * kTarBlockBytes, '\0');
   return archive;
 }
 
@@ -131,16 +134,18 @@ Result<std::vector<TarMember>> read_tar(std::string_view archive) {
   std::vector<TarMember> members;
   std::set<std::string_view> names;
   std::size_t at = 0;
-  while (archive.size() - at >= kBlock && !is_zero(archive.substr(at, kBlock))) {
-    Result<TarMember> member = read_member(archive, at);
+  while (archive.size() - at >= kTarBlockBytes && !are_all_zero(archive.substr(at, kTarBlockBytes))) {
+    Result<TarMember> member = read_tar_member(archive, at);
     if (!member) return std::move(member).error();
-    if (members.size() == kMaxMembers) return malformed(fmt::format("it has more than {} members", kMaxMembers));
+    if (members.size() == kMaxTarMembers)
+      return malformed_tar_error(fmt::format("it has more than {} members", kMaxTarMembers));
     members.push_back(std::move(*member));
   }
-  if (archive.size() - at != 2 * kBlock || !is_zero(archive.substr(at)))
-    return malformed("the end of the archive is missing or damaged");
+  if (archive.size() - at != 2 * kTarBlockBytes || !are_all_zero(archive.substr(at)))
+    return malformed_tar_error("the end of the archive is missing or damaged");
   for (const TarMember& member : members) {
-    if (!names.insert(member.name).second) return malformed(fmt::format("{} occurs twice", quoted(member.name)));
+    if (!names.insert(member.name).second)
+      return malformed_tar_error(fmt::format("{} occurs twice", quoted(member.name)));
   }
   return members;
 }

@@ -6,6 +6,7 @@
 // errors. No content makes it crash, or allocate more than the list of members. Pure.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,9 @@
 #include "base/result.h"
 
 namespace joulemap::formats {
+
+// read_tar() refuses archives with more.
+inline constexpr std::size_t kMaxTarMembers = 1000;
 
 struct TarMember {
   std::string name;
@@ -24,7 +28,7 @@ struct TarMember {
 // components, "." and "..".
 bool is_tar_name(std::string_view name);
 
-// Names must be distinct and is_tar_name(); contents are below 8 GiB.
+// Names must be distinct and is_tar_name(); contents are below 8 GiB. At most kMaxTarMembers.
 std::string write_tar(std::span<const TarMember> members);
 
 // The members refer to `archive`, which must outlive them.

@@ -15,7 +15,7 @@ void append_little_endian(std::string& out, Number number) {
 }
 
 // TensorFlow masks checksums, because a CRC over bytes that contain their own CRC detects nothing.
-std::uint32_t masked(std::uint32_t crc) {
+std::uint32_t mask_crc(std::uint32_t crc) {
   constexpr std::uint32_t kMaskDelta = 0xa282ead8;
   return std::rotr(crc, 15) + kMaskDelta;
 }
@@ -30,9 +30,9 @@ std::uint32_t crc32c(std::string_view bytes) {
 void append_tfrecord(std::string& file, std::string_view record) {
   const std::size_t begin = file.size();
   append_little_endian(file, static_cast<std::uint64_t>(record.size()));
-  append_little_endian(file, masked(crc32c(std::string_view(file).substr(begin))));
+  append_little_endian(file, mask_crc(crc32c(std::string_view(file).substr(begin))));
   file += record;
-  append_little_endian(file, masked(crc32c(record)));
+  append_little_endian(file, mask_crc(crc32c(record)));
 }
 
 }  // namespace joulemap::formats

@@ -30,41 +30,42 @@ namespace {
 // bounded, the depth is at most their product.
 constexpr std::size_t kMaxNamesInKey = 16;
 
-DocumentValue value_of(const toml::node& node);
+DocumentValue to_document_value(const toml::node& node);
 
 template <class T>
-std::string printed(const T& value) {
+std::string print_toml_value(const T& value) {
   std::ostringstream out;
   out << value;
   return out.str();
 }
 
 // toml++ sorts members by name; this restores the file order by the positions of the keys.
-DocumentValue::Table members_of(const toml::table& table) {
-  struct Placed {
-    toml::source_position at;
+DocumentValue::Table to_document_members(const toml::table& table) {
+  struct PlacedMember {
+    toml::source_position source_position;
     DocumentMember member;
   };
-  std::vector<Placed> placed;
+  std::vector<PlacedMember> placed;
   for (const auto& [key, node] : table) {
-    DocumentMember member{std::string(key.str()), value_of(node)};
+    DocumentMember member{std::string(key.str()), to_document_value(node)};
     member.value.line = key.source().begin.line;
     placed.push_back({key.source().begin, std::move(member)});
   }
-  std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) { return a.at < b.at; });
+  std::stable_sort(placed.begin(), placed.end(),
+                   [](const PlacedMember& a, const PlacedMember& b) { return a.source_position < b.source_position; });
   DocumentValue::Table members;
-  for (Placed& each : placed) members.push_back(std::move(each.member));
+  for (PlacedMember& each : placed) members.push_back(std::move(each.member));
   return members;
 }
 
-DocumentValue value_of(const toml::node& node) {
+DocumentValue to_document_value(const toml::node& node) {
   DocumentValue value;
   value.line = node.source().begin.line;
   if (const toml::table* const table = node.as_table()) {
-    value.content = members_of(*table);
+    value.content = to_document_members(*table);
   } else if (const toml::array* const array = node.as_array()) {
     DocumentValue::Array elements;
-    for (const toml::node& element : *array) elements.push_back(value_of(element));
+    for (const toml::node& element : *array) elements.push_back(to_document_value(element));
     value.content = std::move(elements);
   } else if (const auto* const text = node.as_string()) {
     value.content = text->get();
@@ -75,18 +76,18 @@ DocumentValue value_of(const toml::node& node) {
   } else if (const auto* const truth = node.as_boolean()) {
     value.content = truth->get();
   } else if (const auto* const date = node.as_date()) {
-    value.content = printed(date->get());
+    value.content = print_toml_value(date->get());
   } else if (const auto* const time = node.as_time()) {
-    value.content = printed(time->get());
+    value.content = print_toml_value(time->get());
   } else if (const auto* const moment = node.as_date_time()) {
-    value.content = printed(moment->get());
+    value.content = print_toml_value(moment->get());
   }
   return value;
 }
 
 // Returns the end of a string that opens at `begin`: behind its closing quotes, or the end of the line if they are
 // missing.
-std::size_t end_of_text(std::string_view toml, std::size_t begin) {
+std::size_t find_end_of_string(std::string_view toml, std::size_t begin) {
   const char quote = toml[begin];
   const std::string closing(toml.substr(begin, 3) == std::string(3, quote) ? 3 : 1, quote);
   for (std::size_t i = begin + closing.size(); i < toml.size(); ++i) {
@@ -107,13 +108,13 @@ std::size_t end_of_text(std::string_view toml, std::size_t begin) {
 // Line, from 1, of the first non-ASCII character outside of strings and comments, where TOML 1.0 allows none; nullopt
 // if there is none. toml++ 3.3 tests whether it is whitespace, which for most characters up to U+0499 has undefined
 // behaviour (found by fuzz_experiment).
-std::optional<std::size_t> line_of_stray_letter(std::string_view toml) {
+std::optional<std::size_t> find_line_of_stray_letter(std::string_view toml) {
   std::size_t line = 1;
   for (std::size_t i = toml.starts_with("\xEF\xBB\xBF") ? 3 : 0; i < toml.size();) {
     if (static_cast<unsigned char>(toml[i]) >= 0x80) return line;
     std::size_t next = i + 1;
     if (toml[i] == '#') next = std::min(toml.find('\n', i), toml.size());
-    if (toml[i] == '"' || toml[i] == '\'') next = end_of_text(toml, i);
+    if (toml[i] == '"' || toml[i] == '\'') next = find_end_of_string(toml, i);
     line += static_cast<std::size_t>(std::count(toml.begin() + static_cast<std::ptrdiff_t>(i),
                                                 toml.begin() + static_cast<std::ptrdiff_t>(next), '\n'));
     i = next;
@@ -123,13 +124,13 @@ std::optional<std::size_t> line_of_stray_letter(std::string_view toml) {
 
 // Number of names in the longest dotted key: counts dots outside of strings and comments, also those of numbers. 0
 // without dots.
-std::size_t longest_key(std::string_view toml) {
+std::size_t longest_dotted_key(std::string_view toml) {
   std::size_t longest = 0;
   std::size_t names = 1;
   for (std::size_t i = 0; i < toml.size();) {
     std::size_t next = i + 1;
     if (toml[i] == '#') next = std::min(toml.find('\n', i), toml.size());
-    if (toml[i] == '"' || toml[i] == '\'') next = end_of_text(toml, i);
+    if (toml[i] == '"' || toml[i] == '\'') next = find_end_of_string(toml, i);
     if (toml[i] == '.') longest = std::max(longest, ++names);
     if (std::string_view("\n=[]{},#").find(toml[i]) != std::string_view::npos) names = 1;
     i = next;
@@ -142,11 +143,11 @@ std::size_t longest_key(std::string_view toml) {
 void throw_toml_assertion() { throw TomlAssertion(); }
 
 Result<DocumentValue> read_toml(std::string_view text, std::string_view name) {
-  if (const std::optional<std::size_t> line = line_of_stray_letter(text)) {
+  if (const std::optional<std::size_t> line = find_line_of_stray_letter(text)) {
     return Error{ErrorCode::malformed, fmt::format("{}:{}: non-ASCII character outside of quotes", name, *line),
                  "quote names with such characters"};
   }
-  if (longest_key(text) > kMaxNamesInKey) {
+  if (longest_dotted_key(text) > kMaxNamesInKey) {
     return Error{ErrorCode::malformed, fmt::format("{}: a key has more than {} parts", name, kMaxNamesInKey),
                  "keys of experiments and profiles are shorter"};
   }
@@ -161,7 +162,7 @@ Result<DocumentValue> read_toml(std::string_view text, std::string_view name) {
     return Error{ErrorCode::malformed, fmt::format("{}:{}: {}", name, error.source().begin.line, error.description()),
                  "the file must be TOML 1.0"};
   }
-  return value_of(parsed.table());
+  return to_document_value(parsed.table());
 }
 
 }  // namespace joulemap::formats

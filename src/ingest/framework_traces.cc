@@ -20,16 +20,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kNote = ".meta";
-constexpr std::string_view kXPlane = ".xplane.pb";
-constexpr std::string_view kOnnxRuntime = ".onnxruntime.json";
+constexpr std::string_view kSidecarSuffix = ".meta";
+constexpr std::string_view kXPlaneSuffix = ".xplane.pb";
+constexpr std::string_view kOnnxRuntimeSuffix = ".onnxruntime.json";
 // Largest trace of one step, in bytes; a larger file is from a profiler that was not stopped.
 constexpr std::size_t kMaxTrace = std::size_t{1} << 29;
 constexpr std::size_t kMaxNote = std::size_t{1} << 26;
 
 // Returns the mode ("train" or "inference") to add to the coarse scope of a trace; empty if the scope has one. A
 // function that was compiled as a whole has none: operations of a backward pass show that it trains.
-std::string mode_to_add(const TraceSidecar& note, const OpTimes& traced) {
+std::string mode_scope_to_add(const TraceSidecar& note, const OpTimes& traced) {
   for (const auto& [kind, name] : note.coarse_scope) {
     if (kind == ScopeKind::mode) return {};
   }
@@ -39,18 +39,18 @@ std::string mode_to_add(const TraceSidecar& note, const OpTimes& traced) {
 }
 
 // Sums the operation times of several traces by coarse scope and scope.
-class OpTimeSums {
+class FrameworkOpTimeSums {
  public:
   void add(const TraceSidecar& note, const OpTimes& traced) {
     std::uint32_t coarse_scope = 0;
-    for (const auto& [kind, name] : note.coarse_scope) coarse_scope = scope_in(coarse_scope, kind, name);
-    const std::uint32_t within = scope_in(coarse_scope, ScopeKind::mode, mode_to_add(note, traced));
+    for (const auto& [kind, name] : note.coarse_scope) coarse_scope = find_or_add_scope(coarse_scope, kind, name);
+    const std::uint32_t within = find_or_add_scope(coarse_scope, ScopeKind::mode, mode_scope_to_add(note, traced));
     for (const OpTime& share : traced.op_times) {
-      std::uint32_t scope = scope_in(within, ScopeKind::phase, share.scope.phase);
-      scope = scope_in(scope, ScopeKind::module, share.scope.module);
-      scope = scope_in(scope, ScopeKind::op, share.scope.op);
-      scope = scope_in(scope, ScopeKind::tensors, share.scope.tensors);
-      ScopeShare& sum = sums_[{coarse_scope, scope}];
+      std::uint32_t scope = find_or_add_scope(within, ScopeKind::phase, share.scope.phase);
+      scope = find_or_add_scope(scope, ScopeKind::module, share.scope.module);
+      scope = find_or_add_scope(scope, ScopeKind::op, share.scope.op);
+      scope = find_or_add_scope(scope, ScopeKind::tensors, share.scope.tensors);
+      ScopeShare& sum = time_by_scope_[{coarse_scope, scope}];
       sum.coarse_scope = coarse_scope;
       sum.scope = scope;
       sum.count += share.count;
@@ -60,36 +60,36 @@ class OpTimeSums {
 
   void finish(Activity& activity) {
     activity.scopes = std::move(scopes_);
-    for (const auto& [scopes, sum] : sums_) activity.shares.push_back(sum);
+    for (const auto& [scopes, sum] : time_by_scope_) activity.shares.push_back(sum);
   }
 
  private:
   // Returns the id of the child scope, created at the first call; the parent for an empty name.
-  std::uint32_t scope_in(std::uint32_t parent, ScopeKind kind, const std::string& name) {
+  std::uint32_t find_or_add_scope(std::uint32_t parent, ScopeKind kind, const std::string& name) {
     if (name.empty()) return parent;
     const auto next = static_cast<std::uint32_t>(scopes_.size() + 1);
-    const auto [slot, is_new] = ids_.try_emplace({parent, kind, name}, next);
+    const auto [slot, is_new] = scope_ids_.try_emplace({parent, kind, name}, next);
     if (is_new) scopes_.push_back({next, parent, kind, to_valid_utf8(name)});
     return slot->second;
   }
 
-  std::map<std::tuple<std::uint32_t, ScopeKind, std::string>, std::uint32_t> ids_;
+  std::map<std::tuple<std::uint32_t, ScopeKind, std::string>, std::uint32_t> scope_ids_;
   std::vector<Scope> scopes_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, ScopeShare> sums_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, ScopeShare> time_by_scope_;
 };
 
-Result<std::string> read_whole(const std::string& path) {
+Result<std::string> read_whole_file(const std::string& path) {
   Result<std::string> bytes = read_file_start(path, kMaxTrace + 1);
   if (bytes && bytes->size() > kMaxTrace) return Error{ErrorCode::malformed, path + " is larger than 512 MiB", {}};
   return bytes;
 }
 
-Result<OpTimes> read_trace(const std::string& stem, const TraceSidecar& note) {
-  const std::string json = stem + std::string(kOnnxRuntime);
+Result<OpTimes> read_framework_trace(const std::string& stem, const TraceSidecar& note) {
+  const std::string json = stem + std::string(kOnnxRuntimeSuffix);
   const bool is_json = file_exists(json);
-  Result<std::string> bytes = read_whole(is_json ? json : stem + std::string(kXPlane));
+  Result<std::string> bytes = read_whole_file(is_json ? json : stem + std::string(kXPlaneSuffix));
   if (!bytes) return std::move(bytes).error();
-  return is_json ? read_onnxruntime_op_times(*bytes) : read_xplane_op_times(*bytes, note.names);
+  return is_json ? read_onnxruntime_op_times(*bytes) : read_xplane_op_times(*bytes, note.graph_names);
 }
 
 }  // namespace
@@ -98,22 +98,22 @@ FrameworkActivity read_framework_traces(const std::string& folder) {
   FrameworkActivity result;
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return result;  // no framework was profiled
-  OpTimeSums shares;
+  FrameworkOpTimeSums shares;
   std::int64_t traced_ns = 0;
   std::int64_t time_with_scope_ns = 0;
   const auto note_failure = [&](const Error& error) {
     result.diagnostics.add({"trace_not_read", 1, error.message, "the layers of those steps are unknown"});
   };
   for (const std::string& name : *names) {
-    if (!name.ends_with(kNote)) continue;
-    const std::string stem = folder + "/" + name.substr(0, name.size() - kNote.size());
+    if (!name.ends_with(kSidecarSuffix)) continue;
+    const std::string stem = folder + "/" + name.substr(0, name.size() - kSidecarSuffix.size());
     const Result<std::string> text = read_file_start(folder + "/" + name, kMaxNote);
     if (!text) {
       note_failure(text.error());
       continue;
     }
     const TraceSidecar note = parse_trace_sidecar(*text);
-    const Result<OpTimes> traced = read_trace(stem, note);
+    const Result<OpTimes> traced = read_framework_trace(stem, note);
     if (!traced) {
       note_failure(traced.error());
       continue;

@@ -95,10 +95,10 @@ TEST_F(FrameworkTraces, AreEmptyWithoutAFolder) {
 TEST(TraceSidecar, ReadsShapesAndFusedOperations) {
   const TraceSidecar note =
       parse_trace_sidecar("tensors\ta/b\t[2,3]\nfused\ta/Relu\ta/b/MatMul\t[2]\ntensors\tshort\n");
-  EXPECT_EQ(note.names.tensors.at("a/b"), "[2,3]");
-  EXPECT_EQ(note.names.tensors.size(), 1u);
-  EXPECT_EQ(note.names.fused.at("a/Relu").first, "a/b/MatMul");
-  EXPECT_EQ(note.names.fused.at("a/Relu").tensors, "[2]");
+  EXPECT_EQ(note.graph_names.tensors_by_operation.at("a/b"), "[2,3]");
+  EXPECT_EQ(note.graph_names.tensors_by_operation.size(), 1u);
+  EXPECT_EQ(note.graph_names.fused_operations.at("a/Relu").first_operation, "a/b/MatMul");
+  EXPECT_EQ(note.graph_names.fused_operations.at("a/Relu").tensors, "[2]");
 }
 
 TEST(TraceSidecar, IgnoresUnknownEntries) {
@@ -106,9 +106,9 @@ TEST(TraceSidecar, IgnoresUnknownEntries) {
       parse_trace_sidecar("coarse\tmode\ttrain\ncoarse\tcolour\tred\nfuture\tx\nscope\ta/b\toptimizer\tc\n\n");
   ASSERT_EQ(note.coarse_scope.size(), 1u);
   EXPECT_EQ(note.coarse_scope[0].second, "train");
-  ASSERT_EQ(note.names.scopes.size(), 1u);
-  EXPECT_EQ(note.names.scopes.at("a/b").phase, "optimizer");
-  EXPECT_EQ(note.names.scopes.at("a/b").module, "c");
+  ASSERT_EQ(note.graph_names.scope_by_operation.size(), 1u);
+  EXPECT_EQ(note.graph_names.scope_by_operation.at("a/b").phase, "optimizer");
+  EXPECT_EQ(note.graph_names.scope_by_operation.at("a/b").module, "c");
 }
 
 }  // namespace

@@ -14,16 +14,16 @@ namespace joulemap::ingest {
 
 // An operation that TensorFlow made of several and named after the last of them.
 struct FusedOperation {
-  std::string first;    // name of the first one, which takes the time: the MatMul or convolution
-  std::string tensors;  // input tensors, as in tensor_text.h
+  std::string first_operation;  // name of the first one, which takes the time: the MatMul or convolution
+  std::string tensors;          // input tensors, as in tensor_text.h
 };
 
 struct GraphNames {
-  scopes::NameScopes scopes;
-  std::map<std::string, std::string, std::less<>> tensors;  // input tensors of an operation
-  std::map<std::string, FusedOperation, std::less<>> fused;
+  scopes::NameScopes scope_by_operation;
+  std::map<std::string, std::string, std::less<>> tensors_by_operation;  // input tensors of an operation
+  std::map<std::string, FusedOperation, std::less<>> fused_operations;
   // Operations that update a variable: the operation that reads it, whose layer is theirs.
-  std::map<std::string, std::string, std::less<>> updates;
+  std::map<std::string, std::string, std::less<>> variable_reader_by_update;
 };
 
 }  // namespace joulemap::ingest

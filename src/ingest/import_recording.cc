@@ -14,9 +14,9 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::size_t kSamplesPerFlush = 16'384;
+constexpr std::size_t kPowerSamplesPerFlush = 16'384;
 
-std::set<std::string> domains_of(const PowerLog& power) {
+std::set<std::string> domain_names_of_power(const PowerLog& power) {
   std::set<std::string> domains;
   for (const Channel& channel : power.channels) {
     if (measures_energy(channel)) domains.insert(channel.domain);
@@ -24,9 +24,9 @@ std::set<std::string> domains_of(const PowerLog& power) {
   return domains;
 }
 
-void shift_times(Trace& trace, std::int64_t by_ns) {
+void shift_trace_times(Trace& trace, std::int64_t by_ns) {
   if (by_ns == 0) return;
-  for (std::vector<TraceEvent>& block : trace.blocks) {
+  for (std::vector<TraceEvent>& block : trace.event_blocks) {
     for (TraceEvent& event : block) {
       std::int64_t shifted_ns = 0;
       if (!__builtin_add_overflow(event.start_ns, by_ns, &shifted_ns)) event.start_ns = shifted_ns;
@@ -37,20 +37,20 @@ void shift_times(Trace& trace, std::int64_t by_ns) {
 }  // namespace
 
 ImportSession::ImportSession(ImportOptions options, PowerLog power, recording::PartFolder folder)
-    : options_(std::move(options)), power_(std::move(power)), folder_(std::move(folder)) {
-  for (const Sample& sample : power_.samples) {
+    : options_(std::move(options)), power_log_(std::move(power)), recording_folder_(std::move(folder)) {
+  for (const Sample& sample : power_log_.samples) {
     const std::int64_t time_ns = sample.reading.time_ns();
     first_power_ns_ = std::min(first_power_ns_.value_or(time_ns), time_ns);
   }
-  std::stable_sort(power_.samples.begin(), power_.samples.end(),
+  std::stable_sort(power_log_.samples.begin(), power_log_.samples.end(),
                    [](const Sample& a, const Sample& b) { return a.reading.time_ns() < b.reading.time_ns(); });
-  // Clears `part_of` where the log lacks the parent domain: the domain then counts by itself.
-  const std::set<std::string> domains = domains_of(power_);
-  for (Channel& channel : power_.channels) {
+  // Clears `part_of` where the log lacks the parent domain, so that the energy of the domain is added to the total.
+  const std::set<std::string> domains = domain_names_of_power(power_log_);
+  for (Channel& channel : power_log_.channels) {
     if (!domains.contains(channel.part_of)) channel.part_of.clear();
   }
-  import_diagnostics_ = power_.diagnostics;
-  result_.power_rows_dropped = power_.rows_dropped;
+  import_diagnostics_ = power_log_.diagnostics;
+  import_result_.power_rows_dropped = power_log_.dropped_row_count;
 }
 
 Result<ImportSession> ImportSession::begin(ImportOptions options, PowerLog power) {
@@ -61,9 +61,9 @@ Result<ImportSession> ImportSession::begin(ImportOptions options, PowerLog power
 
 // Describes the part of a trace; nullptr: the recorder's part. All parts share one boot id, because their times are on
 // one clock.
-RecordingSource ImportSession::source_of(const Trace* trace) const {
+RecordingSource ImportSession::make_trace_source(const Trace* trace) const {
   RecordingSource source;
-  source.boot_id = folder_.recording_id();
+  source.boot_id = recording_folder_.recording_id();
   source.role = trace == nullptr ? "recorder" : "process";
   source.started_ns = static_cast<std::int64_t>(trace_count_);  // distinguishes two traces of one process
   if (trace == nullptr) source.command = options_.command;
@@ -75,33 +75,34 @@ RecordingSource ImportSession::source_of(const Trace* trace) const {
 
 // Where a trace or profile without absolute times begins: at --start, else with the power log, plus --offset-ms.
 std::int64_t ImportSession::start_without_clock(const std::string& name) {
-  if (options_.start_ns) return options_.offset_ns + *options_.start_ns;
-  if (!first_power_ns_) return options_.offset_ns;
-  if (options_.offset_ns == 0) {
+  if (options_.trace_start_ns) return options_.trace_offset_ns + *options_.trace_start_ns;
+  if (!first_power_ns_) return options_.trace_offset_ns;
+  if (options_.trace_offset_ns == 0) {
     import_diagnostics_.add(
         {"clock_not_known", 1,
          fmt::format("{} has no start time: joulemap assumes that it starts with the power log", name),
          "set --start UNIX_NS, or --offset-ms relative to the power log"});
   }
-  return options_.offset_ns + *first_power_ns_;
+  return options_.trace_offset_ns + *first_power_ns_;
 }
 
 void ImportSession::set_clock(Trace& trace, const std::string& name) {
-  shift_times(trace, trace.clock == TraceClock::since_start ? start_without_clock(name) : options_.offset_ns);
+  shift_trace_times(trace,
+                    trace.clock == TraceClock::since_start ? start_without_clock(name) : options_.trace_offset_ns);
 }
 
 void ImportSession::name_gpus(Trace& trace) {
   const auto device_of = [&](const std::string& domain) {
-    for (const Channel& channel : power_.channels) {
+    for (const Channel& channel : power_log_.channels) {
       if (channel.domain == domain && !channel.device.empty()) return channel.device;
     }
     return domain;
   };
   const auto is_measured = [&](const std::string& device) {
-    return std::any_of(power_.channels.begin(), power_.channels.end(),
+    return std::any_of(power_log_.channels.begin(), power_log_.channels.end(),
                        [&](const Channel& channel) { return channel.device == device; });
   };
-  for (KernelQueue& queue : trace.queues) {
+  for (KernelQueue& queue : trace.kernel_queues) {
     auto mapping = options_.gpu_mappings.find({trace_count_, queue.ordinal});
     if (mapping == options_.gpu_mappings.end()) mapping = options_.gpu_mappings.find({std::nullopt, queue.ordinal});
     if (mapping != options_.gpu_mappings.end()) {
@@ -113,24 +114,25 @@ void ImportSession::name_gpus(Trace& trace) {
   }
 }
 
-void ImportSession::extend_traced_span(Span span) {
+void ImportSession::extend_traced_span(TimeSpan_ns span) {
   if (!traced_span_) traced_span_ = span;
   traced_span_->begin_ns = std::min(traced_span_->begin_ns, span.begin_ns);
   traced_span_->end_ns = std::max(traced_span_->end_ns, span.end_ns);
 }
 
 Status ImportSession::add(Trace trace, const std::string& name) {
-  if (trace.events_read == 0) {
+  if (trace.read_event_count == 0) {
     import_diagnostics_.add({"no_events", 1, fmt::format("{} contains no events", name),
                              "check that the profiler ran and finished writing"});
   }
   set_clock(trace, name);
   name_gpus(trace);
-  Result<recording::RecordingWriter> writer = folder_.open_part_for_source(source_of(&trace));
+  Result<recording::RecordingWriter> writer = recording_folder_.open_part_for_source(make_trace_source(&trace));
   if (!writer) return std::move(writer).error();
   for (const EnvironmentFact& fact : trace.environment) writer->add(fact);
   if (trace.rank) writer->add(EnvironmentFact{std::string(recording::kRankFactName), std::to_string(*trace.rank)});
-  const std::size_t threads = options_.threads > 0 ? options_.threads : ActivityWriter::default_thread_count();
+  const std::size_t threads =
+      options_.thread_count > 0 ? options_.thread_count : ActivityWriter::default_thread_count();
   ActivityWriter out(*writer, threads);
   const ScopedTrace scoped = assign_scopes(
       trace, options_.module_names, [&](Activity activity) { out.add(std::move(activity)); }, threads);
@@ -139,22 +141,22 @@ Status ImportSession::add(Trace trace, const std::string& name) {
   RecordingEnd end;
   end.diagnostics = trace.diagnostics;
   end.diagnostics.add_all(scoped.diagnostics);
-  result_.diagnostics.add_all(end.diagnostics);
+  import_result_.diagnostics.add_all(end.diagnostics);
   Status written = writer->finish(std::move(end), recording::Durability::until_joined);
   if (status && !written) status = std::move(written);
   if (scoped.end_ns > scoped.begin_ns) extend_traced_span({scoped.begin_ns, scoped.end_ns});
-  result_.events += trace.events_read;
-  result_.events_dropped += trace.events_dropped;
-  result_.kernels += scoped.kernels;
-  result_.kernel_s += seconds(scoped.kernel_time_ns);
-  result_.thread_time_s += seconds(scoped.thread_time_in_scopes_ns);
-  result_.steps += scoped.marks.size();
+  import_result_.events += trace.read_event_count;
+  import_result_.events_dropped += trace.dropped_event_count;
+  import_result_.kernels += scoped.kernels;
+  import_result_.kernel_s += seconds(scoped.kernel_time_ns);
+  import_result_.thread_time_s += seconds(scoped.thread_time_in_scopes_ns);
+  import_result_.steps += scoped.marks.size();
   if (scoped.kernel_time_ns > 0) {
     const double without_s = seconds(scoped.kernel_time_without_scope_ns);
     const double placed_s =
-        result_.kernel_scope_share.value_or(0) * (result_.kernel_s - seconds(scoped.kernel_time_ns)) +
+        import_result_.kernel_scope_share.value_or(0) * (import_result_.kernel_s - seconds(scoped.kernel_time_ns)) +
         seconds(scoped.kernel_time_ns) - without_s;
-    result_.kernel_scope_share = placed_s / result_.kernel_s;
+    import_result_.kernel_scope_share = placed_s / import_result_.kernel_s;
   }
   ++trace_count_;
   return status;
@@ -172,19 +174,19 @@ Status ImportSession::add(const FunctionProfile& profile, const std::string& nam
     const auto id = static_cast<std::uint32_t>(activity.scopes.size() + 1);
     const auto own_ns = static_cast<std::int64_t>(function.own_s * static_cast<double>(kNanosecondsPerSecond));
     activity.scopes.push_back({id, 0, ScopeKind::function, function.name});
-    activity.scope_tallies.push_back({id, function.calls, 0, own_ns, own_ns, 0});
+    activity.scope_tallies.push_back({id, function.call_count, 0, own_ns, own_ns, 0});
     own_sum_ns += own_ns;
-    result_.events += 1;
+    import_result_.events += 1;
   }
   if (__builtin_add_overflow(activity.begin_ns, own_sum_ns, &activity.end_ns))
     return Error{ErrorCode::usage, fmt::format("{} would end after the year 2262", name), "check --start"};
   Trace source;  // identifies the process
   source.process = static_cast<std::int64_t>(trace_count_ + 1);
-  Result<recording::RecordingWriter> writer = folder_.open_part_for_source(source_of(&source));
+  Result<recording::RecordingWriter> writer = recording_folder_.open_part_for_source(make_trace_source(&source));
   if (!writer) return std::move(writer).error();
-  const Span span{activity.begin_ns, activity.end_ns};
+  const TimeSpan_ns span{activity.begin_ns, activity.end_ns};
   if (span.end_ns > span.begin_ns) extend_traced_span(span);
-  result_.thread_time_s += seconds(span.end_ns - span.begin_ns);
+  import_result_.thread_time_s += seconds(span.end_ns - span.begin_ns);
   ActivityWriter out(*writer, 1);
   out.add(std::move(activity));
   Status status = out.finish();
@@ -195,19 +197,19 @@ Status ImportSession::add(const FunctionProfile& profile, const std::string& nam
        "a profile has sums over the whole run: power is split evenly over its own times, and cumulative "
        "times are not in a recording",
        "import it with --pattern for cumulative times"});
-  result_.diagnostics.add_all(end.diagnostics);
+  import_result_.diagnostics.add_all(end.diagnostics);
   Status written = writer->finish(std::move(end), recording::Durability::until_joined);
   ++trace_count_;
   return status ? std::move(written) : std::move(status);
 }
 
-std::optional<ImportSession::Span> ImportSession::span_of_domain(const std::string& domain) const {
-  std::optional<Span> span;
-  for (const Sample& sample : power_.samples) {
-    const Channel& channel = power_.channels[sample.channel];
+std::optional<ImportSession::TimeSpan_ns> ImportSession::span_of_domain(const std::string& domain) const {
+  std::optional<TimeSpan_ns> span;
+  for (const Sample& sample : power_log_.samples) {
+    const Channel& channel = power_log_.channels[sample.channel];
     if (channel.domain != domain || !measures_energy(channel)) continue;
     const std::int64_t time_ns = sample.reading.time_ns();
-    if (!span) span = Span{time_ns, time_ns};
+    if (!span) span = TimeSpan_ns{time_ns, time_ns};
     span->begin_ns = std::min(span->begin_ns, time_ns);
     span->end_ns = std::max(span->end_ns, time_ns);
   }
@@ -217,22 +219,22 @@ std::optional<ImportSession::Span> ImportSession::span_of_domain(const std::stri
 // Removes the samples of these domains, which do not overlap the rest in time. Their energy is then unknown, not 0.
 void ImportSession::exclude_domains(const std::vector<std::string>& domains) {
   const auto is_left_out = [&](const Sample& sample) {
-    const std::string& domain = power_.channels[sample.channel].domain;
+    const std::string& domain = power_log_.channels[sample.channel].domain;
     return std::find(domains.begin(), domains.end(), domain) != domains.end();
   };
-  std::erase_if(power_.samples, is_left_out);
+  std::erase_if(power_log_.samples, is_left_out);
 }
 
 // The interval that the traces and the power domains have in common; {0, 0} without any. Excludes and reports domains
 // that do not overlap it.
-ImportSession::Span ImportSession::overlap_of_traces_and_power() {
-  std::optional<Span> common_span = traced_span_;
+ImportSession::TimeSpan_ns ImportSession::overlap_of_traces_and_power() {
+  std::optional<TimeSpan_ns> common_span = traced_span_;
   std::vector<std::string> elsewhere;
-  for (const std::string& domain : domains_of(power_)) {
-    const std::optional<Span> span = span_of_domain(domain);
+  for (const std::string& domain : domain_names_of_power(power_log_)) {
+    const std::optional<TimeSpan_ns> span = span_of_domain(domain);
     if (!span) continue;
-    const Span limits = common_span.value_or(*span);
-    const Span common{std::max(limits.begin_ns, span->begin_ns), std::min(limits.end_ns, span->end_ns)};
+    const TimeSpan_ns limits = common_span.value_or(*span);
+    const TimeSpan_ns common{std::max(limits.begin_ns, span->begin_ns), std::min(limits.end_ns, span->end_ns)};
     if (common.end_ns > common.begin_ns) {
       common_span = common;
       continue;
@@ -250,7 +252,7 @@ ImportSession::Span ImportSession::overlap_of_traces_and_power() {
          "shift the trace with --offset-ms; set the time zone of a log with --utc-offset"});
   }
   exclude_domains(elsewhere);
-  return common_span.value_or(Span{0, 0});
+  return common_span.value_or(TimeSpan_ns{0, 0});
 }
 
 void ImportSession::report_unused_mappings() {
@@ -265,49 +267,50 @@ void ImportSession::report_unused_mappings() {
 
 Status ImportSession::write_recorder() {
   report_unused_mappings();
-  const Span span = overlap_of_traces_and_power();
-  result_.elapsed_s = seconds(span.end_ns - span.begin_ns);
-  const bool cpus_have_power = std::any_of(power_.samples.begin(), power_.samples.end(), [&](const Sample& sample) {
-    const Channel& channel = power_.channels[sample.channel];
-    return measures_energy(channel) && channel.domain_class != DomainClass::gpu;
-  });
-  if (cpus_have_power && result_.thread_time_s > 0) {
+  const TimeSpan_ns span = overlap_of_traces_and_power();
+  import_result_.elapsed_s = seconds(span.end_ns - span.begin_ns);
+  const bool cpus_have_power =
+      std::any_of(power_log_.samples.begin(), power_log_.samples.end(), [&](const Sample& sample) {
+        const Channel& channel = power_log_.channels[sample.channel];
+        return measures_energy(channel) && channel.domain_class != DomainClass::gpu;
+      });
+  if (cpus_have_power && import_result_.thread_time_s > 0) {
     import_diagnostics_.add(
         {"cpu_time_from_trace",
          1,
          "a trace contains no CPU time: CPU energy is split by the time of threads in each scope, waiting included",
          {}});
   }
-  Result<recording::RecordingWriter> writer = folder_.open_part_for_source(source_of(nullptr));
+  Result<recording::RecordingWriter> writer = recording_folder_.open_part_for_source(make_trace_source(nullptr));
   if (!writer) return std::move(writer).error();
-  if (!power_.samples.empty()) writer->set_channels(power_.channels);
+  if (!power_log_.samples.empty()) writer->set_channels(power_log_.channels);
   writer->add(ClockPair{span.begin_ns, span.begin_ns});
   writer->add(ClockPair{span.end_ns, span.end_ns});
   writer->add(Mark{span.begin_ns, MarkKind::command_begin, 0, 0, {}});
   writer->add(Mark{span.end_ns, MarkKind::command_end, 0, 0, {}});
   Status status = Done{};
-  for (const Sample& sample : power_.samples) {
+  for (const Sample& sample : power_log_.samples) {
     writer->add(sample);
-    if (writer->pending() < kSamplesPerFlush) continue;
+    if (writer->pending() < kPowerSamplesPerFlush) continue;
     Status written = writer->flush();
     if (status && !written) status = std::move(written);
   }
-  result_.samples = power_.samples.size();
+  import_result_.samples = power_log_.samples.size();
   RecordingEnd end;
   end.diagnostics = import_diagnostics_;
-  result_.diagnostics.add_all(import_diagnostics_);
+  import_result_.diagnostics.add_all(import_diagnostics_);
   Status written = writer->finish(std::move(end), recording::Durability::until_joined);
   return status ? std::move(written) : std::move(status);
 }
 
 Result<ImportResult> ImportSession::finish() {
   if (Status written = write_recorder(); !written) return std::move(written).error();
-  Result<recording::JoinSummary> joined = folder_.join();
+  Result<recording::JoinSummary> joined = recording_folder_.join();
   if (!joined) return std::move(joined).error();
-  result_.file = folder_.file();
-  result_.file_bytes = joined->bytes;
-  result_.diagnostics.add_all(joined->diagnostics);
-  return std::move(result_);
+  import_result_.file = recording_folder_.file();
+  import_result_.file_bytes = joined->bytes;
+  import_result_.diagnostics.add_all(joined->diagnostics);
+  return std::move(import_result_);
 }
 
 }  // namespace joulemap::ingest

@@ -10,7 +10,7 @@
 //
 // - A GPU's number in a trace is its NVML index (gpu0, gpu1), unless `gpu_mappings` has another or the trace contains a
 //   UUID that is also in the power log.
-// - A trace without absolute times begins at `start_ns`, else where the power log begins, with a diagnostic.
+// - A trace without absolute times begins at `trace_start_ns`, else where the power log begins, with a diagnostic.
 // - A trace has no CPU time: the wall time of a thread in a scope replaces it, with a diagnostic if the power log has
 //   domains other than GPUs.
 #pragma once
@@ -39,9 +39,9 @@ struct ImportOptions {
   scopes::ModuleNames module_names;
   // Domain of a GPU, "gpu1", by index of the trace (nullopt: every trace) and ordinal of the GPU in it.
   std::map<std::pair<std::optional<std::size_t>, std::uint32_t>, std::string> gpu_mappings;
-  std::int64_t offset_ns = 0;            // added to the times of traces
-  std::optional<std::int64_t> start_ns;  // start of traces without a clock, Unix ns
-  std::size_t threads = 0;               // 0: number of cores; the result does not depend on it
+  std::int64_t trace_offset_ns = 0;            // added to the times of traces
+  std::optional<std::int64_t> trace_start_ns;  // start of traces without a clock, Unix ns
+  std::size_t thread_count = 0;                // 0: number of cores; the result does not depend on it
 };
 
 class ImportSession {
@@ -54,35 +54,35 @@ class ImportSession {
   Status add(const FunctionProfile& profile, const std::string& name);
   Result<ImportResult> finish();
   // Removes the parts written so far, instead of finish().
-  void abandon() { folder_.remove(); }
+  void abandon() { recording_folder_.remove(); }
 
  private:
-  struct Span {
+  struct TimeSpan_ns {
     std::int64_t begin_ns;
     std::int64_t end_ns;
   };
   ImportSession(ImportOptions options, PowerLog power, recording::PartFolder folder);
 
-  RecordingSource source_of(const Trace* trace) const;
+  RecordingSource make_trace_source(const Trace* trace) const;
   std::int64_t start_without_clock(const std::string& name);
   void set_clock(Trace& trace, const std::string& name);
   void name_gpus(Trace& trace);
   void report_unused_mappings();
-  void extend_traced_span(Span span);
-  Span overlap_of_traces_and_power();
-  std::optional<Span> span_of_domain(const std::string& domain) const;
+  void extend_traced_span(TimeSpan_ns span);
+  TimeSpan_ns overlap_of_traces_and_power();
+  std::optional<TimeSpan_ns> span_of_domain(const std::string& domain) const;
   void exclude_domains(const std::vector<std::string>& domains);
   Status write_recorder();
 
   ImportOptions options_;
-  PowerLog power_;
-  recording::PartFolder folder_;
+  PowerLog power_log_;
+  recording::PartFolder recording_folder_;
   std::set<std::pair<std::optional<std::size_t>, std::uint32_t>> used_mappings_;  // keys of options_.gpu_mappings
   std::size_t trace_count_ = 0;
-  std::optional<Span> traced_span_;             // from the first to the last event of all traces
+  std::optional<TimeSpan_ns> traced_span_;      // from the first to the last event of all traces
   std::optional<std::int64_t> first_power_ns_;  // first power sample, Unix ns
   Diagnostics import_diagnostics_;              // without the diagnostics of the traces
-  ImportResult result_;
+  ImportResult import_result_;
 };
 
 }  // namespace joulemap::ingest

@@ -42,8 +42,8 @@ std::vector<std::string> chunks_of(const std::string& path) {
     const Result<std::optional<recording::ScannedChunk>> chunk = scanner.next();
     if (!chunk || !*chunk) return chunks;
     EXPECT_FALSE(scanner.damaged_range());
-    const bool is_source = (*chunk)->header.is(recording::ChunkType::source);
-    chunks.push_back(std::to_string((*chunk)->header.type) + (is_source ? "" : std::string((*chunk)->stored)));
+    const bool is_source = (*chunk)->header.has_type(recording::ChunkType::source);
+    chunks.push_back(std::to_string((*chunk)->header.type) + (is_source ? "" : std::string((*chunk)->stored_payload)));
   }
 }
 
@@ -51,7 +51,7 @@ std::vector<std::string> imported(Trace trace, std::size_t threads) {
   const TemporaryDirectory directory;
   ImportOptions options;
   options.output_path = directory.path() + "/run.joule";
-  options.threads = threads;
+  options.thread_count = threads;
   Result<ImportSession> session = ImportSession::begin(options, {});
   EXPECT_TRUE(session->add(std::move(trace), "made"));
   const Result<ImportResult> result = session->finish();

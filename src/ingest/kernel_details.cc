@@ -13,34 +13,39 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::array<std::string_view, 11> kDirections = {
+constexpr std::array<std::string_view, 11> kCopyDirections = {
     "unknown direction", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
 
-struct Spelling {
+struct CopyDirectionSpelling {
   std::string_view text;
   std::string_view direction;
 };
-constexpr std::array kSpellings = {
-    Spelling{"HostToDevice", "HtoD"}, Spelling{"DeviceToHost", "DtoH"}, Spelling{"DeviceToDevice", "DtoD"},
-    Spelling{"HostToHost", "HtoH"},   Spelling{"PeerToPeer", "PtoP"},   Spelling{"H2D", "HtoD"},
-    Spelling{"D2H", "DtoH"},          Spelling{"D2D", "DtoD"},          Spelling{"H2H", "HtoH"},
-    Spelling{"P2P", "PtoP"}};
+constexpr std::array kCopyDirectionSpellings = {CopyDirectionSpelling{"HostToDevice", "HtoD"},
+                                                CopyDirectionSpelling{"DeviceToHost", "DtoH"},
+                                                CopyDirectionSpelling{"DeviceToDevice", "DtoD"},
+                                                CopyDirectionSpelling{"HostToHost", "HtoH"},
+                                                CopyDirectionSpelling{"PeerToPeer", "PtoP"},
+                                                CopyDirectionSpelling{"H2D", "HtoD"},
+                                                CopyDirectionSpelling{"D2H", "DtoH"},
+                                                CopyDirectionSpelling{"D2D", "DtoD"},
+                                                CopyDirectionSpelling{"H2H", "HtoH"},
+                                                CopyDirectionSpelling{"P2P", "PtoP"}};
 
 }  // namespace
 
 std::string_view copy_direction(std::int64_t cupti_kind) {
-  const bool is_known = cupti_kind > 0 && cupti_kind < static_cast<std::int64_t>(kDirections.size());
-  return kDirections[is_known ? static_cast<std::size_t>(cupti_kind) : 0];
+  const bool is_known = cupti_kind > 0 && cupti_kind < static_cast<std::int64_t>(kCopyDirections.size());
+  return kCopyDirections[is_known ? static_cast<std::size_t>(cupti_kind) : 0];
 }
 
 std::string_view parse_copy_direction(std::string_view text) {
-  for (std::size_t i = 1; i < kDirections.size(); ++i) {
-    if (text.find(kDirections[i]) != std::string_view::npos) return kDirections[i];
+  for (std::size_t i = 1; i < kCopyDirections.size(); ++i) {
+    if (text.find(kCopyDirections[i]) != std::string_view::npos) return kCopyDirections[i];
   }
-  for (const Spelling& spelling : kSpellings) {
+  for (const CopyDirectionSpelling& spelling : kCopyDirectionSpellings) {
     if (text.find(spelling.text) != std::string_view::npos) return spelling.direction;
   }
-  return kDirections[0];
+  return kCopyDirections[0];
 }
 
 std::uint32_t parse_leading_number(std::string_view text) {

@@ -38,12 +38,12 @@ constexpr bool is_on_gpu(EventKind kind) { return kind >= EventKind::kernel; }
 struct TraceEvent {
   std::int64_t start_ns = 0;
   std::int64_t duration_ns = 0;
-  std::uint32_t name = 0;         // on a thread: index in Trace::names; on a GPU: in Trace::classes
-  std::uint32_t track = 0;        // on a thread: index in Trace::threads; on a GPU: in Trace::queues
+  std::uint32_t name_index = 0;   // on a thread: index in Trace::names; on a GPU: in Trace::classes
+  std::uint32_t track_index = 0;  // on a thread: index in Trace::threads; on a GPU: in Trace::queues
   std::uint32_t correlation = 0;  // id of an api call and of the work it launched (all kernels of a graph); 0: none
   std::uint32_t external_id =
-      0;                     // id of an op and of the work it launched; 0: none or unknown. See gpu_events_identify_ops
-  std::uint32_t detail = 0;  // op: autograd's sequence number + 1; copy and fill: index in Trace::bytes; else 0
+      0;  // id of an op and of the work it launched; 0: none or unknown. See gpu_events_identify_ops
+  std::uint32_t detail_index = 0;  // op: autograd's sequence number + 1; copy and fill: index in Trace::bytes; else 0
   EventKind kind = EventKind::op;
   bool is_backward = false;  // op that runs a node of the autograd graph; its detail equals that of the forward op
 };
@@ -75,10 +75,10 @@ struct Trace {
 
   std::vector<TraceName> names;
   std::vector<TraceThread> threads;
-  std::vector<KernelClass> classes;  // id = index
-  std::vector<KernelQueue> queues;   // id = index
-  std::vector<std::uint64_t> bytes;  // sizes of copies and fills; [0] is 0, for unknown sizes
-  std::vector<std::vector<TraceEvent>> blocks;
+  std::vector<KernelClass> kernel_classes;  // id = index
+  std::vector<KernelQueue> kernel_queues;   // id = index
+  std::vector<std::uint64_t> byte_counts;   // sizes of copies and fills; [0] is 0, for unknown sizes
+  std::vector<std::vector<TraceEvent>> event_blocks;
   // Whether GPU events identify their op themselves (XLA programs, nodes of TensorFlow and ONNX Runtime). If so,
   // `external_id` of a GPU event is the op's index in `names` + 1, and that name's scope is the event's; 0: none.
   bool gpu_events_identify_ops = false;
@@ -86,8 +86,8 @@ struct Trace {
   // Whether the reader inferred the steps, which are annotations named ProfilerStep#N, from other events.
   bool are_steps_inferred = false;
 
-  std::uint64_t events_read = 0;     // all events in the file
-  std::uint64_t events_dropped = 0;  // invalid events, included in events_read; diagnostics give the reasons
+  std::uint64_t read_event_count = 0;     // all events in the file
+  std::uint64_t dropped_event_count = 0;  // invalid events, included in read_event_count; diagnostics give the reasons
   Diagnostics diagnostics;
 };
 

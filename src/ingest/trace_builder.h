@@ -6,7 +6,7 @@
 //
 //   TraceBuilder builder("xplane");
 //   builder.add({.start_ns = ..., .name = builder.name("MatMul"), .track = builder.thread(pid, tid)});
-//   builder.count_dropped("without a name");
+//   builder.add_dropped_events("without a name");
 //   return std::move(builder).finish();
 #pragma once
 
@@ -32,19 +32,20 @@ class TraceBuilder {
   const Trace& trace() const { return trace_; }
 
   // Return indices in the tables of the trace; equal arguments give the same index.
-  std::uint32_t name(std::string_view text, const scopes::OpScope& scope = {});
-  std::uint32_t thread(std::int64_t process, std::int64_t thread);
-  std::uint32_t kernel_class(KernelKind kind, std::string_view name, const std::array<std::uint32_t, 3>& grid = {},
-                             const std::array<std::uint32_t, 3>& block = {});
-  std::uint32_t queue(const KernelQueue& queue);  // the stored queue's id is this index
-  std::uint32_t bytes(std::uint64_t count);
+  std::uint32_t intern_name(std::string_view text, const scopes::OpScope& scope = {});
+  std::uint32_t intern_thread(std::int64_t process, std::int64_t thread);
+  std::uint32_t intern_kernel_class(KernelKind kind, std::string_view name,
+                                    const std::array<std::uint32_t, 3>& grid = {},
+                                    const std::array<std::uint32_t, 3>& block = {});
+  std::uint32_t intern_queue(const KernelQueue& queue);  // the stored queue's id is this index
+  std::uint32_t intern_byte_count(std::uint64_t count);
 
   // Counts the event as read. Returns false, and counts it as dropped, if its times are invalid.
-  bool add(const TraceEvent& event);
+  bool add_event(const TraceEvent& event);
   // Counts valid events that are not part of the Trace: metadata, waiting.
-  void count_skipped(std::uint64_t count = 1) { trace_.events_read += count; }
+  void add_skipped_events(std::uint64_t count = 1) { trace_.read_event_count += count; }
   // Counts events that could not be parsed, by reason, such as "without a name". They also count as read.
-  void count_dropped(std::string_view why, std::uint64_t count = 1);
+  void add_dropped_events(std::string_view why, std::uint64_t count = 1);
   // Adds a diagnostic other than those of dropped events, which finish() adds.
   void add_diagnostic(std::string_view code, std::string message, std::string remedy = {});
 
@@ -92,12 +93,12 @@ class TraceBuilder {
   using QueueKey = std::tuple<std::string, std::uint32_t, std::uint32_t, std::uint32_t>;
 
   Trace trace_;
-  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> plain_names_;
-  std::map<std::pair<std::string, scopes::OpScope>, std::uint32_t> scoped_names_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> threads_;
-  std::unordered_map<ClassKey<std::string>, std::uint32_t, Hash, Equal> classes_;
-  std::map<QueueKey, std::uint32_t> queues_;
-  std::unordered_map<std::uint64_t, std::uint32_t> bytes_;
+  std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> plain_name_indices_;
+  std::map<std::pair<std::string, scopes::OpScope>, std::uint32_t> scoped_name_indices_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> thread_indices_;
+  std::unordered_map<ClassKey<std::string>, std::uint32_t, Hash, Equal> class_indices_;
+  std::map<QueueKey, std::uint32_t> queue_indices_;
+  std::unordered_map<std::uint64_t, std::uint32_t> byte_count_indices_;
   std::map<std::string, std::uint64_t, std::less<>> dropped_by_reason_;
 };
 

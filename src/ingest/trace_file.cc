@@ -20,10 +20,10 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::size_t kBlock = std::size_t{1} << 20;
-constexpr off_t kLargeFile = 4 << 20;
-constexpr std::size_t kMaxThreads = 4;
+constexpr off_t kParallelReadMin_bytes = 4 << 20;
+constexpr std::size_t kMaxReadThreads = 4;
 
-std::optional<Diagnostic> damage_of(const formats::MaybeGzipFile& file, const std::string& path) {
+std::optional<Diagnostic> describe_gzip_damage(const formats::MaybeGzipFile& file, const std::string& path) {
   if (file.end() == formats::StreamState::truncated) {
     return Diagnostic{
         "file_cut", 1, fmt::format("{}: the compressed file is truncated: the part before its end was read", path), {}};
@@ -38,7 +38,7 @@ std::optional<Diagnostic> damage_of(const formats::MaybeGzipFile& file, const st
 }
 
 // Returns the number of bytes read; fewer than requested only at the end of the file.
-Result<std::size_t> read_part(int file, std::span<char> out, std::size_t offset, const std::string& path) {
+Result<std::size_t> read_file_part(int file, std::span<char> out, std::size_t offset, const std::string& path) {
   std::size_t got = 0;
   while (got < out.size()) {
     const ssize_t count = ::pread(file, out.data() + got, out.size() - got, static_cast<off_t>(offset + got));
@@ -50,18 +50,18 @@ Result<std::size_t> read_part(int file, std::span<char> out, std::size_t offset,
   return got;
 }
 
-// Reads an uncompressed file with up to kMaxThreads threads, one part each, because page faults of fresh memory take
-// most of the time. Returns nullopt if the file has more than `size` bytes: it has grown.
+// Reads an uncompressed file with up to kMaxReadThreads threads, one part each, because page faults of fresh memory
+// take most of the time. Returns nullopt if the file has more than `size` bytes: it has grown.
 Result<std::optional<TraceBytes>> read_in_parallel(const std::string& path, std::size_t size) {
   Result<FileDescriptor> file = open_for_reading(path);
   if (!file) return std::move(file).error();
-  const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
+  const std::size_t threads = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxReadThreads);
   std::unique_ptr<char[]> bytes(new char[size + 1]);
   const auto begin_of = [&](std::size_t part) { return part == threads ? size + 1 : size / threads * part; };
   std::vector<Result<std::size_t>> got(threads, std::size_t{0});
   const auto read = [&](std::size_t part) {
     const std::span<char> buffer(bytes.get() + begin_of(part), begin_of(part + 1) - begin_of(part));
-    got[part] = read_part(file->get(), buffer, begin_of(part), path);
+    got[part] = read_file_part(file->get(), buffer, begin_of(part), path);
   };
   std::vector<std::thread> workers;
   {
@@ -87,7 +87,7 @@ Result<TraceBytes> read_trace_file(const std::string& path) {
   if (!file) return std::move(file).error();
   struct stat status {};
   const bool has_size = ::stat(path.c_str(), &status) == 0;
-  if (has_size && S_ISREG(status.st_mode) && status.st_size >= kLargeFile && !file->is_compressed()) {
+  if (has_size && S_ISREG(status.st_mode) && status.st_size >= kParallelReadMin_bytes && !file->is_compressed()) {
     Result<std::optional<TraceBytes>> parts = read_in_parallel(path, static_cast<std::size_t>(status.st_size));
     if (!parts) return std::move(parts).error();
     if (*parts) return **std::move(parts);
@@ -107,7 +107,7 @@ Result<TraceBytes> read_trace_file(const std::string& path) {
     if (*got == 0) break;
     size += *got;
   }
-  return TraceBytes(std::move(bytes), size, damage_of(*file, path));
+  return TraceBytes(std::move(bytes), size, describe_gzip_damage(*file, path));
 }
 
 }  // namespace joulemap::ingest

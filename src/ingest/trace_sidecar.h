@@ -24,7 +24,7 @@ namespace joulemap::ingest {
 
 struct TraceSidecar {
   std::vector<std::pair<ScopeKind, std::string>> coarse_scope;
-  GraphNames names;
+  GraphNames graph_names;
 };
 
 TraceSidecar parse_trace_sidecar(std::string_view text);

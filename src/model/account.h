@@ -34,12 +34,12 @@ struct EmbodiedCarbon {
 };
 
 struct AccountAssumptions {
-  std::optional<CarbonIntensity> carbon;
+  std::optional<CarbonIntensity> carbon_intensity;
   double pue = 1;  // energy of the data center / energy of its computers
   std::optional<double> price_per_kwh;
   std::optional<EmbodiedCarbon> embodied;
 
-  bool is_empty() const { return !carbon && !price_per_kwh && !embodied && pue == 1; }
+  bool is_empty() const { return !carbon_intensity && !price_per_kwh && !embodied && pue == 1; }
 };
 
 // Carbon and price of the energy of one provenance, without probing. Bounds account for the energy only.

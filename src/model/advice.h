@@ -21,10 +21,10 @@ struct Finding {
   double energy_j = 0;                // energy that the change concerns
   // Energy that the change is expected to save, and its range: the interval of energy_j times the fraction of it that
   // such a change saves.
-  double saves_j = 0;
+  double saved_energy_j = 0;
   double low_j = 0;
   double high_j = 0;
-  std::optional<double> saves_s;  // time saved; none where the change does not shorten waiting
+  std::optional<double> saved_time_s;  // time saved; none where the change does not shorten waiting
 };
 
 // The part of a run that the findings are about. The steady state, because what a training does only once matters less
@@ -34,12 +34,18 @@ struct ExaminedPart {
   double steps = 0;  // steps in the part; 0: unknown
 };
 
+// What findings are about: the GPUs of a run, or its program on the CPU if no energy of a GPU was recorded.
+enum class AdvisedProcessor { gpu, cpu };
+
 struct Advice {
   std::vector<std::string> inputs;
   std::vector<std::string> command;
   double interval = 0.9;
-  ExaminedPart part;
-  std::optional<double> energy_j;  // GPU energy of the part without probing; none: unknown, and no findings
+  ExaminedPart examined_part;
+  AdvisedProcessor processor = AdvisedProcessor::gpu;
+  // Energy of the part: of the GPUs without probing, or of the program on the CPU without other processes. None:
+  // unknown, and no findings.
+  std::optional<double> energy_j;
   std::vector<Finding> findings;   // the largest expected saving first
   Diagnostics diagnostics;
 };

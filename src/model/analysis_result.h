@@ -128,10 +128,10 @@ struct Comparison {
 
 // What the effect of a factor is over all combinations of the other factors' levels.
 enum class Generality {
-  general,            // the effect is shown, and combinations agree on its direction
+  same_direction,     // the effect is shown, and combinations agree on its direction
   direction_differs,  // combinations differ in direction, so that no overall effect is claimed
   not_shown,
-  differs,  // test over all levels: they differ in these combinations, which says nothing about others
+  levels_differ,  // test over all levels: they differ in these combinations, which says nothing about others
 };
 constexpr std::string_view name_of(Generality generality) {
   return std::array<std::string_view, 4>{"general", "direction differs", "not shown",
@@ -167,9 +167,9 @@ struct MainEffect {
   std::optional<double> difference;  // a - b in the measure's unit, only if a value is not above 0; low, high: interval
   std::optional<double> low;
   std::optional<double> high;
-  std::optional<double> confidence;     // of the interval; less than 1 - alpha where there are too few rows
-  std::optional<double> least_percent;  // smallest and greatest effect of a combination
-  std::optional<double> most_percent;
+  std::optional<double> confidence;               // of the interval; less than 1 - alpha where there are too few rows
+  std::optional<double> min_combination_percent;  // smallest and greatest effect of a combination
+  std::optional<double> max_combination_percent;
   std::optional<double> rank_p;          // test over all levels: the same test of aligned ranks
   std::optional<double> combinations_p;  // signed-rank test of the combinations' effects
   std::optional<double> direction_p;     // Gail-Simon test: the direction differs between combinations

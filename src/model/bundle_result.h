@@ -25,7 +25,7 @@ struct VerdictReason {
   std::string sentence;
 };
 
-struct Verdict {
+struct MeasurementVerdict {
   std::vector<VerdictReason> reasons;  // in the order of the list above; empty: valid
   bool is_valid() const { return reasons.empty(); }
 };
@@ -40,17 +40,17 @@ struct BundleResult {
   std::string file;
   std::uint64_t file_bytes = 0;
   std::string manifest_sha256;  // identifies the bundle
-  Verdict verdict;
+  MeasurementVerdict verdict;
   std::vector<MemberDigest> members;
   Diagnostics diagnostics;
 };
 
 // A value that a bundle states, and that its recordings do not give.
 struct StatementDifference {
-  std::string member;    // "reports/layer.json"
-  std::string path;      // "rows[3].energy_j"
-  std::string stated;    // empty: there is no such value
-  std::string computed;  // empty: there is no such value
+  std::string member;          // "reports/layer.json"
+  std::string path;            // "rows[3].energy_j"
+  std::string stated_value;    // empty: there is no such value
+  std::string computed_value;  // empty: there is no such value
 };
 
 struct VerificationResult {
@@ -61,7 +61,7 @@ struct VerificationResult {
   std::vector<std::string> damage;   // members that do not match the manifest, one sentence each
   std::optional<std::string> error;  // why the numbers could not be computed again; none: they were
   std::vector<StatementDifference> differences;
-  Verdict verdict;  // as the bundle states it
+  MeasurementVerdict verdict;  // as the bundle states it
   std::uint64_t recordings = 0;
 
   bool is_valid() const { return damage.empty() && !error && differences.empty(); }

@@ -17,7 +17,7 @@ struct CalibrateResult {
   double observed_s = 0;                     // duration of the whole calibration, idle and under load
   std::vector<Channel> channels;             // in sensor order
   std::vector<ChannelCalibration> findings;  // one per entry of `channels`, in the same order
-  std::vector<std::string> loaded;           // domains of the GPUs that calibration loaded: "gpu0"
+  std::vector<std::string> loaded_domains;   // domains of the GPUs that calibration loaded: "gpu0"
   std::vector<SamplerCost> samplers;
   std::string calibration_file;  // path of the calibration file; empty when nothing was saved
   Diagnostics diagnostics;

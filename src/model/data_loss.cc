@@ -8,7 +8,7 @@ namespace joulemap {
 namespace {
 
 // Codes of diagnostics that mean data loss, as listed in docs/reference/diagnostics.md.
-constexpr std::array<std::string_view, 38> kLosses = {
+constexpr std::array<std::string_view, 38> kDataLossCodes = {
     // Damaged or incomplete recordings.
     "cut_off", "not_joined", "recording_cut", "recording_damaged", "recording_not_ended", "recording_part_open",
     "recording_part_skipped", "recording_part_unreadable", "recording_source_lost", "recording_write_failed",
@@ -24,7 +24,9 @@ constexpr std::array<std::string_view, 38> kLosses = {
 
 }  // namespace
 
-bool is_data_loss(std::string_view code) { return std::find(kLosses.begin(), kLosses.end(), code) != kLosses.end(); }
+bool is_data_loss(std::string_view code) {
+  return std::find(kDataLossCodes.begin(), kDataLossCodes.end(), code) != kDataLossCodes.end();
+}
 
 bool has_data_loss(const Diagnostics& diagnostics) {
   return std::any_of(diagnostics.list().begin(), diagnostics.list().end(),

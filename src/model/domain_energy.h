@@ -26,7 +26,7 @@ struct DomainEnergy {
   std::optional<double> mean_w;
   std::optional<Provenance> provenance;  // none when there are no joules
   std::string reason;                    // why there are no joules, such as "frozen"; empty when there are
-  bool counted = false;                  // part of the total; false for a part of a counted domain
+  bool is_counted = false;               // part of the total; false for a part of a counted domain
   std::string part_of;
   std::string sensor;
   std::string channel;            // channel of `sensor` that provides the value

@@ -6,20 +6,22 @@ namespace {
 
 // Adds `more` to `sum`, which is ignored for the first term. Returns none if a term is unknown.
 template <class Amount>
-std::optional<Amount> sum_of_known(bool is_first, const std::optional<Amount>& sum, const std::optional<Amount>& more) {
+std::optional<Amount> add_known_amounts(bool is_first, const std::optional<Amount>& sum,
+                                        const std::optional<Amount>& more) {
   if (is_first) return more;
   return sum && more ? std::optional<Amount>(*sum + *more) : std::nullopt;
 }
 
 template <Provenance kProvenance>
-void add_domain(std::optional<EnergySum<kProvenance>>& sum, const DomainEnergy& row) {
-  using Watts = AmountWithProvenance<WattUnit, kProvenance>;
+void add_domain_energy(std::optional<EnergySum<kProvenance>>& sum, const DomainEnergy& row) {
+  using WattsOfProvenance = AmountWithProvenance<WattUnit, kProvenance>;
   const bool is_first = !sum;
   if (is_first) sum.emplace();
   sum->energy += AmountWithProvenance<JouleUnit, kProvenance>(*row.joules);
-  sum->uncertainty_j = sum_of_known(is_first, sum->uncertainty_j, row.uncertainty_j);
-  const std::optional<Watts> row_power = row.mean_w ? std::optional(Watts(*row.mean_w)) : std::nullopt;
-  sum->power = sum_of_known(is_first, sum->power, row_power);
+  sum->uncertainty_j = add_known_amounts(is_first, sum->uncertainty_j, row.uncertainty_j);
+  const std::optional<WattsOfProvenance> row_power =
+      row.mean_w ? std::optional(WattsOfProvenance(*row.mean_w)) : std::nullopt;
+  sum->power = add_known_amounts(is_first, sum->power, row_power);
   sum->domains.push_back(row.name);
 }
 
@@ -34,13 +36,13 @@ template <class IsWanted>
 EnergyTotals sum_matching_domains(std::span<const DomainEnergy> rows, const IsWanted& is_wanted) {
   EnergyTotals totals;
   for (const DomainEnergy& row : rows) {
-    if (!row.counted || !is_wanted(row.name)) continue;
+    if (!row.is_counted || !is_wanted(row.name)) continue;
     if (!row.joules) {
       totals.domains_without_value.push_back(row.name);
     } else if (row.provenance == Provenance::measured) {
-      add_domain(totals.measured, row);
+      add_domain_energy(totals.measured, row);
     } else {
-      add_domain(totals.estimated, row);
+      add_domain_energy(totals.estimated, row);
     }
   }
   return totals;

@@ -36,13 +36,13 @@ DomainEnergy domain(std::string name, std::optional<double> joules, Provenance p
   if (joules) row.provenance = provenance;
   if (joules) row.uncertainty_j = *joules / 10;
   if (joules) row.mean_w = *joules / 2;
-  row.counted = true;
+  row.is_counted = true;
   return row;
 }
 
 std::vector<DomainEnergy> machine() {
   DomainEnergy part = domain("core-0", 80);
-  part.counted = false;
+  part.is_counted = false;
   return {domain("package-0", 100), part, domain("gpu0", 50), domain("dram-0", 30, Provenance::estimated),
           domain("gpu1", std::nullopt)};
 }

@@ -26,7 +26,7 @@ struct ExperimentFactor {
   std::string name;                 // "framework"
   std::vector<std::string> levels;  // in plan order: "pytorch", "tensorflow"
   // False: the levels are conditions (models, data sets) under which other factors are compared.
-  bool compared = true;
+  bool is_compared = true;
 };
 
 // A number that rows report besides energy and time.

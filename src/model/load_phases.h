@@ -17,13 +17,13 @@ struct LoadSpan {
 };
 
 struct LoadPhases {
-  LoadSpan idle;                // joulemap has no CUDA context on the GPU
-  LoadSpan active_idle;         // with a context, in which only short kernels ran to find the size of the load
-  LoadSpan square_waves;        // load on and off for random durations
-  std::vector<LoadSpan> loads;  // intervals within `square_waves` in which the load was on, in order of time
-  LoadSpan full_load;           // load on continuously
-  LoadSpan after_load;          // the context still exists, nothing runs
-  LoadSpan after_context;       // the context is destroyed
+  LoadSpan idle;                     // joulemap has no CUDA context on the GPU
+  LoadSpan idle_with_context;        // with a context, in which only short kernels ran to find the size of the load
+  LoadSpan square_waves;             // load on and off for random durations
+  std::vector<LoadSpan> load_spans;  // intervals within `square_waves` in which the load was on, in order of time
+  LoadSpan full_load;                // load on continuously
+  LoadSpan after_load;               // the context still exists, nothing runs
+  LoadSpan after_context;            // the context is destroyed
 };
 
 }  // namespace joulemap

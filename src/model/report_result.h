@@ -50,7 +50,7 @@ struct IdleEntry {
   std::optional<double> energy_j;
   std::optional<double> low_j;
   std::optional<double> high_j;
-  bool in_rows = false;  // energy_j is also part of waiting_j of a row
+  bool is_in_rows = false;  // energy_j is also part of waiting_j of a row
 };
 
 struct ReportRow {
@@ -85,10 +85,17 @@ struct ReportedMetric {
   double sum = 0;
 };
 
+// Part of the time of a run, in seconds since its begin.
+struct RunTimeSpan {
+  double begin_s = 0;
+  double end_s = 0;
+};
+
 // Cost of probing (record --probe): time in which modules were replayed, and energy of the whole machine in that time.
 struct ProbeCost {
   double time_s = 0;
   std::optional<double> energy_j;
+  std::vector<RunTimeSpan> spans = {};  // of time_s, in time order; of several machines, the one that probed longest
 };
 
 // Number of readings of NVML's clock event reasons, over all GPUs.

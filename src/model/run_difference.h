@@ -50,6 +50,8 @@ struct ComparedEnergy {
   std::optional<double> low_j;
   std::optional<double> high_j;
   std::optional<double> waiting_j = {};  // energy of an idle GPU that waited for the entry; not part of energy_j
+  std::optional<double> count = {};      // calls, or launches of kernels; none when unknown
+  std::optional<double> time_s = {};     // summed duration of calls or kernels; none when unknown
 };
 
 // Energy of an idle device with one cause, per unit; 0 where a side has none.
@@ -58,6 +60,47 @@ struct IdleDifference {
   std::string device;
   double a_j = 0;
   double b_j = 0;
+};
+
+// A kernel of an operator group on one side.
+struct GroupKernel {
+  std::string name;
+  double share = 0;  // of the energy of the group
+};
+
+// What ran in an operator group on one side, by energy, the largest first.
+struct OperatorSide {
+  std::vector<std::string> operations;  // names as recorded, at most kMaxGroupNames; empty: unknown
+  std::vector<GroupKernel> kernels;     // at most kMaxGroupNames; empty on a CPU
+  std::vector<std::string> shapes;      // at most kMaxGroupNames; empty: unknown
+  std::string precision;                // of the most energy; empty: unknown
+  double largest_tensor_elements = 0;   // of the largest tensor, mean by energy; 0: unknown
+};
+inline constexpr std::size_t kMaxGroupNames = 4;
+
+// Why the energy of an operator group differs. The names of codes are part of the public JSON.
+struct GroupCause {
+  std::string code;  // "precision", "unfused" ...; empty: not changed
+  std::string text;
+};
+
+// A group of `diff --by operator`: equal work under whatever names.
+struct OperatorGroup {
+  std::string kind;   // "matmul", "copy", "waiting" ...
+  std::string phase;  // "forward", "recompute" ...; empty: none
+  OperatorSide a;
+  OperatorSide b;
+  bool has_different_shapes = false;  // the sides are matched although their shapes differ
+  GroupCause cause = {};
+};
+
+// A cause of the difference, with all groups that it explains.
+struct DifferenceCause {
+  std::string code;
+  std::string text;
+  double difference_j = 0;  // sum over its groups
+  std::vector<std::string> kinds;
+  std::vector<std::vector<std::string>> paths;  // of its groups, the largest difference first
 };
 
 struct DifferenceEntry {
@@ -72,7 +115,8 @@ struct DifferenceEntry {
   std::optional<double> high_j;
   std::optional<double> relative_change;  // difference_j / energy of a; none without a
   Verdict verdict = Verdict::unknown;
-  std::optional<double> p_adjusted = {};  // adjusted by Benjamini-Hochberg over all entries; none for the total
+  std::optional<double> p_adjusted = {};    // adjusted by Benjamini-Hochberg over all entries; none for the total
+  std::optional<OperatorGroup> group = {};  // by operator
 };
 
 // What a steady-state comparison excludes from one recording.
@@ -136,10 +180,11 @@ struct RunDifference {
   ComparedRun b;
   std::vector<std::string> domains;  // domains in the total
   DifferenceEntry total;
-  std::vector<DifferenceEntry> entries;     // largest difference first
-  std::vector<IdleDifference> idle = {};    // largest difference first
-  std::optional<double> failure_threshold;  // --fail-over as a fraction; none without the option
-  bool failed = false;                      // the total grew beyond the noise, by more than failure_threshold
+  std::vector<DifferenceEntry> entries;      // largest difference first
+  std::vector<DifferenceCause> causes = {};  // by operator: largest part of the difference first
+  std::vector<IdleDifference> idle = {};     // largest difference first
+  std::optional<double> failure_threshold;   // --fail-over as a fraction; none without the option
+  bool failed = false;                       // the total grew beyond the noise, by more than failure_threshold
   Diagnostics diagnostics;
 };
 

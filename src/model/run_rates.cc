@@ -11,8 +11,9 @@ RunRates run_rates(const ReportResult& result) {
   rates.time_s = std::max(result.elapsed_s - (result.probe ? result.probe->time_s : 0), 0.0);
   if (const std::optional<EnergyWithProvenance> shown = preferred_energy(result.totals)) {
     rates.provenance = shown->provenance;
-    rates.energy_j = run_energy(result, shown->provenance)->joules;
-    rates.half_width_j = shown->uncertainty_j;
+    const std::optional<EnergyWithProvenance> without_probing = run_energy(result, shown->provenance);
+    rates.energy_j = without_probing->joules;
+    rates.half_width_j = without_probing->uncertainty_j;
   }
   // Steps, epochs and samples of a clipped run (--time) are known only for the whole run, so it has no rates.
   if (result.is_clipped) return rates;

@@ -20,14 +20,14 @@ class DelayHistogram {
     const auto index = static_cast<std::size_t>(std::bit_width(delay_us));
     ++counts_[index < counts_.size() ? index : counts_.size() - 1];
     if (delay_ns > longest_ns_) longest_ns_ = delay_ns;
-    ++total_;
+    ++delay_count_;
   }
-  std::uint64_t total() const { return total_; }
+  std::uint64_t delay_count() const { return delay_count_; }
   std::int64_t longest_ns() const { return longest_ns_; }
   // Upper bound of the delay that a fraction `share` of all delays does not exceed; the longest delay for 1, and 0 for
   // an empty histogram.
   std::int64_t percentile_ns(double share) const noexcept {
-    const double wanted = share * static_cast<double>(total_);
+    const double wanted = share * static_cast<double>(delay_count_);
     double seen = 0;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       seen += static_cast<double>(counts_[i]);
@@ -39,7 +39,7 @@ class DelayHistogram {
 
  private:
   std::array<std::uint64_t, 24> counts_{};
-  std::uint64_t total_ = 0;
+  std::uint64_t delay_count_ = 0;
   std::int64_t longest_ns_ = 0;
 };
 

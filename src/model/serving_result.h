@@ -16,10 +16,11 @@ enum class RequestStatus : std::uint8_t { unfinished, finished, aborted };
 
 // How the energy of a step is divided among its requests (docs/explanation/requests.md).
 struct RequestShares {
-  double shapley_j = 0;   // variable energy of its own tokens, and an equal part of the fixed energy of its steps
-  double token_j = 0;     // in proportion to its tokens in each step
-  double time_j = 0;      // an equal part of the energy of each of its steps
-  double marginal_j = 0;  // what the steps would save without it: fixed energy only of steps that it was alone in
+  double shapley_j = 0;  // variable energy of its own tokens, and an equal part of the fixed energy of its steps
+  double token_j = 0;    // in proportion to its tokens in each step
+  double time_j = 0;     // an equal part of the energy of each of its steps
+  double saved_without_request_j =
+      0;  // what the steps would save without it: fixed energy only of steps that it was alone in
 };
 
 struct ServedRequest {
@@ -27,6 +28,7 @@ struct ServedRequest {
   std::string tenant;
   std::string model;
   RequestStatus status = RequestStatus::unfinished;
+  bool is_clipped = false;          // steps outside the reported part worked on it, too
   std::uint64_t prompt_tokens = 0;  // computed
   std::uint64_t cached_tokens = 0;
   std::uint64_t output_tokens = 0;
@@ -105,6 +107,7 @@ struct ServingPhase {
 // prompt token and a token before it, per decoded token, and per token of KV cache that a decode reads.
 struct StepModel {
   EnergyInterval per_step;
+  EnergyInterval per_prompt_step;  // of a step that computes prompts, beyond per_step
   EnergyInterval per_prompt_token;
   EnergyInterval per_prompt_token_pair;
   EnergyInterval per_decoded_token;
@@ -125,19 +128,22 @@ struct ServingResult {
   std::uint64_t cached_tokens = 0;
   std::uint64_t output_tokens = 0;
   std::uint64_t rejected_tokens = 0;
-  std::uint64_t decoded_tokens = 0;  // of output_tokens: all but the first token of each request
-  double begin_s = 0;                // of the first step, since the command began
-  double end_s = 0;                  // of the last step
-  double busy_s = 0;                 // time in steps
+  std::uint64_t recomputed_tokens = 0;  // prompt tokens computed again after preemption; not part of prompt_tokens
+  std::uint64_t decoded_tokens = 0;     // of output_tokens: all but the first token of each request
+  double begin_s = 0;                   // of the first step, since the command began
+  double end_s = 0;                     // of the last step
+  double busy_s = 0;                    // time in steps
 
   bool has_energy = false;
-  // requests_j + wasted_j + idle_j + outside_j = energy of the run. requests_j + wasted_j is the energy of all steps.
+  // requests_j + wasted_j + idle_j + outside_steps_j = energy of the run. requests_j + wasted_j is the energy of all
+  // steps.
   double requests_j = 0;
   double wasted_preempted_j = 0;  // recomputation after preemption
   double wasted_aborted_j = 0;
-  double wasted_rejected_j = 0;  // rejected speculative tokens
-  double idle_j = 0;             // between steps, from the first step to the last one
-  double outside_j = 0;          // before the first and after the last step: loading, shutdown
+  double wasted_aborted_prefill_j = 0;  // of wasted_aborted_j; the rest is decode
+  double wasted_rejected_j = 0;         // rejected speculative tokens
+  double idle_j = 0;                    // between steps, from the first step to the last one
+  double outside_steps_j = 0;           // before the first and after the last step: loading, shutdown
 
   EnergyInterval prefill;  // energy of prefill and decode, including their waste
   EnergyInterval decode;
@@ -148,14 +154,14 @@ struct ServingResult {
   EnergyInterval saved_by_cache;
 
   StepModel model;
-  std::vector<ServedRequest> listed;  // in order of their first step
-  RequestDistribution distribution;   // of all listed requests that finished
+  std::vector<ServedRequest> listed_requests;  // in order of their first step
+  RequestDistribution distribution;            // of all listed requests that finished, and are not clipped
   std::vector<RequestDistribution> by_prompt_length;
   std::vector<RequestDistribution> by_output_length;
   std::vector<BatchSizeEnergy> by_batch_size;
   std::vector<LabelEnergy> labels;
-  ServingPhase steady;
-  ServingPhase ramps;
+  ServingPhase steady_phase;
+  ServingPhase ramp_phases;
 
   double wasted_j() const { return wasted_preempted_j + wasted_aborted_j + wasted_rejected_j; }
 };

@@ -3,7 +3,7 @@
 
 namespace joulemap {
 
-void write_verdict(formats::JsonWriter& json, const Verdict& verdict) {
+void write_verdict(formats::JsonWriter& json, const MeasurementVerdict& verdict) {
   json.key("verdict").begin_object().member("valid", verdict.is_valid()).key("reasons").begin_array();
   for (const VerdictReason& reason : verdict.reasons)
     json.begin_object().member("code", reason.code).member("sentence", reason.sentence).end_object();

@@ -14,7 +14,7 @@
 namespace joulemap::page {
 namespace {
 
-constexpr std::size_t kSeries = 12;  // maximum number of cells in the plot of power by epoch
+constexpr std::size_t kMaxPlottedCells = 12;  // maximum number of cells in the plot of power by epoch
 
 std::string flags_list(const AnalysisResult& result) {
   if (result.flags.empty()) return "<p>No flags.</p>\n";
@@ -26,21 +26,22 @@ std::string flags_list(const AnalysisResult& result) {
   return list + "</ul>\n";
 }
 
-std::string pictures_of(const AnalysisResult& result, const ExperimentData& data) {
+std::string analysis_plots(const AnalysisResult& result, const ExperimentData& data) {
   std::string bars;
   std::string violins;
   for (std::size_t i = 0; i < result.measures.size(); ++i) {
-    bars += picture(report::cell_bars_svg(result, i));
+    bars += inline_svg(report::cell_bars_svg(result, i));
     const MeasureKind kind = result.measures[i].kind;
     if (kind == MeasureKind::energy || kind == MeasureKind::time)
-      violins += picture(report::cell_violins_svg(result, i));
+      violins += inline_svg(report::cell_violins_svg(result, i));
   }
   return section("bars", "By level", bars) +
-         section("bubbles", "Energy and time of cells", picture(report::bubbles_svg(result))) +
-         section("tradeoff", "Quality against energy", picture(report::tradeoff_svg(result))) +
+         section("bubbles", "Energy and time of cells", inline_svg(report::bubbles_svg(result))) +
+         section("tradeoff", "Quality against energy", inline_svg(report::tradeoff_svg(result))) +
          section("violins", "Variation between rows", violins) +
          section("epochs", "First and later epochs",
-                 picture(report::epoch_power_svg(result)) + picture(report::epoch_series_svg(data, result, kSeries)));
+                 inline_svg(report::epoch_power_svg(result)) +
+                     inline_svg(report::epoch_series_svg(data, result, kMaxPlottedCells)));
 }
 
 }  // namespace
@@ -50,7 +51,7 @@ std::string analysis_html(const AnalysisResult& result, const ExperimentData& da
   page += table_section("main-effects", "Effects over all combinations", report::main_effects_table(result));
   page += table_section("interactions", "Interactions", report::interactions_table(result));
   page += section("flags", "Flags of the experiment", flags_list(result));
-  page += pictures_of(result, data);
+  page += analysis_plots(result, data);
   page += table_section("cells", "Cells", report::cells_table(result));
   page += table_section("verdicts", "Verdicts", report::verdicts_table(result));
   page += table_section("comparisons", "Comparisons", report::comparisons_table(result));

@@ -9,11 +9,11 @@
 namespace joulemap::page {
 namespace {
 
-constexpr std::string_view kPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+constexpr std::string_view kContentSecurityPolicy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 // CSS in addition to that of the static page. Plots have a light background: in dark mode a filter inverts their
 // lightness and keeps the hues.
-constexpr std::string_view kOwnStyle =
+constexpr std::string_view kSectionsStyle =
     "td{white-space:normal;max-width:46em}td.n,th.n{text-align:right;white-space:nowrap}tbody "
     "tr:hover{background:#8882}"
     "li{margin:4px 0}code{background:#8883;padding:0 4px;border-radius:3px}"
@@ -27,7 +27,8 @@ std::string sections_page_begin(std::string_view title, std::string_view paragra
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
       "<title>{} · Joulemap</title>\n<style>{}{}</style>\n</head>\n<body>\n<main>\n<h1>{}</h1>\n<p>{}</p>\n",
-      kPolicy, escaped_html(title), static_page_css(), kOwnStyle, escaped_html(title), escaped_html(paragraph));
+      kContentSecurityPolicy, escaped_html(title), static_page_css(), kSectionsStyle, escaped_html(title),
+      escaped_html(paragraph));
 }
 
 std::string html_table(const report::TextTable& table) {
@@ -56,7 +57,7 @@ std::string table_section(std::string_view id, std::string_view title, const rep
   return table.rows.empty() ? "" : section(id, title, html_table(table));
 }
 
-std::string picture(const std::string& svg) {
+std::string inline_svg(const std::string& svg) {
   const std::size_t begin = svg.find("<svg");  // HTML must not contain an XML declaration
   return begin == std::string::npos ? "" : svg.substr(begin) + "\n";
 }

@@ -20,6 +20,6 @@ std::string section(std::string_view id, std::string_view title, const std::stri
 std::string html_table(const report::TextTable& table);
 std::string table_section(std::string_view id, std::string_view title, const report::TextTable& table);
 // An SVG for embedding, without its XML declaration; empty for an empty SVG.
-std::string picture(const std::string& svg);
+std::string inline_svg(const std::string& svg);
 
 }  // namespace joulemap::page

@@ -17,19 +17,19 @@ namespace {
 
 using formats::JsonWriter;
 
-constexpr int kDigits = 6;
+constexpr int kShownDigits = 6;
 constexpr std::size_t kKernelColumns = 72;
-constexpr double kThinnest = 5e-4;  // branches below this fraction of the attributed energy are not drawn
+constexpr double kMinDrawnBranchFraction = 5e-4;  // branches below this fraction of the attributed energy are not drawn
 
-// Rounds to kDigits significant digits, slightly more than the page shows, to make the JSON shorter.
-double brief(double value) {
+// Rounds to kShownDigits significant digits, slightly more than the page shows, to make the JSON shorter.
+double round_to_shown_digits(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
-  const double scale = std::pow(10, kDigits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value)))));
+  const double scale = std::pow(10, kShownDigits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value)))));
   return std::isfinite(scale) && scale > 0 ? std::round(value * scale) / scale : value;
 }
 
-std::optional<double> brief(const std::optional<double>& value) {
-  return value ? std::optional(brief(*value)) : std::nullopt;
+std::optional<double> round_to_shown_digits(const std::optional<double>& value) {
+  return value ? std::optional(round_to_shown_digits(*value)) : std::nullopt;
 }
 
 void write_texts(JsonWriter& json, const std::vector<std::string>& texts) {
@@ -40,7 +40,7 @@ void write_texts(JsonWriter& json, const std::vector<std::string>& texts) {
 
 void write_values(JsonWriter& json, const std::vector<std::optional<double>>& values) {
   json.begin_array();
-  for (const std::optional<double>& value : values) json.value(brief(value));
+  for (const std::optional<double>& value : values) json.value(round_to_shown_digits(value));
   json.end_array();
 }
 
@@ -77,7 +77,7 @@ void write_run(JsonWriter& json, const ReportResult& run) {
       .end_object();
 }
 
-void write_figures(JsonWriter& json, const RunRates& rates) {
+void write_run_rates(JsonWriter& json, const RunRates& rates) {
   json.key("figures")
       .begin_object()
       .member("energy_j", rates.energy_j)
@@ -102,7 +102,7 @@ void write_domains(JsonWriter& json, const RunView& view) {
         .member("uncertainty_j", domain.uncertainty_j)
         .member("mean_w", domain.mean_w)
         .text_or_null("provenance", domain.provenance ? to_string(*domain.provenance) : "")
-        .member("counted", domain.counted)
+        .member("counted", domain.is_counted)
         .text_or_null("part_of", domain.part_of)
         .text_or_null("reason", domain.reason)
         .member("sensor", domain.sensor)
@@ -141,17 +141,17 @@ void write_power(JsonWriter& json, const ReportResult& run) {
 // Table of names, so that the JSON contains each name once: elsewhere, names are indices into this table.
 class Names {
  public:
-  std::uint64_t number_of(const std::string& name) {
+  std::uint64_t find_or_add_number(const std::string& name) {
     const auto [known, is_new] = numbers_.try_emplace(name, numbers_.size());
     if (is_new) names_.push_back(name);
     return known->second;
   }
   void write_path(JsonWriter& json, const std::vector<std::string>& path) {
     json.begin_array();
-    for (const std::string& name : path) json.value(number_of(name));
+    for (const std::string& name : path) json.value(find_or_add_number(name));
     json.end_array();
   }
-  const std::vector<std::string>& all() const { return names_; }
+  const std::vector<std::string>& all_names() const { return names_; }
 
  private:
   std::map<std::string, std::uint64_t> numbers_;
@@ -165,25 +165,25 @@ void write_row(JsonWriter& json, const ReportRow& row, std::string_view by, Name
   names.write_path(json, by == "kernel" ? std::vector{row.display_name} : row.path);
   const std::string brief_name =
       by == "kernel" || by == "stack" ? report::brief_kernel_name(row.display_name, kKernelColumns) : row.display_name;
-  json.value(names.number_of(brief_name))
-      .value(names.number_of(row.device))
+  json.value(names.find_or_add_number(brief_name))
+      .value(names.find_or_add_number(row.device))
       .value(row.count)
       .value(row.time_s)
       .value(row.energy_j)
-      .value(brief(row.low_j))
-      .value(brief(row.high_j))
-      .value(brief(row.dynamic_j))
-      .value(brief(row.power_w))
-      .value(names.number_of(row.basis))
-      .value(names.number_of(std::string(row.cause ? to_string(row.cause->largest_class) : "")))
-      .value(names.number_of(std::string(row.cause ? to_string(row.cause->basis) : "")))
-      .value(brief(row.waiting_j))
-      .value(brief(row.waiting_low_j))
-      .value(brief(row.waiting_high_j))
+      .value(round_to_shown_digits(row.low_j))
+      .value(round_to_shown_digits(row.high_j))
+      .value(round_to_shown_digits(row.dynamic_j))
+      .value(round_to_shown_digits(row.power_w))
+      .value(names.find_or_add_number(row.basis))
+      .value(names.find_or_add_number(std::string(row.cause ? to_string(row.cause->largest_class) : "")))
+      .value(names.find_or_add_number(std::string(row.cause ? to_string(row.cause->basis) : "")))
+      .value(round_to_shown_digits(row.waiting_j))
+      .value(round_to_shown_digits(row.waiting_low_j))
+      .value(round_to_shown_digits(row.waiting_high_j))
       .end_array();
 }
 
-void write_rest(JsonWriter& json, const std::vector<ReportRow>& rows, std::size_t from) {
+void write_remaining_rows_sum(JsonWriter& json, const std::vector<ReportRow>& rows, std::size_t from) {
   if (rows.size() <= from) {
     json.null();
     return;
@@ -203,14 +203,17 @@ void write_rest(JsonWriter& json, const std::vector<ReportRow>& rows, std::size_
 
 // Writes the interval of each branch of the tree: [path, device, low_j, high_j]. It cannot be computed from those of
 // the rows, whose errors are correlated. Skips branches that are too small to draw.
-void write_branches(JsonWriter& json, const LevelView& level, Names& names) {
-  const double least_j = kThinnest * level.attributed_j.value_or(0);
+void write_branch_intervals(JsonWriter& json, const LevelView& level, Names& names) {
+  const double least_j = kMinDrawnBranchFraction * level.attributed_j.value_or(0);
   json.key("branches").begin_array();
   for (const ReportRow& branch : level.groups) {
     if (!branch.low_j || !branch.high_j || branch.path.empty() || branch.energy_j.value_or(0) < least_j) continue;
     json.begin_array();
     names.write_path(json, branch.path);
-    json.value(names.number_of(branch.device)).value(brief(branch.low_j)).value(brief(branch.high_j)).end_array();
+    json.value(names.find_or_add_number(branch.device))
+        .value(round_to_shown_digits(branch.low_j))
+        .value(round_to_shown_digits(branch.high_j))
+        .end_array();
   }
   json.end_array();
 }
@@ -229,7 +232,7 @@ void write_idle(JsonWriter& json, const LevelView& level, Names& names) {
   }
   json.key("idle").begin_array();
   for (const auto& [key, sum] : sums) {
-    json.begin_array().value(to_string(key.first)).value(names.number_of(key.second));
+    json.begin_array().value(to_string(key.first)).value(names.find_or_add_number(key.second));
     json.value(sum.time_s).value(sum.energy_j).end_array();
   }
   json.end_array();
@@ -255,8 +258,8 @@ void write_levels(JsonWriter& json, const RunView& view, const PageLimits& limit
       write_row(json, level.rows[i], level.by, names);
     }
     json.end_array().key("rest");
-    write_rest(json, level.rows, limits.rows);
-    write_branches(json, level, names);
+    write_remaining_rows_sum(json, level.rows, limits.rows);
+    write_branch_intervals(json, level, names);
     write_diagnostics(json, level.diagnostics);
     json.end_object();
   }
@@ -270,12 +273,12 @@ void write_stages(JsonWriter& json, std::string_view key, const std::vector<Step
     json.begin_array()
         .value(stage.number)
         .value(stage.count)
-        .value(brief(stage.begin_s))
-        .value(brief(stage.end_s))
-        .value(brief(stage.time_s))
-        .value(brief(stage.energy_j))
-        .value(brief(stage.loss))
-        .value(brief(stage.joules_per_loss))
+        .value(round_to_shown_digits(stage.begin_s))
+        .value(round_to_shown_digits(stage.end_s))
+        .value(round_to_shown_digits(stage.time_s))
+        .value(round_to_shown_digits(stage.energy_j))
+        .value(round_to_shown_digits(stage.loss))
+        .value(round_to_shown_digits(stage.joules_per_loss))
         .end_array();
   }
   json.end_array();
@@ -285,7 +288,7 @@ void write_stages(JsonWriter& json, std::string_view key, const std::vector<Step
 void write_step_detail(JsonWriter& json, const StepDetail& step, Names& names) {
   json.begin_object()
       .member("number", step.number)
-      .member("begin_s", brief(step.begin_s))
+      .member("begin_s", round_to_shown_digits(step.begin_s))
       .member("gpu_begin_s", step.gpu_begin_s)
       .member("gpu_end_s", step.gpu_end_s)
       .member("kernels", step.kernels)
@@ -294,17 +297,20 @@ void write_step_detail(JsonWriter& json, const StepDetail& step, Names& names) {
   for (const StepLayer& layer : step.layers) {
     json.begin_array();
     names.write_path(json, layer.path);
-    json.value(names.number_of(layer.device)).value(brief(layer.time_s)).value(brief(layer.energy_j)).end_array();
+    json.value(names.find_or_add_number(layer.device))
+        .value(round_to_shown_digits(layer.time_s))
+        .value(round_to_shown_digits(layer.energy_j))
+        .end_array();
   }
   json.end_array()
       .member("other_layers", step.other_layers)
-      .member("other_s", brief(step.other_s))
-      .member("other_j", brief(step.other_j))
+      .member("other_s", round_to_shown_digits(step.other_s))
+      .member("other_j", round_to_shown_digits(step.other_j))
       .key("waits")
       .begin_array();
   for (const StepWait& wait : step.waits) {
-    json.begin_array().value(to_string(wait.cause)).value(names.number_of(wait.device));
-    json.value(brief(wait.time_s)).value(brief(wait.energy_j)).end_array();
+    json.begin_array().value(to_string(wait.cause)).value(names.find_or_add_number(wait.device));
+    json.value(round_to_shown_digits(wait.time_s)).value(round_to_shown_digits(wait.energy_j)).end_array();
   }
   json.end_array().end_object();
 }
@@ -320,9 +326,9 @@ void write_bands(JsonWriter& json, std::string_view key, const std::vector<Named
   json.key(key).begin_array();
   for (const NamedTimeSpan& band : bands) {
     json.begin_array()
-        .value(names.number_of(band.name))
-        .value(brief(band.begin_s))
-        .value(brief(band.end_s))
+        .value(names.find_or_add_number(band.name))
+        .value(round_to_shown_digits(band.begin_s))
+        .value(round_to_shown_digits(band.end_s))
         .value(band.count)
         .end_array();
   }
@@ -334,14 +340,18 @@ void write_metrics(JsonWriter& json, const RunView& view) {
   for (const MetricSeries& series : view.metrics) {
     json.begin_object().member("name", series.name).member("count", series.count).key("points").begin_array();
     for (const MetricPoint& point : series.points) {
-      json.begin_array().value(brief(point.time_s)).value(point.step).value(brief(point.value)).end_array();
+      json.begin_array()
+          .value(round_to_shown_digits(point.time_s))
+          .value(point.step)
+          .value(round_to_shown_digits(point.value))
+          .end_array();
     }
     json.end_array().end_object();
   }
   json.end_array();
 }
 
-void write_spreads(JsonWriter& json, const RunView& view, Names& names) {
+void write_layer_distributions(JsonWriter& json, const RunView& view, Names& names) {
   json.key("spreads").begin_array();
   for (const LayerDistribution& spread : view.layer_distributions) {
     json.begin_object().key("path");
@@ -349,10 +359,10 @@ void write_spreads(JsonWriter& json, const RunView& view, Names& names) {
     json.member("device", spread.device)
         .member("per", spread.per)
         .member("samples", spread.samples)
-        .member("mean_j", brief(spread.mean_j))
+        .member("mean_j", round_to_shown_digits(spread.mean_j))
         .key("quantiles_j")
         .begin_array();
-    for (const double joules : spread.quantiles_j) json.value(brief(joules));
+    for (const double joules : spread.quantiles_j) json.value(round_to_shown_digits(joules));
     json.end_array().end_object();
   }
   json.end_array();
@@ -367,7 +377,7 @@ std::string page_data(const RunView& view, const PageLimits& limits) {
   json.key("answer");
   write_texts(json, report::answer_sentences(view));
   write_run(json, view.run);
-  write_figures(json, view.rates);
+  write_run_rates(json, view.rates);
   write_domains(json, view);
   write_power(json, view.run);
   write_levels(json, view, limits, names);
@@ -379,9 +389,9 @@ std::string page_data(const RunView& view, const PageLimits& limits) {
   write_bands(json, "probing", view.probing, names);
   write_bands(json, "dithering", view.dithering, names);
   write_metrics(json, view);
-  write_spreads(json, view, names);
+  write_layer_distributions(json, view, names);
   json.key("names");
-  write_texts(json, names.all());
+  write_texts(json, names.all_names());
   write_diagnostics(json, view.run.diagnostics);
   json.end_object();
   return std::move(json).text();

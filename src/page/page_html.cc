@@ -12,10 +12,10 @@ namespace joulemap::page {
 namespace {
 
 // Content security policy: the browser loads no external resource, whatever names the file contains.
-constexpr std::string_view kPolicy =
+constexpr std::string_view kContentSecurityPolicy =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-std::string joined(const std::vector<std::string>& texts) {
+std::string join_with_spaces(const std::vector<std::string>& texts) {
   std::string all;
   for (const std::string& text : texts) all += (all.empty() ? "" : " ") + text;
   return all;
@@ -27,14 +27,14 @@ struct PageParts {
   std::string without_script;  // HTML that is shown without scripts
 };
 
-std::string put_together(const PageParts& parts, const PageBundle& bundle) {
+std::string assemble_page(const PageParts& parts, const PageBundle& bundle) {
   const bool has_script = !bundle.script.empty();
   std::string page = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
       "<title>{} · Joulemap</title>\n<style>{}</style>\n</head>\n<body>\n",
-      kPolicy, escaped_html(parts.title), has_script ? bundle.style : static_page_css());
+      kContentSecurityPolicy, escaped_html(parts.title), has_script ? bundle.style : static_page_css());
   if (!has_script) return page + "<main id=\"page\">\n" + parts.without_script + "</main>\n</body>\n</html>\n";
   page += fmt::format("<main id=\"page\"><noscript><style>{}</style>{}</noscript></main>\n", static_page_css(),
                       parts.without_script);
@@ -88,14 +88,14 @@ std::string escape_json_for_script(std::string_view json) {
 }
 
 std::string page_html(const RunView& view, const PageBundle& bundle) {
-  const std::string command = joined(view.run.command);
-  return put_together({command.empty() ? "a recording" : command, page_data(view), static_page(view)}, bundle);
+  const std::string command = join_with_spaces(view.run.command);
+  return assemble_page({command.empty() ? "a recording" : command, page_data(view), static_page(view)}, bundle);
 }
 
 std::string diff_html(const RunDifference& difference, const PageBundle& bundle) {
-  const std::string title = joined(difference.a.inputs) + " → " + joined(difference.b.inputs);
+  const std::string title = join_with_spaces(difference.a.inputs) + " → " + join_with_spaces(difference.b.inputs);
   const std::string text = report::diff_text(difference, 0, {});
-  return put_together({title, report::diff_json(difference), "<pre>" + escaped_html(text) + "</pre>\n"}, bundle);
+  return assemble_page({title, report::diff_json(difference), "<pre>" + escaped_html(text) + "</pre>\n"}, bundle);
 }
 
 }  // namespace joulemap::page

@@ -14,15 +14,16 @@
 namespace joulemap::page {
 namespace {
 
-constexpr std::size_t kRows = 40;   // maximum number of rows of each level
-constexpr double kLeftOver = 1e-9;  // unattributed energy below this fraction of the total is a rounding error
+constexpr std::size_t kMaxRowsOfLevel = 40;  // maximum number of rows of each level
+constexpr double kMinUnattributedFraction =
+    1e-9;  // unattributed energy below this fraction of the total is a rounding error
 
-std::string number(const std::optional<double>& value, std::string_view unit) {
+std::string number_with_unit(const std::optional<double>& value, std::string_view unit) {
   if (!value) return "–";
   return fmt::format("{} {}", report::format_number(*value), unit);
 }
 
-std::string cells(std::initializer_list<std::string> texts) {
+std::string static_table_row(std::initializer_list<std::string> texts) {
   std::string row = "<tr>";
   bool is_first = true;
   for (const std::string& text : texts) {
@@ -32,20 +33,20 @@ std::string cells(std::initializer_list<std::string> texts) {
   return row + "</tr>\n";
 }
 
-std::string table_of(std::string_view caption, std::initializer_list<std::string_view> column_headers,
-                     const std::string& rows) {
+std::string static_table(std::string_view caption, std::initializer_list<std::string_view> column_headers,
+                         const std::string& rows) {
   std::string table = fmt::format("<table><caption>{}</caption><thead><tr>", escaped_html(caption));
   for (const std::string_view head : column_headers) table += fmt::format("<th scope=\"col\">{}</th>", head);
   return table + "</tr></thead><tbody>\n" + rows + "</tbody></table>\n";
 }
 
-std::string summary_of(const RunView& view) {
+std::string summary_section(const RunView& view) {
   const ReportResult& run = view.run;
   std::string command;
   for (const std::string& part : run.command) command += (command.empty() ? "" : " ") + part;
   std::string rows;
   const auto add = [&](std::string_view name, const std::optional<double>& value, std::string_view unit) {
-    if (value) rows += cells({std::string(name), number(value, unit)});
+    if (value) rows += static_table_row({std::string(name), number_with_unit(value, unit)});
   };
   add("measured", joules_of(run.totals.measured), "J");
   add("estimated", joules_of(run.totals.estimated), "J");
@@ -59,21 +60,22 @@ std::string summary_of(const RunView& view) {
   if (run.probe) add("probing", run.probe->energy_j, "J");
   std::string domains;
   for (const DomainEnergy& domain : run.domains) {
-    domains += cells({escaped_html(domain.name), number(domain.joules, "J"), number(domain.uncertainty_j, "J"),
-                      number(domain.mean_w, "W"), domain.provenance ? std::string(to_string(*domain.provenance)) : "",
-                      domain.counted ? "yes" : "no"});
+    domains += static_table_row({escaped_html(domain.name), number_with_unit(domain.joules, "J"),
+                                 number_with_unit(domain.uncertainty_j, "J"), number_with_unit(domain.mean_w, "W"),
+                                 domain.provenance ? std::string(to_string(*domain.provenance)) : "",
+                                 domain.is_counted ? "yes" : "no"});
   }
   std::string answer;
   for (const std::string& sentence : report::answer_sentences(view)) answer += escaped_html(sentence) + " ";
   return fmt::format("<section id=\"summary\"><h1>{}</h1>\n<p>{}</p>\n", escaped_html(command), answer) +
-         table_of("Summary", {"", ""}, rows) +
-         table_of("Energy by domain", {"Domain", "Energy", "&#177;", "Mean power", "", "Counted"}, domains) +
+         static_table("Summary", {"", ""}, rows) +
+         static_table("Energy by domain", {"Domain", "Energy", "&#177;", "Mean power", "", "Counted"}, domains) +
          "</section>\n";
 }
 
 std::string level_section(const LevelView& level) {
   std::string rows;
-  const std::size_t shown = std::min(level.rows.size(), kRows);
+  const std::size_t shown = std::min(level.rows.size(), kMaxRowsOfLevel);
   for (std::size_t i = 0; i < shown; ++i) {
     const ReportRow& row = level.rows[i];
     std::string path;
@@ -82,24 +84,28 @@ std::string level_section(const LevelView& level) {
     const std::string interval = row.low_j && row.high_j ? fmt::format("{} to {} J", report::format_number(*row.low_j),
                                                                        report::format_number(*row.high_j))
                                                          : "–";
-    rows += cells({escaped_html(name), escaped_html(row.device), number(row.energy_j, "J"), interval,
-                   number(row.time_s, "s"), row.count ? fmt::format("{}", *row.count) : "–", escaped_html(row.basis)});
+    rows += static_table_row({escaped_html(name), escaped_html(row.device), number_with_unit(row.energy_j, "J"),
+                              interval, number_with_unit(row.time_s, "s"),
+                              row.count ? fmt::format("{}", *row.count) : "–", escaped_html(row.basis)});
   }
   if (shown < level.rows.size()) {
     double rest_j = 0;
     for (std::size_t i = shown; i < level.rows.size(); ++i) rest_j += level.rows[i].energy_j.value_or(0);
-    rows += cells({fmt::format("and {} more", level.rows.size() - shown), "", number(rest_j, "J"), "", "", "", ""});
+    rows += static_table_row(
+        {fmt::format("and {} more", level.rows.size() - shown), "", number_with_unit(rest_j, "J"), "", "", "", ""});
   }
-  rows += cells({"idle", "", number(level.idle_j, "J"), "", "", "", ""});
-  const double least_j = kLeftOver * level.attributed_j.value_or(0);
+  rows += static_table_row({"idle", "", number_with_unit(level.idle_j, "J"), "", "", "", ""});
+  const double least_j = kMinUnattributedFraction * level.attributed_j.value_or(0);
   const bool is_left_over = level.unattributed_j && std::abs(*level.unattributed_j) < least_j;
-  rows += cells({"not attributed", "", is_left_over ? "0 J" : number(level.unattributed_j, "J"), "", "", "", ""});
+  rows += static_table_row(
+      {"not attributed", "", is_left_over ? "0 J" : number_with_unit(level.unattributed_j, "J"), "", "", "", ""});
   return fmt::format("<section id=\"by-{0}\"><h2>By {0}</h2>\n", escaped_html(level.by)) +
-         table_of("Energy by " + level.by, {"Name", "Device", "Energy", "Interval", "Time", "Calls", "Basis"}, rows) +
+         static_table("Energy by " + level.by, {"Name", "Device", "Energy", "Interval", "Time", "Calls", "Basis"},
+                      rows) +
          "</section>\n";
 }
 
-std::string notes_of(const RunView& view) {
+std::string notes_section(const RunView& view) {
   Diagnostics all = view.run.diagnostics;
   for (const LevelView& level : view.levels) {
     for (const Diagnostic& note : level.diagnostics.list()) {
@@ -117,7 +123,7 @@ std::string notes_of(const RunView& view) {
 }
 
 // A section with the plot; empty if the run has no data for the plot.
-std::string picture(std::string_view id, std::string_view title, const Result<std::string>& svg) {
+std::string plot_section(std::string_view id, std::string_view title, const Result<std::string>& svg) {
   if (!svg) return {};
   const std::size_t begin = svg->find("<svg");  // HTML must not contain an XML declaration
   if (begin == std::string::npos) return {};
@@ -135,14 +141,14 @@ std::string_view static_page_css() {
 }
 
 std::string static_page(const RunView& view) {
-  std::string page = summary_of(view);
-  page += picture("timeline", "Power over time", report::timeline_svg(view));
-  page += picture("flame", "Flame graph", report::flame_svg(view, {report::Plot::flame, {}, {}, {}}));
+  std::string page = summary_section(view);
+  page += plot_section("timeline", "Power over time", report::timeline_svg(view));
+  page += plot_section("flame", "Flame graph", report::flame_svg(view, {report::Plot::flame, {}, {}, {}}));
   for (const LevelView& level : view.levels) page += level_section(level);
-  page += picture("violins", "Variation between steps",
-                  report::distributions_svg(view, {report::Plot::violin, {}, {}, {}}));
-  page += picture("loss", "Loss against energy", report::loss_svg(view));
-  return page + notes_of(view);
+  page += plot_section("violins", "Variation between steps",
+                       report::distributions_svg(view, {report::Plot::violin, {}, {}, {}}));
+  page += plot_section("loss", "Loss against energy", report::loss_svg(view));
+  return page + notes_section(view);
 }
 
 }  // namespace joulemap::page

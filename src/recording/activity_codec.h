@@ -33,7 +33,7 @@ std::vector<Activity> split_activity(Activity activity);
 
 struct DecodedActivity {
   Activity activity;
-  std::uint64_t unknown = 0;  // number of skipped scopes and classes of a kind from a newer version
+  std::uint64_t unknown_scope_count = 0;  // number of skipped scopes and classes of a kind from a newer version
 };
 // Returns nullopt if the payload is invalid.
 std::optional<DecodedActivity> decode_activity(std::string_view payload);

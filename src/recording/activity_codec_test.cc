@@ -61,7 +61,7 @@ TEST(ActivityCodec, RoundTripsAllFields) {
   EXPECT_EQ(back.classes[1].kind, KernelKind::copy);
   EXPECT_EQ(back.queues[0].stream, 7u);
   EXPECT_EQ(back.scope_tallies[0].helper_threads_ns, 96'000);
-  EXPECT_EQ(back.scope_tallies[0].sampled, 3u);
+  EXPECT_EQ(back.scope_tallies[0].sampled_count, 3u);
   EXPECT_EQ(back.kernel_tallies[0].time_ns, 3'200'000);
   ASSERT_EQ(back.waits.size(), 2u);
   EXPECT_EQ(back.waits[0].kind, WaitKind::synchronization);
@@ -71,7 +71,7 @@ TEST(ActivityCodec, RoundTripsAllFields) {
   EXPECT_EQ(back.steps[0].number, 41);
   EXPECT_EQ(back.shares[0].time_ns, 4096);
   EXPECT_EQ(back.shares[0].coarse_scope, 1u);
-  EXPECT_TRUE(back.steps[0].traced && !back.steps[0].has_kernel_records);
+  EXPECT_TRUE(back.steps[0].is_traced && !back.steps[0].has_kernel_records);
   ASSERT_EQ(back.kernels.size(), activity.kernels.size());
   for (std::size_t i = 0; i < back.kernels.size(); ++i) ASSERT_TRUE(equal(back.kernels[i], activity.kernels[i])) << i;
 }

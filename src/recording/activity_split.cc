@@ -11,9 +11,9 @@ namespace {
 
 // Limits of a part, in rows and bytes, which keep its payload far below kMaxPayloadBytes.
 constexpr std::size_t kMaxRowsPerPart = std::size_t{1} << 16;
-constexpr std::size_t kMaxQueues = 1000;
-constexpr std::size_t kComfortableNames = std::size_t{4} << 20;
-constexpr std::size_t kFixedFields = 64;
+constexpr std::size_t kMaxQueuesPerPart = 1000;
+constexpr std::size_t kNameBytesPerPart = std::size_t{4} << 20;
+constexpr std::size_t kFixedFieldBytes = 64;
 
 // Moves up to `most` rows from one list to another.
 template <class Row>
@@ -24,33 +24,33 @@ void move_rows(std::vector<Row>& from, std::vector<Row>& to, std::size_t most) {
 }
 
 template <class Named>
-void move_named(std::vector<Named>& from, std::vector<Named>& to, std::size_t& bytes) {
+void move_named_rows(std::vector<Named>& from, std::vector<Named>& to, std::size_t& bytes) {
   std::size_t rows = 0;
-  for (; rows < from.size() && bytes < kComfortableNames; ++rows) bytes += kFixedFields + from[rows].name.size();
+  for (; rows < from.size() && bytes < kNameBytesPerPart; ++rows) bytes += kFixedFieldBytes + from[rows].name.size();
   move_rows(from, to, rows);
 }
 
 template <class Named>
-std::size_t bytes_of(const std::vector<Named>& rows) {
+std::size_t encoded_name_bytes(const std::vector<Named>& rows) {
   std::size_t bytes = 0;
-  for (const Named& row : rows) bytes += kFixedFields + row.name.size();
+  for (const Named& row : rows) bytes += kFixedFieldBytes + row.name.size();
   return bytes;
 }
 
 // Whether the activity fits into one part, as nearly all do.
-bool fits(const Activity& activity) {
+bool fits_into_one_part(const Activity& activity) {
   const bool rows_fit = activity.scope_tallies.size() <= kMaxRowsPerPart &&
                         activity.kernel_tallies.size() <= kMaxRowsPerPart && activity.steps.size() <= kMaxRowsPerPart &&
                         activity.kernels.size() <= kMaxRowsPerPart && activity.shares.size() <= kMaxRowsPerPart &&
-                        activity.waits.size() <= kMaxRowsPerPart && activity.queues.size() <= kMaxQueues;
-  return rows_fit && bytes_of(activity.scopes) + bytes_of(activity.classes) < kComfortableNames;
+                        activity.waits.size() <= kMaxRowsPerPart && activity.queues.size() <= kMaxQueuesPerPart;
+  return rows_fit && encoded_name_bytes(activity.scopes) + encoded_name_bytes(activity.classes) < kNameBytesPerPart;
 }
 
 }  // namespace
 
 std::vector<Activity> split_activity(Activity activity) {
   std::vector<Activity> parts;
-  if (fits(activity)) {
+  if (fits_into_one_part(activity)) {
     if (!activity.empty()) parts.push_back(std::move(activity));
     return parts;
   }
@@ -59,9 +59,9 @@ std::vector<Activity> split_activity(Activity activity) {
     part.begin_ns = activity.begin_ns;
     part.end_ns = activity.end_ns;
     std::size_t name_bytes = 0;
-    move_named(activity.scopes, part.scopes, name_bytes);
-    move_named(activity.classes, part.classes, name_bytes);
-    move_rows(activity.queues, part.queues, kMaxQueues);
+    move_named_rows(activity.scopes, part.scopes, name_bytes);
+    move_named_rows(activity.classes, part.classes, name_bytes);
+    move_rows(activity.queues, part.queues, kMaxQueuesPerPart);
     move_rows(activity.scope_tallies, part.scope_tallies, kMaxRowsPerPart);
     move_rows(activity.kernel_tallies, part.kernel_tallies, kMaxRowsPerPart);
     move_rows(activity.steps, part.steps, kMaxRowsPerPart);

@@ -14,10 +14,10 @@ namespace joulemap::recording {
 namespace {
 
 constexpr std::size_t kUuidSize = 36;
-constexpr std::size_t kMinName = 3;  // shorter names are too likely to be ordinary words
+constexpr std::size_t kMinNameLength = 3;  // shorter names are too likely to be ordinary words
 
 // Hash of an ID. The IDs are random numbers of 122 bits, which cannot be guessed from the hash.
-std::uint64_t mixed(std::string_view salt, std::string_view text) {
+std::uint64_t hash_with_salt(std::string_view salt, std::string_view text) {
   std::uint64_t hash = kFnvBasis;
   for (const std::string_view part : {salt, text}) hash = fnv1a(0xff, fnv1a(part, hash));
   return mix_bits(hash);
@@ -35,18 +35,18 @@ bool is_uuid(std::string_view text) {
 }
 
 bool is_word_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool ends_path(char c) { return std::string_view(" \t\n\"'`,;:|()[]{}<>=").find(c) != std::string_view::npos; }
+bool is_path_end(char c) { return std::string_view(" \t\n\"'`,;:|()[]{}<>=").find(c) != std::string_view::npos; }
 
 // Kernel file systems are the same on every machine.
 bool is_public_path(std::string_view path) {
   return path.starts_with("/sys/") || path.starts_with("/proc/") || path.starts_with("/dev/");
 }
 
-std::string without_folders(std::string_view text) {
+std::string remove_folders(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     std::size_t end = at;
-    while (end < text.size() && !ends_path(text[end])) ++end;
+    while (end < text.size() && !is_path_end(text[end])) ++end;
     const std::string_view run = text.substr(at, end - at);
     const bool is_path =
         run.starts_with('/') || run.starts_with("~") || run.starts_with("./") || run.starts_with("../");
@@ -62,13 +62,13 @@ std::string without_folders(std::string_view text) {
 }
 
 // User names in the home folders of a text: "bob" for "/home/bob/train.py".
-std::set<std::string> users_in(std::string_view text) {
+std::set<std::string> find_home_folder_users(std::string_view text) {
   std::set<std::string> users;
   for (const std::string_view homes : {"/home/", "/Users/"}) {
     for (std::size_t at = text.find(homes); at != std::string_view::npos; at = text.find(homes, at + 1)) {
       const std::size_t begin = at + homes.size();
       std::size_t end = begin;
-      while (end < text.size() && text[end] != '/' && !ends_path(text[end])) ++end;
+      while (end < text.size() && text[end] != '/' && !is_path_end(text[end])) ++end;
       users.emplace(text.substr(begin, end - begin));
     }
   }
@@ -78,11 +78,11 @@ std::set<std::string> users_in(std::string_view text) {
 }  // namespace
 
 void Anonymizer::add_user_name(std::string_view user) {
-  if (user.size() >= kMinName && user != "root") replacements_.try_emplace(std::string(user), "user");
+  if (user.size() >= kMinNameLength && user != "root") name_replacements_.try_emplace(std::string(user), "user");
 }
 
-std::string Anonymizer::host(const RecordingSource& source) const {
-  if (!is_imported(source)) return fmt::format("host-{:04x}", mixed(recording_id_, source.boot_id) & 0xffff);
+std::string Anonymizer::anonymous_host(const RecordingSource& source) const {
+  if (!is_imported(source)) return fmt::format("host-{:04x}", hash_with_salt(recording_id_, source.boot_id) & 0xffff);
   const auto known = std::find(imported_hosts_.begin(), imported_hosts_.end(), source.host);
   return fmt::format("host-{}", known - imported_hosts_.begin() + 1);
 }
@@ -90,7 +90,7 @@ std::string Anonymizer::host(const RecordingSource& source) const {
 void Anonymizer::collect_names(const RecordingSource& source) {
   recording_id_ = source.recording_id;
   for (const std::string& word : source.command) {
-    for (const std::string& user : users_in(word)) add_user_name(user);
+    for (const std::string& user : find_home_folder_users(word)) add_user_name(user);
   }
   if (source.host.empty()) return;
   if (is_imported(source) && std::ranges::count(imported_hosts_, source.host) == 0) {
@@ -98,23 +98,24 @@ void Anonymizer::collect_names(const RecordingSource& source) {
   }
   const std::string brief = source.host.substr(0, source.host.find('.'));
   for (const std::string& name : {source.host, brief}) {
-    if (name.size() >= kMinName && name != "localhost") replacements_.insert_or_assign(name, host(source));
+    if (name.size() >= kMinNameLength && name != "localhost")
+      name_replacements_.insert_or_assign(name, anonymous_host(source));
   }
 }
 
-RecordingSource Anonymizer::source(const RecordingSource& source) {
+RecordingSource Anonymizer::anonymize_source(const RecordingSource& source) {
   RecordingSource shared = source;
-  if (!source.host.empty()) shared.host = host(source);
+  if (!source.host.empty()) shared.host = anonymous_host(source);
   if (!is_imported(source)) {
-    shared.boot_id = fmt::format("{:016x}", mixed(recording_id_, source.boot_id));
-    const auto next = static_cast<std::int64_t>(pids_.size()) + 1;
-    shared.pid = pids_.try_emplace({source.boot_id, source.pid}, next).first->second;
+    shared.boot_id = fmt::format("{:016x}", hash_with_salt(recording_id_, source.boot_id));
+    const auto next = static_cast<std::int64_t>(anonymous_pids_.size()) + 1;
+    shared.pid = anonymous_pids_.try_emplace({source.boot_id, source.pid}, next).first->second;
   }
-  shared.command = command(source.command);
+  shared.command = anonymize_command(source.command);
   return shared;
 }
 
-std::vector<std::string> Anonymizer::command(const std::vector<std::string>& words) const {
+std::vector<std::string> Anonymizer::anonymize_command(const std::vector<std::string>& words) const {
   std::vector<std::string> shared;
   for (const std::string& word : redacted_arguments(words)) {
     const std::size_t scheme = word.find("://");
@@ -123,10 +124,11 @@ std::vector<std::string> Anonymizer::command(const std::vector<std::string>& wor
       continue;
     }
     // A plain word with folders, "src/bob/train.py", counts as a path, too.
-    const bool is_plain = std::ranges::none_of(word, ends_path) && !is_public_path(word);
+    const bool is_plain = std::ranges::none_of(word, is_path_end) && !is_public_path(word);
     const std::size_t last = word.find_last_not_of('/');
     const std::size_t slash = is_plain && last != std::string::npos ? word.rfind('/', last) : std::string::npos;
-    shared.push_back(slash == std::string::npos ? text(word) : name(std::string_view(word).substr(slash + 1)));
+    shared.push_back(slash == std::string::npos ? anonymize_text(word)
+                                                : anonymize_name(std::string_view(word).substr(slash + 1)));
   }
   return shared;
 }
@@ -138,7 +140,8 @@ std::string Anonymizer::replace_uuids(std::string text) const {
       if (begin + kUuidSize > text.size()) break;
       const std::string uuid = text.substr(begin, kUuidSize);
       if (!is_uuid(uuid)) continue;
-      const std::string hex = fmt::format("{:016x}{:016x}", mixed(recording_id_, uuid), mixed(uuid, recording_id_));
+      const std::string hex =
+          fmt::format("{:016x}{:016x}", hash_with_salt(recording_id_, uuid), hash_with_salt(uuid, recording_id_));
       std::size_t next = 0;
       for (std::size_t i = 0; i < kUuidSize; ++i) {
         if (uuid[i] != '-') text[begin + i] = hex[next++];
@@ -152,12 +155,13 @@ std::string Anonymizer::replace_names(std::string_view text) const {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     const bool begins_word = at == 0 || !is_word_character(text[at - 1]);
-    const auto known = !begins_word ? replacements_.end() : std::ranges::find_if(replacements_, [&](const auto& word) {
-      const std::string_view rest = text.substr(at);
-      return rest.starts_with(word.first) &&
-             (rest.size() == word.first.size() || !is_word_character(rest[word.first.size()]));
-    });
-    if (known == replacements_.end()) {
+    const auto known =
+        !begins_word ? name_replacements_.end() : std::ranges::find_if(name_replacements_, [&](const auto& word) {
+          const std::string_view rest = text.substr(at);
+          return rest.starts_with(word.first) &&
+                 (rest.size() == word.first.size() || !is_word_character(rest[word.first.size()]));
+        });
+    if (known == name_replacements_.end()) {
       out += text[at++];
     } else {
       out += known->second;
@@ -167,8 +171,8 @@ std::string Anonymizer::replace_names(std::string_view text) const {
   return out;
 }
 
-std::string Anonymizer::name(std::string_view name) const { return replace_uuids(replace_names(name)); }
+std::string Anonymizer::anonymize_name(std::string_view name) const { return replace_uuids(replace_names(name)); }
 
-std::string Anonymizer::text(std::string_view text) const { return name(without_folders(text)); }
+std::string Anonymizer::anonymize_text(std::string_view text) const { return anonymize_name(remove_folders(text)); }
 
 }  // namespace joulemap::recording

@@ -23,23 +23,23 @@ class Anonymizer {
   void collect_names(const RecordingSource& source);
   void add_user_name(std::string_view user);
 
-  RecordingSource source(const RecordingSource& source);
+  RecordingSource anonymize_source(const RecordingSource& source);
   // Replaces GPU UUIDs, host names and user names, and removes the folders of paths.
-  std::string text(std::string_view text) const;
-  // Like text(), but keeps the folders of paths: ONNX nodes have names like "/layer1/conv/Conv".
-  std::string name(std::string_view name) const;
+  std::string anonymize_text(std::string_view text) const;
+  // Like anonymize_text(), but keeps the folders of paths: ONNX nodes have names like "/layer1/conv/Conv".
+  std::string anonymize_name(std::string_view name) const;
 
  private:
-  std::string host(const RecordingSource& source) const;
-  std::vector<std::string> command(const std::vector<std::string>& words) const;
+  std::string anonymous_host(const RecordingSource& source) const;
+  std::vector<std::string> anonymize_command(const std::vector<std::string>& words) const;
   std::string replace_uuids(std::string text) const;
   std::string replace_names(std::string_view text) const;
 
   std::string recording_id_;
   std::map<std::string, std::string, std::greater<>>
-      replacements_;  // by host or user name; descending, so that a name precedes its prefixes
+      name_replacements_;  // by host or user name; descending, so that a name precedes its prefixes
   std::vector<std::string> imported_hosts_;
-  std::map<std::pair<std::string, std::int64_t>, std::int64_t> pids_;  // replacements by boot ID and PID
+  std::map<std::pair<std::string, std::int64_t>, std::int64_t> anonymous_pids_;  // replacements by boot ID and PID
 };
 
 }  // namespace joulemap::recording

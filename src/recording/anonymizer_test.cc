@@ -37,47 +37,48 @@ class AnonymizedNames : public testing::Test {
 };
 
 TEST_F(AnonymizedNames, OfHostsBootsAndProcessesAreDistinctAndConsistent) {
-  const RecordingSource a = names.source(first);
-  const RecordingSource b = names.source(second);
+  const RecordingSource a = names.anonymize_source(first);
+  const RecordingSource b = names.anonymize_source(second);
   EXPECT_NE(a.host, b.host);
   EXPECT_NE(a.boot_id, b.boot_id);
   EXPECT_NE(a.boot_id, first.boot_id);
   EXPECT_EQ(a.pid, 1);
   EXPECT_EQ(b.pid, 2);
-  EXPECT_EQ(names.source(first).boot_id, a.boot_id);
-  EXPECT_EQ(names.source(first).pid, a.pid);
+  EXPECT_EQ(names.anonymize_source(first).boot_id, a.boot_id);
+  EXPECT_EQ(names.anonymize_source(first).pid, a.pid);
 }
 
 TEST_F(AnonymizedNames, OfAnImportStayUnchanged) {
   RecordingSource imported = first;
   imported.boot_id = imported.recording_id;
   names.collect_names(imported);
-  EXPECT_TRUE(is_imported(names.source(imported)));
-  EXPECT_EQ(names.source(imported).host, "host-1");
+  EXPECT_TRUE(is_imported(names.anonymize_source(imported)));
+  EXPECT_EQ(names.anonymize_source(imported).host, "host-1");
 }
 
 TEST_F(AnonymizedNames, OfFoldersAndUsersAreRemovedFromTheCommand) {
   const std::vector<std::string> shared = {"python",    "a.py",        "--out=x,y", "--user", "user",
                                            "--key=***", "https://***", "s3://***",  "b",      "/dev/null"};
-  EXPECT_EQ(names.source(first).command, shared);
+  EXPECT_EQ(names.anonymize_source(first).command, shared);
 }
 
 TEST_F(AnonymizedNames, InTextsAreReplacedAsWholeWords) {
-  const std::string host = names.source(first).host;
-  EXPECT_EQ(names.text("on node1.cluster.example: /home/bobby/run.joule.d, node12"),
+  const std::string host = names.anonymize_source(first).host;
+  EXPECT_EQ(names.anonymize_text("on node1.cluster.example: /home/bobby/run.joule.d, node12"),
             "on " + host + ": run.joule.d, node12");
-  EXPECT_EQ(names.text("node1 bobby_tables bobby"), host + " bobby_tables user");
-  EXPECT_EQ(names.text("/sys/class/powercap/intel-rapl:0/energy_uj"), "/sys/class/powercap/intel-rapl:0/energy_uj");
-  EXPECT_EQ(names.name("/layer1/conv/Conv"), "/layer1/conv/Conv");
+  EXPECT_EQ(names.anonymize_text("node1 bobby_tables bobby"), host + " bobby_tables user");
+  EXPECT_EQ(names.anonymize_text("/sys/class/powercap/intel-rapl:0/energy_uj"),
+            "/sys/class/powercap/intel-rapl:0/energy_uj");
+  EXPECT_EQ(names.anonymize_name("/layer1/conv/Conv"), "/layer1/conv/Conv");
 }
 
 TEST_F(AnonymizedNames, OfGpusPreserveTheirFormat) {
   const std::string uuid = "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f";
-  const std::string shared = names.name("of " + uuid + "!");
+  const std::string shared = names.anonymize_name("of " + uuid + "!");
   EXPECT_EQ(shared.size(), uuid.size() + 4);
   EXPECT_EQ(shared.find("0a0b0c0d0e0f"), std::string::npos);
   EXPECT_TRUE(shared.starts_with("of GPU-"));
-  EXPECT_EQ(names.name("GPU-none"), "GPU-none");
+  EXPECT_EQ(names.anonymize_name("GPU-none"), "GPU-none");
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kReadAhead = std::size_t{256} << 10;
 }
 
-Result<FileSource> FileSource::open(const std::string& path) {
+Result<std::shared_ptr<const OpenFile>> OpenFile::open(const std::string& path) {
   Result<FileDescriptor> fd = open_for_reading(path);
   if (!fd) {
     Error error = std::move(fd).error();
@@ -30,32 +30,39 @@ Result<FileSource> FileSource::open(const std::string& path) {
   if (!S_ISREG(status.st_mode)) {
     return Error{ErrorCode::usage, fmt::format("{} is not a regular file", path), "copy it to a file first"};
   }
-  return FileSource(path, std::move(*fd), static_cast<std::uint64_t>(status.st_size));
+  return std::make_shared<const OpenFile>(OpenFile{path, std::move(*fd), static_cast<std::uint64_t>(status.st_size)});
+}
+
+Result<FileSource> FileSource::open(const std::string& path) {
+  Result<std::shared_ptr<const OpenFile>> file = OpenFile::open(path);
+  if (!file) return std::move(file).error();
+  return FileSource(std::move(*file));
 }
 
 Result<std::string_view> FileSource::read_at(std::uint64_t offset, std::size_t size) {
-  if (offset >= size_) return std::string_view();
-  size = static_cast<std::size_t>(std::min<std::uint64_t>(size, size_ - offset));
+  if (offset >= file_->size) return std::string_view();
+  size = static_cast<std::size_t>(std::min<std::uint64_t>(size, file_->size - offset));
   if (offset < buffer_offset_ || offset + size > buffer_offset_ + buffer_.size()) {
-    const Status filled = fill(offset, size);
+    const Status filled = fill_buffer(offset, size);
     if (!filled) return filled.error();
   }
   return std::string_view(buffer_).substr(offset - buffer_offset_, size);
 }
 
-Status FileSource::fill(std::uint64_t offset, std::size_t size) {
-  const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(std::max(size, kReadAhead), size_ - offset));
+Status FileSource::fill_buffer(std::uint64_t offset, std::size_t size) {
+  const std::uint64_t bytes_left = file_->size - offset;
+  const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(std::max(size, kReadAhead), bytes_left));
   buffer_.resize(wanted);
   buffer_offset_ = offset;
   std::size_t filled = 0;
   while (filled < wanted) {
     const ssize_t got =
-        ::pread(fd_.get(), buffer_.data() + filled, wanted - filled, static_cast<off_t>(offset + filled));
+        ::pread(file_->fd.get(), buffer_.data() + filled, wanted - filled, static_cast<off_t>(offset + filled));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
       const int failure = errno;
       buffer_.clear();
-      return system_error("read", path_, failure);
+      return system_error("read", file_->path, failure);
     }
     if (got == 0) break;  // truncated while being read: the rest counts as missing
     filled += static_cast<std::size_t>(got);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -32,22 +33,28 @@ class MemorySource final : public ByteSource {
   std::string_view bytes_;
 };
 
-// Buffers 256 KiB, or a requested block that is larger. A growing file is read up to its size at opening.
+// An open regular file. It stays readable after its path is renamed or removed. Immutable: passes over it share it.
+struct OpenFile {
+  std::string path;
+  FileDescriptor fd;
+  std::uint64_t size = 0;  // at the time of opening: what is written later is not read
+
+  // Accepts regular files only: devices and pipes have no size.
+  static Result<std::shared_ptr<const OpenFile>> open(const std::string& path);
+};
+
+// Buffers 256 KiB, or a requested block that is larger.
 class FileSource final : public ByteSource {
  public:
-  // Accepts regular files only: devices and pipes have no size.
   static Result<FileSource> open(const std::string& path);
+  explicit FileSource(std::shared_ptr<const OpenFile> file) : file_(std::move(file)) {}
   Result<std::string_view> read_at(std::uint64_t offset, std::size_t size) override;
-  std::uint64_t size() const override { return size_; }
+  std::uint64_t size() const override { return file_->size; }
 
  private:
-  FileSource(std::string path, FileDescriptor fd, std::uint64_t size)
-      : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
-  Status fill(std::uint64_t offset, std::size_t size);
+  Status fill_buffer(std::uint64_t offset, std::size_t size);
 
-  std::string path_;
-  FileDescriptor fd_;
-  std::uint64_t size_;
+  std::shared_ptr<const OpenFile> file_;  // never null
   std::string buffer_;
   std::uint64_t buffer_offset_ = 0;
 };

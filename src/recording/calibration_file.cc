@@ -13,18 +13,20 @@
 namespace joulemap::recording {
 namespace {
 
-constexpr std::chrono::milliseconds kCalibrationPatience{3000};
+constexpr std::chrono::milliseconds kCalibrationLockTimeout{3000};
 
-class Collector final : public RecordingVisitor {
+class CalibrationVisitor final : public RecordingVisitor {
  public:
-  void on_calibration(std::uint32_t /*source*/, const ChannelCalibration& known) override { known_.push_back(known); }
-  std::vector<ChannelCalibration> take() { return std::move(known_); }
+  void on_calibration(std::uint32_t /*source*/, const ChannelCalibration& known) override {
+    calibrations_.push_back(known);
+  }
+  std::vector<ChannelCalibration> take() { return std::move(calibrations_); }
 
  private:
-  std::vector<ChannelCalibration> known_;
+  std::vector<ChannelCalibration> calibrations_;
 };
 
-bool same_subject(const ChannelCalibration& a, const ChannelCalibration& b) {
+bool is_same_channel_and_driver(const ChannelCalibration& a, const ChannelCalibration& b) {
   return a.channel == b.channel && a.device == b.device && a.driver == b.driver;
 }
 
@@ -32,7 +34,7 @@ bool same_subject(const ChannelCalibration& a, const ChannelCalibration& b) {
 
 Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& path) {
   if (!file_exists(path)) return std::vector<ChannelCalibration>{};
-  Collector collector;
+  CalibrationVisitor collector;
   Result<RecordingSummary> read = read_recording(path, collector);
   if (!read) return std::move(read).error();
   return collector.take();
@@ -41,7 +43,7 @@ Result<std::vector<ChannelCalibration>> load_calibrations(const std::string& pat
 Status save_calibrations(const std::string& path, std::span<const ChannelCalibration> findings) {
   if (Status made = create_parent_folder(path); !made) return made;
   // Locks a separate file, because the file itself is replaced. The findings of concurrent calibrations are all kept.
-  const Result<FileLock> held = FileLock::acquire(path + ".lock", LockScope::shared, kCalibrationPatience);
+  const Result<FileLock> held = FileLock::acquire(path + ".lock", LockScope::shared, kCalibrationLockTimeout);
   if (!held) return held.error();
   // Replaces a damaged file, because calibrating again takes seconds. Any other error, such as a newer version, makes
   // the save fail and leaves the file unchanged.
@@ -49,7 +51,7 @@ Status save_calibrations(const std::string& path, std::span<const ChannelCalibra
   if (!known && known.error().code != ErrorCode::malformed) return std::move(known).error();
   std::vector<ChannelCalibration> all = known ? std::move(*known) : std::vector<ChannelCalibration>{};
   for (const ChannelCalibration& finding : findings) {
-    std::erase_if(all, [&](const ChannelCalibration& old) { return same_subject(old, finding); });
+    std::erase_if(all, [&](const ChannelCalibration& old) { return is_same_channel_and_driver(old, finding); });
     all.push_back(finding);
   }
   return replace_recording_atomically(path, "calibration", [&](RecordingWriter& writer) {

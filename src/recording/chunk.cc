@@ -12,11 +12,11 @@ constexpr std::uint8_t kFlagRequired = 1;
 constexpr std::uint8_t kFlagCompressed = 2;
 constexpr std::size_t kCheckedHeaderBytes = kChunkHeaderSize - 4;
 
-void put_little_endian(std::string& out, std::uint64_t value, int bytes) {
+void append_little_endian(std::string& out, std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i, value >>= 8) out.push_back(static_cast<char>(value & 0xFF));
 }
 
-std::uint32_t little_endian(std::string_view bytes, std::size_t at, std::size_t size) {
+std::uint32_t read_little_endian(std::string_view bytes, std::size_t at, std::size_t size) {
   std::uint32_t value = 0;
   for (std::size_t i = size; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
   return value;
@@ -32,21 +32,21 @@ bool is_known_chunk_type(std::uint8_t type) {
 std::string to_bytes(const ChunkHeader& header) {
   const int flags = (header.required ? kFlagRequired : 0) | (header.compressed ? kFlagCompressed : 0);
   std::string out(kChunkMagic);
-  put_little_endian(out, header.major, 1);
-  put_little_endian(out, header.minor, 1);
-  put_little_endian(out, header.type, 1);
-  put_little_endian(out, static_cast<unsigned>(flags), 1);
-  put_little_endian(out, header.source, 2);
-  put_little_endian(out, header.stored_size, 3);
-  put_little_endian(out, header.uncompressed_size, 3);
-  put_little_endian(out, header.payload_crc, 4);
-  put_little_endian(out, formats::crc32(out), 4);
+  append_little_endian(out, header.major, 1);
+  append_little_endian(out, header.minor, 1);
+  append_little_endian(out, header.type, 1);
+  append_little_endian(out, static_cast<unsigned>(flags), 1);
+  append_little_endian(out, header.source, 2);
+  append_little_endian(out, header.stored_size, 3);
+  append_little_endian(out, header.uncompressed_size, 3);
+  append_little_endian(out, header.payload_crc, 4);
+  append_little_endian(out, formats::crc32(out), 4);
   return out;
 }
 
 std::optional<ChunkHeader> parse_chunk_header(std::string_view bytes) {
   if (bytes.size() < kChunkHeaderSize || !bytes.starts_with(kChunkMagic)) return std::nullopt;
-  if (formats::crc32(bytes.substr(0, kCheckedHeaderBytes)) != little_endian(bytes, 20, 4)) return std::nullopt;
+  if (formats::crc32(bytes.substr(0, kCheckedHeaderBytes)) != read_little_endian(bytes, 20, 4)) return std::nullopt;
   const auto flags = static_cast<std::uint8_t>(bytes[7]);
   ChunkHeader header;
   header.major = static_cast<std::uint8_t>(bytes[4]);
@@ -54,10 +54,10 @@ std::optional<ChunkHeader> parse_chunk_header(std::string_view bytes) {
   header.type = static_cast<std::uint8_t>(bytes[6]);
   header.required = (flags & kFlagRequired) != 0;
   header.compressed = (flags & kFlagCompressed) != 0;
-  header.source = static_cast<std::uint16_t>(little_endian(bytes, 8, 2));
-  header.stored_size = little_endian(bytes, 10, 3);
-  header.uncompressed_size = little_endian(bytes, 13, 3);
-  header.payload_crc = little_endian(bytes, 16, 4);
+  header.source = static_cast<std::uint16_t>(read_little_endian(bytes, 8, 2));
+  header.stored_size = read_little_endian(bytes, 10, 3);
+  header.uncompressed_size = read_little_endian(bytes, 13, 3);
+  header.payload_crc = read_little_endian(bytes, 16, 4);
   return header;
 }
 
@@ -75,10 +75,10 @@ std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view pa
   header.required = type == ChunkType::source || type == ChunkType::samples;
   header.compressed = compressed.size() < payload.size();
   header.uncompressed_size = static_cast<std::uint32_t>(payload.size());
-  return with_source_number(header, source, header.compressed ? std::string_view(compressed) : payload);
+  return renumber_chunk_source(header, source, header.compressed ? std::string_view(compressed) : payload);
 }
 
-std::string with_source_number(ChunkHeader header, std::uint16_t source, std::string_view stored) {
+std::string renumber_chunk_source(ChunkHeader header, std::uint16_t source, std::string_view stored) {
   header.source = source;
   header.stored_size = static_cast<std::uint32_t>(stored.size());
   header.payload_crc = formats::crc32(stored);

@@ -47,7 +47,7 @@ struct ChunkHeader {
   std::uint32_t uncompressed_size = 0;  // size of the decompressed payload, bytes
   std::uint32_t payload_crc = 0;        // CRC of the payload as stored
 
-  bool is(ChunkType known) const { return type == static_cast<std::uint8_t>(known); }
+  bool has_type(ChunkType known) const { return type == static_cast<std::uint8_t>(known); }
 };
 
 std::string to_bytes(const ChunkHeader& header);
@@ -61,7 +61,7 @@ std::string make_chunk(ChunkType type, std::uint16_t source, std::string_view pa
                        formats::ZstdCompressor& compressor);
 
 // The same chunk with another source number; the stored payload is unchanged.
-std::string with_source_number(ChunkHeader header, std::uint16_t source, std::string_view stored);
+std::string renumber_chunk_source(ChunkHeader header, std::uint16_t source, std::string_view stored);
 
 // Decompresses the payload of a chunk whose checksum was verified. Returns nullopt if that fails, or if its size
 // differs from the header.

@@ -30,13 +30,13 @@ Result<ChunkFile> ChunkFile::create(const std::string& path) {
 Status ChunkFile::append(std::string_view chunk) {
   Status written = write_fully(fd_.get(), chunk, path_);
   if (written) {
-    size_ += chunk.size();
+    whole_chunk_bytes_ += chunk.size();
     return written;
   }
-  if (::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) {
+  if (::ftruncate(fd_.get(), static_cast<off_t>(whole_chunk_bytes_)) != 0) {
     // The partial chunk stays and readers skip it; the next chunk follows it.
     struct stat status {};
-    if (::fstat(fd_.get(), &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
+    if (::fstat(fd_.get(), &status) == 0) whole_chunk_bytes_ = static_cast<std::uint64_t>(status.st_size);
   }
   return written;
 }

@@ -26,14 +26,14 @@ class ChunkFile {
   void unlock();  // no more appends follow: a join may take the file
 
   const std::string& path() const { return path_; }
-  std::uint64_t size() const { return size_; }
+  std::uint64_t size() const { return whole_chunk_bytes_; }
 
  private:
   ChunkFile(std::string path, FileDescriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
 
   std::string path_;
   FileDescriptor fd_;
-  std::uint64_t size_ = 0;  // bytes of whole chunks
+  std::uint64_t whole_chunk_bytes_ = 0;  // bytes of whole chunks
 };
 
 // Whether a process currently has the file open as a ChunkFile.

@@ -9,23 +9,23 @@ constexpr std::size_t kSearchStep = std::size_t{64} << 10;
 }
 
 Result<std::optional<ScannedChunk>> ChunkScanner::next() {
-  damage_.reset();
-  const std::uint64_t begin = offset_;
-  std::uint64_t from = offset_;
+  damaged_range_.reset();
+  const std::uint64_t begin = search_offset_;
+  std::uint64_t from = search_offset_;
   while (true) {
     Result<std::optional<std::uint64_t>> candidate = find_magic(from);
     if (!candidate) return std::move(candidate).error();
     if (!*candidate) {
-      note_damage(begin, source_->size(), true);
-      offset_ = source_->size();
+      add_damaged_bytes(begin, source_->size(), true);
+      search_offset_ = source_->size();
       return std::optional<ScannedChunk>();
     }
-    Result<std::optional<ScannedChunk>> chunk = chunk_at(**candidate);
+    Result<std::optional<ScannedChunk>> chunk = read_chunk_at(**candidate);
     if (!chunk) return chunk;
     if (*chunk) {
-      note_damage(begin, **candidate, false);
-      position_ = **candidate;
-      offset_ = **candidate + kChunkHeaderSize + (*chunk)->header.stored_size;
+      add_damaged_bytes(begin, **candidate, false);
+      chunk_offset_ = **candidate;
+      search_offset_ = **candidate + kChunkHeaderSize + (*chunk)->header.stored_size;
       return chunk;
     }
     Result<std::uint64_t> after = offset_after_broken_chunk(**candidate);
@@ -34,8 +34,8 @@ Result<std::optional<ScannedChunk>> ChunkScanner::next() {
   }
 }
 
-void ChunkScanner::note_damage(std::uint64_t begin, std::uint64_t end, bool at_end) {
-  if (end > begin) damage_ = DamagedRange{begin, end - begin, at_end};
+void ChunkScanner::add_damaged_bytes(std::uint64_t begin, std::uint64_t end, bool at_end) {
+  if (end > begin) damaged_range_ = DamagedRange{begin, end - begin, at_end};
 }
 
 Result<std::optional<std::uint64_t>> ChunkScanner::find_magic(std::uint64_t from) {
@@ -50,7 +50,7 @@ Result<std::optional<std::uint64_t>> ChunkScanner::find_magic(std::uint64_t from
   return std::optional<std::uint64_t>();
 }
 
-Result<std::optional<ScannedChunk>> ChunkScanner::chunk_at(std::uint64_t offset) {
+Result<std::optional<ScannedChunk>> ChunkScanner::read_chunk_at(std::uint64_t offset) {
   Result<std::string_view> start = source_->read_at(offset, kChunkHeaderSize);
   if (!start) return std::move(start).error();
   const std::optional<ChunkHeader> header = parse_chunk_header(*start);

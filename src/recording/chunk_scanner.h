@@ -20,7 +20,7 @@ namespace joulemap::recording {
 
 struct ScannedChunk {
   ChunkHeader header;
-  std::string_view stored;  // the payload as stored, checksum verified; valid until the next call
+  std::string_view stored_payload;  // the payload as stored, checksum verified; valid until the next call
 };
 
 // Bytes between two whole chunks that belong to neither.
@@ -33,28 +33,28 @@ struct DamagedRange {
 class ChunkScanner {
  public:
   // The source is borrowed. `from`: where a chunk begins.
-  explicit ChunkScanner(ByteSource& source, std::uint64_t from = 0) : source_(&source), offset_(from) {}
+  explicit ChunkScanner(ByteSource& source, std::uint64_t from = 0) : source_(&source), search_offset_(from) {}
 
   // The next whole chunk; nullopt at the end. Fails only if the source fails.
   Result<std::optional<ScannedChunk>> next();
 
-  std::uint64_t position() const { return position_; }  // offset of the chunk that next() returned last
+  std::uint64_t chunk_offset() const { return chunk_offset_; }  // offset of the chunk that next() returned last
 
   // The bytes skipped before the chunk, or the end, that next() returned last.
-  const std::optional<DamagedRange>& damaged_range() const { return damage_; }
+  const std::optional<DamagedRange>& damaged_range() const { return damaged_range_; }
 
  private:
   Result<std::optional<std::uint64_t>> find_magic(std::uint64_t from);
-  Result<std::optional<ScannedChunk>> chunk_at(std::uint64_t offset);
+  Result<std::optional<ScannedChunk>> read_chunk_at(std::uint64_t offset);
   Result<bool> is_chunk_start(std::uint64_t offset);
   Result<std::uint64_t> offset_after_broken_chunk(std::uint64_t offset);
-  void note_damage(std::uint64_t begin, std::uint64_t end, bool at_end);
+  void add_damaged_bytes(std::uint64_t begin, std::uint64_t end, bool at_end);
 
   ByteSource* source_;
-  std::uint64_t offset_ = 0;  // where the search resumes
-  std::uint64_t position_ = 0;
+  std::uint64_t search_offset_ = 0;  // where the search resumes
+  std::uint64_t chunk_offset_ = 0;
   std::uint64_t failed_checksum_bytes_ = 0;  // payload bytes whose checksum was computed and did not match
-  std::optional<DamagedRange> damage_;
+  std::optional<DamagedRange> damaged_range_;
 };
 
 }  // namespace joulemap::recording

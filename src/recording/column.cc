@@ -13,72 +13,72 @@ namespace joulemap::recording {
 namespace {
 
 // The head byte of a column: k of the Rice code, and two flags.
-constexpr std::uint8_t kMaskK = 0x3F;
-constexpr std::uint8_t kSteps = 0x40;  // predicts from the previous value; otherwise by a straight line
-constexpr std::uint8_t kGrid = 0x80;   // grid points are stored instead of values
+constexpr std::uint8_t kRiceKMask = 0x3F;
+constexpr std::uint8_t kPreviousValueFlag = 0x40;  // predicts from the previous value; otherwise by a straight line
+constexpr std::uint8_t kGridFlag = 0x80;           // grid points are stored instead of values
 
 // value = floor(point * multiplier / divisor)
-struct Grid {
+struct ValueGrid {
   std::uint64_t multiplier = 1;
   std::uint64_t divisor = 1;
 };
 
-constexpr std::size_t kMinGridCount = 4;  // with fewer values the grid would cost more than it saves
-constexpr std::uint64_t kMinGridValue = 1 << 16;
-constexpr std::uint64_t kMaxProduct = std::numeric_limits<std::uint64_t>::max() / 2;
+constexpr std::size_t kMinValuesForGrid = 4;  // with fewer values the grid would cost more than it saves
+constexpr std::uint64_t kMinLargestValueForGrid = 1 << 16;
+constexpr std::uint64_t kMaxGridProduct = std::numeric_limits<std::uint64_t>::max() / 2;
 
 // Linux's powercap driver computes microjoules = raw * unit / 1000 with unit = 10^9 / 2^ESU nanojoules in integers.
 // 15300 is its fixed unit for the memory of Xeon servers (drivers/powercap/intel_rapl_common.c).
 constexpr std::array<std::uint64_t, 7> kPowercapUnits = {61035, 15258, 15300, 30517, 122070, 244140, 3814};
 constexpr std::uint64_t kPowercapDivisor = 1000;
 
-std::optional<std::uint64_t> point_on(const Grid& grid, std::uint64_t value) {
-  if (value > kMaxProduct / grid.divisor) return std::nullopt;
+std::optional<std::uint64_t> find_grid_point(const ValueGrid& grid, std::uint64_t value) {
+  if (value > kMaxGridProduct / grid.divisor) return std::nullopt;
   const std::uint64_t point = (value * grid.divisor + grid.multiplier - 1) / grid.multiplier;  // rounded up
-  if (point > kMaxProduct / grid.multiplier) return std::nullopt;
+  if (point > kMaxGridProduct / grid.multiplier) return std::nullopt;
   if (point * grid.multiplier / grid.divisor != value) return std::nullopt;
   return point;
 }
 
-bool all_on(const Grid& grid, std::span<const std::uint64_t> values) {
+bool are_all_on_grid(const ValueGrid& grid, std::span<const std::uint64_t> values) {
   return std::all_of(values.begin(), values.end(),
-                     [&](std::uint64_t value) { return point_on(grid, value).has_value(); });
+                     [&](std::uint64_t value) { return find_grid_point(grid, value).has_value(); });
 }
 
-std::optional<Grid> find_grid(std::span<const std::uint64_t> values) {
-  if (values.size() < kMinGridCount || *std::max_element(values.begin(), values.end()) < kMinGridValue) {
+std::optional<ValueGrid> find_grid(std::span<const std::uint64_t> values) {
+  if (values.size() < kMinValuesForGrid || *std::max_element(values.begin(), values.end()) < kMinLargestValueForGrid) {
     return std::nullopt;
   }
   std::uint64_t all_bits = 0;
   for (const std::uint64_t value : values) all_bits |= value;
-  const Grid binary{std::uint64_t{1} << std::countr_zero(all_bits), 1};
-  if (binary.multiplier >= 16 && all_on(binary, values)) return binary;
+  const ValueGrid binary{std::uint64_t{1} << std::countr_zero(all_bits), 1};
+  if (binary.multiplier >= 16 && are_all_on_grid(binary, values)) return binary;
   for (const std::uint64_t unit : kPowercapUnits) {
-    const Grid grid{unit, kPowercapDivisor};
-    if (all_on(grid, values)) return grid;
+    const ValueGrid grid{unit, kPowercapDivisor};
+    if (are_all_on_grid(grid, values)) return grid;
   }
   return std::nullopt;
 }
 
-struct Guess {
-  bool steps = false;
-  std::uint64_t base = 0;
+struct LinearPrediction {
+  bool uses_previous_value = false;
+  std::uint64_t first_prediction = 0;
   std::uint64_t slope = 0;
 };
 
-std::vector<std::uint64_t> residuals(const Guess& guess, std::span<const std::uint64_t> values) {
+std::vector<std::uint64_t> prediction_residuals(const LinearPrediction& guess, std::span<const std::uint64_t> values) {
   std::vector<std::uint64_t> codes(values.size());
-  std::uint64_t expected = guess.base;
+  std::uint64_t expected = guess.first_prediction;
   for (std::size_t i = 0; i < values.size(); ++i) {
     codes[i] = zigzag(values[i] - expected);
-    expected = (guess.steps ? values[i] : expected) + guess.slope;
+    expected = (guess.uses_previous_value ? values[i] : expected) + guess.slope;
   }
   return codes;
 }
 
 // Quickselect: returns the value of this rank. Every round partitions without branches on the values: times are noise,
 // and the CPU would mispredict half of the branches.
-std::int64_t ranked(std::vector<std::int64_t> values, std::size_t rank) {
+std::int64_t select_rank(std::vector<std::int64_t> values, std::size_t rank) {
   constexpr std::size_t kFew = 16;
   constexpr int kMaxRounds = 64;  // then std::nth_element finishes, whatever the input
   std::vector<std::int64_t> below(values.size());
@@ -112,38 +112,38 @@ std::int64_t ranked(std::vector<std::int64_t> values, std::size_t rank) {
 
 std::uint64_t signed_median(std::vector<std::int64_t> values) {
   const std::size_t median_rank = values.size() / 2;
-  return static_cast<std::uint64_t>(ranked(std::move(values), median_rank));
+  return static_cast<std::uint64_t>(select_rank(std::move(values), median_rank));
 }
 
 // The line of that slope that has as many values above as below.
-Guess line_with(std::uint64_t slope, std::span<const std::uint64_t> values) {
+LinearPrediction median_line(std::uint64_t slope, std::span<const std::uint64_t> values) {
   std::vector<std::int64_t> heights(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) heights[i] = static_cast<std::int64_t>(values[i] - slope * i);
   return {false, signed_median(std::move(heights)), slope};
 }
 
 // Total bits of the residuals: close to the size of their Rice codes, and much faster to compute.
-std::uint64_t significant_bits(const Guess& guess, std::span<const std::uint64_t> values) {
+std::uint64_t residual_bits(const LinearPrediction& guess, std::span<const std::uint64_t> values) {
   std::uint64_t bits = 0;
-  std::uint64_t expected = guess.base;
+  std::uint64_t expected = guess.first_prediction;
   for (const std::uint64_t value : values) {
     bits += static_cast<std::uint64_t>(std::bit_width(zigzag(value - expected)));
-    expected = (guess.steps ? value : expected) + guess.slope;
+    expected = (guess.uses_previous_value ? value : expected) + guess.slope;
   }
   return bits;
 }
 
-Guess best_guess_for(std::span<const std::uint64_t> values) {
+LinearPrediction find_best_prediction(std::span<const std::uint64_t> values) {
   if (values.size() == 1) return {false, values.front(), 0};
-  Guess best;
+  LinearPrediction best;
   std::uint64_t fewest_bits = std::numeric_limits<std::uint64_t>::max();
-  const auto consider = [&](const Guess& guess) {
-    const std::uint64_t bits = significant_bits(guess, values);
+  const auto consider = [&](const LinearPrediction& guess) {
+    const std::uint64_t bits = residual_bits(guess, values);
     if (bits >= fewest_bits) return;
     best = guess;
     fewest_bits = bits;
   };
-  consider(line_with(0, values));
+  consider(median_line(0, values));
   if (fewest_bits == 0) return best;  // cannot be improved; constant columns are common
   std::vector<std::int64_t> steps(values.size() - 1);
   for (std::size_t i = 1; i < values.size(); ++i) {
@@ -152,46 +152,47 @@ Guess best_guess_for(std::span<const std::uint64_t> values) {
   const std::uint64_t usual_step = signed_median(std::move(steps));
   const auto whole_rise = static_cast<std::int64_t>(values.back() - values.front());
   const auto mean_step = static_cast<std::uint64_t>(whole_rise / static_cast<std::int64_t>(values.size() - 1));
-  if (usual_step != 0) consider(line_with(usual_step, values));
-  if (mean_step != 0 && mean_step != usual_step) consider(line_with(mean_step, values));
+  if (usual_step != 0) consider(median_line(usual_step, values));
+  if (mean_step != 0 && mean_step != usual_step) consider(median_line(mean_step, values));
   consider({true, values.front(), 0});
   if (usual_step != 0) consider({true, values.front(), usual_step});
   return best;
 }
 
-void put_points(WireWriter& out, std::span<const std::uint64_t> points, const std::optional<Grid>& grid) {
-  const Guess best = best_guess_for(points);
-  const std::vector<std::uint64_t> best_codes = residuals(best, points);
+void write_grid_points(WireWriter& out, std::span<const std::uint64_t> points, const std::optional<ValueGrid>& grid) {
+  const LinearPrediction best = find_best_prediction(points);
+  const std::vector<std::uint64_t> best_codes = prediction_residuals(best, points);
   const unsigned k = choose_rice_k(best_codes);
-  out.u8(static_cast<std::uint8_t>(k | (best.steps ? kSteps : 0) | (grid ? kGrid : 0)));
+  out.write_u8(
+      static_cast<std::uint8_t>(k | (best.uses_previous_value ? kPreviousValueFlag : 0) | (grid ? kGridFlag : 0)));
   if (grid) {
-    out.varint(grid->multiplier);
-    out.varint(grid->divisor);
+    out.write_varint(grid->multiplier);
+    out.write_varint(grid->divisor);
   }
-  out.varint(zigzag(best.base));
-  out.varint(zigzag(best.slope));
-  out.raw(rice_encode(best_codes, k));
+  out.write_varint(zigzag(best.first_prediction));
+  out.write_varint(zigzag(best.slope));
+  out.write_raw(rice_encode(best_codes, k));
 }
 
-Grid take_grid(WireReader& in) {
-  const Grid grid{in.varint(), in.varint()};
-  if (grid.multiplier == 0 || grid.divisor == 0) in.fail();
+ValueGrid read_grid(WireReader& in) {
+  const ValueGrid grid{in.read_varint(), in.read_varint()};
+  if (grid.multiplier == 0 || grid.divisor == 0) in.mark_as_failed();
   return grid;
 }
 
-void leave_grid(WireReader& in, const Grid& grid, std::vector<std::uint64_t>& values) {
+void grid_points_to_values(WireReader& in, const ValueGrid& grid, std::vector<std::uint64_t>& values) {
   for (std::uint64_t& value : values) {
-    if (value > kMaxProduct / grid.multiplier) return in.fail();
+    if (value > kMaxGridProduct / grid.multiplier) return in.mark_as_failed();
     value = value * grid.multiplier / grid.divisor;
   }
 }
 
-// Writes what put_points() would write for equal values, without its search; columns of zeros are common.
-void put_same(WireWriter& out, std::uint64_t value, std::size_t count) {
-  out.u8(0);
-  out.varint(zigzag(value));
-  out.varint(0);
-  out.raw(std::string((count + 7) / 8, '\0'));
+// Writes what write_grid_points() would write for equal values, without its search; columns of zeros are common.
+void write_constant_column(WireWriter& out, std::uint64_t value, std::size_t count) {
+  out.write_u8(0);
+  out.write_varint(zigzag(value));
+  out.write_varint(0);
+  out.write_raw(std::string((count + 7) / 8, '\0'));
 }
 
 }  // namespace
@@ -200,34 +201,35 @@ void encode_column(WireWriter& out, std::span<const std::uint64_t> values) {
   if (values.empty()) return;
   const bool are_same_views =
       std::all_of(values.begin(), values.end(), [&](std::uint64_t v) { return v == values.front(); });
-  if (are_same_views && values.front() < kMinGridValue) return put_same(out, values.front(), values.size());
-  const std::optional<Grid> grid = find_grid(values);
-  if (!grid) return put_points(out, values, grid);
+  if (are_same_views && values.front() < kMinLargestValueForGrid)
+    return write_constant_column(out, values.front(), values.size());
+  const std::optional<ValueGrid> grid = find_grid(values);
+  if (!grid) return write_grid_points(out, values, grid);
   std::vector<std::uint64_t> points;
   points.reserve(values.size());
-  for (const std::uint64_t value : values) points.push_back(*point_on(*grid, value));
-  put_points(out, points, grid);
+  for (const std::uint64_t value : values) points.push_back(*find_grid_point(*grid, value));
+  write_grid_points(out, points, grid);
 }
 
 std::vector<std::uint64_t> decode_column(WireReader& in, std::size_t count) {
   if (count == 0) return {};
-  const std::uint8_t head = in.u8();
-  const Grid grid = (head & kGrid) != 0 ? take_grid(in) : Grid{};
-  const std::uint64_t base = unzigzag(in.varint());
-  const std::uint64_t slope = unzigzag(in.varint());
+  const std::uint8_t head = in.read_u8();
+  const ValueGrid grid = (head & kGridFlag) != 0 ? read_grid(in) : ValueGrid{};
+  const std::uint64_t base = unzigzag(in.read_varint());
+  const std::uint64_t slope = unzigzag(in.read_varint());
   if (!in.ok()) return {};
-  std::optional<RiceDecoded> decoded = rice_decode(in.rest(), count, head & kMaskK);
+  std::optional<RiceDecoded> decoded = rice_decode(in.unread_bytes(), count, head & kRiceKMask);
   if (!decoded) {
-    in.fail();
+    in.mark_as_failed();
     return {};
   }
-  in.bytes(decoded->bytes);
+  in.read_bytes(decoded->consumed_bytes);
   std::uint64_t expected = base;
   for (std::uint64_t& value : decoded->values) {
     value = expected + unzigzag(value);
-    expected = ((head & kSteps) != 0 ? value : expected) + slope;
+    expected = ((head & kPreviousValueFlag) != 0 ? value : expected) + slope;
   }
-  if ((head & kGrid) != 0) leave_grid(in, grid, decoded->values);
+  if ((head & kGridFlag) != 0) grid_points_to_values(in, grid, decoded->values);
   return std::move(decoded->values);
 }
 

@@ -11,27 +11,27 @@
 namespace joulemap::recording {
 namespace {
 
-using Values = std::vector<std::uint64_t>;
+using ColumnValues = std::vector<std::uint64_t>;
 
-std::string encoded(const Values& values) {
+std::string encoded(const ColumnValues& values) {
   WireWriter out;
   encode_column(out, values);
-  return std::move(out).take();
+  return std::move(out).take_bytes();
 }
 
-Values decoded(const std::string& bytes, std::size_t count) {
+ColumnValues decoded(const std::string& bytes, std::size_t count) {
   WireReader in(bytes);
-  Values values = decode_column(in, count);
+  ColumnValues values = decode_column(in, count);
   EXPECT_TRUE(in.ok());
-  EXPECT_TRUE(in.rest().empty());
+  EXPECT_TRUE(in.unread_bytes().empty());
   return values;
 }
 
 TEST(Column, RoundTripsExtremeValues) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-  const std::vector<Values> all = {
+  const std::vector<ColumnValues> all = {
       {}, {0}, {kMost}, {0, kMost}, {kMost, 0, kMost / 2, 1}, {kMost, kMost, kMost, kMost}};
-  for (const Values& values : all) EXPECT_EQ(decoded(encoded(values), values.size()), values);
+  for (const ColumnValues& values : all) EXPECT_EQ(decoded(encoded(values), values.size()), values);
 }
 
 TEST(Column, RoundTripsRandomWalksOfAnyWidth) {
@@ -41,7 +41,7 @@ TEST(Column, RoundTripsRandomWalksOfAnyWidth) {
   for (int round = 0; round < 2000; ++round) {
     const unsigned narrow = static_cast<unsigned>(random() % 64);
     const std::uint64_t grid = std::uint64_t{1} << random() % 24;
-    Values values;
+    ColumnValues values;
     std::uint64_t value = random() >> random() % 64;
     for (std::size_t i = random() % 200; i > 0; --i) values.push_back((value += random() >> narrow) / grid * grid);
     ASSERT_EQ(decoded(encoded(values), values.size()), values);
@@ -50,9 +50,9 @@ TEST(Column, RoundTripsRandomWalksOfAnyWidth) {
 
 TEST(Column, StoresQuantizedCountersByTheirQuantum) {
   std::mt19937_64 random(1);
-  Values microjoules;
-  Values perf;
-  Values plain;
+  ColumnValues microjoules;
+  ColumnValues perf;
+  ColumnValues plain;
   std::uint64_t quanta = 1'000'000;
   for (int i = 0; i < 100; ++i) {
     quanta += 40'000 + random() % 2048;
@@ -67,7 +67,7 @@ TEST(Column, StoresQuantizedCountersByTheirQuantum) {
   EXPECT_EQ(decoded(encoded(perf), 100), perf);
 }
 
-TEST(Column, StoresAConstantValueInAboutABit) { EXPECT_LE(encoded(Values(800, 65)).size(), 100u + 5u); }
+TEST(Column, StoresAConstantValueInAboutABit) { EXPECT_LE(encoded(ColumnValues(800, 65)).size(), 100u + 5u); }
 
 TEST(Column, CutBytesFailTheReader) {
   const std::string bytes = encoded({5, 1000, 70'000, 1'000'000, 3, 9});
@@ -80,12 +80,12 @@ TEST(Column, CutBytesFailTheReader) {
 
 TEST(Column, AGridThatWouldOverflowFailsTheReader) {
   WireWriter out;
-  out.u8(0x80 | 60);
-  out.varint(std::numeric_limits<std::uint64_t>::max());
-  out.varint(1);
-  out.svarint(5);
-  out.svarint(0);
-  out.raw(std::string(16, '\0'));
+  out.write_u8(0x80 | 60);
+  out.write_varint(std::numeric_limits<std::uint64_t>::max());
+  out.write_varint(1);
+  out.write_signed_varint(5);
+  out.write_signed_varint(0);
+  out.write_raw(std::string(16, '\0'));
   WireReader in(out.bytes());
   static_cast<void>(decode_column(in, 1));
   EXPECT_FALSE(in.ok());

@@ -9,7 +9,7 @@
 
 namespace joulemap::recording {
 namespace {
-constexpr std::uint64_t kMaxReported = 8;
+constexpr std::uint64_t kMaxReportedRanges = 8;
 
 // Times of damaged data may be invalid: computes in double, so that differences cannot overflow.
 double seconds_between(std::int64_t from_ns, std::int64_t to_ns) {
@@ -18,16 +18,16 @@ double seconds_between(std::int64_t from_ns, std::int64_t to_ns) {
 }  // namespace
 
 void DamageLog::begin_file(std::string_view name) {
-  name_ = name;
+  file_name_ = name;
   pending_damage_.reset();
   last_samples_.reset();
 }
 
 void DamageLog::add(const DamagedRange& damage) {
-  if (pending_damage_) report("");
+  if (pending_damage_) report_pending_damage("");
   pending_damage_ = damage;
-  ++ranges_;
-  bytes_ += damage.bytes;
+  ++range_count_;
+  damaged_bytes_ += damage.bytes;
 }
 
 void DamageLog::add_samples(std::uint32_t source, std::int64_t started_ns, std::span<const Sample> samples) {
@@ -37,11 +37,12 @@ void DamageLog::add_samples(std::uint32_t source, std::int64_t started_ns, std::
   });
   if (pending_damage_) {
     const double first_s = seconds_between(started_ns, first->reading.before_ns);
-    if (last_samples_ && last_samples_->source == source) {
-      const double last_s = seconds_between(started_ns, last_samples_->last_ns);
-      report(fmt::format("; samples are missing from {:.3f} s to {:.3f} s after the start", last_s, first_s));
+    if (last_samples_ && last_samples_->source_index == source) {
+      const double last_s = seconds_between(started_ns, last_samples_->last_sample_ns);
+      report_pending_damage(
+          fmt::format("; samples are missing from {:.3f} s to {:.3f} s after the start", last_s, first_s));
     } else {
-      report(fmt::format("; samples before {:.3f} s after the start may be missing", first_s));
+      report_pending_damage(fmt::format("; samples before {:.3f} s after the start may be missing", first_s));
     }
   }
   last_samples_ = LastSamples{source, last->reading.before_ns};
@@ -49,27 +50,27 @@ void DamageLog::add_samples(std::uint32_t source, std::int64_t started_ns, std::
 
 void DamageLog::end_file() {
   if (!pending_damage_) return;
-  report(pending_damage_->at_end ? "; writing was cut off there, and later data is missing" : "");
+  report_pending_damage(pending_damage_->at_end ? "; writing was cut off there, and later data is missing" : "");
 }
 
-void DamageLog::report(const std::string& missing_time) {
-  if (reported_.list().size() >= kMaxReported) {
+void DamageLog::report_pending_damage(const std::string& missing_time) {
+  if (reported_diagnostics_.list().size() >= kMaxReportedRanges) {
     ++unreported_ranges_;
     unreported_bytes_ += pending_damage_->bytes;
   } else {
     const std::string code = pending_damage_->at_end ? "recording_cut" : "recording_damaged";
     const std::string what = pending_damage_->at_end ? "the last " : "";
-    reported_.add({code,
-                   1,
-                   fmt::format("{}: {}{} bytes (from byte {}) are damaged{}", name_, what, pending_damage_->bytes,
-                               pending_damage_->offset, missing_time),
-                   {}});
+    reported_diagnostics_.add({code,
+                               1,
+                               fmt::format("{}: {}{} bytes (from byte {}) are damaged{}", file_name_, what,
+                                           pending_damage_->bytes, pending_damage_->offset, missing_time),
+                               {}});
   }
   pending_damage_.reset();
 }
 
 Diagnostics DamageLog::diagnostics() const {
-  Diagnostics all = reported_;
+  Diagnostics all = reported_diagnostics_;
   if (unreported_ranges_ > 0) {
     all.add({"recording_damaged",
              unreported_ranges_,

@@ -30,25 +30,25 @@ class DamageLog {
   // Ends the current file and reports damage after its last samples.
   void end_file();
 
-  std::uint64_t ranges() const { return ranges_; }
-  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t range_count() const { return range_count_; }
+  std::uint64_t damaged_bytes() const { return damaged_bytes_; }
   Diagnostics diagnostics() const;
 
  private:
   struct LastSamples {
-    std::uint32_t source = 0;
-    std::int64_t last_ns = 0;
+    std::uint32_t source_index = 0;
+    std::int64_t last_sample_ns = 0;
   };
-  void report(const std::string& missing_time);
+  void report_pending_damage(const std::string& missing_time);
 
-  std::string name_;
+  std::string file_name_;
   std::optional<DamagedRange> pending_damage_;  // damage that waits for the next samples
   std::optional<LastSamples> last_samples_;     // the last samples before the damage
-  std::uint64_t ranges_ = 0;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t range_count_ = 0;
+  std::uint64_t damaged_bytes_ = 0;
   std::uint64_t unreported_ranges_ = 0;
   std::uint64_t unreported_bytes_ = 0;
-  Diagnostics reported_;
+  Diagnostics reported_diagnostics_;
 };
 
 }  // namespace joulemap::recording

@@ -15,94 +15,99 @@ namespace joulemap::recording {
 namespace {
 
 // A payload ends after this many entries, requests or bytes of their names. The largest payload of a chunk is 16 MiB.
-constexpr std::size_t kComfortableEntries = std::size_t{1} << 17;
-constexpr std::size_t kMaxRows = kComfortableEntries + kMaxRequestsPerStep;
-constexpr std::size_t kComfortableNameBytes = std::size_t{1} << 20;
+// Readers accept as many requests as entries.
+constexpr std::size_t kEntriesPerPayload = std::size_t{1} << 17;
+constexpr std::size_t kMaxEntriesPerPayload = kEntriesPerPayload + kMaxRequestsPerStep;
+constexpr std::size_t kNameBytesPerPayload = std::size_t{1} << 20;
 
-std::uint64_t bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
+std::uint64_t time_to_unsigned_bits(std::int64_t value) { return static_cast<std::uint64_t>(value); }
 
 // Predicts the context length of an entry: that of the request's previous entry plus the tokens of this one.
-class ContextPrediction {
+class ContextLengthPredictor {
  public:
-  std::int64_t expected(const StepRequest& entry) {
-    return last_[entry.request] + entry.prompt_tokens + entry.cached_tokens + entry.decoded_tokens;
+  std::int64_t predict(const StepRequest& entry) {
+    return last_context_tokens_[entry.request] + entry.prompt_tokens + entry.cached_tokens + entry.decoded_tokens;
   }
-  void observe(const StepRequest& entry) { last_[entry.request] = entry.context_tokens; }
+  void observe(const StepRequest& entry) { last_context_tokens_[entry.request] = entry.context_tokens; }
 
  private:
-  std::unordered_map<std::uint32_t, std::int64_t> last_;
+  std::unordered_map<std::uint32_t, std::int64_t> last_context_tokens_;
 };
 
-void put_requests(WireWriter& out, std::span<const EngineRequest> requests) {
-  out.varint(requests.size());
+void write_engine_requests(WireWriter& out, std::span<const EngineRequest> requests) {
+  out.write_varint(requests.size());
   WireWriter fields;
   for (const EngineRequest& request : requests) {
     fields.clear();
-    fields.varint(request.number);
+    fields.write_varint(request.number);
     for (const std::string* text : {&request.id, &request.tenant, &request.model})
-      fields.text(std::string_view(*text).substr(0, kMaxTextBytes));
-    out.text(fields.bytes());
+      fields.write_text(std::string_view(*text).substr(0, kMaxTextBytes));
+    out.write_text(fields.bytes());
   }
 }
 
-void put_steps(WireWriter& out, std::span<const EngineStep> steps) {
-  out.varint(steps.size());
+void write_engine_steps(WireWriter& out, std::span<const EngineStep> steps) {
+  out.write_varint(steps.size());
   std::vector<std::uint64_t> values(steps.size());
-  std::ranges::transform(steps, values.begin(), [](const EngineStep& step) { return bits(step.begin_ns); });
-  encode_column(out, values);
   std::ranges::transform(steps, values.begin(),
-                         [](const EngineStep& step) { return bits(step.end_ns) - bits(step.begin_ns); });
+                         [](const EngineStep& step) { return time_to_unsigned_bits(step.begin_ns); });
   encode_column(out, values);
-  out.varints(steps, [](const EngineStep& step) { return std::uint64_t{step.requests}; });
+  std::ranges::transform(steps, values.begin(), [](const EngineStep& step) {
+    return time_to_unsigned_bits(step.end_ns) - time_to_unsigned_bits(step.begin_ns);
+  });
+  encode_column(out, values);
+  out.write_varints(steps, [](const EngineStep& step) { return std::uint64_t{step.requests}; });
 }
 
-void put_entries(WireWriter& out, std::span<const StepRequest> entries) {
-  out.varint(entries.size());
+void write_step_requests(WireWriter& out, std::span<const StepRequest> entries) {
+  out.write_varint(entries.size());
   std::int64_t last = 0;
   for (const StepRequest& entry : entries) {
-    out.svarint(entry.request - last);
+    out.write_signed_varint(entry.request - last);
     last = entry.request;
   }
   for (const auto member : {&StepRequest::prompt_tokens, &StepRequest::cached_tokens, &StepRequest::decoded_tokens,
                             &StepRequest::rejected_tokens}) {
-    out.varints(entries, [member](const StepRequest& entry) { return std::uint64_t{entry.*member}; });
+    out.write_varints(entries, [member](const StepRequest& entry) { return std::uint64_t{entry.*member}; });
   }
-  ContextPrediction prediction;
+  ContextLengthPredictor prediction;
   for (const StepRequest& entry : entries) {
-    out.svarint(entry.context_tokens - prediction.expected(entry));
+    out.write_signed_varint(entry.context_tokens - prediction.predict(entry));
     prediction.observe(entry);
   }
-  for (const StepRequest& entry : entries) out.u8(entry.events);
+  for (const StepRequest& entry : entries) out.write_u8(entry.events);
 }
 
-std::uint32_t take_u32(WireReader& in, std::int64_t value) {
-  if (value < 0 || value > std::numeric_limits<std::uint32_t>::max()) in.fail();
+std::uint32_t read_u32_or_fail(WireReader& in, std::int64_t value) {
+  if (value < 0 || value > std::numeric_limits<std::uint32_t>::max()) in.mark_as_failed();
   return static_cast<std::uint32_t>(value);
 }
-std::uint32_t take_u32(WireReader& in) {
-  const std::uint64_t value = in.varint();
-  if (value > std::numeric_limits<std::uint32_t>::max()) in.fail();
+std::uint32_t read_u32_or_fail(WireReader& in) {
+  const std::uint64_t value = in.read_varint();
+  if (value > std::numeric_limits<std::uint32_t>::max()) in.mark_as_failed();
   return static_cast<std::uint32_t>(value);
 }
 
-std::vector<EngineRequest> take_requests(WireReader& in) {
-  std::vector<EngineRequest> requests(in.count());
-  for (EngineRequest& request : requests) {
-    WireReader fields = in.record();
-    request.number = take_u32(fields);
-    request.id = fields.text();
-    request.tenant = fields.text();
-    request.model = fields.text();
-    if (!fields.ok()) in.fail();
-    if (!in.ok()) break;
+std::vector<EngineRequest> read_engine_requests(WireReader& in) {
+  const std::size_t count = in.read_count();
+  if (count > kMaxEntriesPerPayload) in.mark_as_failed();
+  std::vector<EngineRequest> requests;  // grows: a wrong count must not cause an allocation
+  for (std::size_t i = 0; i < count && in.ok(); ++i) {
+    WireReader fields = in.read_record();
+    EngineRequest& request = requests.emplace_back();
+    request.number = read_u32_or_fail(fields);
+    request.id = fields.read_text();
+    request.tenant = fields.read_text();
+    request.model = fields.read_text();
+    if (!fields.ok()) in.mark_as_failed();
   }
   return requests;
 }
 
-std::vector<EngineStep> take_steps(WireReader& in) {
-  const std::uint64_t count = in.varint();
-  if (!in.ok() || count > kMaxRows) {
-    in.fail();
+std::vector<EngineStep> read_engine_steps(WireReader& in) {
+  const std::uint64_t count = in.read_varint();
+  if (!in.ok() || count > kMaxEntriesPerPayload) {
+    in.mark_as_failed();
     return {};
   }
   std::vector<EngineStep> steps(static_cast<std::size_t>(count));
@@ -112,42 +117,44 @@ std::vector<EngineStep> take_steps(WireReader& in) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     steps[i].begin_ns = static_cast<std::int64_t>(begins[i]);
     steps[i].end_ns = static_cast<std::int64_t>(begins[i] + durations[i]);
-    steps[i].requests = take_u32(in);
+    steps[i].requests = read_u32_or_fail(in);
+    if (steps[i].requests > kMaxRequestsPerStep) in.mark_as_failed();
   }
   return steps;
 }
 
-std::vector<StepRequest> take_entries(WireReader& in) {
-  const std::size_t count = in.count();
-  if (count > kMaxRows) in.fail();
+std::vector<StepRequest> read_step_requests(WireReader& in) {
+  const std::size_t count = in.read_count();
+  if (count > kMaxEntriesPerPayload) in.mark_as_failed();
   if (!in.ok()) return {};
   std::vector<StepRequest> entries(count);
   std::uint64_t last = 0;
   for (StepRequest& entry : entries) {
-    last += bits(in.svarint());
-    entry.request = take_u32(in, static_cast<std::int64_t>(last));
+    last += time_to_unsigned_bits(in.read_signed_varint());
+    entry.request = read_u32_or_fail(in, static_cast<std::int64_t>(last));
   }
   for (const auto member : {&StepRequest::prompt_tokens, &StepRequest::cached_tokens, &StepRequest::decoded_tokens,
                             &StepRequest::rejected_tokens}) {
-    for (StepRequest& entry : entries) entry.*member = take_u32(in);
+    for (StepRequest& entry : entries) entry.*member = read_u32_or_fail(in);
   }
-  ContextPrediction prediction;
+  ContextLengthPredictor prediction;
   for (StepRequest& entry : entries) {
-    const std::uint64_t context = bits(prediction.expected(entry)) + bits(in.svarint());
-    entry.context_tokens = take_u32(in, static_cast<std::int64_t>(context));
+    const std::uint64_t context =
+        time_to_unsigned_bits(prediction.predict(entry)) + time_to_unsigned_bits(in.read_signed_varint());
+    entry.context_tokens = read_u32_or_fail(in, static_cast<std::int64_t>(context));
     prediction.observe(entry);
   }
-  for (StepRequest& entry : entries) entry.events = in.u8() & kRequestEvents;
+  for (StepRequest& entry : entries) entry.events = in.read_u8() & kRequestEvents;
   return entries;
 }
 
-std::string payload_of(std::span<const EngineRequest> requests, std::span<const EngineStep> steps,
-                       std::span<const StepRequest> entries) {
+std::string encode_engine_payload(std::span<const EngineRequest> requests, std::span<const EngineStep> steps,
+                                  std::span<const StepRequest> entries) {
   WireWriter out;
-  put_requests(out, requests);
-  put_steps(out, steps);
-  put_entries(out, entries);
-  return std::move(out).take();
+  write_engine_requests(out, requests);
+  write_engine_steps(out, steps);
+  write_step_requests(out, entries);
+  return std::move(out).take_bytes();
 }
 
 }  // namespace
@@ -157,9 +164,9 @@ std::vector<std::string> encode_engine_steps(const EngineSteps& batch) {
   std::span<const EngineRequest> requests = batch.requests;
   while (!requests.empty()) {
     std::size_t count = 0;
-    for (std::size_t bytes = 0; count < requests.size() && bytes < kComfortableNameBytes; ++count)
+    for (std::size_t bytes = 0; count < requests.size() && bytes < kNameBytesPerPayload; ++count)
       bytes += requests[count].id.size() + requests[count].tenant.size() + requests[count].model.size() + 16;
-    payloads.push_back(payload_of(requests.first(count), {}, {}));
+    payloads.push_back(encode_engine_payload(requests.first(count), {}, {}));
     requests = requests.subspan(count);
   }
   std::span<const EngineStep> steps = batch.steps;
@@ -167,11 +174,11 @@ std::vector<std::string> encode_engine_steps(const EngineSteps& batch) {
   while (!steps.empty()) {
     std::size_t count = 0;
     std::size_t rows = 0;
-    for (; count < steps.size() && rows < kComfortableEntries && count < kComfortableEntries; ++count) {
+    for (; count < steps.size() && rows < kEntriesPerPayload && count < kEntriesPerPayload; ++count) {
       JOULEMAP_CHECK(steps[count].requests <= kMaxRequestsPerStep, "too many requests in a step");
       rows += steps[count].requests;
     }
-    payloads.push_back(payload_of({}, steps.first(count), entries.first(rows)));
+    payloads.push_back(encode_engine_payload({}, steps.first(count), entries.first(rows)));
     steps = steps.subspan(count);
     entries = entries.subspan(rows);
   }
@@ -181,9 +188,9 @@ std::vector<std::string> encode_engine_steps(const EngineSteps& batch) {
 std::optional<EngineSteps> decode_engine_steps(std::string_view payload) {
   WireReader in(payload);
   EngineSteps batch;
-  batch.requests = take_requests(in);
-  if (in.ok()) batch.steps = take_steps(in);
-  if (in.ok()) batch.entries = take_entries(in);
+  batch.requests = read_engine_requests(in);
+  if (in.ok()) batch.steps = read_engine_steps(in);
+  if (in.ok()) batch.entries = read_step_requests(in);
   std::uint64_t rows = 0;
   for (const EngineStep& step : batch.steps) rows += step.requests;
   if (!in.ok() || rows != batch.entries.size()) return std::nullopt;

@@ -7,6 +7,8 @@
 #include <random>
 
 #include "recording/chunk.h"
+#include "recording/column.h"
+#include "recording/wire.h"
 
 namespace joulemap::recording {
 namespace {
@@ -82,6 +84,40 @@ TEST(EngineCodec, ATruncatedPayloadIsRejected) {
   const std::string payload = encode_engine_steps(decode_steps(3, 2)).back();
   for (std::size_t size = 0; size < payload.size(); ++size)
     EXPECT_FALSE(decode_engine_steps(payload.substr(0, size))) << size;
+}
+
+// One step of `count` entries that did nothing.
+std::string payload_of_one_step(std::uint32_t count) {
+  WireWriter out;
+  out.write_varint(0);
+  out.write_varint(1);
+  for (const std::uint64_t time_ns : {1000, 10}) encode_column(out, std::vector<std::uint64_t>{time_ns});
+  out.write_varint(count);
+  out.write_varint(count);
+  constexpr std::size_t kFieldsOfEntry = 7;
+  out.write_raw(std::string(kFieldsOfEntry * count, '\0'));
+  return std::move(out).take_bytes();
+}
+
+TEST(EngineCodec, AStepOfTooManyRequestsIsRejected) {
+  constexpr auto kMax = static_cast<std::uint32_t>(kMaxRequestsPerStep);
+  const std::optional<EngineSteps> largest = decode_engine_steps(payload_of_one_step(kMax));
+  ASSERT_TRUE(largest);
+  EXPECT_EQ(encode_engine_steps(*largest).size(), 1u);  // what is read can be written
+  EXPECT_FALSE(decode_engine_steps(payload_of_one_step(kMax + 1)));
+}
+
+// Each claimed request would take 100 bytes of memory.
+TEST(EngineCodec, APayloadOfTooManyRequestsIsRejected) {
+  const auto decode = [](std::size_t count) {
+    WireWriter out;
+    out.write_varint(count);
+    for (std::size_t i = 0; i < count; ++i) out.write_text(std::string_view("\1\0\0\0", 4));  // number 1, no texts
+    for (int list = 0; list < 2; ++list) out.write_varint(0);
+    return decode_engine_steps(out.bytes());
+  };
+  EXPECT_TRUE(decode(100'000));
+  EXPECT_FALSE(decode(200'000));
 }
 
 TEST(EngineCodec, ChangedBytesNeverGiveMoreEntriesThanBytes) {

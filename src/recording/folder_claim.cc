@@ -28,36 +28,36 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMark = "joulemap recording\n";
-constexpr int kMaxTries = 100;  // for recorders that start simultaneously
-constexpr std::string_view kOtherOutput = "choose another output with -o";
+constexpr std::string_view kLockFileHeader = "joulemap recording\n";
+constexpr int kMaxFolderNameTries = 100;  // for recorders that start simultaneously
+constexpr std::string_view kOtherOutputRemedy = "choose another output with -o";
 
-bool exists(const std::string& path) {
+bool path_exists(const std::string& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0;
 }
 
-mode_t kind_of(const std::string& path) {
+mode_t file_type_of(const std::string& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0 ? status.st_mode & S_IFMT : 0;
 }
 
 std::string lock_path(const std::string& folder) { return fmt::format("{}/{}", folder, kFolderLockName); }
 
-Error refused(std::string message, std::string remedy) {
-  return {ErrorCode::usage, std::move(message), fmt::format("{}, or {}", remedy, kOtherOutput)};
+Error make_refusal_error(std::string message, std::string remedy) {
+  return {ErrorCode::usage, std::move(message), fmt::format("{}, or {}", remedy, kOtherOutputRemedy)};
 }
 
 // Whether a recorder or the recorded processes create entries of that name.
-bool is_known_entry(const std::string& path, std::string_view name) {
-  const mode_t kind = kind_of(path);
+bool is_recording_folder_entry(const std::string& path, std::string_view name) {
+  const mode_t kind = file_type_of(path);
   if (kind == S_IFDIR) return name == kTracesFolderName || name == kProbingFolderName;
   if (kind != S_IFREG) return false;
   const bool is_lock = name.ends_with(kFolderLockName) || name.ends_with(kSamplerLockSuffix);
   return is_lock || name == kUnfinishedJoinFileName || name.ends_with(kPartSuffix);
 }
 
-std::optional<std::string> part_being_written(const std::string& folder) {
+std::optional<std::string> find_part_being_written(const std::string& folder) {
   const Result<ListedParts> listed = list_parts(folder);
   if (!listed) return std::nullopt;
   for (const std::string& part : listed->parts) {
@@ -67,45 +67,46 @@ std::optional<std::string> part_being_written(const std::string& folder) {
 }
 
 // Reads the second line of the lock file: "boot pid start namespace".
-std::string holder_of(const std::string& folder) {
+std::string describe_lock_holder(const std::string& folder) {
   const Result<std::string> text = read_small_file(lock_path(folder));
-  if (!text || !text->starts_with(kMark)) return "another process";
-  const std::string_view identity = std::string_view(*text).substr(kMark.size());
+  if (!text || !text->starts_with(kLockFileHeader)) return "another process";
+  const std::string_view identity = std::string_view(*text).substr(kLockFileHeader.size());
   const std::vector<std::string_view> words = split_whitespace(identity);
   if (words.size() < 2) return "another process";
   const bool is_elsewhere = owner_process_state(identity) == OwnerProcessState::not_local;
   return fmt::format("process {}{}", words[1], is_elsewhere ? " on another machine or in another container" : "");
 }
 
-Error held(const std::string& folder) {
+Error make_held_error(const std::string& folder) {
   const std::string file = folder.substr(0, folder.rfind(".d"));
-  return refused(fmt::format("{} is being recorded by {}", file, holder_of(folder)), "wait until it ends");
+  return make_refusal_error(fmt::format("{} is being recorded by {}", file, describe_lock_holder(folder)),
+                            "wait until it ends");
 }
 
 // Takes the lock of an abandoned folder. Returns nullopt if the folder changed meanwhile and the caller must retry.
-Result<std::optional<FileLock>> hold_left_folder(const std::string& folder, FileLock::FlockFunction lock) {
+Result<std::optional<FileLock>> lock_abandoned_folder(const std::string& folder, FileLock::FlockFunction lock) {
   if (Status known = check_recording_folder(folder); !known) {
-    if (!exists(folder)) return std::optional<FileLock>();
+    if (!path_exists(folder)) return std::optional<FileLock>();
     return std::move(known).error();
   }
   // Recorders of earlier versions lock only their part, not the folder.
-  if (!exists(lock_path(folder))) {
-    if (const std::optional<std::string> part = part_being_written(folder)) {
-      return refused(fmt::format("{} is still being written", *part), "wait until its process ends");
+  if (!path_exists(lock_path(folder))) {
+    if (const std::optional<std::string> part = find_part_being_written(folder)) {
+      return make_refusal_error(fmt::format("{} is still being written", *part), "wait until its process ends");
     }
   }
   Result<std::optional<FileLock>> taken = FileLock::try_acquire(lock_path(folder), LockScope::shared, lock);
-  if (!taken && !exists(folder)) return std::optional<FileLock>();
+  if (!taken && !path_exists(folder)) return std::optional<FileLock>();
   if (!taken) return taken;
-  if (!*taken) return held(folder);
+  if (!*taken) return make_held_error(folder);
   if (!(*taken)->is_lock_of_path(lock_path(folder))) return std::optional<FileLock>();
   return taken;
 }
 
-Status rename_to(const std::string& from, const std::string& to) {
+Status rename_path(const std::string& from, const std::string& to) {
   if (::rename(from.c_str(), to.c_str()) == 0) return Done{};
   Error error = system_error("rename", fmt::format("{} to {}", from, to), errno);
-  error.remedy = kOtherOutput;
+  error.remedy = kOtherOutputRemedy;
   return error;
 }
 
@@ -116,21 +117,21 @@ void remove_recording_folder(const std::string& folder) {
 }
 
 // Writes in place, because the lock is held on this file.
-Status write_over(const std::string& path, std::string_view content) {
+Status overwrite_in_place(const std::string& path, std::string_view content) {
   const FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC));
   return fd.is_open() ? write_fully(fd.get(), content, path) : Status(system_error("open", path, errno));
 }
 
-struct FreshFolder {
+struct LockedFolder {
   std::string path;
   FileLock lock;
 };
 
 // Creates a folder beside `wanted` with its lock held. A later rename makes it visible under that name atomically.
-Result<FreshFolder> create_locked(const std::string& wanted, FileLock::FlockFunction lock) {
+Result<LockedFolder> create_locked_folder(const std::string& wanted, FileLock::FlockFunction lock) {
   std::string path;
   int failed = -1;
-  for (int number = 0; failed != 0 && number < kMaxTries; ++number) {
+  for (int number = 0; failed != 0 && number < kMaxFolderNameTries; ++number) {
     path = fmt::format("{}.new-{}-{}", wanted, ::getpid(), number);
     failed = ::mkdir(path.c_str(), kPrivateFolderMode);
     if (failed != 0 && errno != EEXIST) break;
@@ -147,95 +148,98 @@ Result<FreshFolder> create_locked(const std::string& wanted, FileLock::FlockFunc
     fs::remove_all(path, ignored);
     return std::move(taken).error();
   }
-  if (!*taken) return held(path);
+  if (!*taken) return make_held_error(path);
   // On a full disk the file name alone marks the folder; the command runs nevertheless.
-  static_cast<void>(write_over(lock_path(path), fmt::format("{}{}\n", kMark, this_process_identity())));
-  return FreshFolder{path, std::move(**taken)};
+  static_cast<void>(
+      overwrite_in_place(lock_path(path), fmt::format("{}{}\n", kLockFileHeader, this_process_identity())));
+  return LockedFolder{path, std::move(**taken)};
 }
 
 }  // namespace
 
 Status check_recording_folder(const std::string& folder) {
   const std::string remedy = fmt::format("move it: mv {} ELSEWHERE", folder);
-  if (kind_of(folder) != S_IFDIR) return refused(fmt::format("{} is not a recording folder", folder), remedy);
+  if (file_type_of(folder) != S_IFDIR)
+    return make_refusal_error(fmt::format("{} is not a recording folder", folder), remedy);
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
-  const bool is_marked = kind_of(lock_path(folder)) == S_IFREG;
+  const bool is_marked = file_type_of(lock_path(folder)) == S_IFREG;
   bool has_part = false;
   for (const std::string& name : *names) {
     const std::string path = fmt::format("{}/{}", folder, name);
-    const bool is_part = name.ends_with(kPartSuffix) && kind_of(path) == S_IFREG;
-    const bool is_recording = is_part && has_recording_magic(path);
+    const bool is_part = name.ends_with(kPartSuffix) && file_type_of(path) == S_IFREG;
+    const bool is_recording = is_part && starts_with_recording_magic(path);
     has_part = has_part || is_recording;
     std::error_code error;
     const bool is_foreign_part = is_part && !is_marked && !is_recording && fs::file_size(path, error) > 0;
-    if (!is_known_entry(path, name) || is_foreign_part) {
-      return refused(fmt::format("{} is not a part of a recording: {} stays unchanged", path, folder), remedy);
+    if (!is_recording_folder_entry(path, name) || is_foreign_part) {
+      return make_refusal_error(fmt::format("{} is not a part of a recording: {} stays unchanged", path, folder),
+                                remedy);
     }
   }
   if (is_marked || has_part) return Done{};
-  return refused(fmt::format("{} is not a recording folder", folder), remedy);
+  return make_refusal_error(fmt::format("{} is not a recording folder", folder), remedy);
 }
 
-Status FolderClaim::move_aside() {
-  if (exists(old_folder_)) {
+Status FolderClaim::move_old_folders_aside() {
+  if (path_exists(old_folder_)) {
     if (Status known = check_recording_folder(old_folder_); !known) return known;
-    if (const std::optional<std::string> part = part_being_written(old_folder_)) {
-      return refused(fmt::format("{} is still being written", *part), "wait until its process ends");
+    if (const std::optional<std::string> part = find_part_being_written(old_folder_)) {
+      return make_refusal_error(fmt::format("{} is still being written", *part), "wait until its process ends");
     }
     const std::string displaced = fmt::format("{}.{}", old_folder_, ::getpid());
-    if (Status moved = rename_to(old_folder_, displaced); !moved) return moved;
+    if (Status moved = rename_path(old_folder_, displaced); !moved) return moved;
     displaced_old_folder_ = displaced;
   }
-  Status moved = rename_to(folder_, old_folder_);
+  Status moved = rename_path(folder_, old_folder_);
   has_moved_to_old_ = moved.has_value();
   return moved;
 }
 
-void FolderClaim::move_back() {
-  if (has_moved_to_old_) static_cast<void>(rename_to(old_folder_, folder_));
-  if (!displaced_old_folder_.empty()) static_cast<void>(rename_to(displaced_old_folder_, old_folder_));
+void FolderClaim::move_old_folders_back() {
+  if (has_moved_to_old_) static_cast<void>(rename_path(old_folder_, folder_));
+  if (!displaced_old_folder_.empty()) static_cast<void>(rename_path(displaced_old_folder_, old_folder_));
   has_moved_to_old_ = false;
   displaced_old_folder_.clear();
 }
 
-Result<FolderClaim> FolderClaim::take(const std::string& folder, const std::string& old_folder,
-                                      FileLock::FlockFunction lock) {
+Result<FolderClaim> FolderClaim::claim_folder(const std::string& folder, const std::string& old_folder,
+                                              FileLock::FlockFunction lock) {
   FolderClaim claim(folder, old_folder);
-  Result<FreshFolder> fresh = create_locked(folder, lock);
+  Result<LockedFolder> fresh = create_locked_folder(folder, lock);
   if (!fresh) return std::move(fresh).error();
-  Status done = held(folder);
-  for (int tries = 0; tries < kMaxTries; ++tries) {
+  Status done = make_held_error(folder);
+  for (int tries = 0; tries < kMaxFolderNameTries; ++tries) {
     std::optional<FileLock> left;  // held until the folder is renamed
-    if (exists(folder)) {
-      Result<std::optional<FileLock>> taken = hold_left_folder(folder, lock);
+    if (path_exists(folder)) {
+      Result<std::optional<FileLock>> taken = lock_abandoned_folder(folder, lock);
       if (!taken) done = std::move(taken).error();
       if (!taken) break;
       if (!*taken) continue;
       left = std::move(*taken);
-      done = claim.move_aside();
+      done = claim.move_old_folders_aside();
       if (!done) break;
     }
-    done = exists(folder) ? Status(held(folder)) : rename_to(fresh->path, folder);
+    done = path_exists(folder) ? Status(make_held_error(folder)) : rename_path(fresh->path, folder);
     if (done) {
       claim.lock_ = std::move(fresh->lock);
       return claim;
     }
   }
-  claim.move_back();
+  claim.move_old_folders_back();
   remove_recording_folder(fresh->path);
   return std::move(done).error();
 }
 
-void FolderClaim::commit() {
+void FolderClaim::commit_claim() {
   if (!displaced_old_folder_.empty()) remove_recording_folder(displaced_old_folder_);
   displaced_old_folder_.clear();
   has_moved_to_old_ = false;
 }
 
-void FolderClaim::rollback() {
+void FolderClaim::undo_claim() {
   remove_recording_folder(folder_);
-  move_back();
+  move_old_folders_back();
 }
 
 }  // namespace joulemap::recording

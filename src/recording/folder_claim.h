@@ -4,8 +4,8 @@
 // lock file that the recorder holds. The lock file marks the folder as Joulemap's and names the process. A second
 // recorder of the same file is refused.
 //
-// Content of F.d from an earlier recorder moves to F.old.d. The previous content of F.old.d is kept until commit().
-// Unrecognized folders are never moved or removed. Used by the main thread only.
+// Content of F.d from an earlier recorder moves to F.old.d. The previous content of F.old.d is kept until
+// commit_claim(). Unrecognized folders are never moved or removed. Used by the main thread only.
 #pragma once
 
 #include <optional>
@@ -23,19 +23,19 @@ inline constexpr std::string_view kFolderLockName = "joulemap.lock";
 class FolderClaim {
  public:
   // Fails with ErrorCode::usage if another recorder holds `folder`, or if it or `old_folder` is not a recording folder.
-  static Result<FolderClaim> take(const std::string& folder, const std::string& old_folder,
-                                  FileLock::FlockFunction lock = &::flock);
+  static Result<FolderClaim> claim_folder(const std::string& folder, const std::string& old_folder,
+                                          FileLock::FlockFunction lock = &::flock);
 
   // The new recording has begun: removes the previous content of `old_folder`.
-  void commit();
+  void commit_claim();
   // Removes the claimed folder and moves the earlier folders back.
-  void rollback();
+  void undo_claim();
 
  private:
   FolderClaim(std::string folder, std::string old_folder)
       : folder_(std::move(folder)), old_folder_(std::move(old_folder)) {}
-  Status move_aside();
-  void move_back();
+  Status move_old_folders_aside();
+  void move_old_folders_back();
 
   std::string folder_;
   std::string old_folder_;

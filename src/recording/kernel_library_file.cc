@@ -17,25 +17,26 @@ namespace joulemap::recording {
 namespace {
 
 // Entries of 50 GPU models, more than any user has; further entries are ignored.
-constexpr std::size_t kMaxLoaded = 50 * kMaxKernelPowers;
-constexpr std::chrono::milliseconds kLibraryPatience{3000};
+constexpr std::size_t kMaxLoadedEntries = 50 * kMaxKernelPowers;
+constexpr std::chrono::milliseconds kLibraryLockTimeout{3000};
 
-class Collector final : public RecordingVisitor {
+class KernelPowerVisitor final : public RecordingVisitor {
  public:
   void on_power(std::uint32_t /*source*/, const KernelPower& known) override {
-    if (!known.is_from_similar_kernels() && powers_.size() < kMaxLoaded) powers_.push_back(known);
+    if (!known.is_from_similar_kernels() && kernel_powers_.size() < kMaxLoadedEntries) kernel_powers_.push_back(known);
   }
-  std::vector<KernelPower> take() { return std::move(powers_); }
+  std::vector<KernelPower> take() { return std::move(kernel_powers_); }
 
  private:
-  std::vector<KernelPower> powers_;
+  std::vector<KernelPower> kernel_powers_;
 };
 
-Result<LoadedKernelLibrary> library_of(Result<RecordingSummary> read, Collector& collector, std::string_view path) {
+Result<LoadedKernelLibrary> make_loaded_library(Result<RecordingSummary> read, KernelPowerVisitor& collector,
+                                                std::string_view path) {
   if (!read) return std::move(read).error();
   LoadedKernelLibrary loaded;
-  merge_into_library(loaded.powers, collector.take(), kMaxLoaded);
-  if (read->damaged_ranges > 0 || !read->ended) {
+  merge_into_library(loaded.powers, collector.take(), kMaxLoadedEntries);
+  if (read->damaged_ranges > 0 || !read->all_sources_ended) {
     loaded.diagnostics.add({"library_damaged", 1,
                             fmt::format("{} is damaged: {} kernel classes are readable", path, loaded.powers.size()),
                             "joulemap learns the missing classes again"});
@@ -47,20 +48,20 @@ Result<LoadedKernelLibrary> library_of(Result<RecordingSummary> read, Collector&
 
 Result<LoadedKernelLibrary> load_kernel_library(const std::string& path) {
   if (!file_exists(path)) return LoadedKernelLibrary{};
-  Collector collector;
-  return library_of(read_recording(path, collector), collector, path);
+  KernelPowerVisitor collector;
+  return make_loaded_library(read_recording(path, collector), collector, path);
 }
 
 Result<LoadedKernelLibrary> read_kernel_library(ByteSource& bytes, std::string_view name) {
-  Collector collector;
-  return library_of(read_recording(bytes, name, collector), collector, name);
+  KernelPowerVisitor collector;
+  return make_loaded_library(read_recording(bytes, name, collector), collector, name);
 }
 
 Result<Diagnostics> add_to_kernel_library(const std::string& path, std::vector<KernelPower> findings,
                                           std::size_t max_entries) {
   if (Status made = create_parent_folder(path); !made) return std::move(made).error();
   // Locks a separate file, because the library itself is replaced.
-  const Result<FileLock> held = FileLock::acquire(path + ".lock", LockScope::shared, kLibraryPatience);
+  const Result<FileLock> held = FileLock::acquire(path + ".lock", LockScope::shared, kLibraryLockTimeout);
   if (!held) return held.error();
   Result<LoadedKernelLibrary> loaded = load_kernel_library(path);
   // Written by a newer version, or temporarily unreadable: fail and leave the file unchanged.

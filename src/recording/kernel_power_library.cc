@@ -10,33 +10,33 @@ namespace joulemap::recording {
 namespace {
 
 // Prior of the relative standard deviation of a class's power between recordings, measured between two H200s. It has
-// the weight of kUsualCounts recordings of the class itself.
-constexpr double kUsualSpread = 0.05;
-constexpr double kUsualCounts = 3;
+// the weight of kPriorRecordingCount recordings of the class itself.
+constexpr double kPriorRecordingSpread = 0.05;
+constexpr double kPriorRecordingCount = 3;
 
 // Bounds of valid entries: files may contain invalid ones.
-constexpr double kMinWatts = 0.1;
-constexpr double kMaxWatts = 1e5;
-constexpr double kMinPrecision = 1e-2;
-constexpr double kMaxPrecision = 1e12;
+constexpr double kMinEntryWatts = 0.1;
+constexpr double kMaxEntryWatts = 1e5;
+constexpr double kMinEntryPrecision = 1e-2;
+constexpr double kMaxEntryPrecision = 1e12;
 constexpr std::uint64_t kMaxRecordings = 1'000'000'000'000;
-constexpr double kMinSpread = 1e-4;
-constexpr double kMaxSpread = 10;
-constexpr double kMaxThreads = 0x1p60;
+constexpr double kMinMeasuredSpread = 1e-4;
+constexpr double kMaxMeasuredSpread = 10;
+constexpr double kMaxGridThreads = 0x1p60;
 
-double product(const std::array<std::uint32_t, 3>& sides) {
+double product_of_sides(const std::array<std::uint32_t, 3>& sides) {
   double all = 1;
   for (const std::uint32_t side : sides) all *= std::max<std::uint32_t>(side, 1);
   return all;
 }
 
-auto key_of(const KernelPower& known) { return std::tie(known.gpu, known.kernel_key); }
-bool by_key(const KernelPower& a, const KernelPower& b) { return key_of(a) < key_of(b); }
+auto library_key(const KernelPower& known) { return std::tie(known.gpu, known.kernel_key); }
+bool precedes_in_library(const KernelPower& a, const KernelPower& b) { return library_key(a) < library_key(b); }
 
-bool is_amount(double value, double most) { return value >= 0 && value <= most; }
+bool is_within_bound(double value, double most) { return value >= 0 && value <= most; }
 
 // Keeps the `most` entries of each GPU with the longest measured kernel time. Returns how many were dropped.
-std::size_t drop_least_known(std::vector<KernelPower>& library, std::size_t most) {
+std::size_t drop_least_measured(std::vector<KernelPower>& library, std::size_t most) {
   std::vector<KernelPower> kept;
   const std::size_t before = library.size();
   for (auto from = library.begin(); from != library.end();) {
@@ -56,7 +56,7 @@ std::size_t drop_least_known(std::vector<KernelPower>& library, std::size_t most
     library = std::move(kept);
     return 0;
   }
-  std::sort(kept.begin(), kept.end(), by_key);
+  std::sort(kept.begin(), kept.end(), precedes_in_library);
   library = std::move(kept);
   return before - library.size();
 }
@@ -65,17 +65,17 @@ std::size_t drop_least_known(std::vector<KernelPower>& library, std::size_t most
 
 // Kernels of one name whose numbers of threads have the same bit width share a key: varying shapes create few entries.
 KernelPowerKey kernel_key_of(const KernelClass& known) {
-  const double threads = std::min(product(known.grid) * product(known.block), kMaxThreads);
+  const double threads = std::min(product_of_sides(known.grid) * product_of_sides(known.block), kMaxGridThreads);
   return {known.kind, known.name, static_cast<std::uint32_t>(std::bit_width(static_cast<std::uint64_t>(threads)))};
 }
 
-KernelPowerKey idle_key() { return {KernelKind::kernel, "idle", 0}; }
+KernelPowerKey idle_power_key() { return {KernelKind::kernel, "idle", 0}; }
 
 ObservedKernels make_observed_kernels(const KernelClass& known, double time_s, std::uint64_t count) {
-  return {kernel_key_of(known), product(known.grid), product(known.block), time_s, count};
+  return {kernel_key_of(known), product_of_sides(known.grid), product_of_sides(known.block), time_s, count};
 }
 
-void add(ObservedKernels& known, const ObservedKernels& more) {
+void add_observed_kernels(ObservedKernels& known, const ObservedKernels& more) {
   const double all_s = known.time_s + more.time_s;
   const double share = all_s > 0 ? more.time_s / all_s : 0.5;
   known.blocks += share * (more.blocks - known.blocks);
@@ -106,7 +106,7 @@ KernelPower entry_from_similar_kernels(std::string gpu, const ObservedKernels& s
           0};
 }
 
-void merge(KernelPower& known, const KernelPower& more) {
+void merge_kernel_power(KernelPower& known, const KernelPower& more) {
   // Precision and evidence saturate at the bounds of is_valid_entry: beyond them the entry would be invalid and
   // discarded.
   const double precision = known.precision + more.precision;
@@ -114,59 +114,61 @@ void merge(KernelPower& known, const KernelPower& more) {
   const double mean_w = known.watts + share * (more.watts - known.watts);
   const double apart = mean_w > 0 ? (more.watts - known.watts) / mean_w : 0;
   const double cochran_q = known.cochran_q + more.cochran_q + known.precision * share * apart * apart;
-  known.cochran_q = std::min(cochran_q, kMaxPrecision);
+  known.cochran_q = std::min(cochran_q, kMaxEntryPrecision);
   known.watts = mean_w;
-  known.precision = std::min(precision, kMaxPrecision);
-  known.sum_of_squared_precisions =
-      std::min(known.sum_of_squared_precisions + more.sum_of_squared_precisions, kMaxPrecision * kMaxPrecision);
+  known.precision = std::min(precision, kMaxEntryPrecision);
+  known.sum_of_squared_precisions = std::min(known.sum_of_squared_precisions + more.sum_of_squared_precisions,
+                                             kMaxEntryPrecision * kMaxEntryPrecision);
   const double measured_kernel_s = known.measured_kernel_s + more.measured_kernel_s;
   const double longer = measured_kernel_s > 0 ? more.measured_kernel_s / measured_kernel_s : 0.5;
   known.blocks += longer * (more.blocks - known.blocks);
   known.threads_per_block += longer * (more.threads_per_block - known.threads_per_block);
   known.mean_kernel_s += longer * (more.mean_kernel_s - known.mean_kernel_s);
-  known.measured_kernel_s = std::min(measured_kernel_s, kMaxPrecision);
+  known.measured_kernel_s = std::min(measured_kernel_s, kMaxEntryPrecision);
   known.recordings = std::min(known.recordings, kMaxRecordings) + std::min(more.recordings, kMaxRecordings);
   known.recordings = std::min(known.recordings, kMaxRecordings);
 }
 
 double predictive_relative_sd(const KernelPower& known) {
   const double of_mean = 1 / known.precision;
-  if (known.is_from_similar_kernels()) return std::clamp(std::sqrt(of_mean), kMinSpread, kMaxSpread);
+  if (known.is_from_similar_kernels()) return std::clamp(std::sqrt(of_mean), kMinMeasuredSpread, kMaxMeasuredSpread);
   const double recordings = static_cast<double>(known.recordings);
   const double free = recordings - 1;
   // DerSimonian-Laird estimate of the variance between recordings: the excess of Cochran's Q above `free`, its expected
   // value when findings differ only by their own errors.
   const double scale = known.precision - known.sum_of_squared_precisions / known.precision;
   const double between = free > 0 && scale > 0 ? std::max(known.cochran_q - free, 0.0) / scale : 0;
-  const double usual = kUsualSpread * kUsualSpread;
-  const double shrunk = (free * between + kUsualCounts * usual) / (free + kUsualCounts);
-  return std::clamp(std::sqrt(shrunk + shrunk / recordings + of_mean), kMinSpread, kMaxSpread);
+  const double usual = kPriorRecordingSpread * kPriorRecordingSpread;
+  const double shrunk = (free * between + kPriorRecordingCount * usual) / (free + kPriorRecordingCount);
+  return std::clamp(std::sqrt(shrunk + shrunk / recordings + of_mean), kMinMeasuredSpread, kMaxMeasuredSpread);
 }
 
 bool is_valid_entry(const KernelPower& known) {
-  return is_amount(known.watts, kMaxWatts) && known.watts >= kMinWatts && is_amount(known.precision, kMaxPrecision) &&
-         known.precision >= kMinPrecision &&
-         is_amount(known.sum_of_squared_precisions, kMaxPrecision * kMaxPrecision) &&
-         is_amount(known.cochran_q, kMaxPrecision) && is_amount(known.measured_kernel_s, kMaxPrecision) &&
-         is_amount(known.blocks, kMaxPrecision) && is_amount(known.threads_per_block, kMaxPrecision) &&
-         is_amount(known.mean_kernel_s, kMaxPrecision) && known.recordings <= kMaxRecordings;
+  return is_within_bound(known.watts, kMaxEntryWatts) && known.watts >= kMinEntryWatts &&
+         is_within_bound(known.precision, kMaxEntryPrecision) && known.precision >= kMinEntryPrecision &&
+         is_within_bound(known.sum_of_squared_precisions, kMaxEntryPrecision * kMaxEntryPrecision) &&
+         is_within_bound(known.cochran_q, kMaxEntryPrecision) &&
+         is_within_bound(known.measured_kernel_s, kMaxEntryPrecision) &&
+         is_within_bound(known.blocks, kMaxEntryPrecision) &&
+         is_within_bound(known.threads_per_block, kMaxEntryPrecision) &&
+         is_within_bound(known.mean_kernel_s, kMaxEntryPrecision) && known.recordings <= kMaxRecordings;
 }
 
 std::size_t merge_into_library(std::vector<KernelPower>& library, std::vector<KernelPower> findings, std::size_t most) {
   library.insert(library.end(), std::make_move_iterator(findings.begin()), std::make_move_iterator(findings.end()));
   // Stable: existing entries stay before new ones, because the last bits of the sums depend on the order.
-  std::stable_sort(library.begin(), library.end(), by_key);
+  std::stable_sort(library.begin(), library.end(), precedes_in_library);
   std::vector<KernelPower> merged;
   merged.reserve(library.size());
   for (KernelPower& one : library) {
-    if (!merged.empty() && key_of(merged.back()) == key_of(one)) {
-      merge(merged.back(), one);
+    if (!merged.empty() && library_key(merged.back()) == library_key(one)) {
+      merge_kernel_power(merged.back(), one);
     } else {
       merged.push_back(std::move(one));
     }
   }
   library = std::move(merged);
-  return drop_least_known(library, most);
+  return drop_least_measured(library, most);
 }
 
 const KernelPower* find_power(const std::vector<KernelPower>& library, const std::string& gpu,
@@ -174,7 +176,7 @@ const KernelPower* find_power(const std::vector<KernelPower>& library, const std
   const auto at =
       std::lower_bound(library.begin(), library.end(), std::tie(gpu, kernel_key),
                        [](const KernelPower& one, const std::tuple<const std::string&, const KernelPowerKey&>& key) {
-                         return key_of(one) < key;
+                         return library_key(one) < key;
                        });
   return at != library.end() && at->gpu == gpu && at->kernel_key == kernel_key ? &*at : nullptr;
 }

@@ -13,11 +13,11 @@ namespace joulemap::recording {
 
 KernelPowerKey kernel_key_of(const KernelClass& known);
 // Key of the power of a GPU that idles between kernels. No kernel has its size, 0.
-KernelPowerKey idle_key();
+KernelPowerKey idle_power_key();
 
 ObservedKernels make_observed_kernels(const KernelClass& known, double time_s, std::uint64_t count);
 // Adds `more`, which must have the same key.
-void add(ObservedKernels& known, const ObservedKernels& more);
+void add_observed_kernels(ObservedKernels& known, const ObservedKernels& more);
 
 // Converts one finding to an entry. `spread`: its relative standard deviation, above 0.
 KernelPower entry_from_measurement(std::string gpu, const ObservedKernels& seen, double watts, double spread);
@@ -25,7 +25,7 @@ KernelPower entry_from_measurement(std::string gpu, const ObservedKernels& seen,
 KernelPower entry_from_similar_kernels(std::string gpu, const ObservedKernels& seen, double watts, double spread);
 
 // Merges `more` into `known`. Both must have the same GPU and key.
-void merge(KernelPower& known, const KernelPower& more);
+void merge_kernel_power(KernelPower& known, const KernelPower& more);
 
 // Predictive relative standard deviation of the power in another recording around `watts`.
 double predictive_relative_sd(const KernelPower& known);

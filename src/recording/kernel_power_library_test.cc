@@ -22,7 +22,7 @@ TEST(KernelPower, SizesWithinAFactorOfTwoShareACode) {
 
 TEST(KernelPower, FindingsAreWeightedByPrecision) {
   KernelPower known = entry_from_measurement("H200", observed("add", 9), 400, 0.02);
-  merge(known, entry_from_measurement("H200", observed("add", 1), 500, 0.04));
+  merge_kernel_power(known, entry_from_measurement("H200", observed("add", 1), 500, 0.04));
   EXPECT_NEAR(known.watts, 420, 1e-9);  // the first finding has four times the precision of the second
   EXPECT_EQ(known.recordings, 2U);
   EXPECT_NEAR(known.measured_kernel_s, 10, 1e-12);
@@ -32,8 +32,8 @@ TEST(KernelPower, DisagreeingFindingsWidenTheUncertainty) {
   KernelPower agree = entry_from_measurement("H200", observed("add"), 400, 0.02);
   KernelPower disagree = agree;
   for (int i = 0; i < 5; ++i) {
-    merge(agree, entry_from_measurement("H200", observed("add"), 402, 0.02));
-    merge(disagree, entry_from_measurement("H200", observed("add"), i % 2 == 0 ? 520 : 400, 0.02));
+    merge_kernel_power(agree, entry_from_measurement("H200", observed("add"), 402, 0.02));
+    merge_kernel_power(disagree, entry_from_measurement("H200", observed("add"), i % 2 == 0 ? 520 : 400, 0.02));
   }
   EXPECT_LT(predictive_relative_sd(agree),
             predictive_relative_sd(entry_from_measurement("H200", observed("add"), 400, 0.02)));
@@ -74,13 +74,13 @@ TEST(KernelLibrary, DropsEntriesWithTheLeastEvidence) {
 TEST(KernelPower, StaysValidForAnyCount) {
   KernelPower known = entry_from_measurement("H200", observed("add"), 400, 1e-6);
   for (int i = 0; i < 3; ++i) {
-    merge(known, entry_from_measurement("H200", observed("add"), 500, 1e-6));
-    merge(known, KernelPower(known));
+    merge_kernel_power(known, entry_from_measurement("H200", observed("add"), 500, 1e-6));
+    merge_kernel_power(known, KernelPower(known));
     EXPECT_TRUE(is_valid_entry(known));
   }
   known.recordings = std::numeric_limits<std::uint64_t>::max();
   EXPECT_FALSE(is_valid_entry(known));
-  merge(known, KernelPower(known));
+  merge_kernel_power(known, KernelPower(known));
   EXPECT_FALSE(known.is_from_similar_kernels());
 }
 

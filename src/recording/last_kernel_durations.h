@@ -18,22 +18,22 @@ namespace joulemap::recording {
 class LastKernelDurations {
  public:
   std::uint64_t& last_duration(const Kernel& kernel) {
-    if (used_ * 2 >= entries_.size()) grow();
-    Entry& entry = entry_of(std::uint64_t{kernel.class_id} << 32 | kernel.scope);
-    used_ += entry.is_used ? 0 : 1;
+    if (used_entry_count_ * 2 >= entries_.size()) grow();
+    HashEntry& entry = find_or_add_entry(std::uint64_t{kernel.class_id} << 32 | kernel.scope);
+    used_entry_count_ += entry.is_used ? 0 : 1;
     entry.is_used = true;
     return entry.duration;
   }
 
  private:
-  struct Entry {
+  struct HashEntry {
     std::uint64_t key = 0;
     std::uint64_t duration = 0;
     bool is_used = false;
   };
 
   // Linear probing: returns the entry of the key or the next free one, with its key set.
-  Entry& entry_of(std::uint64_t key) {
+  HashEntry& find_or_add_entry(std::uint64_t key) {
     const std::size_t mask = entries_.size() - 1;
     std::size_t at = (key * kGoldenRatio64) >> 40;
     while (entries_[at & mask].is_used && entries_[at & mask].key != key) ++at;
@@ -41,15 +41,15 @@ class LastKernelDurations {
     return entries_[at & mask];
   }
   void grow() {
-    const std::vector<Entry> old =
-        std::exchange(entries_, std::vector<Entry>(std::max<std::size_t>(2 * entries_.size(), 64)));
-    for (const Entry& entry : old) {
-      if (entry.is_used) entry_of(entry.key) = entry;
+    const std::vector<HashEntry> old =
+        std::exchange(entries_, std::vector<HashEntry>(std::max<std::size_t>(2 * entries_.size(), 64)));
+    for (const HashEntry& entry : old) {
+      if (entry.is_used) find_or_add_entry(entry.key) = entry;
     }
   }
 
-  std::vector<Entry> entries_;  // size is a power of two, at most half of it used
-  std::size_t used_ = 0;
+  std::vector<HashEntry> entries_;  // size is a power of two, at most half of it used
+  std::size_t used_entry_count_ = 0;
 };
 
 }  // namespace joulemap::recording

@@ -10,31 +10,31 @@
 
 namespace joulemap::recording {
 
-void LiveSteps::read_appended(const std::string& path, Part& part) {
+void LiveSteps::read_appended(const std::string& path, PartProgress& part) {
   Result<FileSource> file = FileSource::open(path);
-  if (!file || file->size() <= part.offset) return;
-  ChunkScanner scanner(*file, part.offset);
+  if (!file || file->size() <= part.read_until_offset) return;
+  ChunkScanner scanner(*file, part.read_until_offset);
   while (true) {
     const Result<std::optional<ScannedChunk>> chunk = scanner.next();
     if (!chunk || !*chunk) return;  // the rest is being written
-    part.offset = scanner.position() + kChunkHeaderSize + (*chunk)->header.stored_size;
-    if (!(*chunk)->header.is(ChunkType::events)) continue;
-    const std::optional<std::string> payload = decompress_payload((*chunk)->header, (*chunk)->stored);
+    part.read_until_offset = scanner.chunk_offset() + kChunkHeaderSize + (*chunk)->header.stored_size;
+    if (!(*chunk)->header.has_type(ChunkType::events)) continue;
+    const std::optional<std::string> payload = decompress_payload((*chunk)->header, (*chunk)->stored_payload);
     const std::optional<EventBatch> batch = payload ? decode_events(*payload) : std::nullopt;
     if (!batch) continue;
-    part.steps += static_cast<std::uint64_t>(
+    part.step_count += static_cast<std::uint64_t>(
         std::ranges::count(batch->marks, MarkKind::step, [](const Mark& mark) { return mark.kind; }));
   }
 }
 
-std::uint64_t LiveSteps::count() {
+std::uint64_t LiveSteps::count_steps() {
   const Result<ListedParts> listed = list_parts(folder_);
   std::uint64_t most = 0;
   if (!listed) return most;
   for (const std::string& path : listed->parts) {
-    Part& part = parts_[path];
+    PartProgress& part = part_progress_[path];
     read_appended(path, part);
-    most = std::max(most, part.steps);
+    most = std::max(most, part.step_count);
   }
   return most;
 }

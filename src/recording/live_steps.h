@@ -16,17 +16,17 @@ class LiveSteps {
 
   // Steps of the process that reported most: ranks of one run report the same steps. Parts that cannot be read count
   // nothing; the join reports them.
-  std::uint64_t count();
+  std::uint64_t count_steps();
 
  private:
-  struct Part {
-    std::uint64_t offset = 0;  // after the last whole chunk that was read
-    std::uint64_t steps = 0;
+  struct PartProgress {
+    std::uint64_t read_until_offset = 0;  // after the last whole chunk that was read
+    std::uint64_t step_count = 0;
   };
-  static void read_appended(const std::string& path, Part& part);
+  static void read_appended(const std::string& path, PartProgress& part);
 
   std::string folder_;
-  std::map<std::string, Part> parts_;  // by path
+  std::map<std::string, PartProgress> part_progress_;  // by path
 };
 
 }  // namespace joulemap::recording

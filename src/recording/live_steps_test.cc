@@ -30,13 +30,13 @@ class LiveStepsOfAFolder : public testing::Test {
 };
 
 TEST_F(LiveStepsOfAFolder, AreCountedOnceWhenMoreIsAppended) {
-  EXPECT_EQ(steps_.count(), 0U);
+  EXPECT_EQ(steps_.count_steps(), 0U);
   RecordingWriter process = writer(1);
   add_steps(process, 0, 3);
-  EXPECT_EQ(steps_.count(), 3U);
-  EXPECT_EQ(steps_.count(), 3U);
+  EXPECT_EQ(steps_.count_steps(), 3U);
+  EXPECT_EQ(steps_.count_steps(), 3U);
   add_steps(process, 3, 4);
-  EXPECT_EQ(steps_.count(), 7U);
+  EXPECT_EQ(steps_.count_steps(), 7U);
 }
 
 TEST_F(LiveStepsOfAFolder, OfSeveralRanksAreThoseOfTheFarthest) {
@@ -44,15 +44,15 @@ TEST_F(LiveStepsOfAFolder, OfSeveralRanksAreThoseOfTheFarthest) {
   RecordingWriter b = writer(2);
   add_steps(a, 0, 3);
   add_steps(b, 0, 5);
-  EXPECT_EQ(steps_.count(), 5U);
+  EXPECT_EQ(steps_.count_steps(), 5U);
 }
 
 TEST_F(LiveStepsOfAFolder, DoNotContainAChunkThatIsBeingWritten) {
   RecordingWriter process = writer(1);
   add_steps(process, 0, 3);
-  EXPECT_EQ(steps_.count(), 3U);
+  EXPECT_EQ(steps_.count_steps(), 3U);
   std::ofstream(recording_part_path(directory_.path(), recording_source(1)), std::ios::binary | std::ios::app) << "JM";
-  EXPECT_EQ(steps_.count(), 3U);
+  EXPECT_EQ(steps_.count_steps(), 3U);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "base/output_file.h"
 #include "base/small_file.h"
 #include "base/text.h"
+#include "recording/recording_reader.h"
 
 namespace joulemap::recording {
 namespace {
@@ -34,7 +35,7 @@ std::string new_recording_id() {
 }
 
 // The recording ID for a run of this name: the same on every machine.
-std::string id_of_run(std::string_view run) {
+std::string recording_id_of_run(std::string_view run) {
   std::string id;
   for (const std::uint64_t seed : {kFnvBasis, std::uint64_t{0x9ae16a3b2f90404f}}) {
     id += fmt::format("{:016x}", fnv1a(run, seed));
@@ -42,10 +43,24 @@ std::string id_of_run(std::string_view run) {
   return id;
 }
 
-bool exists(const std::string& path) {
+bool output_exists(const std::string& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0;
 }
+
+// Recordings of commands that ran for long are kept, whatever their exit code: they are larger than this.
+constexpr std::uintmax_t kMaxFailedRecordingBytes = std::uintmax_t{256} << 10;
+
+class ExitCodeReader : public RecordingVisitor {
+ public:
+  bool has_failed() const { return has_failed_; }
+  void on_end(std::uint32_t /*source*/, const RecordingEnd& end) override {
+    has_failed_ = has_failed_ || (!end.signal && end.exit_code.value_or(0) != 0);
+  }
+
+ private:
+  bool has_failed_ = false;
+};
 
 // The recording replaces an existing file, but never a folder or, for root, a device.
 Status check_file_name(const std::string& file) {
@@ -58,11 +73,11 @@ Status check_file_name(const std::string& file) {
 }
 
 // Whether `file` may be renamed to `older`: only if `older` does not exist, is empty or is a recording.
-Status check_older(const std::string& file, const std::string& older) {
+Status check_replaceable_part(const std::string& file, const std::string& older) {
   std::error_code error;
-  if (!exists(file) || !exists(older)) return Done{};
+  if (!output_exists(file) || !output_exists(older)) return Done{};
   const bool is_plain = fs::symlink_status(older, error).type() == fs::file_type::regular;
-  if (is_plain && (has_recording_magic(older) || fs::file_size(older, error) == 0)) return Done{};
+  if (is_plain && (starts_with_recording_magic(older) || fs::file_size(older, error) == 0)) return Done{};
   return Error{ErrorCode::usage, fmt::format("{} is not a recording, and {} would replace it", older, file),
                fmt::format("move it: mv {} ELSEWHERE, or choose another output with -o", older)};
 }
@@ -84,7 +99,17 @@ RecordingSource describe_this_process(std::string recording_id, std::string role
   return source;
 }
 
-std::string choose_recording_id(std::string_view run) { return run.empty() ? new_recording_id() : id_of_run(run); }
+std::string choose_recording_id(std::string_view run) {
+  return run.empty() ? new_recording_id() : recording_id_of_run(run);
+}
+
+bool keeps_older_backup(const std::string& file) {
+  std::error_code error;
+  if (!output_exists(file + ".old") || fs::symlink_status(file, error).type() != fs::file_type::regular) return false;
+  if (fs::file_size(file, error) > kMaxFailedRecordingBytes || error) return false;
+  ExitCodeReader reader;
+  return starts_with_recording_magic(file) && read_recording(file, reader) && reader.has_failed();
+}
 
 Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::string> command,
                                       std::string recording_id) {
@@ -93,81 +118,86 @@ Result<PartFolder> PartFolder::create(const std::string& file, std::vector<std::
   std::error_code error;
   const std::string target = fs::absolute(resolve_links(file), error).string();
   if (error) return Error{ErrorCode::io, fmt::format("{}: {}", file, error.message()), "choose another output with -o"};
-  if (Status replaceable = check_older(target, target + ".old"); !replaceable) return std::move(replaceable).error();
-  Result<FolderClaim> claim = FolderClaim::take(recording_folder(target), recording_folder(target + ".old"));
+  if (Status replaceable = check_replaceable_part(target, target + ".old"); !replaceable)
+    return std::move(replaceable).error();
+  Result<FolderClaim> claim = FolderClaim::claim_folder(recording_folder(target), recording_folder(target + ".old"));
   if (!claim) return std::move(claim).error();
   PartFolder folder(std::move(*claim));
   folder.file_ = file;
-  folder.target_ = target;
-  folder.path_ = recording_folder(target);
+  folder.resolved_file_ = target;
+  folder.folder_path_ = recording_folder(target);
   folder.recording_id_ = recording_id.empty() ? new_recording_id() : std::move(recording_id);
   folder.command_ = std::move(command);
   return folder;
 }
 
-std::vector<std::string> PartFolder::environment() const {
-  return {fmt::format("{}={}", kRecordingFolderVariable, path_),
+std::vector<std::string> PartFolder::environment_variables() const {
+  return {fmt::format("{}={}", kRecordingFolderVariable, folder_path_),
           fmt::format("{}={}", kRecordingIdVariable, recording_id_)};
 }
 
 Result<RecordingWriter> PartFolder::open_part(const std::string& role) {
   RecordingSource source = describe_this_process(recording_id_, role);
   source.command = command_;
-  Result<std::optional<SamplerLock>> lock = SamplerLock::try_acquire(path_, source.boot_id);
+  Result<std::optional<SamplerLock>> lock = SamplerLock::try_acquire(folder_path_, source.boot_id);
   if (!lock) return std::move(lock).error();
-  lock_ = std::move(*lock);
-  const std::string part = recording_part_path(path_, source);
+  sampler_lock_ = std::move(*lock);
+  const std::string part = recording_part_path(folder_path_, source);
   return RecordingWriter::create(part, std::move(source));
 }
 
 void PartFolder::add_lock_diagnostics(Diagnostics& diagnostics) const {
-  if (!lock_ || !lock_->is_owner_file()) return;
+  if (!sampler_lock_ || !sampler_lock_->is_owner_file()) return;
   diagnostics.add({"flock_missing", 1,
                    fmt::format("the file system of {} does not support flock: an owner file marks the sampler, and "
                                "joulemap cannot detect parts that are still being written",
-                               path_),
+                               folder_path_),
                    "record to a local disk with -o, then copy the file"});
 }
 
 Result<RecordingWriter> PartFolder::open_additional_part(const std::string& role) const {
   RecordingSource source = describe_this_process(recording_id_, role);
-  const std::string part = recording_part_path(path_, source);
+  const std::string part = recording_part_path(folder_path_, source);
   return RecordingWriter::create(part, std::move(source));
 }
 
 Result<RecordingWriter> PartFolder::open_part_for_source(RecordingSource source) const {
   source.recording_id = recording_id_;
   source.version = JOULEMAP_VERSION;
-  const std::string part = recording_part_path(path_, source);
+  const std::string part = recording_part_path(folder_path_, source);
   return RecordingWriter::create(part, std::move(source), 0);
 }
 
 bool PartFolder::is_probing_active() const {
   std::error_code error;  // an inaccessible folder counts as missing
-  return fs::exists(fs::path(path_) / kProbingFolderName, error);
+  return fs::exists(fs::path(folder_path_) / kProbingFolderName, error);
 }
 
 Status PartFolder::rename_older_recording() {
-  has_begun_ = true;
-  claim_.commit();
-  if (!exists(target_)) return Done{};
-  const std::string older = target_ + ".old";
-  if (Status replaceable = check_older(target_, older); !replaceable) return replaceable;
-  if (::rename(target_.c_str(), older.c_str()) == 0) return Done{};
+  has_renamed_older_ = true;
+  claim_.commit_claim();
+  if (!output_exists(resolved_file_)) return Done{};
+  const std::string older = resolved_file_ + ".old";
+  if (Status replaceable = check_replaceable_part(resolved_file_, older); !replaceable) return replaceable;
+  if (keeps_older_backup(resolved_file_)) {
+    if (::unlink(resolved_file_.c_str()) == 0) return Done{};
+    return system_error("remove", resolved_file_, errno);
+  }
+  if (::rename(resolved_file_.c_str(), older.c_str()) == 0) return Done{};
   return system_error("rename to", older, errno);
 }
 
 Result<JoinSummary> PartFolder::join() {
   std::error_code error;  // ignored: removes the folder of a process killed while probing
-  fs::remove_all(fs::path(path_) / kProbingFolderName, error);
-  return join_parts(path_, target_, [this]() -> Status {
-    if (!has_begun_) return rename_older_recording();
-    if (!exists(target_)) return Done{};
+  fs::remove_all(fs::path(folder_path_) / kProbingFolderName, error);
+  return join_parts(folder_path_, resolved_file_, [this]() -> Status {
+    if (!has_renamed_older_) return rename_older_recording();
+    if (!output_exists(resolved_file_)) return Done{};
     return Error{ErrorCode::io, fmt::format("{} already exists and is not overwritten", file_),
-                 fmt::format("move it; the parts of the recording are in {}", path_)};
+                 fmt::format("move it; the parts of the recording are in {}", folder_path_)};
   });
 }
 
-void PartFolder::remove() { claim_.rollback(); }
+void PartFolder::remove() { claim_.undo_claim(); }
 
 }  // namespace joulemap::recording

@@ -5,6 +5,7 @@
 // thread only.
 //
 // Once the new recording has begun, an older recording F becomes F.old, as with perf, and older parts become F.old.d.
+// The recording of a command that failed never replaces F.old: a mistyped command must not cost a good recording.
 // Files that are not recognized as recordings are never replaced or removed. Only one recorder at a time writes to F
 // (folder_claim.h). If F is a symbolic link, all of this happens beside its target.
 #pragma once
@@ -38,6 +39,10 @@ RecordingSource describe_this_process(std::string recording_id, std::string role
 // same name gives the same ID. Empty: a unique ID.
 std::string choose_recording_id(std::string_view run);
 
+// Whether a new recording to `file` replaces `file` without renaming it to F.old: it is the recording of a command that
+// failed, and F.old exists.
+bool keeps_older_backup(const std::string& file);
+
 class PartFolder {
  public:
   // `recording_id`: from choose_recording_id; empty: a new one. Fails with ErrorCode::usage, before changing anything,
@@ -46,9 +51,9 @@ class PartFolder {
                                    std::string recording_id = {});
 
   const std::string& file() const { return file_; }
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return folder_path_; }
   // "NAME=value" for the environment of the command's processes.
-  std::vector<std::string> environment() const;
+  std::vector<std::string> environment_variables() const;
 
   // Opens the recorder's own part and tries to take the lock of the only process that samples this machine's sensors.
   Result<RecordingWriter> open_part(const std::string& role);
@@ -75,13 +80,13 @@ class PartFolder {
   explicit PartFolder(FolderClaim claim) : claim_(std::move(claim)) {}
 
   FolderClaim claim_;
-  std::string file_;    // as given by the user
-  std::string target_;  // after resolving symbolic links
-  std::string path_;
-  bool has_begun_ = false;
+  std::string file_;           // as given by the user
+  std::string resolved_file_;  // after resolving symbolic links
+  std::string folder_path_;
+  bool has_renamed_older_ = false;
   std::string recording_id_;
   std::vector<std::string> command_;
-  std::optional<SamplerLock> lock_;
+  std::optional<SamplerLock> sampler_lock_;
 };
 
 }  // namespace joulemap::recording

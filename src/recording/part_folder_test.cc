@@ -39,14 +39,14 @@ class PartFolders : public testing::Test {
   }
   static std::string id_of(const std::string& path) {
     const Result<std::vector<RecordingFile>> files = open_recording(std::vector{path});
-    return files ? *recording_id_of(files->front().path) : files.error().message;
+    return files ? *recording_id_of_file(files->front().path) : files.error().message;
   }
-  static void record(const std::string& file) {
+  static void record(const std::string& file, const RecordingEnd& end = {}) {
     Result<PartFolder> folder = PartFolder::create(file, {"true"});
     ASSERT_TRUE(folder) << folder.error().message;
     Result<RecordingWriter> writer = folder->open_part("recorder");
     ASSERT_TRUE(writer && folder->rename_older_recording());
-    ASSERT_TRUE(writer->finish({}));
+    ASSERT_TRUE(writer->finish(end));
     const Result<JoinSummary> joined = folder->join();
     ASSERT_TRUE(joined) << joined.error().message;
     EXPECT_TRUE(joined->diagnostics.empty());
@@ -103,6 +103,21 @@ TEST_F(PartFolders, MovePartsOfAKilledRecorderAside) {
   record(file_);
   EXPECT_EQ(id_of(path("run.joule.old")), id);
   EXPECT_EQ(names(), (std::vector<std::string>{"run.joule", "run.joule.old.d"}));
+}
+
+TEST_F(PartFolders, NeverReplaceABackupByTheRecordingOfAFailedCommand) {
+  const RecordingEnd failed{.exit_code = 2};
+  record(file_);
+  const std::string good = id_of(file_);
+  for (int i = 0; i < 3; ++i) {
+    record(file_, failed);
+    EXPECT_EQ(id_of(path("run.joule.old")), good);
+  }
+  const RecordingEnd interrupted{.exit_code = 130, .signal = 2};
+  record(file_, interrupted);
+  const std::string cut_short = id_of(file_);
+  record(file_);
+  EXPECT_EQ(id_of(path("run.joule.old")), cut_short);
 }
 
 TEST_F(PartFolders, OfEarlierVersionsAreRecognizedByTheirParts) {
@@ -180,9 +195,9 @@ int without_flock(int /*fd*/, int /*operation*/) {
 
 TEST_F(PartFolders, RefuseASecondRecorderWithoutFlock) {
   const std::string folder = path("run.joule.d");
-  const Result<FolderClaim> first = FolderClaim::take(folder, path("run.joule.old.d"), &without_flock);
+  const Result<FolderClaim> first = FolderClaim::claim_folder(folder, path("run.joule.old.d"), &without_flock);
   ASSERT_TRUE(first) << first.error().message;
-  const Result<FolderClaim> second = FolderClaim::take(folder, path("run.joule.old.d"), &without_flock);
+  const Result<FolderClaim> second = FolderClaim::claim_folder(folder, path("run.joule.old.d"), &without_flock);
   ASSERT_FALSE(second);
   EXPECT_NE(second.error().message.find("process " + std::to_string(::getpid())), std::string::npos);
   EXPECT_EQ(names(), std::vector<std::string>{"run.joule.d"});

@@ -42,7 +42,8 @@ Result<ListedParts> list_parts(const std::string& folder) {
   Result<std::vector<std::string>> paths = list_files(folder, kPartSuffix);
   if (!paths) return std::move(paths).error();
   ListedParts listed;
-  for (std::string& path : *paths) (check_part_file(path) ? listed.skipped : listed.parts).push_back(std::move(path));
+  for (std::string& path : *paths)
+    (check_part_file(path) ? listed.skipped_names : listed.parts).push_back(std::move(path));
   return listed;
 }
 

@@ -22,7 +22,7 @@ Result<std::vector<std::string>> list_files(const std::string& folder, std::stri
 
 struct ListedParts {
   std::vector<std::string> parts;
-  std::vector<std::string> skipped;  // named like parts, but not regular files
+  std::vector<std::string> skipped_names;  // named like parts, but not regular files
 };
 Result<ListedParts> list_parts(const std::string& folder);
 

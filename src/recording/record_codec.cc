@@ -11,74 +11,74 @@
 namespace joulemap::recording {
 namespace {
 
-constexpr std::uint8_t kDomainClasses = 5;
-constexpr std::size_t kMaxDiagnostics = 1000;  // limit, because adding a diagnostic compares it with all others
+constexpr std::uint8_t kDomainClassCount = 5;
+constexpr std::size_t kMaxDecodedDiagnostics = 1000;  // limit, because adding a diagnostic compares it with all others
 
-void put_text(WireWriter& out, std::string_view text) { out.text(text.substr(0, kMaxTextBytes)); }
+void write_text(WireWriter& out, std::string_view text) { out.write_text(text.substr(0, kMaxTextBytes)); }
 
-void put_record(WireWriter& out, const WireWriter& fields) { out.text(fields.bytes()); }
+void write_record(WireWriter& out, const WireWriter& fields) { out.write_text(fields.bytes()); }
 
-std::optional<int> take_optional_int(WireReader& in) {
-  const std::optional<std::int64_t> value = in.optional_svarint();
+std::optional<int> read_optional_int(WireReader& in) {
+  const std::optional<std::int64_t> value = in.read_optional_signed_varint();
   if (!value) return std::nullopt;
-  if (*value < INT_MIN || *value > INT_MAX) in.fail();
+  if (*value < INT_MIN || *value > INT_MAX) in.mark_as_failed();
   return static_cast<int>(*value);
 }
 
-void put_channel(WireWriter& out, const Channel& channel) {
+void write_channel(WireWriter& out, const Channel& channel) {
   WireWriter fields;
   for (const std::string* text : {&channel.name, &channel.sensor, &channel.source, &channel.domain, &channel.part_of}) {
-    put_text(fields, *text);
+    write_text(fields, *text);
   }
-  fields.u8(static_cast<std::uint8_t>(channel.domain_class));
-  put_text(fields, channel.device);
-  fields.u8(channel.is_countable ? 1 : 0);
-  fields.u8(static_cast<std::uint8_t>(channel.kind));
-  fields.u8(static_cast<std::uint8_t>(channel.quantity));
-  fields.f64(channel.scale);
-  fields.u8(channel.wrap_range ? 1 : 0);
-  if (channel.wrap_range) fields.varint(*channel.wrap_range);
-  fields.f64(channel.refresh_s);
-  fields.f64(channel.averaging_time_s);
-  fields.u8(static_cast<std::uint8_t>(channel.provenance));
-  put_text(fields, channel.model);
-  fields.f64(channel.relative_uncertainty);
-  fields.f64(channel.uncertainty_w);
-  put_text(fields, channel.driver);
-  put_text(fields, channel.device_model);
-  put_record(out, fields);
+  fields.write_u8(static_cast<std::uint8_t>(channel.domain_class));
+  write_text(fields, channel.device);
+  fields.write_u8(channel.is_countable ? 1 : 0);
+  fields.write_u8(static_cast<std::uint8_t>(channel.kind));
+  fields.write_u8(static_cast<std::uint8_t>(channel.quantity));
+  fields.write_f64(channel.scale);
+  fields.write_u8(channel.wrap_range ? 1 : 0);
+  if (channel.wrap_range) fields.write_varint(*channel.wrap_range);
+  fields.write_f64(channel.refresh_s);
+  fields.write_f64(channel.averaging_time_s);
+  fields.write_u8(static_cast<std::uint8_t>(channel.provenance));
+  write_text(fields, channel.model);
+  fields.write_f64(channel.relative_uncertainty);
+  fields.write_f64(channel.uncertainty_w);
+  write_text(fields, channel.driver);
+  write_text(fields, channel.device_model);
+  write_record(out, fields);
 }
 
-bool all_finite(const Channel& channel) {
+bool has_finite_numbers(const Channel& channel) {
   return std::isfinite(channel.scale) && std::isfinite(channel.refresh_s) && std::isfinite(channel.averaging_time_s) &&
          std::isfinite(channel.relative_uncertainty) && std::isfinite(channel.uncertainty_w);
 }
 
 // Fails `in` if the record is damaged. Returns nullopt without failing if it is of a newer kind.
-std::optional<Channel> take_channel(WireReader& in) {
-  WireReader fields = in.record();
+std::optional<Channel> read_channel(WireReader& in) {
+  WireReader fields = in.read_record();
   Channel channel;
   for (std::string* text : {&channel.name, &channel.sensor, &channel.source, &channel.domain, &channel.part_of}) {
-    *text = fields.text();
+    *text = fields.read_text();
   }
-  const std::uint8_t domain_class = fields.u8();
-  channel.domain_class = domain_class < kDomainClasses ? static_cast<DomainClass>(domain_class) : DomainClass::other;
-  channel.device = fields.text();
-  channel.is_countable = fields.flag();
-  const std::uint8_t kind = fields.u8();
-  const std::uint8_t quantity = fields.u8();
-  channel.scale = fields.f64();
-  if (fields.flag()) channel.wrap_range = fields.varint();
-  channel.refresh_s = fields.f64();
-  channel.averaging_time_s = fields.f64();
-  const std::uint8_t provenance = fields.u8();
-  channel.model = fields.text();
-  channel.relative_uncertainty = fields.f64();
-  channel.uncertainty_w = fields.f64();
-  if (!fields.rest().empty()) channel.driver = fields.text();  // missing in the earliest files
-  if (!fields.rest().empty()) channel.device_model = fields.text();
-  if (!fields.ok() || !all_finite(channel)) {
-    in.fail();
+  const std::uint8_t domain_class = fields.read_u8();
+  channel.domain_class = domain_class < kDomainClassCount ? static_cast<DomainClass>(domain_class) : DomainClass::other;
+  channel.device = fields.read_text();
+  channel.is_countable = fields.read_flag();
+  const std::uint8_t kind = fields.read_u8();
+  const std::uint8_t quantity = fields.read_u8();
+  channel.scale = fields.read_f64();
+  if (fields.read_flag()) channel.wrap_range = fields.read_varint();
+  channel.refresh_s = fields.read_f64();
+  channel.averaging_time_s = fields.read_f64();
+  const std::uint8_t provenance = fields.read_u8();
+  channel.model = fields.read_text();
+  channel.relative_uncertainty = fields.read_f64();
+  channel.uncertainty_w = fields.read_f64();
+  if (!fields.unread_bytes().empty()) channel.driver = fields.read_text();  // missing in the earliest files
+  if (!fields.unread_bytes().empty()) channel.device_model = fields.read_text();
+  if (!fields.ok() || !has_finite_numbers(channel)) {
+    in.mark_as_failed();
     return std::nullopt;
   }
   if (kind > 1 || quantity >= kQuantityCount || provenance > 1) return std::nullopt;
@@ -88,55 +88,55 @@ std::optional<Channel> take_channel(WireReader& in) {
   return channel;
 }
 
-void put_mark(WireWriter& out, const Mark& mark) {
+void write_mark(WireWriter& out, const Mark& mark) {
   WireWriter fields;
-  fields.svarint(mark.time_ns);
-  fields.u8(static_cast<std::uint8_t>(mark.kind));
-  fields.varint(mark.id);
-  fields.varint(mark.thread);
-  put_text(fields, mark.name);
-  put_record(out, fields);
+  fields.write_signed_varint(mark.time_ns);
+  fields.write_u8(static_cast<std::uint8_t>(mark.kind));
+  fields.write_varint(mark.id);
+  fields.write_varint(mark.thread);
+  write_text(fields, mark.name);
+  write_record(out, fields);
 }
 
-void take_mark(WireReader& in, EventBatch& batch) {
-  WireReader fields = in.record();
+void read_mark(WireReader& in, EventBatch& batch) {
+  WireReader fields = in.read_record();
   Mark mark;
-  mark.time_ns = fields.svarint();
-  const std::uint8_t kind = fields.u8();
-  mark.id = fields.varint();
-  mark.thread = fields.varint();
-  mark.name = fields.text();
-  if (!fields.ok()) return in.fail();
+  mark.time_ns = fields.read_signed_varint();
+  const std::uint8_t kind = fields.read_u8();
+  mark.id = fields.read_varint();
+  mark.thread = fields.read_varint();
+  mark.name = fields.read_text();
+  if (!fields.ok()) return in.mark_as_failed();
   if (kind >= kMarkKindCount) {
-    ++batch.unknown_marks;
+    ++batch.unknown_mark_count;
     return;
   }
   mark.kind = static_cast<MarkKind>(kind);
   batch.marks.push_back(std::move(mark));
 }
 
-void put_metric(WireWriter& out, const Metric& metric) {
+void write_metric(WireWriter& out, const Metric& metric) {
   WireWriter fields;
-  fields.svarint(metric.time_ns);
-  fields.optional_svarint(metric.step);
-  put_text(fields, metric.name);
-  fields.f64(metric.value);
-  put_record(out, fields);
+  fields.write_signed_varint(metric.time_ns);
+  fields.write_optional_signed_varint(metric.step);
+  write_text(fields, metric.name);
+  fields.write_f64(metric.value);
+  write_record(out, fields);
 }
 
-Metric take_metric(WireReader& in) {
-  WireReader fields = in.record();
+Metric read_metric(WireReader& in) {
+  WireReader fields = in.read_record();
   Metric metric;
-  metric.time_ns = fields.svarint();
-  metric.step = fields.optional_svarint();
-  metric.name = fields.text();
-  metric.value = fields.f64();
-  if (!fields.ok()) in.fail();
+  metric.time_ns = fields.read_signed_varint();
+  metric.step = fields.read_optional_signed_varint();
+  metric.name = fields.read_text();
+  metric.value = fields.read_f64();
+  if (!fields.ok()) in.mark_as_failed();
   return metric;
 }
 
 // What a calibration under load finds, in the order of the file.
-constexpr std::optional<double> ChannelCalibration::*kFoundUnderLoad[] = {
+constexpr std::optional<double> ChannelCalibration::*kLoadFindingMembers[] = {
     &ChannelCalibration::lag_s,       &ChannelCalibration::lag_low_s,       &ChannelCalibration::lag_high_s,
     &ChannelCalibration::window_s,    &ChannelCalibration::time_constant_s, &ChannelCalibration::active_idle_w,
     &ChannelCalibration::loaded_w,    &ChannelCalibration::settle_s,        &ChannelCalibration::settle_w,
@@ -144,73 +144,73 @@ constexpr std::optional<double> ChannelCalibration::*kFoundUnderLoad[] = {
     &ChannelCalibration::gain_spread,
 };
 
-void put_calibration(WireWriter& out, const ChannelCalibration& calibration) {
+void write_calibration(WireWriter& out, const ChannelCalibration& calibration) {
   WireWriter fields;
-  put_text(fields, calibration.channel);
-  put_text(fields, calibration.device);
-  put_text(fields, calibration.driver);
-  fields.optional_f64(calibration.refresh_s);
-  fields.optional_f64(calibration.refresh_spread_s);
-  fields.optional_f64(calibration.phase_s);
-  put_text(fields, calibration.phase_reference);
-  fields.optional_f64(calibration.read_wall_s);
-  fields.optional_f64(calibration.read_cpu_s);
-  fields.optional_f64(calibration.idle_w);
-  fields.svarint(calibration.created_unix_ns);
-  for (const auto member : kFoundUnderLoad) fields.optional_f64(calibration.*member);
-  put_text(fields, calibration.gain_reference);
-  put_record(out, fields);
+  write_text(fields, calibration.channel);
+  write_text(fields, calibration.device);
+  write_text(fields, calibration.driver);
+  fields.write_optional_f64(calibration.refresh_s);
+  fields.write_optional_f64(calibration.refresh_spread_s);
+  fields.write_optional_f64(calibration.phase_s);
+  write_text(fields, calibration.phase_reference);
+  fields.write_optional_f64(calibration.read_wall_s);
+  fields.write_optional_f64(calibration.read_cpu_s);
+  fields.write_optional_f64(calibration.idle_w);
+  fields.write_signed_varint(calibration.created_unix_ns);
+  for (const auto member : kLoadFindingMembers) fields.write_optional_f64(calibration.*member);
+  write_text(fields, calibration.gain_reference);
+  write_record(out, fields);
 }
 
-ChannelCalibration take_calibration(WireReader& in) {
-  WireReader fields = in.record();
+ChannelCalibration read_calibration(WireReader& in) {
+  WireReader fields = in.read_record();
   ChannelCalibration calibration;
-  calibration.channel = fields.text();
-  calibration.device = fields.text();
-  calibration.driver = fields.text();
-  calibration.refresh_s = fields.optional_f64();
-  calibration.refresh_spread_s = fields.optional_f64();
-  calibration.phase_s = fields.optional_f64();
-  calibration.phase_reference = fields.text();
-  calibration.read_wall_s = fields.optional_f64();
-  calibration.read_cpu_s = fields.optional_f64();
-  calibration.idle_w = fields.optional_f64();
-  calibration.created_unix_ns = fields.svarint();
+  calibration.channel = fields.read_text();
+  calibration.device = fields.read_text();
+  calibration.driver = fields.read_text();
+  calibration.refresh_s = fields.read_optional_f64();
+  calibration.refresh_spread_s = fields.read_optional_f64();
+  calibration.phase_s = fields.read_optional_f64();
+  calibration.phase_reference = fields.read_text();
+  calibration.read_wall_s = fields.read_optional_f64();
+  calibration.read_cpu_s = fields.read_optional_f64();
+  calibration.idle_w = fields.read_optional_f64();
+  calibration.created_unix_ns = fields.read_signed_varint();
   // Files written before load calibration existed end here.
-  if (!fields.rest().empty()) {
-    for (const auto member : kFoundUnderLoad) calibration.*member = fields.optional_f64();
-    calibration.gain_reference = fields.text();
+  if (!fields.unread_bytes().empty()) {
+    for (const auto member : kLoadFindingMembers) calibration.*member = fields.read_optional_f64();
+    calibration.gain_reference = fields.read_text();
   }
-  if (!fields.ok()) in.fail();
+  if (!fields.ok()) in.mark_as_failed();
   return calibration;
 }
 
-void put_diagnostics(WireWriter& out, const Diagnostics& diagnostics) {
+void write_diagnostic_records(WireWriter& out, const Diagnostics& diagnostics) {
   const std::span<const Diagnostic> all = diagnostics.list();
-  const std::span<const Diagnostic> kept = all.first(std::min(all.size(), kMaxDiagnostics));
-  out.varint(kept.size());
+  const std::span<const Diagnostic> kept = all.first(std::min(all.size(), kMaxDecodedDiagnostics));
+  out.write_varint(kept.size());
   for (const Diagnostic& diagnostic : kept) {
     WireWriter fields;
-    put_text(fields, diagnostic.code);
-    fields.varint(diagnostic.count);
-    put_text(fields, diagnostic.message);
-    put_text(fields, diagnostic.remedy);
-    put_record(out, fields);
+    write_text(fields, diagnostic.code);
+    fields.write_varint(diagnostic.count);
+    write_text(fields, diagnostic.message);
+    write_text(fields, diagnostic.remedy);
+    write_record(out, fields);
   }
 }
 
-Diagnostics take_diagnostics(WireReader& in) {
+Diagnostics read_diagnostic_records(WireReader& in) {
   Diagnostics diagnostics;
-  const std::size_t count = in.count();
-  if (count > kMaxDiagnostics) in.fail();
+  const std::size_t count = in.read_count();
+  if (count > kMaxDecodedDiagnostics) in.mark_as_failed();
   for (std::size_t i = 0; i < count && in.ok(); ++i) {
-    WireReader fields = in.record();
+    WireReader fields = in.read_record();
     Diagnostic diagnostic;
-    diagnostic.code = fields.text();
-    diagnostic.count = fields.varint();
-    diagnostic.message = fields.text();
-    diagnostic.remedy = fields.text();
-    if (!fields.ok()) in.fail();
+    diagnostic.code = fields.read_text();
+    diagnostic.count = fields.read_varint();
+    diagnostic.message = fields.read_text();
+    diagnostic.remedy = fields.read_text();
+    if (!fields.ok()) in.mark_as_failed();
     diagnostics.add(std::move(diagnostic));
   }
   return diagnostics;
@@ -221,129 +221,129 @@ Diagnostics take_diagnostics(WireReader& in) {
 std::string encode_source(const SourceDefinition& definition) {
   const RecordingSource& source = definition.source;
   WireWriter fields;
-  put_text(fields, source.recording_id);
-  put_text(fields, source.host);
-  put_text(fields, source.boot_id);
-  fields.svarint(source.pid);
-  fields.svarint(source.started_ns);
-  put_text(fields, source.role);
-  fields.varint(source.command.size());
-  for (const std::string& argument : source.command) put_text(fields, argument);
-  put_text(fields, source.version);
+  write_text(fields, source.recording_id);
+  write_text(fields, source.host);
+  write_text(fields, source.boot_id);
+  fields.write_signed_varint(source.pid);
+  fields.write_signed_varint(source.started_ns);
+  write_text(fields, source.role);
+  fields.write_varint(source.command.size());
+  for (const std::string& argument : source.command) write_text(fields, argument);
+  write_text(fields, source.version);
   WireWriter out;
-  put_record(out, fields);
-  out.varint(definition.channels.size());
-  for (const Channel& channel : definition.channels) put_channel(out, channel);
-  return std::move(out).take();
+  write_record(out, fields);
+  out.write_varint(definition.channels.size());
+  for (const Channel& channel : definition.channels) write_channel(out, channel);
+  return std::move(out).take_bytes();
 }
 
 std::optional<DecodedSource> decode_source(std::string_view payload) {
   WireReader in(payload);
-  WireReader fields = in.record();
+  WireReader fields = in.read_record();
   DecodedSource decoded;
   RecordingSource& source = decoded.source;
-  source.recording_id = fields.text();
-  source.host = fields.text();
-  source.boot_id = fields.text();
-  source.pid = fields.svarint();
-  source.started_ns = fields.svarint();
-  source.role = fields.text();
-  const std::size_t arguments = fields.count();
-  for (std::size_t i = 0; i < arguments && fields.ok(); ++i) source.command.push_back(fields.text());
-  source.version = fields.text();
-  const std::size_t channels = in.count();
-  for (std::size_t i = 0; i < channels && in.ok(); ++i) decoded.channels.push_back(take_channel(in));
+  source.recording_id = fields.read_text();
+  source.host = fields.read_text();
+  source.boot_id = fields.read_text();
+  source.pid = fields.read_signed_varint();
+  source.started_ns = fields.read_signed_varint();
+  source.role = fields.read_text();
+  const std::size_t arguments = fields.read_count();
+  for (std::size_t i = 0; i < arguments && fields.ok(); ++i) source.command.push_back(fields.read_text());
+  source.version = fields.read_text();
+  const std::size_t channels = in.read_count();
+  for (std::size_t i = 0; i < channels && in.ok(); ++i) decoded.channels.push_back(read_channel(in));
   if (!in.ok() || !fields.ok()) return std::nullopt;
   return decoded;
 }
 
 std::string encode_events(const EventBatch& batch) {
   WireWriter out;
-  out.varint(batch.marks.size());
-  for (const Mark& mark : batch.marks) put_mark(out, mark);
-  out.varint(batch.metrics.size());
-  for (const Metric& metric : batch.metrics) put_metric(out, metric);
-  return std::move(out).take();
+  out.write_varint(batch.marks.size());
+  for (const Mark& mark : batch.marks) write_mark(out, mark);
+  out.write_varint(batch.metrics.size());
+  for (const Metric& metric : batch.metrics) write_metric(out, metric);
+  return std::move(out).take_bytes();
 }
 
 std::optional<EventBatch> decode_events(std::string_view payload) {
   WireReader in(payload);
   EventBatch batch;
-  const std::size_t marks = in.count();
-  for (std::size_t i = 0; i < marks && in.ok(); ++i) take_mark(in, batch);
-  const std::size_t metrics = in.count();
-  for (std::size_t i = 0; i < metrics && in.ok(); ++i) batch.metrics.push_back(take_metric(in));
+  const std::size_t marks = in.read_count();
+  for (std::size_t i = 0; i < marks && in.ok(); ++i) read_mark(in, batch);
+  const std::size_t metrics = in.read_count();
+  for (std::size_t i = 0; i < metrics && in.ok(); ++i) batch.metrics.push_back(read_metric(in));
   if (!in.ok()) return std::nullopt;
   return batch;
 }
 
 std::string encode_facts(const FactBatch& batch) {
   WireWriter out;
-  out.varint(batch.environment.size());
-  for (const EnvironmentFact& fact : batch.environment) {
+  out.write_varint(batch.environment_facts.size());
+  for (const EnvironmentFact& fact : batch.environment_facts) {
     WireWriter fields;
-    put_text(fields, fact.name);
-    put_text(fields, fact.value);
-    put_record(out, fields);
+    write_text(fields, fact.name);
+    write_text(fields, fact.value);
+    write_record(out, fields);
   }
-  out.varint(batch.calibrations.size());
-  for (const ChannelCalibration& calibration : batch.calibrations) put_calibration(out, calibration);
-  return std::move(out).take();
+  out.write_varint(batch.calibrations.size());
+  for (const ChannelCalibration& calibration : batch.calibrations) write_calibration(out, calibration);
+  return std::move(out).take_bytes();
 }
 
 std::optional<FactBatch> decode_facts(std::string_view payload) {
   WireReader in(payload);
   FactBatch batch;
-  const std::size_t facts = in.count();
+  const std::size_t facts = in.read_count();
   for (std::size_t i = 0; i < facts && in.ok(); ++i) {
-    WireReader fields = in.record();
-    EnvironmentFact& fact = batch.environment.emplace_back();
-    fact.name = fields.text();
-    fact.value = fields.text();
-    if (!fields.ok()) in.fail();
+    WireReader fields = in.read_record();
+    EnvironmentFact& fact = batch.environment_facts.emplace_back();
+    fact.name = fields.read_text();
+    fact.value = fields.read_text();
+    if (!fields.ok()) in.mark_as_failed();
   }
-  const std::size_t calibrations = in.count();
-  for (std::size_t i = 0; i < calibrations && in.ok(); ++i) batch.calibrations.push_back(take_calibration(in));
+  const std::size_t calibrations = in.read_count();
+  for (std::size_t i = 0; i < calibrations && in.ok(); ++i) batch.calibrations.push_back(read_calibration(in));
   if (!in.ok()) return std::nullopt;
   return batch;
 }
 
 std::string encode_end(const RecordingEnd& end) {
   WireWriter fields;
-  fields.optional_svarint(end.exit_code);
-  fields.optional_svarint(end.signal);
-  fields.f64(end.overhead_cpu_s);
-  fields.varint(end.missed_ticks);
-  fields.varint(end.lost_samples);
+  fields.write_optional_signed_varint(end.exit_code);
+  fields.write_optional_signed_varint(end.signal);
+  fields.write_f64(end.overhead_cpu_s);
+  fields.write_varint(end.missed_ticks);
+  fields.write_varint(end.lost_samples);
   WireWriter out;
-  put_record(out, fields);
-  put_diagnostics(out, end.diagnostics);
-  return std::move(out).take();
+  write_record(out, fields);
+  write_diagnostic_records(out, end.diagnostics);
+  return std::move(out).take_bytes();
 }
 
 std::optional<RecordingEnd> decode_end(std::string_view payload) {
   WireReader in(payload);
-  WireReader fields = in.record();
+  WireReader fields = in.read_record();
   RecordingEnd end;
-  end.exit_code = take_optional_int(fields);
-  end.signal = take_optional_int(fields);
-  end.overhead_cpu_s = fields.f64();
-  end.missed_ticks = fields.varint();
-  end.lost_samples = fields.varint();
-  end.diagnostics = take_diagnostics(in);
+  end.exit_code = read_optional_int(fields);
+  end.signal = read_optional_int(fields);
+  end.overhead_cpu_s = fields.read_f64();
+  end.missed_ticks = fields.read_varint();
+  end.lost_samples = fields.read_varint();
+  end.diagnostics = read_diagnostic_records(in);
   if (!in.ok() || !fields.ok() || !std::isfinite(end.overhead_cpu_s)) return std::nullopt;
   return end;
 }
 
 std::string encode_diagnostics(const Diagnostics& diagnostics) {
   WireWriter out;
-  put_diagnostics(out, diagnostics);
-  return std::move(out).take();
+  write_diagnostic_records(out, diagnostics);
+  return std::move(out).take_bytes();
 }
 
 std::optional<Diagnostics> decode_diagnostics(std::string_view payload) {
   WireReader in(payload);
-  Diagnostics diagnostics = take_diagnostics(in);
+  Diagnostics diagnostics = read_diagnostic_records(in);
   return in.ok() ? std::optional(std::move(diagnostics)) : std::nullopt;
 }
 

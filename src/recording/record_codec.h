@@ -37,7 +37,7 @@ std::optional<DecodedSource> decode_source(std::string_view payload);
 struct EventBatch {
   std::vector<Mark> marks;
   std::vector<Metric> metrics;
-  std::uint64_t unknown_marks = 0;  // marks of unknown kinds; set by decoding only
+  std::uint64_t unknown_mark_count = 0;  // marks of unknown kinds; set by decoding only
 
   bool empty() const { return marks.empty() && metrics.empty(); }
 };
@@ -45,10 +45,10 @@ std::string encode_events(const EventBatch& batch);
 std::optional<EventBatch> decode_events(std::string_view payload);
 
 struct FactBatch {
-  std::vector<EnvironmentFact> environment;
+  std::vector<EnvironmentFact> environment_facts;
   std::vector<ChannelCalibration> calibrations;
 
-  bool empty() const { return environment.empty() && calibrations.empty(); }
+  bool empty() const { return environment_facts.empty() && calibrations.empty(); }
 };
 std::string encode_facts(const FactBatch& batch);
 std::optional<FactBatch> decode_facts(std::string_view payload);

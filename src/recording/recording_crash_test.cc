@@ -62,7 +62,7 @@ TEST(RecordingCrash, FlushedDataSurvivesAKillAtAnyTime) {
     Recorded recorded;
     const Result<RecordingSummary> read = read_recording(path, recorded);
     ASSERT_TRUE(read) << read.error().message;
-    EXPECT_FALSE(read->ended);
+    EXPECT_FALSE(read->all_sources_ended);
     const std::vector<Reading> readings = recorded.readings_of(1);
     ASSERT_GE(static_cast<std::int64_t>(readings.size()), flushed * kTicksPerFlush);
     for (std::size_t i = 0; i < readings.size(); ++i) {
@@ -126,7 +126,7 @@ TEST_F(RecordingFullDisk, KeepsWrittenChunksAndResumesWhenThereIsSpace) {
   const Result<RecordingSummary> read = read_recording(path_, recorded);
   ASSERT_TRUE(read);
   EXPECT_EQ(read->damaged_ranges, 0u);
-  EXPECT_TRUE(read->ended);
+  EXPECT_TRUE(read->all_sources_ended);
   EXPECT_EQ(recorded.samples.size(), 4u * 2 * kTicksPerFlush);
   ASSERT_EQ(recorded.ends.size(), 1u);
   EXPECT_EQ(recorded.ends[0].second.lost_samples, 2u * 2 * kTicksPerFlush);
@@ -143,7 +143,7 @@ TEST_F(RecordingFullDisk, UntilTheEndIsReportedAndKeepsWrittenChunks) {
   Recorded recorded;
   const Result<RecordingSummary> read = read_recording(path_, recorded);
   ASSERT_TRUE(read);
-  EXPECT_FALSE(read->ended);
+  EXPECT_FALSE(read->all_sources_ended);
   EXPECT_EQ(recorded.samples.size(), 3u * 2 * kTicksPerFlush);
 }
 

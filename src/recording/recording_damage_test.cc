@@ -18,7 +18,7 @@ namespace joulemap::recording {
 namespace {
 
 // A chunk of the file.
-struct Piece {
+struct RecordedChunk {
   std::size_t begin = 0;
   std::size_t end = 0;
   std::vector<std::uint64_t> raws;  // raw values of its samples, unique in the file
@@ -27,14 +27,14 @@ struct Piece {
 // A definition, a second of samples, a definition, more samples, the end: as written by RecordingWriter.
 struct SmallFile {
   std::string bytes;
-  std::vector<Piece> pieces;
+  std::vector<RecordedChunk> pieces;
 
   SmallFile() {
     for (std::int64_t second = 0; second < 4; ++second) {
       if (second < 2)
         append(make_chunk(ChunkType::source, 0, encode_source({recording_source(), recorded_channels(2)})), {});
       SampleBatch batch;
-      Piece piece;
+      RecordedChunk piece;
       for (std::int64_t tick = 0; tick < 5; ++tick) {
         batch.samples.push_back(recorded_sample(static_cast<std::uint32_t>(tick % 2), second * 20 + tick));
         piece.raws.push_back(batch.samples.back().reading.raw);
@@ -51,22 +51,22 @@ struct SmallFile {
   // The raw values of all pieces except those that overlap [begin, end).
   std::multiset<std::uint64_t> raws_without(std::size_t begin, std::size_t end) const {
     std::multiset<std::uint64_t> raws;
-    for (const Piece& piece : pieces) {
+    for (const RecordedChunk& piece : pieces) {
       if (piece.end <= begin || piece.begin >= end) raws.insert(piece.raws.begin(), piece.raws.end());
     }
     return raws;
   }
 };
 
-struct ReadBack {
+struct DecodedSamples {
   Result<RecordingSummary> summary;
   std::multiset<std::uint64_t> raws;
 };
 
-ReadBack read_back(const std::string& bytes) {
+DecodedSamples read_back(const std::string& bytes) {
   Recorded recorded;
   MemorySource source(bytes);
-  ReadBack back{read_recording(source, "small", recorded), {}};
+  DecodedSamples back{read_recording(source, "small", recorded), {}};
   for (const Sample& sample : recorded.samples) back.raws.insert(sample.reading.raw);
   return back;
 }
@@ -77,7 +77,7 @@ TEST(RecordingDamage, AFlippedByteDamagesOnlyItsChunk) {
     for (const int flip : {0x01, 0x80, 0xFF}) {
       std::string damaged = file.bytes;
       damaged[at] = static_cast<char>(static_cast<unsigned char>(damaged[at]) ^ flip);
-      const ReadBack back = read_back(damaged);
+      const DecodedSamples back = read_back(damaged);
       ASSERT_TRUE(back.summary) << at << ": " << back.summary.error().message;
       ASSERT_EQ(back.raws, file.raws_without(at, at + 1)) << at;
       ASSERT_EQ(back.summary->damaged_ranges, 1u) << at;
@@ -89,14 +89,14 @@ TEST(RecordingDamage, AFlippedByteDamagesOnlyItsChunk) {
 TEST(RecordingDamage, ATruncationLosesOnlyTheDataAfterIt) {
   const SmallFile file;
   for (std::size_t length = file.pieces[0].end; length < file.bytes.size(); ++length) {
-    const ReadBack back = read_back(file.bytes.substr(0, length));
+    const DecodedSamples back = read_back(file.bytes.substr(0, length));
     ASSERT_TRUE(back.summary) << length;
     ASSERT_EQ(back.raws, file.raws_without(length, file.bytes.size())) << length;
-    ASSERT_FALSE(back.summary->ended);
+    ASSERT_FALSE(back.summary->all_sources_ended);
     ASSERT_TRUE(back.summary->diagnostics.contains("recording_not_ended"));
   }
   for (std::size_t length = 0; length < file.pieces[0].end; ++length) {
-    const ReadBack back = read_back(file.bytes.substr(0, length));
+    const DecodedSamples back = read_back(file.bytes.substr(0, length));
     ASSERT_FALSE(back.summary) << length;
     ASSERT_EQ(back.summary.error().code, ErrorCode::malformed);
     ASSERT_FALSE(back.summary.error().remedy.empty());
@@ -108,12 +108,12 @@ TEST(RecordingDamage, ALostOrAddedByteDamagesOnlyItsChunk) {
   for (std::size_t at = 0; at < file.bytes.size(); ++at) {
     std::string shorter = file.bytes;
     shorter.erase(at, 1);
-    const ReadBack lost = read_back(shorter);
+    const DecodedSamples lost = read_back(shorter);
     ASSERT_TRUE(lost.summary) << at;
     ASSERT_EQ(lost.raws, file.raws_without(at, at + 1)) << at;
     std::string longer = file.bytes;
     longer.insert(at, 1, '\xB5');
-    const ReadBack added = read_back(longer);
+    const DecodedSamples added = read_back(longer);
     ASSERT_TRUE(added.summary) << at;
     for (const std::uint64_t raw : file.raws_without(at, at + 1)) ASSERT_TRUE(added.raws.contains(raw)) << at;
   }
@@ -122,7 +122,7 @@ TEST(RecordingDamage, ALostOrAddedByteDamagesOnlyItsChunk) {
 TEST(RecordingDamage, ReportsTheMissingTime) {
   SmallFile file;
   file.bytes[file.pieces[4].begin + kChunkHeaderSize] ^= 1;  // the third second of samples
-  const ReadBack back = read_back(file.bytes);
+  const DecodedSamples back = read_back(file.bytes);
   ASSERT_TRUE(back.summary);
   ASSERT_TRUE(back.summary->diagnostics.contains("recording_damaged"));
   const std::string& message = back.summary->diagnostics.list().at(0).message;
@@ -133,7 +133,7 @@ TEST(RecordingDamage, LimitsMessagesForAHeavilyDamagedFile) {
   SmallFile file;
   std::string bytes = file.bytes;
   for (int i = 0; i < 200; ++i) bytes += "rubbish" + file.bytes.substr(file.pieces.back().begin);
-  const ReadBack back = read_back(bytes);
+  const DecodedSamples back = read_back(bytes);
   ASSERT_TRUE(back.summary);
   EXPECT_EQ(back.summary->damaged_ranges, 200u);
   EXPECT_LT(back.summary->diagnostics.list().size(), 12u);
@@ -155,13 +155,13 @@ TEST(RecordingDamage, OtherContentIsAnErrorWithARemedy) {
 
 std::string with_header(ChunkHeader header, const std::string& payload) {
   header.uncompressed_size = static_cast<std::uint32_t>(payload.size());
-  return with_source_number(header, 0, payload);
+  return renumber_chunk_source(header, 0, payload);
 }
 
 TEST(RecordingVersion, ReadsANewerMinorAndCountsSkippedChunks) {
   SmallFile file;
   file.append(with_header({.minor = 7, .type = 200}, "something new"), {});
-  const ReadBack back = read_back(file.bytes);
+  const DecodedSamples back = read_back(file.bytes);
   ASSERT_TRUE(back.summary);
   EXPECT_EQ(back.raws, file.raws_without(0, 0));
   EXPECT_EQ(back.summary->minor, 7);
@@ -208,7 +208,7 @@ TEST(RecordingVersion, OmitsAndCountsKindsOfANewerMinor) {
 TEST(RecordingVersion, AnUnknownRequiredChunkIsAnErrorThatNamesTheVersion) {
   SmallFile file;
   file.append(with_header({.minor = 3, .type = 200, .required = true}, "new"), {});
-  const ReadBack back = read_back(file.bytes);
+  const DecodedSamples back = read_back(file.bytes);
   ASSERT_FALSE(back.summary);
   EXPECT_EQ(back.summary.error().code, ErrorCode::unsupported);
   EXPECT_NE(back.summary.error().message.find("1.3"), std::string::npos);
@@ -217,7 +217,7 @@ TEST(RecordingVersion, AnUnknownRequiredChunkIsAnErrorThatNamesTheVersion) {
 
 TEST(RecordingVersion, ANewerMajorIsAnErrorThatNamesTheVersion) {
   const std::string bytes = with_header({.major = 2, .minor = 1, .type = 1, .required = true}, "different");
-  const ReadBack back = read_back(bytes);
+  const DecodedSamples back = read_back(bytes);
   ASSERT_FALSE(back.summary);
   EXPECT_EQ(back.summary.error().code, ErrorCode::unsupported);
   EXPECT_NE(back.summary.error().message.find("2.1"), std::string::npos);
@@ -232,8 +232,8 @@ TEST(RecordingDamage, HeadersThatClaimMegabytesCostNeitherMemoryNorTime) {
   for (int i = 0; i < 20'000; ++i) bytes += to_bytes(header);
   header.compressed = true;
   header.stored_size = 10;
-  bytes += with_source_number(header, 0, "not a frame");
-  const ReadBack back = read_back(bytes);  // would take minutes if the payload of each header were checked
+  bytes += renumber_chunk_source(header, 0, "not a frame");
+  const DecodedSamples back = read_back(bytes);  // would take minutes if the payload of each header were checked
   ASSERT_TRUE(back.summary);
   EXPECT_EQ(back.raws, SmallFile().raws_without(0, 0));
   EXPECT_GT(back.summary->damaged_bytes, 400'000u);

@@ -16,7 +16,7 @@ namespace {
 
 // Limit of all source definitions together, decompressed: only they stay in memory.
 constexpr std::uint64_t kMaxDefinitionBytes = std::uint64_t{32} << 20;
-constexpr std::size_t kMaxUnendedListed = 8;
+constexpr std::size_t kMaxListedUnendedSources = 8;
 
 }  // namespace
 
@@ -38,7 +38,7 @@ Status check_readable(const ChunkHeader& header, std::string_view name) {
   return Done{};
 }
 
-SourceIdentity identity_of(const RecordingSource& source) {
+SourceIdentity source_identity(const RecordingSource& source) {
   return {source.recording_id, source.boot_id, source.pid, source.started_ns};
 }
 
@@ -64,28 +64,28 @@ Error different_recordings_error(std::string_view a, std::string_view a_id, std:
 }
 
 Status RecordingDecoder::read(ByteSource& bytes, std::string_view name) {
-  bytes_ = &bytes;
-  name_ = name;
+  current_file_ = &bytes;
+  current_file_name_ = name;
   source_indexes_.clear();
   sources_in_file_.clear();
   has_read_definitions_ahead_ = false;
   const std::uint64_t chunks_before = summary_.chunks_read + summary_.chunks_skipped + summary_.chunks_repeated;
-  damage_.begin_file(name);
+  damage_log_.begin_file(name);
   ChunkScanner scanner(bytes);
   while (true) {
     Result<std::optional<ScannedChunk>> chunk = scanner.next();
     if (!chunk) return std::move(chunk).error();
     if (!*chunk) break;
-    if (scanner.damaged_range()) damage_.add(*scanner.damaged_range());
-    position_ = scanner.position();
+    if (scanner.damaged_range()) damage_log_.add(*scanner.damaged_range());
+    chunk_offset_ = scanner.chunk_offset();
     const Status read = read_chunk(**chunk);
     if (!read) return read;
   }
   if (summary_.chunks_read + summary_.chunks_skipped + summary_.chunks_repeated == chunks_before) {
     return not_a_recording_error(name, bytes.size());
   }
-  if (scanner.damaged_range()) damage_.add(*scanner.damaged_range());
-  damage_.end_file();
+  if (scanner.damaged_range()) damage_log_.add(*scanner.damaged_range());
+  damage_log_.end_file();
   summary_.bytes += bytes.size();
   sources_in_earlier_files_.merge(sources_in_file_);
   if (!source_indexes_.empty()) return Done{};
@@ -94,7 +94,7 @@ Status RecordingDecoder::read(ByteSource& bytes, std::string_view name) {
 
 Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
   const ChunkHeader header = chunk.header;
-  const Status readable = check_readable(header, name_);
+  const Status readable = check_readable(header, current_file_name_);
   if (!readable) return readable;
   summary_.major = std::max<int>(summary_.major, header.major);
   summary_.minor = std::max<int>(summary_.minor, header.minor);
@@ -102,10 +102,11 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
     ++summary_.chunks_skipped;
     return Done{};
   }
-  if (header.is(ChunkType::source)) return read_source_definition(chunk);
+  if (header.has_type(ChunkType::source)) return read_source_definition(chunk);
   // Decompressed first: read_definitions_ahead() invalidates the chunk's bytes.
-  const std::optional<std::string> payload = decompress_payload(header, chunk.stored);
-  if (!header.is(ChunkType::diagnostics) && !source_indexes_.contains(header.source) && !has_read_definitions_ahead_) {
+  const std::optional<std::string> payload = decompress_payload(header, chunk.stored_payload);
+  if (!header.has_type(ChunkType::diagnostics) && !source_indexes_.contains(header.source) &&
+      !has_read_definitions_ahead_) {
     const Status looked = read_definitions_ahead();
     if (!looked) return looked;
   }
@@ -117,14 +118,14 @@ Status RecordingDecoder::read_chunk(const ScannedChunk& chunk) {
   }
   ++summary_.chunks_read;
   bool understood = payload.has_value();
-  if (understood && header.is(ChunkType::diagnostics)) {
-    understood = read_notes(*payload);
+  if (understood && header.has_type(ChunkType::diagnostics)) {
+    understood = read_diagnostics(*payload);
   } else if (understood && known == source_indexes_.end()) {
-    ++orphaned_chunks_;
+    ++chunks_without_source_;
   } else if (understood) {
     understood = read_payload(header, *payload, *known->second);
   }
-  if (!understood) damage_.add({position_, kChunkHeaderSize + header.stored_size, false});
+  if (!understood) damage_log_.add({chunk_offset_, kChunkHeaderSize + header.stored_size, false});
   return Done{};
 }
 
@@ -134,10 +135,10 @@ Status RecordingDecoder::read_source_definition(const ScannedChunk& chunk) {
     return Done{};
   }
   ++summary_.chunks_read;
-  const std::optional<std::string> payload = decompress_payload(chunk.header, chunk.stored);
+  const std::optional<std::string> payload = decompress_payload(chunk.header, chunk.stored_payload);
   std::optional<DecodedSource> decoded = payload ? decode_source(*payload) : std::nullopt;
   if (!decoded) {
-    damage_.add({position_, kChunkHeaderSize + chunk.header.stored_size, false});
+    damage_log_.add({chunk_offset_, kChunkHeaderSize + chunk.header.stored_size, false});
     return Done{};
   }
   definition_bytes_ += payload->size();
@@ -145,20 +146,21 @@ Status RecordingDecoder::read_source_definition(const ScannedChunk& chunk) {
 }
 
 Status RecordingDecoder::define_source(std::uint16_t number, DecodedSource decoded) {
-  const SourceIdentity identity = identity_of(decoded.source);
+  const SourceIdentity identity = source_identity(decoded.source);
   if (sources_in_earlier_files_.contains(identity)) {
     source_indexes_[number] = std::nullopt;
     return Done{};
   }
   if (sources_.empty()) {
     summary_.recording_id = decoded.source.recording_id;
-    first_name_ = name_;
+    first_file_name_ = current_file_name_;
   } else if (decoded.source.recording_id != summary_.recording_id) {
-    return different_recordings_error(first_name_, summary_.recording_id, name_, decoded.source.recording_id);
+    return different_recordings_error(first_file_name_, summary_.recording_id, current_file_name_,
+                                      decoded.source.recording_id);
   }
   if (definition_bytes_ > kMaxDefinitionBytes || sources_.size() >= kMaxSources) {
     return Error{ErrorCode::malformed,
-                 fmt::format("{} describes more processes and channels than joulemap supports", name_),
+                 fmt::format("{} describes more processes and channels than joulemap supports", current_file_name_),
                  {}};
   }
   sources_in_file_.insert(identity);
@@ -179,16 +181,16 @@ Status RecordingDecoder::define_source(std::uint16_t number, DecodedSource decod
 // it finds, so that a hostile file cannot cause repeated passes.
 Status RecordingDecoder::read_definitions_ahead() {
   has_read_definitions_ahead_ = true;
-  ChunkScanner scanner(*bytes_);
+  ChunkScanner scanner(*current_file_);
   while (true) {
     Result<std::optional<ScannedChunk>> chunk = scanner.next();
     if (!chunk) return std::move(chunk).error();
     if (!*chunk) return Done{};
     const ChunkHeader& header = (*chunk)->header;
-    const Status readable = check_readable(header, name_);
+    const Status readable = check_readable(header, current_file_name_);
     if (!readable) return readable;
-    if (!header.is(ChunkType::source) || source_indexes_.contains(header.source)) continue;
-    const std::optional<std::string> payload = decompress_payload(header, (*chunk)->stored);
+    if (!header.has_type(ChunkType::source) || source_indexes_.contains(header.source)) continue;
+    const std::optional<std::string> payload = decompress_payload(header, (*chunk)->stored_payload);
     std::optional<DecodedSource> decoded = payload ? decode_source(*payload) : std::nullopt;
     if (!decoded) continue;  // counted as damage when read() reaches it
     definition_bytes_ += payload->size();
@@ -198,20 +200,20 @@ Status RecordingDecoder::read_definitions_ahead() {
 }
 
 bool RecordingDecoder::read_payload(const ChunkHeader& header, std::string_view payload, std::uint32_t source) {
-  if (header.is(ChunkType::samples)) return read_samples(payload, source);
-  if (header.is(ChunkType::events)) return read_events(payload, source);
-  if (header.is(ChunkType::facts)) return read_facts(payload, source);
-  if (header.is(ChunkType::kernel_powers)) return read_powers(payload, source);
-  if (header.is(ChunkType::engine_steps)) return read_engine_steps(payload, source);
-  if (header.is(ChunkType::activity)) return read_activity(payload, source);
+  if (header.has_type(ChunkType::samples)) return read_samples(payload, source);
+  if (header.has_type(ChunkType::events)) return read_events(payload, source);
+  if (header.has_type(ChunkType::facts)) return read_facts(payload, source);
+  if (header.has_type(ChunkType::kernel_powers)) return read_powers(payload, source);
+  if (header.has_type(ChunkType::engine_steps)) return read_engine_steps(payload, source);
+  if (header.has_type(ChunkType::activity)) return read_activity(payload, source);
   return read_end(payload, source);
 }
 
 bool RecordingDecoder::read_samples(std::string_view payload, std::uint32_t source) {
   std::optional<SampleBatch> batch = decode_samples(payload);
   if (!batch) return false;
-  for (const ClockPair& pair : batch->clocks) visitor_->on_clock(source, pair);
-  damage_.add_samples(source, sources_[source].source.started_ns, batch->samples);
+  for (const ClockPair& pair : batch->clock_pairs) visitor_->on_clock(source, pair);
+  damage_log_.add_samples(source, sources_[source].source.started_ns, batch->samples);
   sample_filter_.filter(source, batch->samples);
   summary_.samples += batch->samples.size();
   if (!batch->samples.empty()) visitor_->on_samples(source, batch->samples);
@@ -223,14 +225,14 @@ bool RecordingDecoder::read_events(std::string_view payload, std::uint32_t sourc
   if (!batch) return false;
   for (const Mark& mark : batch->marks) visitor_->on_mark(source, mark);
   for (const Metric& metric : batch->metrics) visitor_->on_metric(source, metric);
-  unknown_marks_ += batch->unknown_marks;
+  unknown_mark_count_ += batch->unknown_mark_count;
   return true;
 }
 
 bool RecordingDecoder::read_facts(std::string_view payload, std::uint32_t source) {
   const std::optional<FactBatch> batch = decode_facts(payload);
   if (!batch) return false;
-  for (const EnvironmentFact& fact : batch->environment) visitor_->on_fact(source, fact);
+  for (const EnvironmentFact& fact : batch->environment_facts) visitor_->on_fact(source, fact);
   for (const ChannelCalibration& calibration : batch->calibrations) visitor_->on_calibration(source, calibration);
   return true;
 }
@@ -253,19 +255,19 @@ bool RecordingDecoder::read_activity(std::string_view payload, std::uint32_t sou
   const std::optional<DecodedActivity> decoded = decode_activity(payload);
   if (!decoded) return false;
   visitor_->on_activity(source, decoded->activity);
-  unknown_scopes_ += decoded->unknown;
+  unknown_scope_count_ += decoded->unknown_scope_count;
   return true;
 }
 
 bool RecordingDecoder::read_end(std::string_view payload, std::uint32_t source) {
   const std::optional<RecordingEnd> end = decode_end(payload);
   if (!end) return false;
-  sources_[source].ended = true;
+  sources_[source].has_end_chunk = true;
   visitor_->on_end(source, *end);
   return true;
 }
 
-bool RecordingDecoder::read_notes(std::string_view payload) {
+bool RecordingDecoder::read_diagnostics(std::string_view payload) {
   const std::optional<Diagnostics> notes = decode_diagnostics(payload);
   if (!notes) return false;
   constexpr std::size_t kMaxNotes = 1000;
@@ -276,42 +278,44 @@ bool RecordingDecoder::read_notes(std::string_view payload) {
 void RecordingDecoder::report_unended_sources() {
   std::uint64_t unended = 0;
   for (const SourceState& state : sources_) {
-    if (state.ended || ++unended > kMaxUnendedListed) continue;
+    if (state.has_end_chunk || ++unended > kMaxListedUnendedSources) continue;
     add_diagnostic({"recording_not_ended",
                     1,
                     fmt::format("process {} on {} stopped writing before it ended", state.source.pid,
                                 joulemap::quoted(state.source.host)),
                     {}});
   }
-  if (unended > kMaxUnendedListed) {
-    const std::uint64_t more = unended - kMaxUnendedListed;
+  if (unended > kMaxListedUnendedSources) {
+    const std::uint64_t more = unended - kMaxListedUnendedSources;
     add_diagnostic(
         {"recording_not_ended", more, fmt::format("{} more processes stopped writing before they ended", more), {}});
   }
-  summary_.ended = unended == 0 && !sources_.empty();
+  summary_.all_sources_ended = unended == 0 && !sources_.empty();
 }
 
 RecordingSummary RecordingDecoder::finish() {
   summary_.sources = sources_.size();
-  summary_.damaged_ranges = damage_.ranges();
-  summary_.damaged_bytes = damage_.bytes();
-  summary_.diagnostics.add_all(damage_.diagnostics());
+  summary_.damaged_ranges = damage_log_.range_count();
+  summary_.damaged_bytes = damage_log_.damaged_bytes();
+  summary_.diagnostics.add_all(damage_log_.diagnostics());
   summary_.diagnostics.add_all(sample_filter_.diagnostics());
   if (summary_.chunks_skipped > 0) {
     add_diagnostic({"chunks_skipped", summary_.chunks_skipped,
                     "chunks that only a newer joulemap supports were skipped", "update joulemap to read them"});
   }
-  if (unknown_marks_ > 0) {
-    add_diagnostic(
-        {"unknown_marks", unknown_marks_, "marks that only a newer joulemap supports were skipped", "update joulemap"});
+  if (unknown_mark_count_ > 0) {
+    add_diagnostic({"unknown_marks", unknown_mark_count_, "marks that only a newer joulemap supports were skipped",
+                    "update joulemap"});
   }
-  if (unknown_scopes_ > 0) {
-    add_diagnostic({"unknown_places", unknown_scopes_,
+  if (unknown_scope_count_ > 0) {
+    add_diagnostic({"unknown_places", unknown_scope_count_,
                     "scopes and kernels that only a newer joulemap supports have no name", "update joulemap"});
   }
-  if (orphaned_chunks_ > 0) {
-    add_diagnostic(
-        {"recording_source_lost", orphaned_chunks_, "chunks of a process whose description is lost were skipped", {}});
+  if (chunks_without_source_ > 0) {
+    add_diagnostic({"recording_source_lost",
+                    chunks_without_source_,
+                    "chunks of a process whose description is lost were skipped",
+                    {}});
   }
   report_unended_sources();
   return std::move(summary_);

@@ -28,7 +28,7 @@ Status check_readable(const ChunkHeader& header, std::string_view name);
 
 // Identifies the same source in two files: recording ID, boot ID, PID, start time.
 using SourceIdentity = std::tuple<std::string, std::string, std::int64_t, std::int64_t>;
-SourceIdentity identity_of(const RecordingSource& source);
+SourceIdentity source_identity(const RecordingSource& source);
 
 // The error for a file without any whole chunk.
 Error not_a_recording_error(std::string_view name, std::uint64_t size);
@@ -51,7 +51,7 @@ class RecordingDecoder {
   using SourceIndex = std::optional<std::uint32_t>;
   struct SourceState {
     RecordingSource source;
-    bool ended = false;
+    bool has_end_chunk = false;
   };
 
   Status read_chunk(const ScannedChunk& chunk);
@@ -66,28 +66,28 @@ class RecordingDecoder {
   bool read_engine_steps(std::string_view payload, std::uint32_t source);
   bool read_activity(std::string_view payload, std::uint32_t source);
   bool read_end(std::string_view payload, std::uint32_t source);
-  bool read_notes(std::string_view payload);
+  bool read_diagnostics(std::string_view payload);
   void report_unended_sources();
 
   RecordingVisitor* visitor_;
   RecordingSummary summary_;
-  DamageLog damage_;
+  DamageLog damage_log_;
   SampleFilter sample_filter_;
   std::vector<SourceState> sources_;
   std::set<SourceIdentity> sources_in_earlier_files_;  // sources of the files read before
   std::uint64_t definition_bytes_ = 0;
-  std::uint64_t unknown_marks_ = 0;
-  std::uint64_t unknown_scopes_ = 0;
-  std::uint64_t orphaned_chunks_ = 0;
+  std::uint64_t unknown_mark_count_ = 0;
+  std::uint64_t unknown_scope_count_ = 0;
+  std::uint64_t chunks_without_source_ = 0;
 
   // State of the current file.
-  ByteSource* bytes_ = nullptr;
-  std::string name_;
-  std::string first_name_;  // of the first file with a source definition
+  ByteSource* current_file_ = nullptr;
+  std::string current_file_name_;
+  std::string first_file_name_;  // of the first file with a source definition
   std::map<std::uint16_t, SourceIndex> source_indexes_;
   std::set<SourceIdentity> sources_in_file_;
   bool has_read_definitions_ahead_ = false;
-  std::uint64_t position_ = 0;  // offset of the current chunk
+  std::uint64_t chunk_offset_ = 0;  // offset of the current chunk
 };
 
 }  // namespace joulemap::recording

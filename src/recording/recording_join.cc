@@ -27,12 +27,12 @@ namespace {
 
 // Time span of a chunk of samples in the joined file. Writers flush about every second, so that a crash loses no more;
 // larger chunks compress better. In return, a damaged byte of the joined file loses this much of one process.
-constexpr std::int64_t kJoinedChunk_ns = 5 * kNanosecondsPerSecond;
-constexpr std::size_t kComfortableWrite = std::size_t{1} << 20;
+constexpr std::int64_t kJoinedSampleSpan_ns = 5 * kNanosecondsPerSecond;
+constexpr std::size_t kWriteBufferBytes = std::size_t{1} << 20;
 
-class Joiner {
+class RecordingJoiner {
  public:
-  explicit Joiner(ChunkFile& out) : out_(&out) {}
+  explicit RecordingJoiner(ChunkFile& out) : joined_file_(&out) {}
 
   Status add_file(const std::string& path);
   Status finish(Diagnostics& diagnostics);
@@ -41,37 +41,37 @@ class Joiner {
   Status add_chunk(const ScannedChunk& chunk, std::uint64_t position);
   Status add_definition(const ScannedChunk& chunk, std::uint64_t position);
   Result<std::optional<std::uint16_t>> source_index_of(std::uint16_t number);
-  Result<std::uint16_t> new_number();
+  Result<std::uint16_t> assign_source_number();
   Status add_samples(std::uint16_t source, const SampleBatch& batch);
   Status write_samples();
-  Status put(const std::string& chunk);
+  Status buffer_chunk(const std::string& chunk);
 
-  ChunkFile* out_;
-  std::string unwritten_;  // chunks that wait for one large write
-  DamageLog damage_;
+  ChunkFile* joined_file_;
+  std::string buffered_chunks_;  // chunks that wait for one large write
+  DamageLog damage_log_;
   std::set<SourceIdentity> sources_in_earlier_files_;
   std::set<SourceIdentity> sources_in_file_;
-  std::size_t numbers_used_ = 0;
+  std::size_t assigned_number_count_ = 0;
   std::string recording_id_;
   std::string first_path_;  // file that recording_id_ is from; empty until it is set
 
   // State of the current file.
-  std::string path_;
+  std::string current_path_;
   std::map<std::uint16_t, std::optional<std::uint16_t>>
       source_indexes_;  // by number in the current file; nullopt: an earlier file has that source
 
-  std::map<std::uint16_t, std::int64_t> started_ns_;  // start time of each source in the joined file
+  std::map<std::uint16_t, std::int64_t> source_start_ns_;  // start time of each source in the joined file
 
-  SampleBatch pending_;
+  SampleBatch pending_samples_;
   std::uint16_t pending_source_ = 0;
 };
 
-Status Joiner::add_file(const std::string& path) {
+Status RecordingJoiner::add_file(const std::string& path) {
   Result<FileSource> file = FileSource::open(path);
   if (!file) return std::move(file).error();
-  path_ = path;
+  current_path_ = path;
   source_indexes_.clear();
-  damage_.begin_file(path);
+  damage_log_.begin_file(path);
   ChunkScanner scanner(*file);
   bool any_whole = false;
   while (true) {
@@ -79,131 +79,133 @@ Status Joiner::add_file(const std::string& path) {
     if (!chunk) return std::move(chunk).error();
     if (!*chunk) break;
     any_whole = true;
-    if (scanner.damaged_range()) damage_.add(*scanner.damaged_range());
-    const Status added = add_chunk(**chunk, scanner.position());
+    if (scanner.damaged_range()) damage_log_.add(*scanner.damaged_range());
+    const Status added = add_chunk(**chunk, scanner.chunk_offset());
     if (!added) return added;
   }
   if (!any_whole) return not_a_recording_error(path, file->size());
-  if (scanner.damaged_range()) damage_.add(*scanner.damaged_range());
-  damage_.end_file();
+  if (scanner.damaged_range()) damage_log_.add(*scanner.damaged_range());
+  damage_log_.end_file();
   sources_in_earlier_files_.merge(sources_in_file_);
   sources_in_file_.clear();
   return write_samples();
 }
 
-Status Joiner::add_chunk(const ScannedChunk& chunk, std::uint64_t position) {
-  const Status readable = check_readable(chunk.header, path_);
+Status RecordingJoiner::add_chunk(const ScannedChunk& chunk, std::uint64_t position) {
+  const Status readable = check_readable(chunk.header, current_path_);
   if (!readable) return readable;
-  if (chunk.header.is(ChunkType::source)) return add_definition(chunk, position);
+  if (chunk.header.has_type(ChunkType::source)) return add_definition(chunk, position);
   Result<std::optional<std::uint16_t>> source = source_index_of(chunk.header.source);
   if (!source) return std::move(source).error();
   if (!*source) return Done{};
-  if (chunk.header.is(ChunkType::end)) {  // the last chunk of a source, also in the joined file
+  if (chunk.header.has_type(ChunkType::end)) {  // the last chunk of a source, also in the joined file
     const Status written = write_samples();
     if (!written) return written;
   }
-  if (!chunk.header.is(ChunkType::samples)) return put(with_source_number(chunk.header, **source, chunk.stored));
-  const std::optional<std::string> payload = decompress_payload(chunk.header, chunk.stored);
+  if (!chunk.header.has_type(ChunkType::samples))
+    return buffer_chunk(renumber_chunk_source(chunk.header, **source, chunk.stored_payload));
+  const std::optional<std::string> payload = decompress_payload(chunk.header, chunk.stored_payload);
   const std::optional<SampleBatch> batch = payload ? decode_samples(*payload) : std::nullopt;
   if (batch) {
-    damage_.add_samples(**source, started_ns_[**source], batch->samples);
+    damage_log_.add_samples(**source, source_start_ns_[**source], batch->samples);
     return add_samples(**source, *batch);
   }
-  damage_.add({position, kChunkHeaderSize + chunk.header.stored_size, false});
+  damage_log_.add({position, kChunkHeaderSize + chunk.header.stored_size, false});
   return Done{};
 }
 
-Status Joiner::add_definition(const ScannedChunk& chunk, std::uint64_t position) {
-  const std::optional<std::string> payload = decompress_payload(chunk.header, chunk.stored);
+Status RecordingJoiner::add_definition(const ScannedChunk& chunk, std::uint64_t position) {
+  const std::optional<std::string> payload = decompress_payload(chunk.header, chunk.stored_payload);
   const std::optional<DecodedSource> decoded = payload ? decode_source(*payload) : std::nullopt;
   if (!decoded) {
-    damage_.add({position, kChunkHeaderSize + chunk.header.stored_size, false});
+    damage_log_.add({position, kChunkHeaderSize + chunk.header.stored_size, false});
     return Done{};
   }
   if (first_path_.empty()) {
     recording_id_ = decoded->source.recording_id;
-    first_path_ = path_;
+    first_path_ = current_path_;
   } else if (decoded->source.recording_id != recording_id_) {
-    return different_recordings_error(first_path_, recording_id_, path_, decoded->source.recording_id);
+    return different_recordings_error(first_path_, recording_id_, current_path_, decoded->source.recording_id);
   }
-  const SourceIdentity identity = identity_of(decoded->source);
+  const SourceIdentity identity = source_identity(decoded->source);
   if (sources_in_earlier_files_.contains(identity)) source_indexes_.try_emplace(chunk.header.source, std::nullopt);
   Result<std::optional<std::uint16_t>> source = source_index_of(chunk.header.source);
   if (!source) return std::move(source).error();
   if (!*source) return Done{};
   sources_in_file_.insert(identity);
-  started_ns_[**source] = decoded->source.started_ns;
-  return put(with_source_number(chunk.header, **source, chunk.stored));
+  source_start_ns_[**source] = decoded->source.started_ns;
+  return buffer_chunk(renumber_chunk_source(chunk.header, **source, chunk.stored_payload));
 }
 
-Result<std::optional<std::uint16_t>> Joiner::source_index_of(std::uint16_t number) {
+Result<std::optional<std::uint16_t>> RecordingJoiner::source_index_of(std::uint16_t number) {
   const auto known = source_indexes_.find(number);
   if (known != source_indexes_.end()) return known->second;
-  Result<std::uint16_t> fresh = new_number();
+  Result<std::uint16_t> fresh = assign_source_number();
   if (!fresh) return std::move(fresh).error();
   source_indexes_[number] = *fresh;
   return std::optional(*fresh);
 }
 
-Result<std::uint16_t> Joiner::new_number() {
-  if (numbers_used_ >= kMaxSources) {
+Result<std::uint16_t> RecordingJoiner::assign_source_number() {
+  if (assigned_number_count_ >= kMaxSources) {
     return Error{ErrorCode::unsupported, fmt::format("the recording has more than {} processes", kMaxSources),
                  "record fewer processes"};
   }
-  return static_cast<std::uint16_t>(numbers_used_++);
+  return static_cast<std::uint16_t>(assigned_number_count_++);
 }
 
-Status Joiner::add_samples(std::uint16_t source, const SampleBatch& batch) {
+Status RecordingJoiner::add_samples(std::uint16_t source, const SampleBatch& batch) {
   const auto first_ns = [](const SampleBatch& some) { return some.samples.front().reading.before_ns; };
-  const bool fits = pending_.samples.size() + batch.samples.size() <= kMaxSamplesPerChunk &&
-                    pending_.clocks.size() + batch.clocks.size() <= kMaxClockPairsPerChunk;
+  const bool fits = pending_samples_.samples.size() + batch.samples.size() <= kMaxSamplesPerChunk &&
+                    pending_samples_.clock_pairs.size() + batch.clock_pairs.size() <= kMaxClockPairsPerChunk;
   const bool is_long =
-      !pending_.samples.empty() && !batch.samples.empty() &&
-      static_cast<double>(first_ns(batch)) - static_cast<double>(first_ns(pending_)) >= kJoinedChunk_ns;
-  if (source != pending_source_ || batch.time_unit_log2 != pending_.time_unit_log2 || !fits || is_long) {
+      !pending_samples_.samples.empty() && !batch.samples.empty() &&
+      static_cast<double>(first_ns(batch)) - static_cast<double>(first_ns(pending_samples_)) >= kJoinedSampleSpan_ns;
+  if (source != pending_source_ || batch.time_unit_log2 != pending_samples_.time_unit_log2 || !fits || is_long) {
     const Status written = write_samples();
     if (!written) return written;
   }
   pending_source_ = source;
-  pending_.time_unit_log2 = batch.time_unit_log2;
-  pending_.samples.insert(pending_.samples.end(), batch.samples.begin(), batch.samples.end());
-  pending_.clocks.insert(pending_.clocks.end(), batch.clocks.begin(), batch.clocks.end());
+  pending_samples_.time_unit_log2 = batch.time_unit_log2;
+  pending_samples_.samples.insert(pending_samples_.samples.end(), batch.samples.begin(), batch.samples.end());
+  pending_samples_.clock_pairs.insert(pending_samples_.clock_pairs.end(), batch.clock_pairs.begin(),
+                                      batch.clock_pairs.end());
   return Done{};
 }
 
-Status Joiner::write_samples() {
-  if (pending_.empty()) return Done{};
-  const std::string payload = encode_samples(pending_);
-  pending_.samples.clear();
-  pending_.clocks.clear();
-  return put(make_chunk(ChunkType::samples, pending_source_, payload));
+Status RecordingJoiner::write_samples() {
+  if (pending_samples_.empty()) return Done{};
+  const std::string payload = encode_samples(pending_samples_);
+  pending_samples_.samples.clear();
+  pending_samples_.clock_pairs.clear();
+  return buffer_chunk(make_chunk(ChunkType::samples, pending_source_, payload));
 }
 
-Status Joiner::put(const std::string& chunk) {
-  unwritten_ += chunk;
-  if (unwritten_.size() < kComfortableWrite) return Done{};
-  return out_->append(std::exchange(unwritten_, {}));
+Status RecordingJoiner::buffer_chunk(const std::string& chunk) {
+  buffered_chunks_ += chunk;
+  if (buffered_chunks_.size() < kWriteBufferBytes) return Done{};
+  return joined_file_->append(std::exchange(buffered_chunks_, {}));
 }
 
-Status Joiner::finish(Diagnostics& diagnostics) {
-  diagnostics.add_all(damage_.diagnostics());
+Status RecordingJoiner::finish(Diagnostics& diagnostics) {
+  diagnostics.add_all(damage_log_.diagnostics());
   if (!diagnostics.empty()) {
-    const Status noted = put(make_chunk(ChunkType::diagnostics, 0, encode_diagnostics(diagnostics)));
+    const Status noted = buffer_chunk(make_chunk(ChunkType::diagnostics, 0, encode_diagnostics(diagnostics)));
     if (!noted) return noted;
   }
-  const Status written = out_->append(unwritten_);
-  return written ? out_->sync() : written;
+  const Status written = joined_file_->append(buffered_chunks_);
+  return written ? joined_file_->sync() : written;
 }
 
 struct JoinInputs {
-  std::vector<std::string> files;     // to copy, in order
-  std::vector<std::string> finished;  // parts that no process writes any more
+  std::vector<std::string> input_files;        // to copy, in order
+  std::vector<std::string> has_finished_join;  // parts that no process writes any more
 };
 
-Result<JoinInputs> find_inputs(const std::string& folder, const std::string& path, JoinSummary& summary) {
+Result<JoinInputs> find_join_inputs(const std::string& folder, const std::string& path, JoinSummary& summary) {
   Result<ListedParts> listed = list_parts(folder);
   if (!listed) return std::move(listed).error();
-  for (const std::string& other : listed->skipped) {
+  for (const std::string& other : listed->skipped_names) {
     if (const std::optional<Error> fault = check_part_file(other))
       summary.diagnostics.add(skipped_part_diagnostic(*fault));
   }
@@ -225,13 +227,13 @@ Result<JoinInputs> find_inputs(const std::string& folder, const std::string& pat
       ++summary.parts_left;
       continue;
     }
-    inputs.finished.push_back(part);
-    const Result<std::string> part_id = recording_id_of(part);
+    inputs.has_finished_join.push_back(part);
+    const Result<std::string> part_id = recording_id_of_file(part);
     if (part_id && !id) id = *part_id;
   }
-  const Result<std::string> old_id = recording_id_of(path);
-  if (old_id && id && *old_id == *id) inputs.files.push_back(path);
-  inputs.files.insert(inputs.files.end(), inputs.finished.begin(), inputs.finished.end());
+  const Result<std::string> old_id = recording_id_of_file(path);
+  if (old_id && id && *old_id == *id) inputs.input_files.push_back(path);
+  inputs.input_files.insert(inputs.input_files.end(), inputs.has_finished_join.begin(), inputs.has_finished_join.end());
   return inputs;
 }
 
@@ -242,20 +244,20 @@ bool is_empty_file(const std::string& path) {
 }
 
 // Removes rejected parts from `inputs.finished`, so that they are kept.
-Result<std::uint64_t> write_joined(JoinInputs& inputs, const std::string& temporary, JoinSummary& summary) {
+Result<std::uint64_t> write_joined_file(JoinInputs& inputs, const std::string& temporary, JoinSummary& summary) {
   Result<ChunkFile> out = ChunkFile::create(temporary);
   if (!out) return std::move(out).error();
-  Joiner joiner(*out);
+  RecordingJoiner joiner(*out);
   std::optional<Error> first_unreadable;
   std::size_t readable = 0;
-  for (const std::string& file : inputs.files) {
+  for (const std::string& file : inputs.input_files) {
     Status added = joiner.add_file(file);
     if (added) {
       ++readable;
     } else if (added.error().code == ErrorCode::malformed) {
       summary.diagnostics.add({"recording_part_unreadable", 1, added.error().message, {}});
       if (!first_unreadable) first_unreadable = added.error();
-      if (!is_empty_file(file) && std::erase(inputs.finished, file) > 0) ++summary.parts_left;
+      if (!is_empty_file(file) && std::erase(inputs.has_finished_join, file) > 0) ++summary.parts_left;
     } else {
       return std::move(added).error();
     }
@@ -266,14 +268,16 @@ Result<std::uint64_t> write_joined(JoinInputs& inputs, const std::string& tempor
   return out->size();
 }
 
-bool is_lock(const std::string& name) { return name.ends_with(kSamplerLockSuffix) || name.ends_with(kFolderLockName); }
+bool is_lock_file_name(const std::string& name) {
+  return name.ends_with(kSamplerLockSuffix) || name.ends_with(kFolderLockName);
+}
 
-// Removes the folder after all parts were copied. Fails if it contains other files than locks. Renames the folder
-// first: the next recorder must not see a half-removed folder.
-Status remove_folder(const std::string& folder) {
+// Removes the folder, whose parts were copied and removed before. Fails if it still contains files other than locks.
+// Renames the folder first: the next recorder must not see a half-removed folder.
+Status remove_joined_folder(const std::string& folder) {
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
-  if (!std::all_of(names->begin(), names->end(), is_lock)) return system_error("remove", folder, ENOTEMPTY);
+  if (!std::all_of(names->begin(), names->end(), is_lock_file_name)) return system_error("remove", folder, ENOTEMPTY);
   std::string removed = fmt::format("{}.done-{}", folder, ::getpid());
   if (::rename(folder.c_str(), removed.c_str()) != 0) removed = folder;
   for (const std::string& name : *names) ::unlink(fmt::format("{}/{}", removed, name).c_str());
@@ -281,10 +285,10 @@ Status remove_folder(const std::string& folder) {
   return system_error("remove", removed, errno);
 }
 
-void remove_parts(const std::string& folder, const JoinInputs& inputs, JoinSummary& summary) {
-  for (const std::string& part : inputs.finished) ::unlink(part.c_str());
+void remove_joined_parts(const std::string& folder, const JoinInputs& inputs, JoinSummary& summary) {
+  for (const std::string& part : inputs.has_finished_join) ::unlink(part.c_str());
   if (summary.parts_left > 0) return;
-  const Status removed = remove_folder(folder);
+  const Status removed = remove_joined_folder(folder);
   if (removed) return;
   summary.diagnostics.add({"recording_folder_left", 1, removed.error().message,
                            fmt::format("check its content and remove it: rm -r {}", folder)});
@@ -295,9 +299,9 @@ void remove_parts(const std::string& folder, const JoinInputs& inputs, JoinSumma
 Result<JoinSummary> join_parts(const std::string& folder, const std::string& path,
                                const std::function<Status()>& before_rename) {
   JoinSummary summary;
-  Result<JoinInputs> inputs = find_inputs(folder, path, summary);
+  Result<JoinInputs> inputs = find_join_inputs(folder, path, summary);
   if (!inputs) return std::move(inputs).error();
-  if (inputs->finished.empty()) {
+  if (inputs->has_finished_join.empty()) {
     return Error{ErrorCode::not_found, fmt::format("{} contains no part of a recording that can be joined", folder),
                  "wait until the recorded processes have ended"};
   }
@@ -308,7 +312,7 @@ Result<JoinSummary> join_parts(const std::string& folder, const std::string& pat
                  "wait until it has finished"};
   }
   ::unlink(temporary.c_str());
-  Result<std::uint64_t> size = write_joined(*inputs, temporary, summary);
+  Result<std::uint64_t> size = write_joined_file(*inputs, temporary, summary);
   if (Status free = size && before_rename ? before_rename() : Status(Done{}); !free) size = std::move(free).error();
   if (size && ::rename(temporary.c_str(), path.c_str()) != 0) size = system_error("rename to", path, errno);
   if (!size) {
@@ -316,8 +320,8 @@ Result<JoinSummary> join_parts(const std::string& folder, const std::string& pat
     return std::move(size).error().with_context("joining " + folder);
   }
   summary.bytes = *size;
-  summary.parts = inputs->finished.size();
-  remove_parts(folder, *inputs, summary);
+  summary.parts = inputs->has_finished_join.size();
+  remove_joined_parts(folder, *inputs, summary);
   return summary;
 }
 

@@ -30,7 +30,7 @@ std::string recording_folder(const std::string& path);
 std::string recording_part_path(const std::string& folder, const RecordingSource& source);
 
 // Converts a text to a part of a file name: keeps letters, digits, '-' and '_', replaces everything else by '_'.
-std::string as_file_name(std::string_view text);
+std::string to_file_name(std::string_view text);
 
 struct JoinSummary {
   std::uint64_t parts = 0;       // number of joined parts
@@ -50,13 +50,14 @@ Result<JoinSummary> join_parts(const std::string& folder, const std::string& pat
                                const std::function<Status()>& before_rename = {});
 
 // The files that the user's paths name: recordings, recordings not yet joined (by the name of the future file), or
-// folders of parts. Fails with a remedy if they belong to different recordings.
+// folders of parts. Fails with a remedy if they belong to different recordings. The files are open: a recorder may join
+// and remove the parts before or while they are read.
 Result<std::vector<RecordingFile>> open_recording(std::span<const std::string> paths);
 
 // Whether a file starts with the magic of recordings. False if it is not readable.
-bool has_recording_magic(const std::string& path);
+bool starts_with_recording_magic(const std::string& path);
 
 // The recording ID of a file. Fails if no source definition in it is readable.
-Result<std::string> recording_id_of(const std::string& path);
+Result<std::string> recording_id_of_file(const std::string& path);
 
 }  // namespace joulemap::recording

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "recording/recording_parts.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/small_file.h"
 #include "recording/chunk.h"
@@ -66,7 +70,7 @@ TEST_F(RecordingParts, AreJoinedIntoOneFileAndTheFolderIsRemoved) {
 
   const Result<RecordingSummary> summary = read({path_});
   ASSERT_TRUE(summary);
-  EXPECT_TRUE(summary->ended);
+  EXPECT_TRUE(summary->all_sources_ended);
   EXPECT_TRUE(summary->diagnostics.empty());
   ASSERT_EQ(recorded_.channels.size(), 2u);
   for (std::uint32_t channel = 0; channel < 2; ++channel) {
@@ -105,7 +109,7 @@ TEST_F(RecordingParts, WithDamageGiveTheirValidDataAndTheJoinedFileReportsTheLos
   const Result<RecordingSummary> summary = read({path_});
   ASSERT_TRUE(summary);
   EXPECT_EQ(recorded_.samples.size(), 2u * kTicks);
-  EXPECT_FALSE(summary->ended);
+  EXPECT_FALSE(summary->all_sources_ended);
   EXPECT_EQ(summary->damaged_ranges, 0u);  // the joined file itself is intact
   EXPECT_TRUE(summary->diagnostics.contains("recording_cut"));
   EXPECT_TRUE(summary->diagnostics.contains("recording_part_unreadable"));
@@ -134,7 +138,7 @@ TEST_F(RecordingParts, JoinCopiesUnknownChunks) {
   header.minor = 9;
   header.type = 77;
   header.uncompressed_size = static_cast<std::uint32_t>(content.size());
-  append(part, with_source_number(header, 0, content));
+  append(part, renumber_chunk_source(header, 0, content));
   ASSERT_TRUE(join_parts(folder_, path_));
   EXPECT_NE(file_bytes(path_).find(content), std::string::npos);
   const Result<RecordingSummary> summary = read({path_});
@@ -143,11 +147,63 @@ TEST_F(RecordingParts, JoinCopiesUnknownChunks) {
   EXPECT_EQ(summary->minor, 9);
 }
 
+TEST_F(RecordingParts, AreReadAlthoughTheRecorderJoinsThemAfterTheyWereListed) {
+  write_part(recording_source(1), "package-0");
+  write_part(recording_source(2), "package-1");
+  const Result<std::vector<RecordingFile>> files = open_recording(std::vector{path_});
+  ASSERT_TRUE(files) << files.error().message;
+  ASSERT_TRUE(join_parts(folder_, path_));
+  for (const int pass : {1, 2}) {
+    Recorded recorded;
+    const Result<RecordingSummary> summary = read_recording(*files, recorded);
+    ASSERT_TRUE(summary) << "pass " << pass << ": " << summary.error().message;
+    EXPECT_EQ(recorded.samples.size(), 2u * kTicks);
+    EXPECT_TRUE(summary->diagnostics.empty());
+  }
+}
+
+TEST_F(RecordingParts, AreReadCompletelyWhileTheRecorderJoinsThem) {
+  for (std::int64_t recording = 0; recording < 50; ++recording) {
+    const std::string path = fmt::format("{}/{}.joule", directory_.path(), recording);
+    folder_ = recording_folder(path);
+    std::filesystem::create_directory(folder_);
+    for (const std::int64_t pid : {1, 2, 3}) write_part(recording_source(pid), fmt::format("package-{}", pid));
+    std::atomic<bool> has_joined = false;
+    std::thread recorder([&] {
+      EXPECT_TRUE(join_parts(folder_, path));
+      has_joined = true;
+    });
+    bool was_joined = false;
+    do {
+      was_joined = has_joined;
+      const Result<RecordingSummary> summary = read({path});
+      EXPECT_TRUE(summary) << "recording " << recording << ": " << summary.error().message;
+      EXPECT_EQ(recorded_.samples.size(), 3u * kTicks) << "recording " << recording;
+    } while (!was_joined && !HasFailure());
+    recorder.join();
+  }
+}
+
+TEST_F(RecordingParts, AreReadWhenThereAreMoreThanAProcessMayOpen) {
+  constexpr int kParts = 400;
+  for (int pid = 1; pid <= kParts; ++pid) write_part(recording_source(pid), "package-0");
+  rlimit saved{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &saved), 0);
+  rlimit low = saved;
+  low.rlim_cur = 300;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  const Result<RecordingSummary> summary = read({path_});
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &saved), 0);
+  ASSERT_TRUE(summary) << summary.error().message;
+  EXPECT_EQ(recorded_.sources.size(), static_cast<std::size_t>(kParts));
+  EXPECT_FALSE(summary->diagnostics.contains("recording_part_unreadable"));
+}
+
 TEST_F(RecordingParts, OfANewerMajorVersionPreventTheJoinAndRemain) {
   const std::string part = write_part(recording_source(1), "package-0");
   ChunkHeader header;
   header.major = 2;
-  append(part, with_source_number(header, 0, ""));
+  append(part, renumber_chunk_source(header, 0, ""));
   const Result<JoinSummary> joined = join_parts(folder_, path_);
   ASSERT_FALSE(joined);
   EXPECT_EQ(joined.error().code, ErrorCode::unsupported);

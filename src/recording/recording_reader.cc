@@ -12,7 +12,8 @@ namespace joulemap::recording {
 namespace {
 
 // Opens a file. A part that cannot be opened becomes a diagnostic and is skipped (nullopt).
-Result<std::optional<FileSource>> open_file(RecordingDecoder& decoder, const RecordingFile& file) {
+Result<std::optional<FileSource>> open_recording_file(RecordingDecoder& decoder, const RecordingFile& file) {
+  if (file.open_file) return std::optional(FileSource(file.open_file));
   const std::optional<Error> fault = file.is_part ? check_part_file(file.path) : std::nullopt;
   if (fault) decoder.add_diagnostic(skipped_part_diagnostic(*fault));
   if (fault) return std::optional<FileSource>();
@@ -24,26 +25,31 @@ Result<std::optional<FileSource>> open_file(RecordingDecoder& decoder, const Rec
 }
 
 // A file that reports, at each read, the fraction of all files that was read.
-class WatchedSource final : public ByteSource {
+class ProgressReportingSource final : public ByteSource {
  public:
-  WatchedSource(ByteSource& source, std::uint64_t before, std::uint64_t total, const ProgressCallback& on_progress)
-      : source_(source), before_(before), total_(total), on_progress_(on_progress) {}
+  ProgressReportingSource(ByteSource& source, std::uint64_t before, std::uint64_t total,
+                          const ProgressCallback& on_progress)
+      : source_(source), bytes_of_earlier_files_(before), bytes_of_all_files_(total), on_progress_(on_progress) {}
   Result<std::string_view> read_at(std::uint64_t offset, std::size_t size) override {
-    if (total_ > 0) report_progress(on_progress_, static_cast<double>(before_ + offset) / static_cast<double>(total_));
+    if (bytes_of_all_files_ > 0)
+      report_progress(on_progress_,
+                      static_cast<double>(bytes_of_earlier_files_ + offset) / static_cast<double>(bytes_of_all_files_));
     return source_.read_at(offset, size);
   }
   std::uint64_t size() const override { return source_.size(); }
 
  private:
   ByteSource& source_;
-  std::uint64_t before_;
-  std::uint64_t total_;
+  std::uint64_t bytes_of_earlier_files_;
+  std::uint64_t bytes_of_all_files_;
   const ProgressCallback& on_progress_;
 };
 
-std::uint64_t size_of(std::span<const RecordingFile> files) {
+std::uint64_t total_file_bytes(std::span<const RecordingFile> files) {
   std::uint64_t total = 0;
   for (const RecordingFile& file : files) {
+    if (file.open_file) total += file.open_file->size;
+    if (file.open_file) continue;
     std::error_code error;
     const std::uintmax_t bytes = std::filesystem::file_size(file.path, error);
     if (!error) total += bytes;
@@ -68,15 +74,15 @@ Result<RecordingSummary> read_recording(const std::string& path, RecordingVisito
 Result<RecordingSummary> read_recording(std::span<const RecordingFile> files, RecordingVisitor& visitor,
                                         const ProgressCallback& on_progress) {
   RecordingDecoder decoder(visitor);
-  const std::uint64_t total = on_progress ? size_of(files) : 0;
+  const std::uint64_t total = on_progress ? total_file_bytes(files) : 0;
   std::uint64_t before = 0;
   std::optional<Error> first_error;
   bool any_read = false;
   for (const RecordingFile& file : files) {
-    Result<std::optional<FileSource>> opened = open_file(decoder, file);
+    Result<std::optional<FileSource>> opened = open_recording_file(decoder, file);
     if (!opened) return std::move(opened).error();
     if (!*opened) continue;
-    WatchedSource watched(**opened, before, total, on_progress);
+    ProgressReportingSource watched(**opened, before, total, on_progress);
     const Status read = decoder.read(watched, file.path);
     before += watched.size();
     any_read = any_read || read.has_value();

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,7 +65,7 @@ struct RecordingSummary {
   std::uint64_t chunks_repeated = 0;  // sources of an earlier file, and repeated definitions
   std::uint64_t damaged_ranges = 0;
   std::uint64_t damaged_bytes = 0;
-  bool ended = false;  // every source has an end chunk
+  bool all_sources_ended = false;  // every source has an end chunk
   Diagnostics diagnostics;
 };
 
@@ -78,6 +79,9 @@ struct RecordingFile {
   // Written by one process of a recording that is not joined. Such a file may be empty or damaged if its process was
   // killed. The summary reports that, and the other files are read.
   bool is_part = false;
+  // Null: opened when it is read. open_recording() opens the files when it lists them, because a recorder that joins
+  // its parts removes them.
+  std::shared_ptr<const OpenFile> open_file = nullptr;
 };
 // Reads all files of one recording, in that order (recording_parts.h finds them).
 Result<RecordingSummary> read_recording(std::span<const RecordingFile> files, RecordingVisitor& visitor,

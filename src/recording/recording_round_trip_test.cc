@@ -120,7 +120,7 @@ TEST_F(RecordingRoundTrip, PreservesEverythingButSamples) {
   EXPECT_EQ(in.ends[0].second.signal, std::nullopt);
   EXPECT_EQ(in.ends[0].second.lost_samples, 8u);
   EXPECT_EQ(in.ends[0].second.diagnostics.list().at(0).remedy, "how");
-  EXPECT_TRUE(summary_.ended);
+  EXPECT_TRUE(summary_.all_sources_ended);
   EXPECT_TRUE(summary_.diagnostics.empty());
   EXPECT_EQ(summary_.major, 1);
 }

@@ -18,17 +18,19 @@ namespace {
 // Samples are useless without the definition of their channels. So the source definition is written at least twice,
 // with data in between, and then repeated: damage at any one place loses only what was there.
 constexpr unsigned kFlushesBetweenDefinitions = 256;
-constexpr unsigned kMinDefinitions = 2;
+constexpr unsigned kMinSourceDefinitions = 2;
 
-constexpr std::size_t kComfortablePayload = std::size_t{1} << 20;
+constexpr std::size_t kBatchPayloadBytes = std::size_t{1} << 20;
 
-std::size_t count_of(const EventBatch& batch) { return batch.marks.size() + batch.metrics.size(); }
-std::size_t count_of(const FactBatch& batch) { return batch.environment.size() + batch.calibrations.size(); }
+std::size_t batch_item_count(const EventBatch& batch) { return batch.marks.size() + batch.metrics.size(); }
+std::size_t batch_item_count(const FactBatch& batch) {
+  return batch.environment_facts.size() + batch.calibrations.size();
+}
 
 // Returns the last batch, or a new one if an item of about item_bytes does not fit.
 template <class Batch>
-Batch& batch_with_room(std::vector<Batch>& batches, std::size_t& last_bytes, std::size_t item_bytes) {
-  if (batches.empty() || last_bytes + item_bytes > kComfortablePayload) {
+Batch& find_batch_with_room(std::vector<Batch>& batches, std::size_t& last_bytes, std::size_t item_bytes) {
+  if (batches.empty() || last_bytes + item_bytes > kBatchPayloadBytes) {
     batches.emplace_back();
     last_bytes = 0;
   }
@@ -37,8 +39,8 @@ Batch& batch_with_room(std::vector<Batch>& batches, std::size_t& last_bytes, std
 }
 
 // Upper bound in bytes of the fields of a record except its strings.
-constexpr std::size_t kFixedFields = 96;
-std::size_t text_bytes(const std::string& text) { return std::min(text.size(), kMaxTextBytes); }
+constexpr std::size_t kRecordOverheadBytes = 96;
+std::size_t stored_text_bytes(const std::string& text) { return std::min(text.size(), kMaxTextBytes); }
 
 void keep_first_error(Status& status, Status next) {
   if (status && !next) status = std::move(next);
@@ -47,9 +49,11 @@ void keep_first_error(Status& status, Status next) {
 }  // namespace
 
 RecordingWriter::RecordingWriter(ChunkFile file, RecordingSource source, unsigned time_unit_log2)
-    : file_(std::move(file)), encoder_(activity_time_unit_log2(time_unit_log2)), definition_{std::move(source), {}} {
+    : chunk_file_(std::move(file)),
+      activity_encoder_(activity_time_unit_log2(time_unit_log2)),
+      source_definition_{std::move(source), {}} {
   JOULEMAP_CHECK(time_unit_log2 <= kMaxTimeUnitLog2, "times coarser than the format allows");
-  samples_.time_unit_log2 = time_unit_log2;
+  pending_samples_.time_unit_log2 = time_unit_log2;
 }
 
 Result<RecordingWriter> RecordingWriter::create(const std::string& path, RecordingSource source,
@@ -60,46 +64,47 @@ Result<RecordingWriter> RecordingWriter::create(const std::string& path, Recordi
 }
 
 void RecordingWriter::set_channels(std::span<const Channel> channels) {
-  JOULEMAP_CHECK(definition_.channels.empty() && definitions_written_ == 0,
+  JOULEMAP_CHECK(source_definition_.channels.empty() && definitions_written_ == 0,
                  "channels are set once, before the first flush");
-  definition_.channels.assign(channels.begin(), channels.end());
+  source_definition_.channels.assign(channels.begin(), channels.end());
 }
 
 void RecordingWriter::add(const Sample& sample) {
-  JOULEMAP_CHECK(sample.channel < definition_.channels.size(), "a sample of a channel that was not set");
-  if (sample.reading.code != ReadCode::skipped) samples_.samples.push_back(sample);
+  JOULEMAP_CHECK(sample.channel < source_definition_.channels.size(), "a sample of a channel that was not set");
+  if (sample.reading.code != ReadCode::skipped) pending_samples_.samples.push_back(sample);
 }
 
 void RecordingWriter::add(Mark mark) {
-  const std::size_t bytes = kFixedFields + text_bytes(mark.name);
-  batch_with_room(events_, last_events_bytes_, bytes).marks.push_back(std::move(mark));
+  const std::size_t bytes = kRecordOverheadBytes + stored_text_bytes(mark.name);
+  find_batch_with_room(pending_event_batches_, last_events_bytes_, bytes).marks.push_back(std::move(mark));
 }
 
 void RecordingWriter::add(Metric metric) {
-  const std::size_t bytes = kFixedFields + text_bytes(metric.name);
-  batch_with_room(events_, last_events_bytes_, bytes).metrics.push_back(std::move(metric));
+  const std::size_t bytes = kRecordOverheadBytes + stored_text_bytes(metric.name);
+  find_batch_with_room(pending_event_batches_, last_events_bytes_, bytes).metrics.push_back(std::move(metric));
 }
 
 void RecordingWriter::add(EnvironmentFact fact) {
-  const std::size_t bytes = kFixedFields + text_bytes(fact.name) + text_bytes(fact.value);
-  batch_with_room(facts_, last_facts_bytes_, bytes).environment.push_back(std::move(fact));
+  const std::size_t bytes = kRecordOverheadBytes + stored_text_bytes(fact.name) + stored_text_bytes(fact.value);
+  find_batch_with_room(pending_fact_batches_, last_facts_bytes_, bytes).environment_facts.push_back(std::move(fact));
 }
 
 void RecordingWriter::add(ChannelCalibration calibration) {
-  const std::size_t bytes = 2 * kFixedFields + text_bytes(calibration.channel) + text_bytes(calibration.device) +
-                            text_bytes(calibration.driver) + text_bytes(calibration.phase_reference) +
-                            text_bytes(calibration.gain_reference);
-  batch_with_room(facts_, last_facts_bytes_, bytes).calibrations.push_back(std::move(calibration));
+  const std::size_t bytes = 2 * kRecordOverheadBytes + stored_text_bytes(calibration.channel) +
+                            stored_text_bytes(calibration.device) + stored_text_bytes(calibration.driver) +
+                            stored_text_bytes(calibration.phase_reference) +
+                            stored_text_bytes(calibration.gain_reference);
+  find_batch_with_room(pending_fact_batches_, last_facts_bytes_, bytes).calibrations.push_back(std::move(calibration));
 }
 
-void RecordingWriter::add(KernelPower known) { powers_.push_back(std::move(known)); }
+void RecordingWriter::add(KernelPower known) { pending_kernel_powers_.push_back(std::move(known)); }
 
 void RecordingWriter::add(const EngineSteps& steps) {
-  for (std::string& payload : encode_engine_steps(steps)) engine_steps_.push_back(std::move(payload));
+  for (std::string& payload : encode_engine_steps(steps)) pending_engine_payloads_.push_back(std::move(payload));
 }
 
 void RecordingWriter::add(EncodedActivity activity) {
-  for (std::string& chunk : activity.chunks) activity_.push_back(std::move(chunk));
+  for (std::string& chunk : activity.chunks) pending_activity_chunks_.push_back(std::move(chunk));
 }
 
 unsigned RecordingWriter::activity_time_unit_log2(unsigned time_unit_log2) {
@@ -107,15 +112,15 @@ unsigned RecordingWriter::activity_time_unit_log2(unsigned time_unit_log2) {
 }
 
 std::size_t RecordingWriter::pending() const {
-  std::size_t count = samples_.samples.size() + samples_.clocks.size();
-  for (const EventBatch& batch : events_) count += count_of(batch);
-  for (const FactBatch& batch : facts_) count += count_of(batch);
-  return count + powers_.size() + engine_steps_.size() + activity_.size();
+  std::size_t count = pending_samples_.samples.size() + pending_samples_.clock_pairs.size();
+  for (const EventBatch& batch : pending_event_batches_) count += batch_item_count(batch);
+  for (const FactBatch& batch : pending_fact_batches_) count += batch_item_count(batch);
+  return count + pending_kernel_powers_.size() + pending_engine_payloads_.size() + pending_activity_chunks_.size();
 }
 
 bool RecordingWriter::is_definition_due() const {
   if (definitions_written_ == 0) return true;
-  if (definitions_written_ < kMinDefinitions) return flushes_since_definition_ > 0;
+  if (definitions_written_ < kMinSourceDefinitions) return flushes_since_definition_ > 0;
   return flushes_since_definition_ >= kFlushesBetweenDefinitions;
 }
 
@@ -124,18 +129,18 @@ Status RecordingWriter::append(ChunkType type, const std::string& payload) {
 }
 
 Status RecordingWriter::append(const std::string& chunk) {
-  Status written = file_.append(chunk);
-  if (!written) note_failure(written.error());
+  Status written = chunk_file_.append(chunk);
+  if (!written) count_failed_write(written.error());
   return written;
 }
 
-void RecordingWriter::note_failure(const Error& error) {
+void RecordingWriter::count_failed_write(const Error& error) {
   ++failed_writes_;
-  last_failure_ = error.message;
+  last_write_error_ = error.message;
 }
 
 Status RecordingWriter::write_definition() {
-  Status written = append(ChunkType::source, encode_source(definition_));
+  Status written = append(ChunkType::source, encode_source(source_definition_));
   if (written) {
     ++definitions_written_;
     flushes_since_definition_ = 0;
@@ -146,14 +151,14 @@ Status RecordingWriter::write_definition() {
 Status RecordingWriter::write_samples() {
   Status status = Done{};
   SampleBatch part;
-  part.time_unit_log2 = samples_.time_unit_log2;
-  std::span<const Sample> samples = samples_.samples;
-  std::span<const ClockPair> clocks = samples_.clocks;
+  part.time_unit_log2 = pending_samples_.time_unit_log2;
+  std::span<const Sample> samples = pending_samples_.samples;
+  std::span<const ClockPair> clocks = pending_samples_.clock_pairs;
   while (!samples.empty() || !clocks.empty()) {
     const auto some_samples = samples.first(std::min(samples.size(), kMaxSamplesPerChunk));
     const auto some_clocks = clocks.first(std::min(clocks.size(), kMaxClockPairsPerChunk));
     part.samples.assign(some_samples.begin(), some_samples.end());
-    part.clocks.assign(some_clocks.begin(), some_clocks.end());
+    part.clock_pairs.assign(some_clocks.begin(), some_clocks.end());
     Status written = append(ChunkType::samples, encode_samples(part));
     if (!written) {
       lost_samples_ += some_samples.size();
@@ -163,66 +168,66 @@ Status RecordingWriter::write_samples() {
     samples = samples.subspan(some_samples.size());
     clocks = clocks.subspan(some_clocks.size());
   }
-  samples_.samples.clear();
-  samples_.clocks.clear();
+  pending_samples_.samples.clear();
+  pending_samples_.clock_pairs.clear();
   return status;
 }
 
 Status RecordingWriter::write_events() {
   Status status = Done{};
-  for (const EventBatch& batch : events_) {
+  for (const EventBatch& batch : pending_event_batches_) {
     Status written = append(ChunkType::events, encode_events(batch));
-    if (!written) lost_events_ += count_of(batch);
+    if (!written) lost_events_ += batch_item_count(batch);
     keep_first_error(status, std::move(written));
   }
-  events_.clear();
+  pending_event_batches_.clear();
   return status;
 }
 
 Status RecordingWriter::write_facts() {
   Status status = Done{};
-  for (const FactBatch& batch : facts_) {
+  for (const FactBatch& batch : pending_fact_batches_) {
     Status written = append(ChunkType::facts, encode_facts(batch));
-    if (!written) lost_events_ += count_of(batch);
+    if (!written) lost_events_ += batch_item_count(batch);
     keep_first_error(status, std::move(written));
   }
-  facts_.clear();
+  pending_fact_batches_.clear();
   return status;
 }
 
 Status RecordingWriter::write_powers() {
   Status status = Done{};
-  for (const std::string& payload : encode_powers(powers_)) {
+  for (const std::string& payload : encode_powers(pending_kernel_powers_)) {
     Status written = append(ChunkType::kernel_powers, payload);
     if (!written) ++lost_events_;
     keep_first_error(status, std::move(written));
   }
-  powers_.clear();
+  pending_kernel_powers_.clear();
   return status;
 }
 
 Status RecordingWriter::write_engine_steps() {
   Status status = Done{};
-  for (const std::string& payload : engine_steps_) {
+  for (const std::string& payload : pending_engine_payloads_) {
     Status written = append(ChunkType::engine_steps, payload);
     if (!written) ++lost_events_;
     keep_first_error(status, std::move(written));
   }
-  engine_steps_.clear();
+  pending_engine_payloads_.clear();
   return status;
 }
 
 Status RecordingWriter::write_activity() {
-  const std::vector<std::string> chunks = std::exchange(activity_, {});
+  const std::vector<std::string> chunks = std::exchange(pending_activity_chunks_, {});
   if (chunks.size() > 1) {
     std::string joined_chunks;
     for (const std::string& chunk : chunks) joined_chunks += chunk;
-    const std::uint64_t size_before = file_.size();
-    Status written = file_.append(joined_chunks);
+    const std::uint64_t size_before = chunk_file_.size();
+    Status written = chunk_file_.append(joined_chunks);
     if (written) return written;
     // If the file could not be truncated, some chunks are in it and must not be written twice.
-    if (file_.size() != size_before) {
-      note_failure(written.error());
+    if (chunk_file_.size() != size_before) {
+      count_failed_write(written.error());
       lost_events_ += chunks.size();
       return written;
     }
@@ -253,17 +258,17 @@ Status RecordingWriter::flush() {
 
 Status RecordingWriter::finish(RecordingEnd end, Durability durability) {
   Status status = flush();
-  if (definitions_written_ < kMinDefinitions) keep_first_error(status, write_definition());
+  if (definitions_written_ < kMinSourceDefinitions) keep_first_error(status, write_definition());
   if (failed_writes_ > 0) {
     end.lost_samples += lost_samples_;
     end.diagnostics.add({"recording_write_failed", failed_writes_,
                          fmt::format("{} samples and {} events could not be written ({}); their time is not covered",
-                                     lost_samples_, lost_events_, last_failure_),
+                                     lost_samples_, lost_events_, last_write_error_),
                          "free space on that file system and record again"});
   }
   keep_first_error(status, append(ChunkType::end, encode_end(end)));
-  if (durability == Durability::on_disk) keep_first_error(status, file_.sync());
-  file_.unlock();
+  if (durability == Durability::on_disk) keep_first_error(status, chunk_file_.sync());
+  chunk_file_.unlock();
   return status;
 }
 

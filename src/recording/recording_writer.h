@@ -48,17 +48,19 @@ class RecordingWriter {
   void set_channels(std::span<const Channel> channels);
 
   void add(const Sample& sample);  // skipped samples are not recorded
-  void add(const ClockPair& pair) { samples_.clocks.push_back(pair); }
+  void add(const ClockPair& pair) { pending_samples_.clock_pairs.push_back(pair); }
   void add(Mark mark);
   void add(Metric metric);
   void add(EnvironmentFact fact);
   void add(ChannelCalibration calibration);
   void add(KernelPower known);
   void add(const EngineSteps& steps);
-  void add(Activity activity) { add(encoder_.encode(std::move(activity))); }
+  void add(Activity activity) { add(activity_encoder_.encode(std::move(activity))); }
   // Adds activity that another thread encoded with an encoder from activity_encoder().
   void add(EncodedActivity activity);
-  ActivityEncoder activity_encoder() const { return ActivityEncoder(activity_time_unit_log2(samples_.time_unit_log2)); }
+  ActivityEncoder activity_encoder() const {
+    return ActivityEncoder(activity_time_unit_log2(pending_samples_.time_unit_log2));
+  }
 
   // Number of items waiting for a flush.
   std::size_t pending() const;
@@ -69,8 +71,8 @@ class RecordingWriter {
   // Flushes, writes the end chunk and syncs the file, unless `durability` is until_joined. Add nothing afterwards.
   Status finish(RecordingEnd end, Durability durability = Durability::on_disk);
 
-  const std::string& path() const { return file_.path(); }
-  std::uint64_t bytes_written() const { return file_.size(); }
+  const std::string& path() const { return chunk_file_.path(); }
+  std::uint64_t bytes_written() const { return chunk_file_.size(); }
   std::uint64_t lost_samples() const { return lost_samples_; }
   std::uint64_t lost_events() const { return lost_events_; }  // marks, metrics, clocks, facts; chunks of activity
 
@@ -88,18 +90,18 @@ class RecordingWriter {
   Status write_activity();
   Status append(ChunkType type, const std::string& payload);
   Status append(const std::string& chunk);
-  void note_failure(const Error& error);
+  void count_failed_write(const Error& error);
 
-  ChunkFile file_;
-  ActivityEncoder encoder_;
+  ChunkFile chunk_file_;
+  ActivityEncoder activity_encoder_;
   formats::ZstdCompressor compressor_;
-  SourceDefinition definition_;
-  SampleBatch samples_;
-  std::vector<EventBatch> events_;  // each fits into a chunk
-  std::vector<FactBatch> facts_;
-  std::vector<KernelPower> powers_;
-  std::vector<std::string> engine_steps_;  // payloads
-  std::vector<std::string> activity_;      // encoded chunks
+  SourceDefinition source_definition_;
+  SampleBatch pending_samples_;
+  std::vector<EventBatch> pending_event_batches_;  // each fits into a chunk
+  std::vector<FactBatch> pending_fact_batches_;
+  std::vector<KernelPower> pending_kernel_powers_;
+  std::vector<std::string> pending_engine_payloads_;  // payloads
+  std::vector<std::string> pending_activity_chunks_;  // encoded chunks
   std::size_t last_events_bytes_ = 0;
   std::size_t last_facts_bytes_ = 0;
 
@@ -108,7 +110,7 @@ class RecordingWriter {
   std::uint64_t lost_samples_ = 0;
   std::uint64_t lost_events_ = 0;
   std::uint64_t failed_writes_ = 0;
-  std::string last_failure_;
+  std::string last_write_error_;
 };
 
 }  // namespace joulemap::recording

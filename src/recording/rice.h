@@ -25,7 +25,7 @@ std::string rice_encode(std::span<const std::uint64_t> values, unsigned k);
 struct RiceDecoded {
   bool operator==(const RiceDecoded&) const = default;
   std::vector<std::uint64_t> values;
-  std::size_t bytes = 0;  // number of bytes consumed
+  std::size_t consumed_bytes = 0;  // number of bytes consumed
 };
 // Returns nullopt if the bytes end too early.
 std::optional<RiceDecoded> rice_decode(std::string_view bytes, std::size_t count, unsigned k);

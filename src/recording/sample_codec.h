@@ -29,10 +29,10 @@ inline constexpr std::size_t kMaxClockPairsPerChunk = 65536;
 
 struct SampleBatch {
   unsigned time_unit_log2 = kSampleTimeUnitLog2;
-  std::vector<ClockPair> clocks;
+  std::vector<ClockPair> clock_pairs;
   std::vector<Sample> samples;
 
-  bool empty() const { return clocks.empty() && samples.empty(); }
+  bool empty() const { return clock_pairs.empty() && samples.empty(); }
 };
 
 // At most kMaxSamplesPerChunk samples and kMaxClockPairsPerChunk clocks.

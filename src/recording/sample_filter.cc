@@ -5,30 +5,30 @@ namespace joulemap::recording {
 
 std::uint32_t SampleFilter::add_source(const RecordingSource& source,
                                        const std::vector<std::optional<Channel>>& channels) {
-  const std::uint32_t first = next_number_;
-  std::vector<std::optional<ChannelState>>& tracks = tracks_.emplace_back();
+  const std::uint32_t first = next_channel_number_;
+  std::vector<std::optional<ChannelState>>& tracks = channel_states_.emplace_back();
   for (const std::optional<Channel>& channel : channels) {
     if (!channel) {
       tracks.emplace_back();
       continue;
     }
-    std::vector<SampledSpan>& spans = spans_[{source.boot_id, channel->sensor, channel->device, channel->name}];
-    tracks.push_back(ChannelState{next_number_++, std::nullopt, &spans});
+    std::vector<SampledSpan>& spans = sampled_spans_[{source.boot_id, channel->sensor, channel->device, channel->name}];
+    tracks.push_back(ChannelState{next_channel_number_++, std::nullopt, &spans});
   }
   return first;
 }
 
-bool SampleFilter::passes(std::uint32_t source, ChannelState& track, std::int64_t before_ns) {
+bool SampleFilter::accepts_sample(std::uint32_t source, ChannelState& track, std::int64_t before_ns) {
   if (track.last_ns && before_ns < *track.last_ns) {
-    ++out_of_order_;
+    ++out_of_order_count_;
     return false;
   }
   SampledSpan* own = nullptr;
-  for (SampledSpan& span : *track.spans) {
+  for (SampledSpan& span : *track.sampled_spans) {
     if (span.source == source) {
       own = &span;
     } else if (before_ns >= span.first_ns && before_ns <= span.last_ns) {
-      ++duplicates_;
+      ++duplicate_count_;
       return false;
     }
   }
@@ -36,22 +36,22 @@ bool SampleFilter::passes(std::uint32_t source, ChannelState& track, std::int64_
   if (own != nullptr) {
     own->last_ns = before_ns;
   } else {
-    track.spans->push_back({source, before_ns, before_ns});
+    track.sampled_spans->push_back({source, before_ns, before_ns});
   }
   return true;
 }
 
 void SampleFilter::filter(std::uint32_t source, std::vector<Sample>& samples) {
-  std::vector<std::optional<ChannelState>>& tracks = tracks_[source];
+  std::vector<std::optional<ChannelState>>& tracks = channel_states_[source];
   std::size_t kept = 0;
   for (Sample sample : samples) {
     if (sample.channel >= tracks.size() || !tracks[sample.channel]) {
-      ++unknown_channel_;
+      ++unknown_channel_count_;
       continue;
     }
     ChannelState& track = *tracks[sample.channel];
-    if (!passes(source, track, sample.reading.before_ns)) continue;
-    sample.channel = track.number;
+    if (!accepts_sample(source, track, sample.reading.before_ns)) continue;
+    sample.channel = track.output_channel;
     samples[kept++] = sample;
   }
   samples.resize(kept);
@@ -59,17 +59,18 @@ void SampleFilter::filter(std::uint32_t source, std::vector<Sample>& samples) {
 
 Diagnostics SampleFilter::diagnostics() const {
   Diagnostics diagnostics;
-  if (duplicates_ > 0) {
+  if (duplicate_count_ > 0) {
     diagnostics.add({"duplicate_samples",
-                     duplicates_,
+                     duplicate_count_,
                      "samples that another process on the same machine had already recorded were skipped",
                      {}});
   }
-  if (out_of_order_ > 0) {
-    diagnostics.add({"samples_out_of_order", out_of_order_, "samples older than the previous one were skipped", {}});
+  if (out_of_order_count_ > 0) {
+    diagnostics.add(
+        {"samples_out_of_order", out_of_order_count_, "samples older than the previous one were skipped", {}});
   }
-  if (unknown_channel_ > 0) {
-    diagnostics.add({"samples_of_unknown_channel", unknown_channel_,
+  if (unknown_channel_count_ > 0) {
+    diagnostics.add({"samples_of_unknown_channel", unknown_channel_count_,
                      "samples of channels that this version does not support were skipped", "update joulemap"});
   }
   return diagnostics;

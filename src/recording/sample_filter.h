@@ -37,18 +37,19 @@ class SampleFilter {
     std::int64_t last_ns = 0;
   };
   struct ChannelState {
-    std::uint32_t number = 0;
+    std::uint32_t output_channel = 0;
     std::optional<std::int64_t> last_ns;
-    std::vector<SampledSpan>* spans = nullptr;  // of all sources that sampled this channel; owned by spans_
+    std::vector<SampledSpan>* sampled_spans =
+        nullptr;  // of all sources that sampled this channel; owned by sampled_spans_
   };
-  bool passes(std::uint32_t source, ChannelState& track, std::int64_t before_ns);
+  bool accepts_sample(std::uint32_t source, ChannelState& track, std::int64_t before_ns);
 
-  std::vector<std::vector<std::optional<ChannelState>>> tracks_;  // indexed by [source][channel in the file]
-  std::map<DeviceChannel, std::vector<SampledSpan>> spans_;
-  std::uint32_t next_number_ = 0;
-  std::uint64_t out_of_order_ = 0;
-  std::uint64_t duplicates_ = 0;
-  std::uint64_t unknown_channel_ = 0;
+  std::vector<std::vector<std::optional<ChannelState>>> channel_states_;  // indexed by [source][channel in the file]
+  std::map<DeviceChannel, std::vector<SampledSpan>> sampled_spans_;
+  std::uint32_t next_channel_number_ = 0;
+  std::uint64_t out_of_order_count_ = 0;
+  std::uint64_t duplicate_count_ = 0;
+  std::uint64_t unknown_channel_count_ = 0;
 };
 
 }  // namespace joulemap::recording

@@ -23,14 +23,14 @@ constexpr std::uint64_t unzigzag(std::uint64_t code) { return (code >> 1) ^ (std
 
 class WireWriter {
  public:
-  void u8(std::uint8_t value) { bytes_.push_back(static_cast<char>(value)); }
-  void varint(std::uint64_t value) {
-    if (value < 0x80) return u8(static_cast<std::uint8_t>(value));
-    long_varint(value);
+  void write_u8(std::uint8_t value) { bytes_.push_back(static_cast<char>(value)); }
+  void write_varint(std::uint64_t value) {
+    if (value < 0x80) return write_u8(static_cast<std::uint8_t>(value));
+    write_long_varint(value);
   }
-  // Writes `value_of(item)` for each item; faster than single varint() calls.
+  // Writes `value_of(item)` for each item; faster than single write_varint() calls.
   template <class Items, class ValueOf>
-  void varints(const Items& items, const ValueOf& value_of) {
+  void write_varints(const Items& items, const ValueOf& value_of) {
     constexpr std::size_t kLongest = 10;
     std::array<char, 256> buffer;
     std::size_t size = 0;
@@ -45,50 +45,50 @@ class WireWriter {
     }
     bytes_.append(buffer.data(), size);
   }
-  void svarint(std::int64_t value) { varint(zigzag(static_cast<std::uint64_t>(value))); }
-  void f64(double value);
-  void text(std::string_view value);
-  void raw(std::string_view bytes) { bytes_.append(bytes); }
+  void write_signed_varint(std::int64_t value) { write_varint(zigzag(static_cast<std::uint64_t>(value))); }
+  void write_f64(double value);
+  void write_text(std::string_view value);
+  void write_raw(std::string_view bytes) { bytes_.append(bytes); }
 
-  void optional_f64(std::optional<double> value);
-  void optional_svarint(std::optional<std::int64_t> value);
+  void write_optional_f64(std::optional<double> value);
+  void write_optional_signed_varint(std::optional<std::int64_t> value);
 
   const std::string& bytes() const { return bytes_; }
   void clear() { bytes_.clear(); }
-  std::string take() && { return std::move(bytes_); }
+  std::string take_bytes() && { return std::move(bytes_); }
 
  private:
-  void long_varint(std::uint64_t value);
+  void write_long_varint(std::uint64_t value);
 
   std::string bytes_;
 };
 
 class WireReader {
  public:
-  explicit WireReader(std::string_view bytes) : rest_(bytes) {}
+  explicit WireReader(std::string_view bytes) : unread_bytes_(bytes) {}
 
-  std::uint8_t u8();
-  std::uint64_t varint();
-  std::int64_t svarint() { return static_cast<std::int64_t>(unzigzag(varint())); }
-  double f64();
-  bool flag();  // one byte, 0 or 1
-  std::string_view bytes(std::uint64_t size);
-  std::string text() { return std::string(bytes(varint())); }
+  std::uint8_t read_u8();
+  std::uint64_t read_varint();
+  std::int64_t read_signed_varint() { return static_cast<std::int64_t>(unzigzag(read_varint())); }
+  double read_f64();
+  bool read_flag();  // one byte, 0 or 1
+  std::string_view read_bytes(std::uint64_t size);
+  std::string read_text() { return std::string(read_bytes(read_varint())); }
   // The fields of a record. Fields that a newer minor version appended are not read.
-  WireReader record() { return WireReader(bytes(varint())); }
+  WireReader read_record() { return WireReader(read_bytes(read_varint())); }
   // Number of items that follow. Each takes at least a byte, so a count above the remaining bytes is damage and must
   // not cause an allocation.
-  std::size_t count();
+  std::size_t read_count();
 
-  std::optional<double> optional_f64();
-  std::optional<std::int64_t> optional_svarint();
+  std::optional<double> read_optional_f64();
+  std::optional<std::int64_t> read_optional_signed_varint();
 
-  std::string_view rest() const { return rest_; }
+  std::string_view unread_bytes() const { return unread_bytes_; }
   bool ok() const { return ok_; }
-  void fail();
+  void mark_as_failed();
 
  private:
-  std::string_view rest_;
+  std::string_view unread_bytes_;
   bool ok_ = true;
 };
 

@@ -13,24 +13,24 @@ using sensors::SamplingMode;
 
 // How often the owner processes the samples in the rings: between edges, and near an edge. A ring holds about ten
 // seconds of samples.
-constexpr std::int64_t kProcessPeriod_ns = 50 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kCloseProcessPeriod_ns = 5 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kSampleProcessingPeriod_ns = 50 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kNearEdgeProcessingPeriod_ns = 5 * kNanosecondsPerMillisecond;
 
 // Longest preparation before a window: enough to see the update period of a counter that updates every millisecond.
-constexpr std::int64_t kPrepareAtMost_ns = 4 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kFinePeriod_ns = 100 * kNanosecondsPerMicrosecond;
+constexpr std::int64_t kMaxPreparation_ns = 4 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMinSettlingPollPeriod_ns = 100 * kNanosecondsPerMicrosecond;
 // Longest dense reading after the begin of a window, for counters that update less often.
-constexpr std::int64_t kCloseAtMost_ns = 250 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMaxDenseReading_ns = 250 * kNanosecondsPerMillisecond;
 // Longest wait after a window for the next update of its slowest counter. There is no wait if the window lasts more
-// than kNegligibleUpdates update periods, unless the period is at most kQuickRefresh_ns.
-constexpr std::int64_t kSettleAtMost_ns = 150 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kNegligibleUpdates = 2000;
-constexpr std::int64_t kQuickRefresh_ns = 5 * kNanosecondsPerMillisecond;
-// How long refresh() waits for the sensors. Reads of GPU energy counters were observed to take up to 30 ms; a device
-// that takes longer than this is lost.
-constexpr std::int64_t kAnswerWithin_ns = 100 * kNanosecondsPerMillisecond;
-// In interval(), a counter without an update in this time after begin() counts as frozen.
-constexpr double kMaxUpdateDelay_s = 1;
+// than kUpdatesWithoutSettling update periods, unless the period is at most kMaxQuickUpdatePeriod_ns.
+constexpr std::int64_t kMaxSettlingWait_ns = 150 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kUpdatesWithoutSettling = 2000;
+constexpr std::int64_t kMaxQuickUpdatePeriod_ns = 5 * kNanosecondsPerMillisecond;
+// How long read_all_sensors() waits for the sensors. Reads of GPU energy counters were observed to take up to 30 ms; a
+// device that takes longer than this is lost.
+constexpr std::int64_t kSensorTimeout_ns = 100 * kNanosecondsPerMillisecond;
+// In energy_since_last_call(), a counter without an update in this time after begin() counts as frozen.
+constexpr double kFrozenCounterDelay_s = 1;
 
 }  // namespace
 
@@ -38,14 +38,14 @@ Result<Meter> Meter::open(const SensorOptions& options) {
   Result<OpenSensors> opened = open_sensors(options);
   if (!opened) return std::move(opened).error();
   Meter meter(std::move(opened->statuses), Sampler(std::move(opened->sensors)));
-  meter.check_estimates_ = opened->estimates_requested;
+  meter.cross_checks_estimates_ = opened->estimates_requested;
   return meter;
 }
 
 Meter::Meter(std::vector<SensorStatus> statuses, Sampler sampler)
-    : statuses_(std::move(statuses)), sampler_(std::move(sampler)) {
+    : sensor_statuses_(std::move(statuses)), sampler_(std::move(sampler)) {
   curves_ = EnergyCurves(sampler_.channels());
-  interval_start_.resize(curves_.curves().size());
+  curve_states_at_interval_.resize(curves_.curves().size());
   updates_at_begin_.resize(curves_.curves().size());
   energy_at_begin_.resize(curves_.curves().size());
 }
@@ -64,8 +64,8 @@ void Meter::process_samples() {
 // end(): the next update was seen, or no period is known to wait for. Gauges and estimates have no updates to wait for.
 bool Meter::is_settled(const EnergyCurve& curve) const {
   if (!has_counter_updates(curve.channel())) return true;
-  if (ended_) return curve.points_after(end_ns_) > 0 || !curve.refresh_is_known();
-  return curve.refresh_is_known() && curve.tally().updates > 0;
+  if (has_ended_) return curve.points_after(end_ns_) > 0 || !curve.is_refresh_known();
+  return curve.is_refresh_known() && curve.tally().update_count > 0;
 }
 
 bool Meter::is_settled(std::size_t sensor) const {
@@ -77,37 +77,40 @@ bool Meter::is_settled(std::size_t sensor) const {
   return true;
 }
 
-bool Meter::all_settled() const {
+bool Meter::are_all_curves_settled() const {
   return std::ranges::all_of(curves_.curves(), [this](const EnergyCurve& curve) { return is_settled(curve); });
 }
 
-// Ends the expensive near-edge mode of each sensor as soon as its curves are settled, and of all after kCloseAtMost_ns.
+// Ends the expensive near-edge mode of each sensor as soon as its curves are settled, and of all after
+// kMaxDenseReading_ns.
 void Meter::relax_settled_sensors() {
-  if (is_relaxed_) return;
-  const bool long_enough = monotonic_ns() >= begin_ns_ + kCloseAtMost_ns;
-  is_relaxed_ = true;
+  if (are_all_sensors_relaxed_) return;
+  const bool long_enough = monotonic_ns() >= begin_ns_ + kMaxDenseReading_ns;
+  are_all_sensors_relaxed_ = true;
   for (std::size_t sensor = 0; sensor < sampler_.sensor_count(); ++sensor) {
     if (long_enough || is_settled(sensor)) {
       sampler_.set_mode(sensor, mode_between_edges_);
     } else {
-      is_relaxed_ = false;
+      are_all_sensors_relaxed_ = false;
     }
   }
 }
 
 void Meter::wait_until_settled(std::int64_t deadline_ns, std::int64_t period_ns) {
-  while (!all_settled() && monotonic_ns() < deadline_ns) {
+  while (!are_all_curves_settled() && monotonic_ns() < deadline_ns) {
     sleep_until(monotonic_ns() + period_ns);
     process_samples();
   }
 }
 
-std::int64_t Meter::period_ns() const { return is_relaxed_ ? kProcessPeriod_ns : kCloseProcessPeriod_ns; }
+std::int64_t Meter::period_ns() const {
+  return are_all_sensors_relaxed_ ? kSampleProcessingPeriod_ns : kNearEdgeProcessingPeriod_ns;
+}
 
-std::int64_t Meter::slowest_update_ns() const {
+std::int64_t Meter::slowest_update_period_ns() const {
   std::int64_t slowest_ns = 0;
   for (const EnergyCurve& curve : curves_.curves()) {
-    if (has_counter_updates(curve.channel()) && curve.refresh_is_known())
+    if (has_counter_updates(curve.channel()) && curve.is_refresh_known())
       slowest_ns = std::max(slowest_ns, curve.refresh_ns());
   }
   return slowest_ns;
@@ -115,22 +118,22 @@ std::int64_t Meter::slowest_update_ns() const {
 
 void Meter::prepare() {
   curves_ = EnergyCurves(sampler_.channels(), curves_);
-  ended_ = false;
+  has_ended_ = false;
   sampler_.set_mode(SamplingMode::near_edge);
-  is_relaxed_ = false;
+  are_all_sensors_relaxed_ = false;
   sampler_.start();
-  wait_until_settled(monotonic_ns() + kPrepareAtMost_ns, kFinePeriod_ns);
+  wait_until_settled(monotonic_ns() + kMaxPreparation_ns, kMinSettlingPollPeriod_ns);
 }
 
 void Meter::begin() {
-  refresh();
+  read_all_sensors();
   begin_ns_ = monotonic_ns();
   own_cpu_at_begin_ns_ = own_cpu_ns();
   curves_.retain_around(begin_ns_);
   const std::span<const EnergyCurve> curves = curves_.curves();
   for (std::size_t i = 0; i < curves.size(); ++i) {
-    interval_start_[i] = {curves[i].tally().joules, curves[i].tally().updates};
-    updates_at_begin_[i] = curves[i].tally().updates;
+    curve_states_at_interval_[i] = {curves[i].tally().joules, curves[i].tally().update_count};
+    updates_at_begin_[i] = curves[i].tally().update_count;
     energy_at_begin_[i] = curves[i].tally().joules;
   }
 }
@@ -140,61 +143,65 @@ void Meter::sample() {
   relax_settled_sensors();
 }
 
-void Meter::read_every_update(bool every) {
+void Meter::set_reading_every_update(bool every) {
   const SamplingMode wanted = every ? SamplingMode::every_update : SamplingMode::relaxed;
   if (wanted == mode_between_edges_) return;
   mode_between_edges_ = wanted;
-  if (is_relaxed_) sampler_.set_mode(wanted);
+  if (are_all_sensors_relaxed_) sampler_.set_mode(wanted);
 }
 
-void Meter::refresh() {
+void Meter::read_all_sensors() {
   // A sensor that does not answer in time has no reading, and the result of the window reports that.
-  static_cast<void>(sampler_.read_now(kAnswerWithin_ns));
+  static_cast<void>(sampler_.read_all_sensors(kSensorTimeout_ns));
   process_samples();
 }
 
 void Meter::end() {
   end_ns_ = monotonic_ns();
-  ended_ = true;
+  has_ended_ = true;
   curves_.retain_around(end_ns_);
   sampler_.set_mode(SamplingMode::near_edge);
-  refresh();
+  read_all_sensors();
   own_cpu_at_end_ns_ = own_cpu_ns();
-  const std::int64_t refresh_ns = slowest_update_ns();
-  const bool quick = refresh_ns <= kQuickRefresh_ns;
-  if (quick || refresh_ns * kNegligibleUpdates >= end_ns_ - begin_ns_) {
-    const std::int64_t wait_ns = std::min(refresh_ns + refresh_ns / 2 + kNanosecondsPerMillisecond, kSettleAtMost_ns);
-    wait_until_settled(end_ns_ + wait_ns, std::clamp(refresh_ns / 20, kFinePeriod_ns, kNanosecondsPerMillisecond));
+  const std::int64_t refresh_ns = slowest_update_period_ns();
+  const bool quick = refresh_ns <= kMaxQuickUpdatePeriod_ns;
+  if (quick || refresh_ns * kUpdatesWithoutSettling >= end_ns_ - begin_ns_) {
+    const std::int64_t wait_ns =
+        std::min(refresh_ns + refresh_ns / 2 + kNanosecondsPerMillisecond, kMaxSettlingWait_ns);
+    wait_until_settled(end_ns_ + wait_ns,
+                       std::clamp(refresh_ns / 20, kMinSettlingPollPeriod_ns, kNanosecondsPerMillisecond));
   }
   sampler_.stop();
   process_samples();
-  costs_ = sampler_.costs();
+  sampler_costs_ = sampler_.costs();
 }
 
 double Meter::elapsed_s() const { return seconds(end_ns_ - begin_ns_); }
 
 double Meter::overhead_cpu_s() const { return seconds(own_cpu_at_end_ns_ - own_cpu_at_begin_ns_); }
 
-std::vector<DomainEnergy> Meter::interval(double elapsed_s) {
-  if (!ended_) refresh();
+std::vector<DomainEnergy> Meter::energy_since_last_call(double elapsed_s) {
+  if (!has_ended_) read_all_sensors();
   // All samples since begin() decide which channel represents a domain. A counter without an update since the last
   // interval is not frozen, and no estimate replaces it. Its energy belongs to the interval of its next update.
-  const bool is_at_start = seconds(monotonic_ns() - begin_ns_) < kMaxUpdateDelay_s;
+  const bool is_at_start = seconds(monotonic_ns() - begin_ns_) < kFrozenCounterDelay_s;
   std::vector<ChannelEnergy> energies;
   std::vector<std::string> waiting;
   const std::span<const EnergyCurve> curves = curves_.curves();
   for (std::size_t i = 0; i < curves.size(); ++i) {
     const Channel& channel = curves[i].channel();
     const EnergyTally& tally = curves[i].tally();
-    const CurveState now{ended_ ? std::min(curves[i].joules_at(end_ns_), tally.joules) : tally.joules, tally.updates};
+    const CurveState now{has_ended_ ? std::min(curves[i].joules_at(end_ns_), tally.joules) : tally.joules,
+                         tally.update_count};
     ChannelEnergy energy;
     energy.channel = channel;
     const bool has_updates = channel.kind == ChannelKind::counter && channel.provenance == Provenance::measured;
-    if (!has_updates || now.steps > updates_at_begin_[i] || is_at_start)
-      energy.joules = std::max(now.joules - interval_start_[i].joules, 0.0);
-    if (!energy.joules) energy.reason = "frozen";
-    if (has_updates && energy.joules && now.steps == interval_start_[i].steps) waiting.push_back(channel.domain);
-    interval_start_[i] = now;
+    if (!has_updates || now.update_count > updates_at_begin_[i] || is_at_start)
+      energy.joules = std::max(now.joules - curve_states_at_interval_[i].joules, 0.0);
+    if (!energy.joules) energy.missing_reason = "frozen";
+    if (has_updates && energy.joules && now.update_count == curve_states_at_interval_[i].update_count)
+      waiting.push_back(channel.domain);
+    curve_states_at_interval_[i] = now;
     energies.push_back(std::move(energy));
   }
   std::vector<DomainEnergy> rows = make_domain_table(energies, elapsed_s).rows;
@@ -217,9 +224,9 @@ std::vector<DomainEnergy> Meter::energy_so_far() const {
     ChannelEnergy energy;
     energy.channel = curves[i].channel();
     const bool is_frozen =
-        has_counter_updates(curves[i].channel()) && curves[i].tally().updates == updates_at_begin_[i];
+        has_counter_updates(curves[i].channel()) && curves[i].tally().update_count == updates_at_begin_[i];
     if (!is_frozen) energy.joules = std::max(curves[i].tally().joules - energy_at_begin_[i], 0.0);
-    if (is_frozen) energy.reason = "frozen";
+    if (is_frozen) energy.missing_reason = "frozen";
     energies.push_back(std::move(energy));
   }
   return make_domain_table(energies, seconds(monotonic_ns() - begin_ns_)).rows;
@@ -228,17 +235,17 @@ std::vector<DomainEnergy> Meter::energy_so_far() const {
 DomainTable Meter::result() const {
   std::vector<ChannelEnergy> energies;
   for (const EnergyCurve& curve : curves_.curves()) energies.push_back(curve.energy_between(begin_ns_, end_ns_));
-  for (const SensorStatus& status : statuses_) {
+  for (const SensorStatus& status : sensor_statuses_) {
     for (const UnreadableChannel& unreadable : status.unreadable) {
       ChannelEnergy energy;
       energy.channel = unreadable.channel;
-      energy.reason = unreadable.reason;
+      energy.missing_reason = unreadable.reason;
       energies.push_back(std::move(energy));
     }
   }
-  DomainTable table = make_domain_table(energies, elapsed_s(), check_estimates_);
-  if (sampler_.hanging_count() > 0) {
-    table.diagnostics.add({"sensor_hangs", sampler_.hanging_count(),
+  DomainTable table = make_domain_table(energies, elapsed_s(), cross_checks_estimates_);
+  if (sampler_.hanging_thread_count() > 0) {
+    table.diagnostics.add({"sensor_hangs", sampler_.hanging_thread_count(),
                            "a sensor read did not return: the sensor is not read any more",
                            "see dmesg: the device or its driver hangs"});
   }

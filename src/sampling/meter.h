@@ -38,7 +38,7 @@ class Meter {
   static Result<Meter> open(const SensorOptions& options);
   Meter(std::vector<SensorStatus> statuses, Sampler sampler);
 
-  std::span<const SensorStatus> sensors() const { return statuses_; }
+  std::span<const SensorStatus> sensors() const { return sensor_statuses_; }
   bool has_channels() const { return !sampler_.channels().empty(); }
   // Interval until the next call of sample(): short at the begin of a window, until every counter has updated.
   std::int64_t period_ns() const;
@@ -53,8 +53,8 @@ class Meter {
   void sample();  // processes what the sensor threads have read
   // Between edges: whether counters that are expensive to read are read at each of their updates, beyond their usual
   // limit of CPU time.
-  void read_every_update(bool every);
-  void refresh();  // reads every sensor now and processes the samples
+  void set_reading_every_update(bool every);
+  void read_all_sensors();  // reads every sensor now and processes the samples
   void end();
 
   std::int64_t begin_ns() const { return begin_ns_; }
@@ -63,11 +63,11 @@ class Meter {
   // CPU time of this process between begin and end.
   double overhead_cpu_s() const;
   // Timeliness and cost of the reads by sensor, for the last ended window.
-  const std::vector<SamplerCost>& costs() const { return costs_; }
+  const std::vector<SamplerCost>& sampler_costs() const { return sampler_costs_; }
 
   // Energy since the last call (or since begin()), as the counters show it, without interpolation or uncertainty. A
   // counter without an update since then has no value and the reason "no-step".
-  std::vector<DomainEnergy> interval(double elapsed_s);
+  std::vector<DomainEnergy> energy_since_last_call(double elapsed_s);
 
   // Energy since begin() up to the last readings; reads no sensor.
   std::vector<DomainEnergy> energy_so_far() const;
@@ -78,27 +78,27 @@ class Meter {
  private:
   bool is_settled(const EnergyCurve& curve) const;
   bool is_settled(std::size_t sensor) const;
-  bool all_settled() const;
+  bool are_all_curves_settled() const;
   void process_samples();
   void relax_settled_sensors();
   void wait_until_settled(std::int64_t deadline_ns, std::int64_t period_ns);
-  std::int64_t slowest_update_ns() const;
+  std::int64_t slowest_update_period_ns() const;
 
-  std::vector<SensorStatus> statuses_;
+  std::vector<SensorStatus> sensor_statuses_;
   Sampler sampler_;
   EnergyCurves curves_;
-  bool ended_ = false;
+  bool has_ended_ = false;
   std::function<void(const Sample&)> sample_callback_;
   struct CurveState {
     double joules = 0;
-    std::uint64_t steps = 0;
+    std::uint64_t update_count = 0;
   };
-  std::vector<CurveState> interval_start_;  // state of each curve at the last interval()
+  std::vector<CurveState> curve_states_at_interval_;  // state of each curve at the last energy_since_last_call()
   std::vector<std::uint64_t> updates_at_begin_;
   std::vector<double> energy_at_begin_;  // of each curve, in J
-  std::vector<SamplerCost> costs_;
-  bool check_estimates_ = false;  // --sensors names `estimate`: it becomes a cross-check of measured domains
-  bool is_relaxed_ = false;
+  std::vector<SamplerCost> sampler_costs_;
+  bool cross_checks_estimates_ = false;  // --sensors names `estimate`: it becomes a cross-check of measured domains
+  bool are_all_sensors_relaxed_ = false;
   sensors::SamplingMode mode_between_edges_ = sensors::SamplingMode::relaxed;
   std::int64_t begin_ns_ = 0;
   std::int64_t end_ns_ = 0;

@@ -16,11 +16,11 @@ namespace {
 // speed of the machine.
 class ManualSensor final : public sensors::Sensor {
  public:
-  struct Values {
+  struct SensorValues {
     std::atomic<std::uint64_t> microjoules{0};
     std::atomic<ReadCode> code{ReadCode::ok};
   };
-  explicit ManualSensor(Values& values) : values_(values), channels_(2) {
+  explicit ManualSensor(SensorValues& values) : values_(values), channels_(2) {
     channels_[0].name = channels_[0].domain = "package-0";
     channels_[0].scale = 1e-6;
     channels_[1].name = "package-0-temperature";
@@ -39,11 +39,11 @@ class ManualSensor final : public sensors::Sensor {
   }
 
  private:
-  Values& values_;
+  SensorValues& values_;
   std::vector<Channel> channels_;
 };
 
-Meter meter_of(ManualSensor::Values& values) {
+Meter meter_of(ManualSensor::SensorValues& values) {
   std::vector<std::unique_ptr<sensors::Sensor>> sensors;
   sensors.push_back(std::make_unique<ManualSensor>(values));
   return Meter({}, Sampler(std::move(sensors)));
@@ -99,13 +99,13 @@ TEST(Meter, MeasuresTheIncreaseOfTheCounterBetweenBeginAndEnd) {
     ASSERT_EQ(table.rows.size(), 1u);
     EXPECT_NEAR(table.rows[0].joules.value(), 100 * steady.meter.elapsed_s(), *table.rows[0].uncertainty_j);
     EXPECT_EQ(table.rows[0].provenance, Provenance::measured);
-    ASSERT_EQ(steady.meter.costs().size(), 1u);
-    EXPECT_GE(steady.meter.costs()[0].reads, 3u);
+    ASSERT_EQ(steady.meter.sampler_costs().size(), 1u);
+    EXPECT_GE(steady.meter.sampler_costs()[0].reads, 3u);
   }
 }
 
 TEST(Meter, ATemperatureIsNoEnergyDomain) {
-  ManualSensor::Values values;
+  ManualSensor::SensorValues values;
   Meter meter = meter_of(values);
   meter.prepare();
   meter.begin();
@@ -119,9 +119,9 @@ TEST(Meter, ReportsEnergyUntilTheCounterVanished) {
   steady.meter.prepare();
   steady.meter.begin();
   steady.run_for(20 * kNanosecondsPerMillisecond);
-  steady.meter.refresh();
+  steady.meter.read_all_sensors();
   steady.code = ReadCode::vanished;
-  steady.meter.refresh();
+  steady.meter.read_all_sensors();
   steady.run_for(20 * kNanosecondsPerMillisecond);
   steady.meter.end();
   const DomainTable table = steady.meter.result();
@@ -131,15 +131,15 @@ TEST(Meter, ReportsEnergyUntilTheCounterVanished) {
 }
 
 TEST(Meter, SplitsTheEnergyIntoIntervals) {
-  ManualSensor::Values values;
+  ManualSensor::SensorValues values;
   Meter meter = meter_of(values);
   meter.prepare();
   meter.begin();
   values.microjoules = 1'000'000;
-  EXPECT_NEAR(meter.interval(1).at(0).joules.value(), 1.0, 1e-9);
+  EXPECT_NEAR(meter.energy_since_last_call(1).at(0).joules.value(), 1.0, 1e-9);
   values.microjoules = 4'000'000;
-  EXPECT_NEAR(meter.interval(1).at(0).joules.value(), 3.0, 1e-9);
-  EXPECT_FALSE(meter.interval(1).at(0).joules);  // no update: no value rather than zero
+  EXPECT_NEAR(meter.energy_since_last_call(1).at(0).joules.value(), 3.0, 1e-9);
+  EXPECT_FALSE(meter.energy_since_last_call(1).at(0).joules);  // no update: no value rather than zero
   meter.end();
 }
 

@@ -13,7 +13,7 @@ Result<std::vector<sensors::ProbeResult>> probe_backends(std::span<const sensors
   std::vector<sensors::ProbeResult> probes(backends.size());
   const auto probe = [&](bool loads_library) {
     for (std::size_t i = 0; i < backends.size(); ++i) {
-      if (backends[i]->loads_library == loads_library) probes[i] = backends[i]->probe(context);
+      if (backends[i]->loads_library == loads_library) probes[i] = backends[i]->probe_sensors(context);
     }
   };
   if (uses_file_capabilities) {
@@ -37,7 +37,7 @@ Result<OpenSensors> open_sensors(const SensorOptions& options) {
   Result<std::vector<const sensors::SensorBackend*>> backends = sensors::choose_backends(options.sensors);
   if (!backends) return std::move(backends).error();
   OpenSensors opened;
-  const sensors::ProbeContext context(options.root, options.program, options.measured);
+  const sensors::ProbeContext context(options.root, options.program, options.measured_processes);
   for (const sensors::SensorBackend* backend : *backends) {
     if (!options.sensors.empty() && backend->name == "estimate") opened.estimates_requested = true;
   }

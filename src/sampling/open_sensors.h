@@ -19,12 +19,12 @@ namespace joulemap::sampling {
 
 struct SensorOptions {
   SystemRoot root;
-  std::string sensors;                             // syntax of --sensors; empty for all
-  std::string program;                             // path of this executable, for remedies
-  std::string replay;                              // recording to replay instead of this machine's sensors
-  std::optional<std::int64_t> period_ns;           // read period that replaces each sensor's own
-  sensors::MeasuredProcessCriteria measured = {};  // all other processes are background
-  bool uses_file_capabilities = false;             // of the program (base/file_capabilities.h); dropped during opening
+  std::string sensors;                                       // syntax of --sensors; empty for all
+  std::string program;                                       // path of this executable, for remedies
+  std::string replay;                                        // recording to replay instead of this machine's sensors
+  std::optional<std::int64_t> period_ns;                     // read period that replaces each sensor's own
+  sensors::MeasuredProcessCriteria measured_processes = {};  // all other processes are background
+  bool uses_file_capabilities = false;  // of the program (base/file_capabilities.h); dropped during opening
 };
 
 struct OpenSensors {

@@ -12,29 +12,29 @@
 namespace joulemap::sampling {
 namespace {
 
-constexpr std::size_t kMaxSamples = 8'000'000;
+constexpr std::size_t kMaxReplaySamples = 8'000'000;
 
-class Collector final : public recording::RecordingVisitor {
+class ReplayVisitor final : public recording::RecordingVisitor {
  public:
   void on_channels(std::uint32_t /*source*/, std::uint32_t first_channel, std::span<const Channel> channels) override {
     if (channels_.size() < first_channel + channels.size()) channels_.resize(first_channel + channels.size());
     for (std::size_t i = 0; i < channels.size(); ++i) channels_[first_channel + i] = channels[i];
   }
   void on_samples(std::uint32_t /*source*/, std::span<const Sample> samples) override {
-    if (samples_.size() + samples.size() > kMaxSamples) {
-      too_many_ = true;
+    if (samples_.size() + samples.size() > kMaxReplaySamples) {
+      has_too_many_samples_ = true;
       return;
     }
     samples_.insert(samples_.end(), samples.begin(), samples.end());
   }
-  bool too_many() const { return too_many_; }
+  bool has_too_many_samples() const { return has_too_many_samples_; }
   std::vector<Channel>& channels() { return channels_; }
   const std::vector<Sample>& samples() const { return samples_; }
 
  private:
   std::vector<Channel> channels_;
   std::vector<Sample> samples_;
-  bool too_many_ = false;
+  bool has_too_many_samples_ = false;
 };
 
 }  // namespace
@@ -42,10 +42,10 @@ class Collector final : public recording::RecordingVisitor {
 Result<OpenSensors> open_replay(const std::string& path) {
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(std::span(&path, 1));
   if (!files) return std::move(files).error();
-  Collector collector;
+  ReplayVisitor collector;
   Result<recording::RecordingSummary> read = recording::read_recording(*files, collector);
   if (!read) return std::move(read).error();
-  if (collector.too_many()) {
+  if (collector.has_too_many_samples()) {
     return Error{ErrorCode::unsupported, fmt::format("{} is too long to replay", path), "replay a shorter recording"};
   }
   if (collector.samples().empty()) {

@@ -16,16 +16,17 @@ namespace joulemap::sampling {
 
 class SampleRing {
  public:
-  explicit SampleRing(std::size_t min_capacity) : slots_(std::bit_ceil(min_capacity)), mask_(slots_.size() - 1) {}
+  explicit SampleRing(std::size_t min_capacity)
+      : sample_slots_(std::bit_ceil(min_capacity)), index_mask_(sample_slots_.size() - 1) {}
 
   // Sensor thread only.
   void push(const Sample& sample) noexcept {
     const std::uint64_t written = written_count_.load(std::memory_order_relaxed);
-    if (written - read_count_.load(std::memory_order_acquire) == slots_.size()) {
+    if (written - read_count_.load(std::memory_order_acquire) == sample_slots_.size()) {
       lost_count_.fetch_add(1, std::memory_order_relaxed);
       return;
     }
-    slots_[written & mask_] = sample;
+    sample_slots_[written & index_mask_] = sample;
     written_count_.store(written + 1, std::memory_order_release);
   }
 
@@ -35,7 +36,7 @@ class SampleRing {
     const std::uint64_t written = written_count_.load(std::memory_order_acquire);
     std::uint64_t read = read_count_.load(std::memory_order_relaxed);
     for (; read != written; ++read) {
-      use(slots_[read & mask_]);
+      use(sample_slots_[read & index_mask_]);
       read_count_.store(read + 1, std::memory_order_release);
     }
   }
@@ -43,8 +44,8 @@ class SampleRing {
   std::uint64_t lost_count() const { return lost_count_.load(std::memory_order_relaxed); }
 
  private:
-  std::vector<Sample> slots_;
-  std::uint64_t mask_;
+  std::vector<Sample> sample_slots_;
+  std::uint64_t index_mask_;
   // On separate cache lines to avoid false sharing between the two threads.
   alignas(64) std::atomic<std::uint64_t> written_count_{0};
   alignas(64) std::atomic<std::uint64_t> read_count_{0};

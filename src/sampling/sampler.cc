@@ -10,7 +10,7 @@
 namespace joulemap::sampling {
 namespace {
 
-constexpr std::int64_t kStopWithin_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kStopTimeout_ns = kNanosecondsPerSecond;
 
 }  // namespace
 
@@ -18,79 +18,79 @@ Sampler::Sampler(std::vector<std::unique_ptr<sensors::Sensor>> sensors) {
   for (std::unique_ptr<sensors::Sensor>& sensor : sensors) {
     const auto first = static_cast<std::uint32_t>(channels_.size());
     for (const Channel& channel : sensor->channels()) channels_.push_back(channel);
-    ranges_.push_back({first, sensor->channels().size()});
-    threads_.push_back(std::make_unique<SensorThread>(std::move(sensor), first));
-    rings_.push_back(&threads_.back()->ring());
+    channel_ranges_.push_back({first, sensor->channels().size()});
+    sensor_threads_.push_back(std::make_unique<SensorThread>(std::move(sensor), first));
+    sample_rings_.push_back(&sensor_threads_.back()->sample_ring());
   }
 }
 
 Sampler::Sampler(Sampler&& other) noexcept { *this = std::move(other); }
 Sampler& Sampler::operator=(Sampler&& other) noexcept {
   stop();
-  threads_ = std::move(other.threads_);
-  rings_ = std::move(other.rings_);
+  sensor_threads_ = std::move(other.sensor_threads_);
+  sample_rings_ = std::move(other.sample_rings_);
   channels_ = std::move(other.channels_);
-  ranges_ = std::move(other.ranges_);
-  hanging_count_ = other.hanging_count_;
-  running_ = std::exchange(other.running_, false);
+  channel_ranges_ = std::move(other.channel_ranges_);
+  hanging_thread_count_ = other.hanging_thread_count_;
+  is_running_ = std::exchange(other.is_running_, false);
   return *this;
 }
 Sampler::~Sampler() { stop(); }
 
-Sampler::ChannelRange Sampler::channels_of(std::size_t sensor) const { return ranges_[sensor]; }
+Sampler::ChannelRange Sampler::channels_of(std::size_t sensor) const { return channel_ranges_[sensor]; }
 
 void Sampler::start() {
-  JOULEMAP_CHECK(!running_, "a sampler can be started only once");
-  for (const std::unique_ptr<SensorThread>& thread : threads_) {
+  JOULEMAP_CHECK(!is_running_, "a sampler can be started only once");
+  for (const std::unique_ptr<SensorThread>& thread : sensor_threads_) {
     if (thread) thread->start();
   }
-  running_ = true;
+  is_running_ = true;
 }
 
 // A device that hangs in a read must not block the owner: the object of its thread is leaked, because the thread may
 // resume. Its samples so far can still be drained.
 void Sampler::stop() {
-  for (const std::unique_ptr<SensorThread>& thread : threads_) {
+  for (const std::unique_ptr<SensorThread>& thread : sensor_threads_) {
     if (thread) thread->request_stop();
   }
-  const std::int64_t deadline_ns = monotonic_ns() + kStopWithin_ns;
-  for (std::unique_ptr<SensorThread>& thread : threads_) {
+  const std::int64_t deadline_ns = monotonic_ns() + kStopTimeout_ns;
+  for (std::unique_ptr<SensorThread>& thread : sensor_threads_) {
     if (thread && !thread->wait_for_stop(deadline_ns)) {
-      ++hanging_count_;
+      ++hanging_thread_count_;
       static_cast<void>(thread.release());
     }
   }
-  running_ = false;
+  is_running_ = false;
 }
 
 void Sampler::set_mode(sensors::SamplingMode mode) {
-  for (const std::unique_ptr<SensorThread>& thread : threads_) {
+  for (const std::unique_ptr<SensorThread>& thread : sensor_threads_) {
     if (thread) thread->set_mode(mode);
   }
 }
 
 void Sampler::set_mode(std::size_t sensor, sensors::SamplingMode mode) {
-  if (threads_[sensor]) threads_[sensor]->set_mode(mode);
+  if (sensor_threads_[sensor]) sensor_threads_[sensor]->set_mode(mode);
 }
 
-bool Sampler::read_now(std::int64_t timeout_ns) {
-  JOULEMAP_CHECK(running_, "only a running sampler reads");
+bool Sampler::read_all_sensors(std::int64_t timeout_ns) {
+  JOULEMAP_CHECK(is_running_, "only a running sampler reads");
   const std::int64_t deadline_ns = monotonic_ns() + timeout_ns;
-  for (const std::unique_ptr<SensorThread>& thread : threads_) {
+  for (const std::unique_ptr<SensorThread>& thread : sensor_threads_) {
     if (thread) thread->request_read();
   }
-  bool all = hanging_count_ == 0;
-  for (const std::unique_ptr<SensorThread>& thread : threads_) {
+  bool all = hanging_thread_count_ == 0;
+  for (const std::unique_ptr<SensorThread>& thread : sensor_threads_) {
     if (thread) all = thread->wait_for_read(deadline_ns) && all;
   }
   return all;
 }
 
 std::vector<SamplerCost> Sampler::costs() const {
-  JOULEMAP_CHECK(!running_, "costs are available only after stop()");
+  JOULEMAP_CHECK(!is_running_, "costs are available only after stop()");
   std::vector<SamplerCost> costs;
-  for (const std::unique_ptr<SensorThread>& thread : threads_) {
-    if (thread) costs.push_back(thread->cost());
+  for (const std::unique_ptr<SensorThread>& thread : sensor_threads_) {
+    if (thread) costs.push_back(thread->read_cost());
   }
   return costs;
 }

@@ -37,7 +37,7 @@ class Sampler {
 
   // The channels of all sensors, in order: the list that Sample::channel indexes.
   std::span<const Channel> channels() const { return channels_; }
-  std::size_t sensor_count() const { return threads_.size(); }
+  std::size_t sensor_count() const { return sensor_threads_.size(); }
   // The channels of one sensor: index of the first, and count.
   struct ChannelRange {
     std::size_t first = 0;
@@ -46,11 +46,11 @@ class Sampler {
   ChannelRange channels_of(std::size_t sensor) const;
 
   void start();
-  // Waits at most a second for sensors that hang in a read. hanging_count() then counts them, and they are not used
-  // again.
+  // Waits at most a second for sensors that hang in a read. hanging_thread_count() then counts them, and they are not
+  // used again.
   void stop();
-  std::size_t hanging_count() const { return hanging_count_; }
-  bool is_running() const { return running_; }
+  std::size_t hanging_thread_count() const { return hanging_thread_count_; }
+  bool is_running() const { return is_running_; }
 
   // Sets the sampling mode of the sensors; takes effect at once, even on a sleeping thread.
   void set_mode(sensors::SamplingMode mode);
@@ -58,24 +58,24 @@ class Sampler {
 
   // Requests a reading of all channels from every sensor and waits at most timeout_ns for all answers. Returns false
   // when one is missing: a hanging device must not block the caller.
-  bool read_now(std::int64_t timeout_ns);
+  bool read_all_sensors(std::int64_t timeout_ns);
 
   // Delivers the samples since the last call; in order of time within each channel.
   template <class Use>
   void drain(Use&& use) {
-    for (SampleRing* ring : rings_) ring->drain(use);
+    for (SampleRing* ring : sample_rings_) ring->drain(use);
   }
 
   // One entry per sensor that does not hang, for the time between start() and stop(); valid after stop().
   std::vector<SamplerCost> costs() const;
 
  private:
-  std::vector<std::unique_ptr<SensorThread>> threads_;  // null when a thread hung and was abandoned
-  std::vector<SampleRing*> rings_;
+  std::vector<std::unique_ptr<SensorThread>> sensor_threads_;  // null when a thread hung and was abandoned
+  std::vector<SampleRing*> sample_rings_;
   std::vector<Channel> channels_;
-  std::vector<ChannelRange> ranges_;
-  std::size_t hanging_count_ = 0;
-  bool running_ = false;
+  std::vector<ChannelRange> channel_ranges_;
+  std::size_t hanging_thread_count_ = 0;
+  bool is_running_ = false;
 };
 
 }  // namespace joulemap::sampling

@@ -126,13 +126,13 @@ TEST(Sampler, SamplesLostInOneRunAreNotCountedInTheNext) {
   std::atomic<bool> floods{true};
   Sampler sampler = sampler_of(std::make_unique<FloodingSensor>(floods));
   sampler.start();
-  ASSERT_TRUE(sampler.read_now(kForever_ns));
+  ASSERT_TRUE(sampler.read_all_sensors(kForever_ns));
   sampler.stop();
   drained(sampler);
   EXPECT_GT(sampler.costs().at(0).lost_samples, 0u);
   floods = false;
   sampler.start();
-  ASSERT_TRUE(sampler.read_now(kForever_ns));
+  ASSERT_TRUE(sampler.read_all_sensors(kForever_ns));
   sampler.stop();
   EXPECT_EQ(sampler.costs().at(0).lost_samples, 0u);
 }
@@ -145,9 +145,9 @@ TEST(Sampler, ASensorThatHangsDelaysNoOther) {
   sampler.start();
   wait_for([&] { return quick.reads >= 50; });
   EXPECT_EQ(hanging.reads, 0u);
-  EXPECT_FALSE(sampler.read_now(kNanosecondsPerMillisecond)) << "one has not answered";
+  EXPECT_FALSE(sampler.read_all_sensors(kNanosecondsPerMillisecond)) << "one has not answered";
   hanging.set_blocked(false);
-  EXPECT_TRUE(sampler.read_now(kForever_ns));
+  EXPECT_TRUE(sampler.read_all_sensors(kForever_ns));
 }
 
 TEST(Sampler, ReadsImmediatelyOnRequest) {
@@ -155,7 +155,7 @@ TEST(Sampler, ReadsImmediatelyOnRequest) {
   Sampler sampler = sampler_of(sensor(script, 3600 * kNanosecondsPerSecond));
   sampler.start();
   wait_for([&] { return script.reads == 1; });
-  ASSERT_TRUE(sampler.read_now(kForever_ns));
+  ASSERT_TRUE(sampler.read_all_sensors(kForever_ns));
   EXPECT_EQ(drained(sampler)[0].back(), 2u);
 }
 
@@ -200,11 +200,11 @@ TEST(Sampler, AbandonsASensorThatNeverReturns) {
     script.set_blocked(true);
     wait_for([&] { return script.hangs == 1; });
     sampler.stop();
-    EXPECT_EQ(sampler.hanging_count(), 1u);
+    EXPECT_EQ(sampler.hanging_thread_count(), 1u);
     EXPECT_EQ(sampler.costs().size(), 1u);
     EXPECT_GE(drained(sampler)[0].size(), 1u) << "what it gave before is kept";
     sampler.start();
-    EXPECT_FALSE(sampler.read_now(kForever_ns)) << "it is not asked again, and not waited for";
+    EXPECT_FALSE(sampler.read_all_sensors(kForever_ns)) << "it is not asked again, and not waited for";
   }
 }
 
@@ -214,7 +214,7 @@ TEST(Sampler, StoresNoReadingThatWasNotDue) {
   Sampler sampler = sampler_of(sensor(script, kNanosecondsPerMillisecond));
   sampler.start();
   wait_for([&] { return script.reads >= 5; });
-  ASSERT_TRUE(sampler.read_now(kForever_ns));
+  ASSERT_TRUE(sampler.read_all_sensors(kForever_ns));
   sampler.stop();
   EXPECT_EQ(drained(sampler)[0].size(), 1u);
 }

@@ -26,7 +26,7 @@ class SensorThread {
 
   const sensors::Sensor& sensor() const { return *sensor_; }
   std::uint32_t first_channel() const { return first_channel_; }
-  SampleRing& ring() { return ring_; }
+  SampleRing& sample_ring() { return sample_ring_; }
 
   void start();
   void request_stop();
@@ -42,33 +42,33 @@ class SensorThread {
   bool wait_for_read(std::int64_t deadline_ns) const;
 
   // Cost of the reads since the last start(). Valid only while the thread does not run.
-  SamplerCost cost() const;
+  SamplerCost read_cost() const;
 
  private:
   void run() noexcept;
   void read(sensors::SamplingMode mode) noexcept;
-  void read_when_due(sensors::SamplingMode mode) noexcept;
-  void wake();
+  void sleep_and_read(sensors::SamplingMode mode) noexcept;
+  void wake_thread();
 
   std::unique_ptr<sensors::Sensor> sensor_;
   std::uint32_t first_channel_;
   std::vector<Reading> readings_;
-  SampleRing ring_;
+  SampleRing sample_ring_;
   std::uint64_t lost_before_start_ = 0;  // samples lost by the ring before the last start
   std::thread thread_;
 
   // Written by the owner, read by the thread. Each change increments `wake_count_`, on which the thread sleeps.
   std::atomic<std::uint32_t> wake_count_{0};
-  std::atomic<std::uint32_t> requested_reads_{0};
-  std::atomic<sensors::SamplingMode> mode_{sensors::SamplingMode::relaxed};
-  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint32_t> requested_read_count_{0};
+  std::atomic<sensors::SamplingMode> sampling_mode_{sensors::SamplingMode::relaxed};
+  std::atomic<bool> stop_requested_{false};
   // Written by the thread, read by the owner.
-  std::atomic<std::uint32_t> completed_reads_{0};
+  std::atomic<std::uint32_t> completed_read_count_{0};
   std::atomic<std::uint32_t> has_finished_{0};
 
   // Used by the thread only.
-  std::int64_t deadline_ns_ = 0;
-  SamplerCost cost_;
+  std::int64_t next_read_ns_ = 0;
+  SamplerCost read_cost_;
 };
 
 }  // namespace joulemap::sampling

@@ -18,57 +18,57 @@ namespace {
 
 using sensors::SamplingMode;
 
-constexpr std::int64_t kPassPeriod_ns = 20 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kEnginePeriod_ns = 20 * kNanosecondsPerMillisecond;
 // Period of the engine thread while a caller waits: half the update period of RAPL.
-constexpr std::int64_t kClosePassPeriod_ns = kNanosecondsPerMillisecond / 2;
-constexpr std::int64_t kWaitAtMost_ns = 300 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kWaitingEnginePeriod_ns = kNanosecondsPerMillisecond / 2;
+constexpr std::int64_t kMaxResultWait_ns = 300 * kNanosecondsPerMillisecond;
 // A hanging sensor must block neither the start nor a wait.
-constexpr std::int64_t kFirstReadAtMost_ns = 500 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kReadAtMost_ns = 50 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kFirstReadTimeout_ns = 500 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kReadTimeout_ns = 50 * kNanosecondsPerMillisecond;
 // A window that ended this long ago is final, whatever the sensors do.
-constexpr std::int64_t kGiveUpAfter_ns = 2 * kNanosecondsPerSecond;
-constexpr std::int64_t kCloseModeAtStart_ns = 30 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMaxSettlingTime_ns = 2 * kNanosecondsPerSecond;
+constexpr std::int64_t kInitialDenseReading_ns = 30 * kNanosecondsPerMillisecond;
 
 // Read periods. A window may begin at any moment, and the accuracy of its edge depends on the distance of the readings
 // around it. A period of 5 ms costs about one percent of one CPU (bench/windows). An estimate takes longer to read, and
 // is only needed where nothing is measured.
-constexpr std::int64_t kReadPeriod_ns = 5 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kEstimatePeriod_ns = 20 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kSensorReadPeriod_ns = 5 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kEstimateReadPeriod_ns = 20 * kNanosecondsPerMillisecond;
 
 bool is_estimate(const sensors::Sensor& sensor) {
   return !sensor.channels().empty() && sensor.channels().front().provenance == Provenance::estimated;
 }
 
-void request_periods(OpenSensors& opened) {
+void request_read_periods(OpenSensors& opened) {
   const bool any_measured = std::any_of(opened.sensors.begin(), opened.sensors.end(),
                                         [](const auto& sensor) { return !is_estimate(*sensor); });
   for (const std::unique_ptr<sensors::Sensor>& sensor : opened.sensors) {
     if (!is_estimate(*sensor)) {
-      sensor->request_period(kReadPeriod_ns);
+      sensor->request_period(kSensorReadPeriod_ns);
     } else if (!any_measured || opened.estimates_requested) {
-      sensor->request_period(kEstimatePeriod_ns);
+      sensor->request_period(kEstimateReadPeriod_ns);
     }
   }
 }
 
 // Whether waiting longer cannot improve the energy at `time_ns`.
-bool has_settled(const EnergyCurve& curve, std::int64_t time_ns) {
+bool is_edge_settled(const EnergyCurve& curve, std::int64_t time_ns) {
   // Two updates show the update period of a counter, and with it the age of the counter's first value.
-  const std::size_t enough = has_counter_updates(curve.channel()) && !curve.refresh_is_known() ? 2 : 1;
+  const std::size_t enough = has_counter_updates(curve.channel()) && !curve.is_refresh_known() ? 2 : 1;
   if (curve.points_after(time_ns) >= enough) return true;
   const EnergyTally& tally = curve.tally();
-  if (tally.good_readings > 0 && tally.last_code != ReadCode::ok) return true;
+  if (tally.good_readings > 0 && tally.last_read_code != ReadCode::ok) return true;
   // The counter was read for more than an update period after `time_ns` without an update: it is frozen.
   const std::int64_t refresh_ns = std::max(curve.refresh_ns(), 2 * kNanosecondsPerMillisecond);
   return tally.last_ns > time_ns + refresh_ns + refresh_ns / 2;
 }
 
 // The measured processes: this process and its descendants; under `joulemap record` all processes of that recording.
-sensors::MeasuredProcessCriteria processes_of_this_recording() {
+sensors::MeasuredProcessCriteria measured_process_criteria() {
   sensors::MeasuredProcessCriteria measured;
   const std::string name(recording::kRecordingIdVariable);
   const char* const id = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): as the program's own reads are
-  if (id != nullptr) measured.variable = fmt::format("{}={}", name, id);
+  if (id != nullptr) measured.environment_assignment = fmt::format("{}={}", name, id);
   return measured;
 }
 
@@ -79,9 +79,9 @@ Result<std::unique_ptr<WindowEngine>> WindowEngine::start(WindowTable& table, co
                                              .sensors = options.sensors,
                                              .program = "",
                                              .period_ns = options.period_ns,
-                                             .measured = processes_of_this_recording()});
+                                             .measured_processes = measured_process_criteria()});
   if (!opened) return std::move(opened).error();
-  if (!options.period_ns) request_periods(*opened);
+  if (!options.period_ns) request_read_periods(*opened);
   return start(table, std::move(*opened));
 }
 
@@ -89,17 +89,17 @@ std::unique_ptr<WindowEngine> WindowEngine::start(WindowTable& table, OpenSensor
   std::unique_ptr<WindowEngine> engine(new WindowEngine(table, std::move(sensors)));
   engine->sampler_.set_mode(SamplingMode::near_edge);
   engine->sampler_.start();
-  engine->sampler_.read_now(kFirstReadAtMost_ns);
-  engine->close_mode_until_ns_ = monotonic_ns() + kCloseModeAtStart_ns;
+  engine->sampler_.read_all_sensors(kFirstReadTimeout_ns);
+  engine->dense_reading_until_ns_ = monotonic_ns() + kInitialDenseReading_ns;
   const ScopedSignalBlock signals_are_for_the_program;
   engine->thread_ = std::thread([self = engine.get()] { self->run(); });
   return engine;
 }
 
 WindowEngine::WindowEngine(WindowTable& table, OpenSensors sensors)
-    : table_(table),
-      statuses_(std::move(sensors.statuses)),
-      check_estimates_(sensors.estimates_requested),
+    : window_table_(table),
+      sensor_statuses_(std::move(sensors.statuses)),
+      cross_checks_estimates_(sensors.estimates_requested),
       sampler_(std::move(sensors.sensors)),
       curves_(sampler_.channels(), EnergyCurve::Retention::latest) {}
 
@@ -107,48 +107,48 @@ WindowEngine::~WindowEngine() { stop(); }
 
 void WindowEngine::stop() {
   if (!thread_.joinable()) return;
-  stopping_.store(true);
-  wake();
+  stop_requested_.store(true);
+  wake_engine();
   thread_.join();
   sampler_.stop();
   const std::lock_guard lock(lock_);
   update_windows();
 }
 
-void WindowEngine::wake() {
+void WindowEngine::wake_engine() {
   wake_count_.fetch_add(1, std::memory_order_release);
   wake_all(wake_count_);
 }
 
 void WindowEngine::run() {
   pthread_setname_np(pthread_self(), "joulemap");
-  while (!stopping_.load()) {
+  while (!stop_requested_.load()) {
     const std::uint32_t wakes = wake_count_.load(std::memory_order_acquire);
-    set_mode();
+    choose_sampling_mode();
     {
       const std::lock_guard lock(lock_);
       update_windows();
     }
-    pass_count_.fetch_add(1, std::memory_order_release);
-    wake_all(pass_count_);
-    const std::int64_t period_ns = waiting_callers_.load() > 0 ? kClosePassPeriod_ns : kPassPeriod_ns;
+    engine_pass_count_.fetch_add(1, std::memory_order_release);
+    wake_all(engine_pass_count_);
+    const std::int64_t period_ns = waiting_callers_.load() > 0 ? kWaitingEnginePeriod_ns : kEnginePeriod_ns;
     wait_for_change(wake_count_, wakes, monotonic_ns() + period_ns);
   }
 }
 
 // Sets the sampling mode: near_edge while a caller waits for a result and shortly after the start. A caller that begins
 // to wait also triggers one read of all sensors, because gauges and estimates have no updates to wait for.
-void WindowEngine::set_mode() {
+void WindowEngine::choose_sampling_mode() {
   const bool has_waiting_caller = waiting_callers_.load() > 0;
-  const bool at_start = monotonic_ns() < close_mode_until_ns_;
+  const bool at_start = monotonic_ns() < dense_reading_until_ns_;
   sampler_.set_mode(has_waiting_caller || at_start ? SamplingMode::near_edge : SamplingMode::relaxed);
-  if (has_waiting_caller && read_requested_.exchange(false)) sampler_.read_now(kReadAtMost_ns);
+  if (has_waiting_caller && read_requested_.exchange(false)) sampler_.read_all_sensors(kReadTimeout_ns);
 }
 
 void WindowEngine::update_windows() {
-  adopt_windows();
-  feed_curves();
-  std::erase_if(unfinished_, [this](WindowId window) {
+  register_new_windows();
+  add_samples_to_curves();
+  std::erase_if(unfinished_windows_, [this](WindowId window) {
     const auto found = window_states_.find(window);
     if (found == window_states_.end()) return true;
     store_settled_edges(window, found->second);
@@ -156,7 +156,7 @@ void WindowEngine::update_windows() {
   });
 }
 
-void WindowEngine::adopt_windows() {
+void WindowEngine::register_new_windows() {
   std::shared_ptr<const std::vector<EnergyTally>> tallies;
   const auto begun = [&](WindowId window, std::int64_t begin_ns) {
     if (!tallies) {
@@ -170,19 +170,19 @@ void WindowEngine::adopt_windows() {
     state.end_edges.resize(curves_.curves().size());
     state.missing_begin_edges = state.missing_end_edges = curves_.curves().size();
     state.tallies_at_begin = tallies;
-    unfinished_.push_back(window);
+    unfinished_windows_.push_back(window);
   };
-  table_.sweep(begun, [this](WindowId window) { window_states_.erase(window); });
+  window_table_.visit_new_and_released(begun, [this](WindowId window) { window_states_.erase(window); });
 }
 
-void WindowEngine::feed_curves() {
+void WindowEngine::add_samples_to_curves() {
   sampler_.drain([this](const Sample& sample) { curves_.observe(sample); });
 }
 
 // Stores the edges at `time_ns` that no later reading can change: with two points after an edge, the first can no
 // longer be discarded as torn. `give_up`: stores the others, too, as they are.
-void WindowEngine::store_edges_at(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges,
-                                  std::size_t& missing, bool give_up) {
+void WindowEngine::store_edges_of_curves(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges,
+                                         std::size_t& missing, bool give_up) {
   for (std::size_t i = 0; i < edges.size(); ++i) {
     if (edges[i] || (!give_up && curves_.curves()[i].points_after(time_ns) < 2)) continue;
     edges[i] = curves_.curves()[i].edge_at(time_ns);
@@ -192,30 +192,30 @@ void WindowEngine::store_edges_at(std::int64_t time_ns, std::vector<std::optiona
 
 void WindowEngine::store_settled_edges(WindowId window, WindowState& state) {
   if (state.missing_begin_edges > 0)
-    store_edges_at(state.begin_ns, state.begin_edges, state.missing_begin_edges, false);
-  if (state.end_ns == 0) state.end_ns = table_.end_ns(window);
+    store_edges_of_curves(state.begin_ns, state.begin_edges, state.missing_begin_edges, false);
+  if (state.end_ns == 0) state.end_ns = window_table_.end_ns(window);
   if (state.end_ns == 0) return;
-  const bool give_up = monotonic_ns() > state.end_ns + kGiveUpAfter_ns;
-  if (give_up) store_edges_at(state.begin_ns, state.begin_edges, state.missing_begin_edges, true);
-  store_edges_at(state.end_ns, state.end_edges, state.missing_end_edges, give_up);
+  const bool give_up = monotonic_ns() > state.end_ns + kMaxSettlingTime_ns;
+  if (give_up) store_edges_of_curves(state.begin_ns, state.begin_edges, state.missing_begin_edges, true);
+  store_edges_of_curves(state.end_ns, state.end_edges, state.missing_end_edges, give_up);
   if (give_up) state.missing_begin_edges = state.missing_end_edges = 0;
-  if (state.missing_begin_edges == 0 && state.missing_end_edges == 0) table_.complete(window);
+  if (state.missing_begin_edges == 0 && state.missing_end_edges == 0) window_table_.mark_complete(window);
 }
 
 bool WindowEngine::is_settled(const WindowState& state) const {
   for (std::size_t i = 0; i < curves_.curves().size(); ++i) {
-    if (!state.end_edges[i] && !has_settled(curves_.curves()[i], state.end_ns)) return false;
+    if (!state.end_edges[i] && !is_edge_settled(curves_.curves()[i], state.end_ns)) return false;
   }
   return true;
 }
 
 Result<WindowResult> WindowEngine::result(WindowId window, WaitPolicy wait_policy) {
-  const std::int64_t deadline_ns = monotonic_ns() + kWaitAtMost_ns;
+  const std::int64_t deadline_ns = monotonic_ns() + kMaxResultWait_ns;
   bool waiting = false;
   Result<WindowResult> answer =
       Error{ErrorCode::not_found, "this window does not exist", "it was freed or never begun"};
   while (true) {
-    const std::uint32_t passes = pass_count_.load(std::memory_order_acquire);
+    const std::uint32_t passes = engine_pass_count_.load(std::memory_order_acquire);
     {
       const std::lock_guard lock(lock_);
       auto found = window_states_.find(window);
@@ -224,16 +224,16 @@ Result<WindowResult> WindowEngine::result(WindowId window, WaitPolicy wait_polic
         update_windows();
         found = window_states_.find(window);
       }
-      if (found == window_states_.end() || !table_.is_alive(window)) break;
+      if (found == window_states_.end() || !window_table_.is_alive(window)) break;
       WindowState& state = found->second;
-      if (state.end_ns == 0) state.end_ns = table_.end_ns(window);
+      if (state.end_ns == 0) state.end_ns = window_table_.end_ns(window);
       if (wait_policy == WaitPolicy::wait && state.end_ns == 0) {
         answer = Error{ErrorCode::usage, "this window has not ended", "end it before waiting for its energy"};
         break;
       }
       const bool enough = wait_policy == WaitPolicy::none || is_settled(state) || monotonic_ns() >= deadline_ns;
-      if (enough || stopping_.load()) {
-        answer = measure(window, state);
+      if (enough || stop_requested_.load()) {
+        answer = compute_window_result(window, state);
         break;
       }
     }
@@ -241,17 +241,17 @@ Result<WindowResult> WindowEngine::result(WindowId window, WaitPolicy wait_polic
       waiting = true;
       read_requested_.store(true);
       waiting_callers_.fetch_add(1);
-      wake();
+      wake_engine();
     }
-    wait_for_change(pass_count_, passes, deadline_ns);
+    wait_for_change(engine_pass_count_, passes, deadline_ns);
   }
   if (waiting) waiting_callers_.fetch_sub(1);
   return answer;
 }
 
-WindowResult WindowEngine::measure(WindowId window, const WindowState& state) const {
+WindowResult WindowEngine::compute_window_result(WindowId window, const WindowState& state) const {
   WindowResult result{.window = window, .begin_ns = state.begin_ns, .end_ns = state.end_ns, .energy = {}};
-  result.settled = state.end_ns != 0 && is_settled(state);
+  result.is_settled = state.end_ns != 0 && is_settled(state);
   if (result.end_ns == 0) result.end_ns = monotonic_ns();
   std::vector<ChannelEnergy> energies;
   for (std::size_t i = 0; i < curves_.curves().size(); ++i) {
@@ -261,19 +261,19 @@ WindowResult WindowEngine::measure(WindowId window, const WindowState& state) co
     if (begin && end) {
       energies.push_back(curve.energy_between(*begin, *end, (*state.tallies_at_begin)[i]));
       // The next update of the counter may still come, so the window is not yet known to be too short.
-      if (energies.back().reason == "too-short") energies.back().reason = "no-step";
+      if (energies.back().missing_reason == "too-short") energies.back().missing_reason = "no-step";
     } else {
-      const ReadCode code = curve.tally().last_code;
-      energies.push_back(
-          {.channel = curve.channel(), .reason = code == ReadCode::ok ? "no-reading" : std::string(to_string(code))});
+      const ReadCode code = curve.tally().last_read_code;
+      energies.push_back({.channel = curve.channel(),
+                          .missing_reason = code == ReadCode::ok ? "no-reading" : std::string(to_string(code))});
     }
   }
-  for (const SensorStatus& status : statuses_) {
+  for (const SensorStatus& status : sensor_statuses_) {
     for (const UnreadableChannel& unreadable : status.unreadable) {
-      energies.push_back({.channel = unreadable.channel, .reason = unreadable.reason});
+      energies.push_back({.channel = unreadable.channel, .missing_reason = unreadable.reason});
     }
   }
-  result.energy = make_domain_table(energies, result.elapsed_s(), check_estimates_);
+  result.energy = make_domain_table(energies, result.elapsed_s(), cross_checks_estimates_);
   for (const ChannelEnergy& energy : energies) result.energy.diagnostics.add_all(describe_faults(energy));
   return result;
 }

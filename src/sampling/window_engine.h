@@ -41,6 +41,7 @@ struct WindowOptions {
   SystemRoot root;
   std::string sensors;                    // syntax of --sensors; empty for all
   std::optional<std::int64_t> period_ns;  // between two reads; default 5 ms, for estimates 20 ms or more
+  bool operator==(const WindowOptions&) const = default;
 };
 
 enum class WaitPolicy {
@@ -52,7 +53,7 @@ struct WindowResult {
   WindowId window = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;  // current time for an open window
-  bool settled = false;     // no later reading can improve the energy
+  bool is_settled = false;  // no later reading can improve the energy
   DomainTable energy;
 
   double elapsed_s() const { return static_cast<double>(end_ns - begin_ns) * 1e-9; }
@@ -88,34 +89,34 @@ class WindowEngine {
 
   WindowEngine(WindowTable& table, OpenSensors sensors);
   void run();
-  void set_mode();
+  void choose_sampling_mode();
   // The following functions require lock_.
   void update_windows();
-  void adopt_windows();
-  void feed_curves();
+  void register_new_windows();
+  void add_samples_to_curves();
   void store_settled_edges(WindowId window, WindowState& state);
-  void store_edges_at(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges, std::size_t& missing,
-                      bool give_up);
+  void store_edges_of_curves(std::int64_t time_ns, std::vector<std::optional<CurveEdge>>& edges, std::size_t& missing,
+                             bool give_up);
   bool is_settled(const WindowState& state) const;
-  WindowResult measure(WindowId window, const WindowState& state) const;
-  void wake();
+  WindowResult compute_window_result(WindowId window, const WindowState& state) const;
+  void wake_engine();
 
-  WindowTable& table_;
-  std::vector<SensorStatus> statuses_;
-  bool check_estimates_ = false;
+  WindowTable& window_table_;
+  std::vector<SensorStatus> sensor_statuses_;
+  bool cross_checks_estimates_ = false;
   Sampler sampler_;
 
   std::mutex lock_;
   EnergyCurves curves_;
   std::unordered_map<WindowId, WindowState> window_states_;
-  std::vector<WindowId> unfinished_;  // windows with edges that are not yet stored
+  std::vector<WindowId> unfinished_windows_;  // windows with edges that are not yet stored
 
-  std::atomic<std::uint32_t> wake_count_{0};  // the engine thread sleeps on it
-  std::atomic<std::uint32_t> pass_count_{0};  // callers that wait for results sleep on it
+  std::atomic<std::uint32_t> wake_count_{0};         // the engine thread sleeps on it
+  std::atomic<std::uint32_t> engine_pass_count_{0};  // callers that wait for results sleep on it
   std::atomic<int> waiting_callers_{0};
   std::atomic<bool> read_requested_{false};  // a new caller waits: read every sensor once
-  std::atomic<bool> stopping_{false};
-  std::int64_t close_mode_until_ns_ = 0;  // end of the dense reading that finds the counters' update periods
+  std::atomic<bool> stop_requested_{false};
+  std::int64_t dense_reading_until_ns_ = 0;  // end of the dense reading that finds the counters' update periods
   std::thread thread_;
 };
 

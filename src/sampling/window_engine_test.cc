@@ -93,7 +93,7 @@ TEST(WindowEngine, MeasuresTheEnergyOfAWindow) {
   bench.table.end(window);
   const WindowResult result = bench.wait_for(window);
   expect_true_energy(result);
-  EXPECT_TRUE(result.settled);
+  EXPECT_TRUE(result.is_settled);
   EXPECT_DOUBLE_EQ(*joules_of(result.energy.totals.measured), *result.energy.rows[0].joules);
 }
 
@@ -144,7 +144,7 @@ TEST(WindowEngine, PeeksIntoAnOpenWindow) {
   wait_for_reads(bench, 3);  // the counter has updated since the begin and was read
   const Result<WindowResult> result = bench.engine->result(window, WaitPolicy::none);
   ASSERT_TRUE(result);
-  EXPECT_FALSE(result->settled);
+  EXPECT_FALSE(result->is_settled);
   expect_true_energy(*result);
   EXPECT_FALSE(bench.engine->result(window, WaitPolicy::wait));  // the window has not ended
 }

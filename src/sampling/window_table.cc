@@ -18,62 +18,65 @@ static_assert(WindowTable::kMaxWindows == kIndexMask + 1);
 
 }  // namespace
 
-WindowTable::WindowTable(std::uint16_t epoch) : epoch_(epoch) { JOULEMAP_CHECK(epoch != 0, "epochs begin at 1"); }
+WindowTable::WindowTable(std::uint16_t epoch) : table_epoch_(epoch) { JOULEMAP_CHECK(epoch != 0, "epochs begin at 1"); }
 
 WindowTable::~WindowTable() {
-  for (std::atomic<Block*>& block : blocks_) delete block.load();
+  for (std::atomic<SlotBlock*>& block : slot_blocks_) delete block.load();
 }
 
-WindowId WindowTable::id_of(std::uint32_t index, std::uint64_t word) const {
-  return epoch_ << (kGenerationBits + kIndexBits) | ((word >> 8) & kGenerationMask) << kIndexBits | index;
+WindowId WindowTable::make_window_id(std::uint32_t index, std::uint64_t word) const {
+  return table_epoch_ << (kGenerationBits + kIndexBits) | ((word >> 8) & kGenerationMask) << kIndexBits | index;
 }
 
-WindowTable::Slot* WindowTable::find(WindowId window, std::uint64_t* word) const noexcept {
+WindowTable::Slot* WindowTable::find_live_slot(WindowId window, std::uint64_t* word) const noexcept {
   const auto index = static_cast<std::uint32_t>(window & kIndexMask);
   if (index >= slot_count_.load(std::memory_order_acquire)) return nullptr;
   Slot& found = slot(index);
-  *word = found.word.load(std::memory_order_acquire);
-  const State state = state_of(*word);
-  if (state == State::free || state == State::released || id_of(index, *word) != window) return nullptr;
+  *word = found.generation_and_state.load(std::memory_order_acquire);
+  const WindowState state = state_in_word(*word);
+  if (state == WindowState::free || state == WindowState::released || make_window_id(index, *word) != window)
+    return nullptr;
   return &found;
 }
 
-bool WindowTable::change_state(std::uint32_t index, std::uint64_t& word, State to) noexcept {
+bool WindowTable::change_state(std::uint32_t index, std::uint64_t& word, WindowState to) noexcept {
   const std::uint64_t next = (word & ~std::uint64_t{0xff}) | static_cast<std::uint64_t>(to);
-  return slot(index).word.compare_exchange_strong(word, next, std::memory_order_acq_rel);
+  return slot(index).generation_and_state.compare_exchange_strong(word, next, std::memory_order_acq_rel);
 }
 
-void WindowTable::recycle(std::uint32_t index, std::uint64_t word) noexcept {
+void WindowTable::recycle_slot(std::uint32_t index, std::uint64_t word) noexcept {
   const std::uint64_t generation = ((word >> 8) + 1) & kGenerationMask;
-  slot(index).word.store(generation << 8 | static_cast<std::uint64_t>(State::free), std::memory_order_release);
+  slot(index).generation_and_state.store(generation << 8 | static_cast<std::uint64_t>(WindowState::free),
+                                         std::memory_order_release);
   push_free_slot(index);
 }
 
 std::uint32_t WindowTable::pop_free_slot() noexcept {
-  std::uint64_t top = free_list_.load(std::memory_order_acquire);
+  std::uint64_t top = free_list_head_.load(std::memory_order_acquire);
   while (const auto free_slot = static_cast<std::uint32_t>(top)) {
     const std::uint64_t next = slot(free_slot - 1).next_free.load(std::memory_order_relaxed);
     const std::uint64_t tag = (top >> 32) + 1;
-    if (free_list_.compare_exchange_weak(top, tag << 32 | next, std::memory_order_acq_rel)) return free_slot;
+    if (free_list_head_.compare_exchange_weak(top, tag << 32 | next, std::memory_order_acq_rel)) return free_slot;
   }
   return 0;
 }
 
 void WindowTable::push_free_slot(std::uint32_t index) noexcept {
-  std::uint64_t top = free_list_.load(std::memory_order_relaxed);
+  std::uint64_t top = free_list_head_.load(std::memory_order_relaxed);
   do {
     slot(index).next_free.store(static_cast<std::uint32_t>(top), std::memory_order_relaxed);
-  } while (!free_list_.compare_exchange_weak(top, ((top >> 32) + 1) << 32 | (index + 1), std::memory_order_acq_rel));
+  } while (
+      !free_list_head_.compare_exchange_weak(top, ((top >> 32) + 1) << 32 | (index + 1), std::memory_order_acq_rel));
 }
 
 bool WindowTable::add_block() noexcept {
-  const std::lock_guard lock(growth_lock_);
-  if (static_cast<std::uint32_t>(free_list_.load()) != 0) return true;  // another thread was faster
+  const std::lock_guard lock(add_block_lock_);
+  if (static_cast<std::uint32_t>(free_list_head_.load()) != 0) return true;  // another thread was faster
   const std::uint32_t first = slot_count_.load();
   if (first == kMaxWindows) return false;
-  auto* block = new (std::nothrow) Block;
+  auto* block = new (std::nothrow) SlotBlock;
   if (block == nullptr) return false;
-  blocks_[first / kSlotsPerBlock].store(block, std::memory_order_release);
+  slot_blocks_[first / kSlotsPerBlock].store(block, std::memory_order_release);
   slot_count_.store(first + kSlotsPerBlock, std::memory_order_release);
   for (std::uint32_t index = first + kSlotsPerBlock; index-- > first;) push_free_slot(index);
   return true;
@@ -87,31 +90,32 @@ WindowId WindowTable::begin() noexcept {
   }
   const std::uint32_t index = free_slot - 1;
   Slot& fresh = slot(index);
-  const std::uint64_t word = fresh.word.load(std::memory_order_relaxed) | static_cast<std::uint64_t>(State::fresh);
+  const std::uint64_t word =
+      fresh.generation_and_state.load(std::memory_order_relaxed) | static_cast<std::uint64_t>(WindowState::fresh);
   fresh.end_ns.store(0, std::memory_order_relaxed);
   // The time is read last, directly before the measured program continues, so that the window contains as little of
   // joulemap's own work as possible.
   fresh.begin_ns.store(monotonic_ns(), std::memory_order_relaxed);
-  fresh.word.store(word, std::memory_order_release);
-  return id_of(index, word);
+  fresh.generation_and_state.store(word, std::memory_order_release);
+  return make_window_id(index, word);
 }
 
 bool WindowTable::end(WindowId window) noexcept {
   const std::int64_t now_ns = monotonic_ns();
   std::uint64_t word = 0;
-  Slot* const found = find(window, &word);
+  Slot* const found = find_live_slot(window, &word);
   std::int64_t open = 0;
   return found != nullptr && found->end_ns.compare_exchange_strong(open, now_ns, std::memory_order_acq_rel);
 }
 
 bool WindowTable::release(WindowId window) noexcept {
   std::uint64_t word = 0;
-  while (find(window, &word) != nullptr) {
+  while (find_live_slot(window, &word) != nullptr) {
     const auto index = static_cast<std::uint32_t>(window & kIndexMask);
-    if (state_of(word) != State::fresh) {
-      if (change_state(index, word, State::released)) return true;
-    } else if (change_state(index, word, State::free)) {
-      recycle(index, word);
+    if (state_in_word(word) != WindowState::fresh) {
+      if (change_state(index, word, WindowState::released)) return true;
+    } else if (change_state(index, word, WindowState::free)) {
+      recycle_slot(index, word);
       return true;
     }
   }
@@ -120,19 +124,19 @@ bool WindowTable::release(WindowId window) noexcept {
 
 bool WindowTable::is_alive(WindowId window) const noexcept {
   std::uint64_t word = 0;
-  return find(window, &word) != nullptr;
+  return find_live_slot(window, &word) != nullptr;
 }
 
 std::int64_t WindowTable::end_ns(WindowId window) const noexcept {
   std::uint64_t word = 0;
-  const Slot* const found = find(window, &word);
+  const Slot* const found = find_live_slot(window, &word);
   return found == nullptr ? 0 : found->end_ns.load(std::memory_order_acquire);
 }
 
-void WindowTable::complete(WindowId window) noexcept {
+void WindowTable::mark_complete(WindowId window) noexcept {
   std::uint64_t word = 0;
-  if (find(window, &word) != nullptr)
-    change_state(static_cast<std::uint32_t>(window & kIndexMask), word, State::complete);
+  if (find_live_slot(window, &word) != nullptr)
+    change_state(static_cast<std::uint32_t>(window & kIndexMask), word, WindowState::complete);
 }
 
 }  // namespace joulemap::sampling

@@ -43,55 +43,55 @@ class WindowTable {
   std::int64_t end_ns(WindowId window) const noexcept;
 
   // The following is for the engine: its thread, or the thread that holds its lock.
-  enum class State : std::uint8_t { free, fresh, adopted, complete, released };
+  enum class WindowState : std::uint8_t { free, fresh, adopted, complete, released };
 
   // Adopts fresh windows and calls on_begun(window, begin_ns); calls on_released(window) for released ones and frees
   // their slots.
   template <class OnBegun, class OnReleased>
-  void sweep(OnBegun&& on_begun, OnReleased&& on_released) {
+  void visit_new_and_released(OnBegun&& on_begun, OnReleased&& on_released) {
     const std::uint32_t slots = slot_count_.load(std::memory_order_acquire);
     for (std::uint32_t index = 0; index < slots; ++index) {
-      std::uint64_t word = slot(index).word.load(std::memory_order_acquire);
-      if (state_of(word) == State::fresh) {
+      std::uint64_t word = slot(index).generation_and_state.load(std::memory_order_acquire);
+      if (state_in_word(word) == WindowState::fresh) {
         const std::int64_t begin_ns = slot(index).begin_ns.load(std::memory_order_relaxed);
-        if (change_state(index, word, State::adopted)) on_begun(id_of(index, word), begin_ns);
-      } else if (state_of(word) == State::released) {
-        on_released(id_of(index, word));
-        recycle(index, word);
+        if (change_state(index, word, WindowState::adopted)) on_begun(make_window_id(index, word), begin_ns);
+      } else if (state_in_word(word) == WindowState::released) {
+        on_released(make_window_id(index, word));
+        recycle_slot(index, word);
       }
     }
   }
   // Marks a window whose edges are all known to the engine.
-  void complete(WindowId window) noexcept;
+  void mark_complete(WindowId window) noexcept;
 
  private:
   // Half a cache line: sweeping the words of many slots is fast, and neighbours rarely share a line.
   struct alignas(32) Slot {
-    std::atomic<std::uint64_t> word{0};  // generation << 8 | State
+    std::atomic<std::uint64_t> generation_and_state{0};  // generation << 8 | State
     std::atomic<std::int64_t> begin_ns{0};
     std::atomic<std::int64_t> end_ns{0};
     std::atomic<std::uint32_t> next_free{0};  // index of the next free slot + 1; 0: none
   };
   static constexpr std::uint32_t kSlotsPerBlock = 1024;
-  using Block = std::array<Slot, kSlotsPerBlock>;
+  using SlotBlock = std::array<Slot, kSlotsPerBlock>;
 
-  static State state_of(std::uint64_t word) { return static_cast<State>(word & 0xff); }
+  static WindowState state_in_word(std::uint64_t word) { return static_cast<WindowState>(word & 0xff); }
   Slot& slot(std::uint32_t index) const {
-    return (*blocks_[index / kSlotsPerBlock].load(std::memory_order_acquire))[index % kSlotsPerBlock];
+    return (*slot_blocks_[index / kSlotsPerBlock].load(std::memory_order_acquire))[index % kSlotsPerBlock];
   }
-  WindowId id_of(std::uint32_t index, std::uint64_t word) const;
-  Slot* find(WindowId window, std::uint64_t* word) const noexcept;
-  bool change_state(std::uint32_t index, std::uint64_t& word, State to) noexcept;
-  void recycle(std::uint32_t index, std::uint64_t word) noexcept;
+  WindowId make_window_id(std::uint32_t index, std::uint64_t word) const;
+  Slot* find_live_slot(WindowId window, std::uint64_t* word) const noexcept;
+  bool change_state(std::uint32_t index, std::uint64_t& word, WindowState to) noexcept;
+  void recycle_slot(std::uint32_t index, std::uint64_t word) noexcept;
   std::uint32_t pop_free_slot() noexcept;  // index + 1, or 0 if no slot is free
   void push_free_slot(std::uint32_t index) noexcept;
   bool add_block() noexcept;
 
-  const std::uint64_t epoch_;
-  alignas(64) std::atomic<std::uint64_t> free_list_{0};  // tag << 32 | index + 1: the tag prevents the ABA problem
+  const std::uint64_t table_epoch_;
+  alignas(64) std::atomic<std::uint64_t> free_list_head_{0};  // tag << 32 | index + 1: the tag prevents the ABA problem
   alignas(64) std::atomic<std::uint32_t> slot_count_{0};
-  std::mutex growth_lock_;
-  std::array<std::atomic<Block*>, kMaxWindows / kSlotsPerBlock> blocks_{};
+  std::mutex add_block_lock_;
+  std::array<std::atomic<SlotBlock*>, kMaxWindows / kSlotsPerBlock> slot_blocks_{};
 };
 
 }  // namespace joulemap::sampling

@@ -10,15 +10,15 @@
 namespace joulemap::sampling {
 namespace {
 
-struct Sweep {
+struct VisitedWindows {
   std::vector<WindowId> begun;
   std::vector<WindowId> gone;
 };
 
-Sweep sweep(WindowTable& table) {
-  Sweep sweep_result;
-  table.sweep([&](WindowId window, std::int64_t) { sweep_result.begun.push_back(window); },
-              [&](WindowId window) { sweep_result.gone.push_back(window); });
+VisitedWindows visit_windows(WindowTable& table) {
+  VisitedWindows sweep_result;
+  table.visit_new_and_released([&](WindowId window, std::int64_t) { sweep_result.begun.push_back(window); },
+                               [&](WindowId window) { sweep_result.gone.push_back(window); });
   return sweep_result;
 }
 
@@ -49,13 +49,13 @@ TEST(WindowTable, ASweepReturnsBegunAndReleasedWindows) {
   const WindowId open_window = table.begin();
   const WindowId unseen = table.begin();
   table.release(unseen);
-  EXPECT_EQ(sweep(table).begun, std::vector{open_window});
-  EXPECT_TRUE(sweep(table).begun.empty());
-  table.complete(open_window);
+  EXPECT_EQ(visit_windows(table).begun, std::vector{open_window});
+  EXPECT_TRUE(visit_windows(table).begun.empty());
+  table.mark_complete(open_window);
   table.release(open_window);
   EXPECT_FALSE(table.is_alive(open_window));
-  EXPECT_EQ(sweep(table).gone, std::vector{open_window});
-  EXPECT_TRUE(sweep(table).gone.empty());
+  EXPECT_EQ(visit_windows(table).gone, std::vector{open_window});
+  EXPECT_TRUE(visit_windows(table).gone.empty());
 }
 
 TEST(WindowTable, WindowsOfAnotherEpochAreUnknown) {
@@ -94,12 +94,12 @@ TEST(WindowTable, ThreadsNeverGetTheSameWindow) {
     });
   }
   std::thread engine([&] {
-    while (!done) sweep(table);
+    while (!done) visit_windows(table);
   });
   for (std::thread& thread : threads) thread.join();
   done = true;
   engine.join();
-  sweep(table);
+  visit_windows(table);
   EXPECT_EQ(wrong, 0);
 }
 

@@ -9,13 +9,13 @@
 namespace joulemap::scopes {
 namespace {
 
-struct Rule {
-  std::string_view part;  // substring in lower case
-  EnergyCauseClass cause;
+struct CauseNameRule {
+  std::string_view name_part;  // substring in lower case
+  EnergyCauseClass cause_class;
 };
 
 // The first rule whose substring occurs in the name applies: cudaMemcpyAsync copies, cudaStreamSynchronize waits.
-constexpr std::array<Rule, 31> kRules = {{
+constexpr std::array<CauseNameRule, 31> kCauseNameRules = {{
     {"synchroniz", EnergyCauseClass::synchronization},
     {"barrier", EnergyCauseClass::synchronization},
     {"_local_scalar_dense", EnergyCauseClass::synchronization},  // tensor.item() waits for the GPU
@@ -55,13 +55,13 @@ std::optional<EnergyCauseClass> cause_class_from_name(std::string_view name) {
   std::string lower(name);
   std::transform(lower.begin(), lower.end(), lower.begin(),
                  [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  for (const Rule& rule : kRules) {
-    if (lower.find(rule.part) != std::string::npos) return rule.cause;
+  for (const CauseNameRule& rule : kCauseNameRules) {
+    if (lower.find(rule.name_part) != std::string::npos) return rule.cause_class;
   }
   return std::nullopt;
 }
 
-EnergyCause cause_from_name(std::string_view name, double time_s) {
+EnergyCause make_cause_from_name(std::string_view name, double time_s) {
   EnergyCause cause{cause_class_from_name(name).value_or(EnergyCauseClass::compute), CauseBasis::name};
   cause.times_s[cause.largest_class] = time_s;
   return cause;

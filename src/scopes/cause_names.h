@@ -14,7 +14,7 @@ namespace joulemap::scopes {
 // Returns nothing when the name matches no rule.
 std::optional<EnergyCauseClass> cause_class_from_name(std::string_view name);
 // Assigns all of `time_s` to the class that the name suggests, or to compute when the name matches no rule.
-EnergyCause cause_from_name(std::string_view name, double time_s);
+EnergyCause make_cause_from_name(std::string_view name, double time_s);
 
 // Inverse of to_string(EnergyCauseClass). Returns nothing for any other text.
 std::optional<EnergyCauseClass> parse_cause_class(std::string_view text);

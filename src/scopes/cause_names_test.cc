@@ -14,7 +14,7 @@ TEST(EnergyCauseClass, ClassifiesByName) {
 }
 
 TEST(EnergyCauseClass, AnUninformativeNameIsComputing) {
-  const EnergyCause cause = cause_from_name("aten::conv2d", 2.5);
+  const EnergyCause cause = make_cause_from_name("aten::conv2d", 2.5);
   EXPECT_EQ(cause.largest_class, EnergyCauseClass::compute);
   EXPECT_EQ(cause.basis, CauseBasis::name);
   EXPECT_EQ(cause.times_s[EnergyCauseClass::compute], 2.5);

@@ -12,8 +12,8 @@
 //
 // A time in which kernels ran unrecorded (another profiler took the records) is not a gap.
 //
-// Kernels may be added out of order; settle() resolves the gaps before a time up to which all kernels are known. Not
-// thread-safe: the caller serializes. Nanoseconds of CLOCK_MONOTONIC.
+// Kernels may be added out of order; resolve_gaps() resolves the gaps before a time up to which all kernels are known.
+// Not thread-safe: the caller serializes. Nanoseconds of CLOCK_MONOTONIC.
 #pragma once
 
 #include <cstddef>
@@ -38,9 +38,9 @@ struct HostEdge {
 };
 
 enum class WaitTracing : std::uint8_t {
-  off,      // kernels are not recorded
-  warm_up,  // kernels are recorded, but tracing has just begun and slows the host down: gaps are not charged
-  apart,    // an unusual step (the first, or one whose operations are recorded): its gaps get their own activity
+  off,            // kernels are not recorded
+  warm_up,        // kernels are recorded, but tracing has just begun and slows the host down: gaps are not charged
+  separate_step,  // an unusual step (the first, or one whose operations are recorded): its gaps get their own activity
   on,
 };
 
@@ -58,89 +58,89 @@ class GpuWaiting {
   // Edges in order of time within one call; needed only for the time in which kernels are traced.
   void add(std::span<const HostEdge> edges);
   void add(const LaunchedKernel& kernel);
-  // Sets the mode from time_ns on; it is off at first. Call in order of time. Each call with `apart` begins another
-  // activity. Untraced kernels that were launched earlier end by `drained_ns` at the latest: from then on the device is
-  // idle until the first traced kernel.
-  void set_tracing(std::int64_t time_ns, WaitTracing tracing, std::int64_t drained_ns);
+  // Sets the mode from time_ns on; it is off at first. Call in order of time. Each call with `separate_step` begins
+  // another activity. Untraced kernels that were launched earlier end by `untraced_kernels_end_ns` at the latest: from
+  // then on the device is idle until the first traced kernel.
+  void set_tracing(std::int64_t time_ns, WaitTracing tracing, std::int64_t untraced_kernels_end_ns);
   // From `since_ns` on, kernels may run unrecorded, until `until_ns` (INT64_MAX: until a second call for the same
   // `since_ns` gives the end). Call before the kernels that follow are settled.
   void add_lost_records(std::int64_t since_ns, std::int64_t until_ns);
 
   // Resolves all gaps that ended before `until_ns`, and of a gap that is still open, all but the last 10 s.
-  void settle(std::int64_t until_ns);
+  void resolve_gaps(std::int64_t until_ns);
   // Resolves everything; `end_ns` ends the gaps that are still open.
   void finish(std::int64_t end_ns);
 
   // Appends the resolved waiting time to `into` and forgets it: one activity for the sum of all short gaps, then one
-  // for each gap of 20 ms or more, then one for each step in mode `apart`. Appends no empty activities.
-  void take(std::vector<Activity>& into);
+  // for each gap of 20 ms or more, then one for each step in mode `separate_step`. Appends no empty activities.
+  void take_waits(std::vector<Activity>& into);
 
   // Number of edges that were dropped because too many were stored.
-  std::uint64_t forgotten_edges() const { return forgotten_edges_; }
+  std::uint64_t dropped_edge_count() const { return dropped_edge_count_; }
 
  private:
-  using Key = std::tuple<std::uint32_t, std::uint32_t, WaitKind>;  // queue, scope, kind
-  struct Sums {
+  using TallyKey = std::tuple<std::uint32_t, std::uint32_t, WaitKind>;  // queue, scope, kind
+  struct WaitSums {
     TimeSpan span{INT64_MAX, INT64_MIN};
-    std::map<Key, WaitTally> tallies;
+    std::map<TallyKey, WaitTally> tallies;
   };
-  struct Toggle {
+  struct TracingChange {
     std::int64_t time_ns;
     WaitTracing tracing;
-    std::int64_t drained_ns;
-    std::uint64_t part;
+    std::int64_t untraced_kernels_end_ns;
+    std::uint64_t step_key;
   };
   // How far the edges of the host are processed for one device, and the state of the host at that time.
   struct HostPosition {
     std::int64_t time_ns;
     std::uint32_t scope;
-    bool has_synchronized;                     // it waited for the GPU in this scope: it could not launch ahead
-    std::int64_t period_end_ns;                // when LateScopes::end_period() is due
-    std::int64_t from_ns;                      // begin of the processed time
-    std::int64_t synchronized_ns = INT64_MIN;  // when the host last began to wait for the device
+    bool has_synchronized;                             // it waited for the GPU in this scope: it could not launch ahead
+    std::int64_t period_end_ns;                        // when LateScopes::end_period() is due
+    std::int64_t processed_from_ns;                    // begin of the processed time
+    std::int64_t last_synchronization_ns = INT64_MIN;  // when the host last began to wait for the device
   };
   struct Device {
-    std::vector<LaunchedKernel> pending;
-    std::optional<std::int64_t> idle_from_ns;  // end of the last kernel; empty: unknown since tracing began
-    bool is_draining = false;                  // idle_from_ns is an upper bound: untraced kernels may run until then
+    std::vector<LaunchedKernel> pending_kernels;
+    std::optional<std::int64_t> idle_since_ns;  // end of the last kernel; empty: unknown since tracing began
+    bool may_run_untraced_kernels = false;      // idle_since_ns is an upper bound: untraced kernels may run until then
     WaitTracing tracing = WaitTracing::off;
-    std::uint64_t part = 0;  // key of unusual_steps_
+    std::uint64_t step_key = 0;  // key of unusual_steps_
     std::uint32_t last_queue = 0;
-    std::size_t next_toggle = 0;       // index into toggles_
-    std::optional<HostPosition> host;  // empty while gaps are not charged
+    std::size_t next_tracing_change = 0;        // index into tracing_changes_
+    std::optional<HostPosition> host_position;  // empty while gaps are not charged
     LateScopes late_scopes;
   };
 
-  void settle(Device& device, std::int64_t until_ns);
-  void apply_toggles(Device& device, std::int64_t until_ns);
-  HostPosition host_at(std::int64_t time_ns) const;
-  void follow_host(Device& device, std::int64_t until_ns);
-  void follow_launch(Device& device, const LaunchedKernel& kernel);
-  Sums& sums_for(const Device& device, std::int64_t gap_ns);
+  void resolve_gaps(Device& device, std::int64_t until_ns);
+  void apply_tracing_changes(Device& device, std::int64_t until_ns);
+  HostPosition host_position_at(std::int64_t time_ns) const;
+  void advance_host_position(Device& device, std::int64_t until_ns);
+  void advance_host_position_to_launch(Device& device, const LaunchedKernel& kernel);
+  WaitSums& wait_sums_for_gap(const Device& device, std::int64_t gap_ns);
   // Charges the time since device.idle_from_ns without the intervals of lost records. `next`: the kernel that ends it,
   // or null. Leaves the begin of the last charged part in device.idle_from_ns.
   void charge_gap(Device& device, std::int64_t to_ns, const LaunchedKernel* next);
   void charge_idle_time(Device& device, std::int64_t to_ns, const LaunchedKernel* next);
-  void charge_late_host(Device& device, TimeSpan span, std::uint32_t queue, Sums& sums);
+  void charge_late_host(Device& device, TimeSpan span, std::uint32_t queue, WaitSums& sums);
   void collect_late_scopes(Device& device);
-  void charge(TimeSpan piece, std::uint32_t queue, std::uint32_t scope, WaitKind kind, Sums& sums);
-  void charge_host(TimeSpan span, std::uint32_t queue, Sums& sums);
+  void charge_wait(TimeSpan piece, std::uint32_t queue, std::uint32_t scope, WaitKind kind, WaitSums& sums);
+  void charge_wait_to_host_scopes(TimeSpan span, std::uint32_t queue, WaitSums& sums);
   // Calls charge(piece, scope, kind) for the scopes that the host was in.
   template <class Charge>
   void for_each_scope(TimeSpan span, Charge charge) const;
-  void forget(std::int64_t until_ns);
+  void drop_old_edges(std::int64_t until_ns);
 
-  WaitTracing tracing_ = WaitTracing::off;
-  std::vector<HostEdge> edges_;                       // by time
-  std::vector<Toggle> toggles_;                       // by time
-  std::vector<TimeSpan> lost_records_;                // by time
-  WaitTracing forgotten_tracing_ = WaitTracing::off;  // mode after the last removed toggle
+  WaitTracing current_tracing_ = WaitTracing::off;
+  std::vector<HostEdge> host_edges_;                       // by time
+  std::vector<TracingChange> tracing_changes_;             // by time
+  std::vector<TimeSpan> lost_records_;                     // by time
+  WaitTracing tracing_before_changes_ = WaitTracing::off;  // mode after the last removed toggle
   std::map<std::uint32_t, Device> devices_;
-  Sums short_gaps_;
-  std::vector<Sums> long_gaps_;
-  std::map<std::uint64_t, Sums> unusual_steps_;
-  std::uint64_t parts_ = 0;  // number of calls with `apart`
-  std::uint64_t forgotten_edges_ = 0;
+  WaitSums short_gaps_;
+  std::vector<WaitSums> long_gaps_;
+  std::map<std::uint64_t, WaitSums> unusual_steps_;
+  std::uint64_t separate_step_count_ = 0;  // number of calls with `separate_step`
+  std::uint64_t dropped_edge_count_ = 0;
 };
 
 }  // namespace joulemap

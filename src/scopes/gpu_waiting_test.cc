@@ -25,16 +25,16 @@ HostEdge edge(std::int64_t time, std::uint32_t scope, bool synchronizes = false)
   return {time * 1000, scope, synchronizes};
 }
 
-struct Waited {
+struct WaitTimes {
   std::map<std::uint32_t, std::int64_t> by_scope_us;
   std::map<std::uint32_t, std::int64_t> synchronized_us;
   std::size_t activities = 0;
 };
 
-Waited waited(GpuWaiting& waiting) {
+WaitTimes take_wait_times(GpuWaiting& waiting) {
   std::vector<Activity> activities;
-  waiting.take(activities);
-  Waited found{.by_scope_us = {}, .synchronized_us = {}, .activities = activities.size()};
+  waiting.take_waits(activities);
+  WaitTimes found{.by_scope_us = {}, .synchronized_us = {}, .activities = activities.size()};
   for (const Activity& activity : activities) {
     for (const WaitTally& tally : activity.waits) {
       (tally.kind == WaitKind::synchronization ? found.synchronized_us : found.by_scope_us)[tally.scope] +=
@@ -50,8 +50,8 @@ TEST(GpuWaiting, ChargesAGapToTheScopesThatMadeTheHostLateAndThenToTheLaunchThat
   waiting.add(std::vector{edge(0, 1), edge(150, 2), edge(180, 3)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(4, 190, 200, 300));
-  waiting.settle(1000 * 1000);
-  const Waited found = waited(waiting);
+  waiting.resolve_gaps(1000 * 1000);
+  const WaitTimes found = take_wait_times(waiting);
   // The host was in scope 1 for 150 us and launched a kernel of 90 us there, then 30 us in scope 2 and 10 us in scope
   // 3: the 90 us between the first kernel and the next launch are divided 60 : 30 : 10.
   EXPECT_EQ(found.by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 54}, {2, 27}, {3, 9}, {4, 10}}));
@@ -66,13 +66,13 @@ TEST(GpuWaiting, TimeWhoseKernelsWereLostIsNotCharged) {
     if (is_open) {
       // Another profiler begins; its end is not known when the first minute is settled.
       waiting.add_lost_records(130'000 * 1000, INT64_MAX);
-      waiting.settle(60'000 * kMs);
+      waiting.resolve_gaps(60'000 * kMs);
       waiting.add(std::vector{edge(59'000'000, 1)});
     }
     waiting.add_lost_records(130'000 * 1000, 100'000 * kMs);
     waiting.add(kernel(1, 100'040'000, 100'040'000, 100'050'000));
-    waiting.settle(101'000 * kMs);
-    EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 30'000 + 40'000}}));
+    waiting.resolve_gaps(101'000 * kMs);
+    EXPECT_EQ(take_wait_times(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 30'000 + 40'000}}));
   }
 }
 
@@ -94,8 +94,8 @@ TEST(GpuWaiting, ChargesEqualLayersEquallyAlthoughTheGpuHadWorkQueuedDuringTheFi
     run(9, 20, 500);
     for (std::uint32_t layer = 1; layer <= 4; ++layer) run(layer, 200, 50);
   }
-  waiting.settle(1000 * kMs);
-  Waited found = waited(waiting);
+  waiting.resolve_gaps(1000 * kMs);
+  WaitTimes found = take_wait_times(waiting);
   double total_us = 0;
   for (const auto& [scope, waited_us] : found.by_scope_us) total_us += static_cast<double>(waited_us);
   EXPECT_FALSE(found.by_scope_us.contains(9)) << "it gives the GPU more to do than it takes";
@@ -117,8 +117,8 @@ TEST(GpuWaiting, ChargesEqualLayersEquallyBetweenTwoSynchronizations) {
     waiting.add(std::vector{edge(now, 5, true), edge(now + 50, 5)});
     now += 51;
   }
-  waiting.settle(1000 * kMs);
-  Waited found = waited(waiting);
+  waiting.resolve_gaps(1000 * kMs);
+  WaitTimes found = take_wait_times(waiting);
   for (std::uint32_t layer = 2; layer <= 4; ++layer)
     EXPECT_NEAR(static_cast<double>(found.by_scope_us[layer]), 20 * 150, 100) << layer;
 }
@@ -136,8 +136,8 @@ TEST(GpuWaiting, ChargesWhatFollowsASynchronizationAndNotWhatComesAfterTheGap) {
     waiting.add(std::vector{edge(now + 2010, 4, true), edge(now + 5100, 4), edge(now + 5101, 1)});
     now += 5101;
   }
-  waiting.settle(1000 * kMs);
-  const Waited found = waited(waiting);
+  waiting.resolve_gaps(1000 * kMs);
+  const WaitTimes found = take_wait_times(waiting);
   EXPECT_NEAR(static_cast<double>(found.by_scope_us.at(1)), 10 * 1000, 100);
   EXPECT_FALSE(found.by_scope_us.contains(3));
 }
@@ -149,8 +149,8 @@ TEST(GpuWaiting, ChargesTheLoaderAlthoughTheHostSynchronizedWithAnIdleGpuAfterIt
   waiting.add(std::vector{edge(0, 1), edge(10'000, 2), edge(10'001, 2, true), edge(10'005, 2), edge(10'010, 7)});
   waiting.add(kernel(1, 0, 0, 1000));
   waiting.add(kernel(7, 10'060, 10'060, 10'100));
-  waiting.settle(100 * kMs);
-  Waited found = waited(waiting);
+  waiting.resolve_gaps(100 * kMs);
+  WaitTimes found = take_wait_times(waiting);
   EXPECT_NEAR(static_cast<double>(found.by_scope_us[1]), 9000, 20);
   EXPECT_NEAR(static_cast<double>(found.by_scope_us[7]), 50, 5);
 }
@@ -161,8 +161,8 @@ TEST(GpuWaiting, CountsNoKernelsThatWereLaunchedBeforeTracingBegan) {
   waiting.set_tracing(900 * 1000, WaitTracing::on, 1200 * 1000);
   waiting.add(kernel(1, 100, 1000, 1500));  // would make its scope early by 0.5 ms
   waiting.add(kernel(2, 1950, 1950, 2000));
-  waiting.settle(10 * kMs);
-  Waited found = waited(waiting);
+  waiting.resolve_gaps(10 * kMs);
+  WaitTimes found = take_wait_times(waiting);
   EXPECT_NEAR(static_cast<double>(found.by_scope_us[1]), 450 * 0.1 / 1.05, 2);
   EXPECT_NEAR(static_cast<double>(found.by_scope_us[2]), 450 * 0.95 / 1.05, 2);
 }
@@ -178,11 +178,11 @@ TEST(GpuWaiting, ForgetsScopesThatWereLateLongAgo) {
     }
   };
   run(1, 10'000);
-  waiting.settle(now * 1000);
-  const auto first_us = static_cast<double>(waited(waiting).by_scope_us[1]);
+  waiting.resolve_gaps(now * 1000);
+  const auto first_us = static_cast<double>(take_wait_times(waiting).by_scope_us[1]);
   run(2, 10'000);
-  waiting.settle(now * 1000);
-  Waited found = waited(waiting);
+  waiting.resolve_gaps(now * 1000);
+  WaitTimes found = take_wait_times(waiting);
   EXPECT_NEAR(static_cast<double>(found.by_scope_us[2]), first_us, 0.15 * first_us);
 }
 
@@ -192,8 +192,8 @@ TEST(GpuWaiting, GivesTheGapBeforeAQueuedKernelToTheScopeThatLaunchedIt) {
   waiting.add(std::vector{edge(0, 1), edge(20, 9)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(2, 5, 102, 200));
-  waiting.settle(1000 * 1000);
-  EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{2, 2}}));
+  waiting.resolve_gaps(1000 * 1000);
+  EXPECT_EQ(take_wait_times(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{2, 2}}));
 }
 
 TEST(GpuWaiting, ChargesTheRestOfAScopeThatSynchronizedToTheSynchronization) {
@@ -202,8 +202,8 @@ TEST(GpuWaiting, ChargesTheRestOfAScopeThatSynchronizedToTheSynchronization) {
   waiting.add(std::vector{edge(0, 1), edge(50, 1, true), edge(110, 1), edge(150, 2)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(2, 170, 170, 300));
-  waiting.settle(1000 * 1000);
-  const Waited found = waited(waiting);
+  waiting.resolve_gaps(1000 * 1000);
+  const WaitTimes found = take_wait_times(waiting);
   EXPECT_EQ(found.synchronized_us, (std::map<std::uint32_t, std::int64_t>{{1, 50}}));
   EXPECT_EQ(found.by_scope_us, (std::map<std::uint32_t, std::int64_t>{{2, 20}}));
 }
@@ -215,8 +215,8 @@ TEST(GpuWaiting, SeesNoGapWhileAnotherStreamIsBusy) {
   waiting.add(kernel(1, 0, 10, 100, 0));
   waiting.add(kernel(1, 0, 50, 250, 1));
   waiting.add(kernel(1, 0, 200, 300, 0));
-  waiting.settle(1000 * 1000);
-  EXPECT_TRUE(waited(waiting).by_scope_us.empty());
+  waiting.resolve_gaps(1000 * 1000);
+  EXPECT_TRUE(take_wait_times(waiting).by_scope_us.empty());
 }
 
 TEST(GpuWaiting, DoesNotDependOnTheOrderInWhichKernelsArrive) {
@@ -226,8 +226,8 @@ TEST(GpuWaiting, DoesNotDependOnTheOrderInWhichKernelsArrive) {
   waiting.add(kernel(1, 350, 350, 400));
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(1, 150, 150, 300));
-  waiting.settle(1000 * 1000);
-  EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 100}}));
+  waiting.resolve_gaps(1000 * 1000);
+  EXPECT_EQ(take_wait_times(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 100}}));
 }
 
 TEST(GpuWaiting, AcceptsEdgesThatAreReportedLate) {
@@ -237,8 +237,8 @@ TEST(GpuWaiting, AcceptsEdgesThatAreReportedLate) {
   waiting.add(std::vector{edge(150, 2)});
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(3, 200, 200, 300));
-  waiting.settle(1000 * 1000);
-  EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 54}, {2, 27}, {3, 18}}));
+  waiting.resolve_gaps(1000 * 1000);
+  EXPECT_EQ(take_wait_times(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 54}, {2, 27}, {3, 18}}));
 }
 
 TEST(GpuWaiting, CountsNothingWhileKernelsAreNotTraced) {
@@ -251,8 +251,8 @@ TEST(GpuWaiting, CountsNothingWhileKernelsAreNotTraced) {
   waiting.add(std::vector{edge(500, 2)});
   waiting.add(kernel(2, 600, 600, 700));
   waiting.add(kernel(2, 730, 730, 800));
-  waiting.settle(1000 * 1000);
-  EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 20}, {2, 40 + 30}}))
+  waiting.resolve_gaps(1000 * 1000);
+  EXPECT_EQ(take_wait_times(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 20}, {2, 40 + 30}}))
       << "what was launched before ran until 560 us at the latest";
 }
 
@@ -263,9 +263,9 @@ TEST(GpuWaiting, GivesALongGapAnIntervalOfItsOwn) {
   waiting.add(kernel(1, 0, 10, 100));
   waiting.add(kernel(1, 150, 150, 300));
   waiting.add(kernel(1, 90'000, 90'000, 91'000));
-  waiting.settle(200 * kMs);
+  waiting.resolve_gaps(200 * kMs);
   std::vector<Activity> activities;
-  waiting.take(activities);
+  waiting.take_waits(activities);
   ASSERT_EQ(activities.size(), 2u);
   EXPECT_EQ(activities[0].begin_ns, 100'000);
   EXPECT_EQ(activities[0].end_ns, 150'000);
@@ -278,10 +278,10 @@ TEST(GpuWaiting, ResolvesAGapThatGoesOnForLongerThanAnyKernel) {
   waiting.set_tracing(0, WaitTracing::on, 10'000);
   waiting.add(std::vector{edge(0, 1)});
   waiting.add(kernel(1, 0, 10, 100));
-  waiting.settle(30'000 * kMs);
-  EXPECT_EQ(waited(waiting).by_scope_us[1], 20'000'000 - 100);
+  waiting.resolve_gaps(30'000 * kMs);
+  EXPECT_EQ(take_wait_times(waiting).by_scope_us[1], 20'000'000 - 100);
   waiting.finish(31'000 * kMs);
-  EXPECT_EQ(waited(waiting).by_scope_us[1], 11'000'000);
+  EXPECT_EQ(take_wait_times(waiting).by_scope_us[1], 11'000'000);
 }
 
 TEST(GpuWaiting, ChargesNoGapsDuringWarmUpAndKnowsTheLastKernelAfterIt) {
@@ -292,34 +292,34 @@ TEST(GpuWaiting, ChargesNoGapsDuringWarmUpAndKnowsTheLastKernelAfterIt) {
   waiting.add(kernel(1, 90, 100, 120));
   waiting.set_tracing(200 * 1000, WaitTracing::on, 10'000 * 1000);
   waiting.add(kernel(3, 290, 300, 400));
-  waiting.settle(1000 * 1000);
-  EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 50}, {2, 40}, {3, 10}}));
+  waiting.resolve_gaps(1000 * 1000);
+  EXPECT_EQ(take_wait_times(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 50}, {2, 40}, {3, 10}}));
 }
 
 TEST(GpuWaiting, ChargesTheGapsOfADeviceWhoseFirstKernelCameLongAfterTracingBegan) {
   GpuWaiting waiting;
   waiting.set_tracing(0, WaitTracing::on, 10'000);
-  waiting.settle(50 * kMs);
+  waiting.resolve_gaps(50 * kMs);
   waiting.add(std::vector{edge(99'000, 1)});
   waiting.add(kernel(1, 100'000, 100'010, 100'020));
   waiting.add(kernel(2, 100'060, 100'070, 100'080));
-  waiting.settle(1000 * kMs);
-  EXPECT_EQ(waited(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 40}, {2, 10}}));
+  waiting.resolve_gaps(1000 * kMs);
+  EXPECT_EQ(take_wait_times(waiting).by_scope_us, (std::map<std::uint32_t, std::int64_t>{{1, 40}, {2, 10}}));
 }
 
 TEST(GpuWaiting, KeepsTheGapsOfUnusualStepsApart) {
   GpuWaiting waiting;
   waiting.add(std::vector{edge(0, 1)});
-  waiting.set_tracing(0, WaitTracing::apart, 10'000);
+  waiting.set_tracing(0, WaitTracing::separate_step, 10'000);
   waiting.add(kernel(1, 0, 10, 20));
   waiting.add(kernel(1, 20, 70, 80));
-  waiting.set_tracing(100 * 1000, WaitTracing::apart, 0);
+  waiting.set_tracing(100 * 1000, WaitTracing::separate_step, 0);
   waiting.add(kernel(1, 100, 110, 120));
   waiting.set_tracing(200 * 1000, WaitTracing::on, 0);
   waiting.add(kernel(1, 200, 210, 220));
-  waiting.settle(1000 * 1000);
+  waiting.resolve_gaps(1000 * 1000);
   std::vector<Activity> activities;
-  waiting.take(activities);
+  waiting.take_waits(activities);
   ASSERT_EQ(activities.size(), 3u);
   const auto waited_us = [](const Activity& activity) { return activity.waits.front().time_ns / 1000; };
   EXPECT_EQ(waited_us(activities[0]), 10);

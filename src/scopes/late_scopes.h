@@ -23,9 +23,9 @@ namespace joulemap {
 class LateScopes {
  public:
   // The host spent time in a scope. Calls of all functions must be in order of time.
-  void add_host_time(std::uint32_t scope, std::int64_t host_ns) { change(scope, host_ns); }
+  void add_host_time(std::uint32_t scope, std::int64_t host_ns) { change_lateness(scope, host_ns); }
   // A kernel was launched from a scope.
-  void add_kernel(std::uint32_t scope, std::int64_t kernel_ns) { change(scope, -kernel_ns); }
+  void add_kernel(std::uint32_t scope, std::int64_t kernel_ns) { change_lateness(scope, -kernel_ns); }
   // The GPU waited. Returns false and charges nothing if the scopes of the period are late for less than its waits.
   bool add_wait(std::int64_t wait_ns);
   // Call when a period has lasted long enough: divides its waits. Lateness since its last wait counts half in the next
@@ -33,34 +33,34 @@ class LateScopes {
   void end_period();
   // Call when the host waited for the GPU, or the GPU waited for so long that earlier lateness no longer matters: ends
   // the period, and none of its lateness counts in the next one.
-  void begin_anew();
+  void reset_period();
 
-  struct Charge {
+  struct WaitCharge {
     std::uint32_t scope;
     std::int64_t wait_ns;
   };
   // Ends the period and returns the waiting time by scope since the last call.
-  std::vector<Charge> take();
+  std::vector<WaitCharge> take_charges();
 
  private:
   // Lateness may be negative: the scope gives the GPU more to do than it takes itself.
-  struct Scope {
-    std::int64_t until_wait_ns = 0;  // lateness in this period up to its last wait
-    std::int64_t since_wait_ns = 0;
+  struct ScopeLateness {
+    std::int64_t lateness_at_wait_ns = 0;  // lateness in this period up to its last wait
+    std::int64_t lateness_since_wait_ns = 0;
     double charged_ns = 0;
     bool is_active = false;
     bool is_changed = false;  // since the last wait
   };
 
-  void change(std::uint32_t scope, std::int64_t by_ns);
-  void divide_waits();
-  void drop_inactive();
+  void change_lateness(std::uint32_t scope, std::int64_t by_ns);
+  void divide_waits_by_lateness();
+  void drop_inactive_scopes();
 
-  std::vector<Scope> scopes_;           // by id
-  std::vector<std::uint32_t> active_;   // ids of scopes that are late or early, or have a charge to take
-  std::vector<std::uint32_t> changed_;  // ids of scopes that changed since the last wait
-  std::int64_t late_ns_ = 0;            // sum of positive until_wait_ns
-  std::int64_t waited_ns_ = 0;          // in this period
+  std::vector<ScopeLateness> scopes_;             // by id
+  std::vector<std::uint32_t> active_scope_ids_;   // ids of scopes that are late or early, or have a charge to take
+  std::vector<std::uint32_t> changed_scope_ids_;  // ids of scopes that changed since the last wait
+  std::int64_t total_lateness_ns_ = 0;            // sum of positive lateness_at_wait_ns
+  std::int64_t period_wait_ns_ = 0;               // in this period
 };
 
 }  // namespace joulemap

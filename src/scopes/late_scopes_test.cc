@@ -11,11 +11,11 @@ namespace {
 
 std::map<std::uint32_t, std::int64_t> charges(LateScopes& scopes) {
   std::map<std::uint32_t, std::int64_t> found;
-  for (const LateScopes::Charge& charge : scopes.take()) found[charge.scope] += charge.wait_ns;
+  for (const LateScopes::WaitCharge& charge : scopes.take_charges()) found[charge.scope] += charge.wait_ns;
   return found;
 }
 
-using Charges = std::map<std::uint32_t, std::int64_t>;
+using ChargesByScope = std::map<std::uint32_t, std::int64_t>;
 
 TEST(LateScopes, DividesAWaitByTheTimeForWhichScopesAreLate) {
   LateScopes scopes;
@@ -23,7 +23,7 @@ TEST(LateScopes, DividesAWaitByTheTimeForWhichScopesAreLate) {
   scopes.add_host_time(2, 2'000);
   scopes.add_kernel(2, 1'000);
   EXPECT_TRUE(scopes.add_wait(400));
-  EXPECT_EQ(charges(scopes), (Charges{{1, 300}, {2, 100}}));
+  EXPECT_EQ(charges(scopes), (ChargesByScope{{1, 300}, {2, 100}}));
 }
 
 TEST(LateScopes, ChargesNothingToAScopeThatGivesTheGpuMoreToDoThanItTakes) {
@@ -32,7 +32,7 @@ TEST(LateScopes, ChargesNothingToAScopeThatGivesTheGpuMoreToDoThanItTakes) {
   scopes.add_host_time(2, 2'000);
   scopes.add_kernel(2, 9'000);
   EXPECT_TRUE(scopes.add_wait(400));
-  EXPECT_EQ(charges(scopes), (Charges{{1, 400}}));
+  EXPECT_EQ(charges(scopes), (ChargesByScope{{1, 400}}));
 }
 
 TEST(LateScopes, ChargesNothingToWhatHappensAfterAWait) {
@@ -40,7 +40,7 @@ TEST(LateScopes, ChargesNothingToWhatHappensAfterAWait) {
   scopes.add_host_time(1, 1'000);
   EXPECT_TRUE(scopes.add_wait(500));
   scopes.add_host_time(2, 50'000);
-  EXPECT_EQ(charges(scopes), (Charges{{1, 500}}));
+  EXPECT_EQ(charges(scopes), (ChargesByScope{{1, 500}}));
 }
 
 TEST(LateScopes, ChargesEqualScopesEquallyWhenEachMakesTheGpuWait) {
@@ -50,8 +50,8 @@ TEST(LateScopes, ChargesEqualScopesEquallyWhenEachMakesTheGpuWait) {
     scopes.add_kernel(layer, 200);
     EXPECT_TRUE(scopes.add_wait(800));
   }
-  scopes.begin_anew();
-  EXPECT_EQ(charges(scopes), (Charges{{1, 800}, {2, 800}, {3, 800}, {4, 800}}));
+  scopes.reset_period();
+  EXPECT_EQ(charges(scopes), (ChargesByScope{{1, 800}, {2, 800}, {3, 800}, {4, 800}}));
 }
 
 TEST(LateScopes, ChargesEqualScopesEquallyWhenALargeKernelHidesTheFirst) {
@@ -63,8 +63,8 @@ TEST(LateScopes, ChargesEqualScopesEquallyWhenALargeKernelHidesTheFirst) {
     const bool is_idle = layer > 2;
     EXPECT_TRUE(!is_idle || scopes.add_wait(1'000));
   }
-  scopes.begin_anew();
-  EXPECT_EQ(charges(scopes), (Charges{{1, 500}, {2, 500}, {3, 500}, {4, 500}}));
+  scopes.reset_period();
+  EXPECT_EQ(charges(scopes), (ChargesByScope{{1, 500}, {2, 500}, {3, 500}, {4, 500}}));
 }
 
 TEST(LateScopes, LatenessOfAnEarlierPeriodCountsLess) {
@@ -73,7 +73,7 @@ TEST(LateScopes, LatenessOfAnEarlierPeriodCountsLess) {
   scopes.end_period();
   scopes.add_host_time(2, 1'000);
   EXPECT_TRUE(scopes.add_wait(600));
-  EXPECT_EQ(charges(scopes), (Charges{{1, 200}, {2, 400}}));
+  EXPECT_EQ(charges(scopes), (ChargesByScope{{1, 200}, {2, 400}}));
 }
 
 TEST(LateScopes, RefusesAWaitWhileNoScopeIsLate) {
@@ -81,19 +81,19 @@ TEST(LateScopes, RefusesAWaitWhileNoScopeIsLate) {
   EXPECT_FALSE(scopes.add_wait(100));
   scopes.add_kernel(1, 10);
   EXPECT_FALSE(scopes.add_wait(100));
-  EXPECT_TRUE(scopes.take().empty());
+  EXPECT_TRUE(scopes.take_charges().empty());
 }
 
 TEST(LateScopes, BeginsAnewWithoutForgettingWhatWasCharged) {
   LateScopes scopes;
   scopes.add_host_time(1, 1'000);
   EXPECT_TRUE(scopes.add_wait(500));
-  scopes.begin_anew();
+  scopes.reset_period();
   EXPECT_FALSE(scopes.add_wait(100)) << "no scope is late";
   scopes.add_host_time(2, 1'000);
   EXPECT_FALSE(scopes.add_wait(2'000)) << "it is not late for so long";
   EXPECT_TRUE(scopes.add_wait(700));
-  EXPECT_EQ(charges(scopes), (Charges{{1, 500}, {2, 700}}));
+  EXPECT_EQ(charges(scopes), (ChargesByScope{{1, 500}, {2, 700}}));
 }
 
 TEST(LateScopes, ChargesAllWaitsHoweverTheyAreDivided) {
@@ -110,11 +110,11 @@ TEST(LateScopes, ChargesAllWaitsHoweverTheyAreDivided) {
     const std::int64_t wait_ns = below(10'000);
     if (scopes.add_wait(wait_ns)) waited_ns += wait_ns;
     if (below(200) == 0) scopes.end_period();
-    if (below(1000) == 0) scopes.begin_anew();
+    if (below(1000) == 0) scopes.reset_period();
     if (below(300) != 0) continue;
-    for (const LateScopes::Charge& charge : scopes.take()) charged_ns += charge.wait_ns;
+    for (const LateScopes::WaitCharge& charge : scopes.take_charges()) charged_ns += charge.wait_ns;
   }
-  for (const LateScopes::Charge& charge : scopes.take()) charged_ns += charge.wait_ns;
+  for (const LateScopes::WaitCharge& charge : scopes.take_charges()) charged_ns += charge.wait_ns;
   EXPECT_NEAR(static_cast<double>(charged_ns), static_cast<double>(waited_ns), 100);  // fractions of a ns stay
 }
 

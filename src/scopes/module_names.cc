@@ -5,7 +5,7 @@
 
 namespace joulemap::scopes {
 
-Result<ModuleNames> parse_module_names(std::string_view json) {
+Result<ModuleNames> parse_module_names_json(std::string_view json) {
   std::optional<formats::StringLists> lists = formats::read_string_lists(json);
   if (!lists) {
     return Error{ErrorCode::malformed, "not a JSON object that maps each class to a list of paths",

@@ -18,6 +18,6 @@ namespace joulemap::scopes {
 
 using ModuleNames = std::map<std::string, std::vector<std::string>, std::less<>>;
 
-Result<ModuleNames> parse_module_names(std::string_view json);
+Result<ModuleNames> parse_module_names_json(std::string_view json);
 
 }  // namespace joulemap::scopes

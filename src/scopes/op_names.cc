@@ -12,11 +12,11 @@
 namespace joulemap::scopes {
 namespace {
 
-constexpr std::string_view kForward = "forward";
-constexpr std::string_view kBackward = "backward";
-constexpr std::string_view kRecompute = "recompute";
-constexpr std::string_view kOptimizer = "optimizer";
-constexpr std::string_view kLoss = "loss";
+constexpr std::string_view kForwardPhase = "forward";
+constexpr std::string_view kBackwardPhase = "backward";
+constexpr std::string_view kRecomputePhase = "recompute";
+constexpr std::string_view kOptimizerPhase = "optimizer";
+constexpr std::string_view kLossPhase = "loss";
 
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& list, std::string_view name) {
@@ -24,7 +24,7 @@ bool is_one_of(const std::array<std::string_view, N>& list, std::string_view nam
 }
 
 // Splits at '/', but not within parentheses: jit(a/b) is one part.
-std::vector<std::string_view> parts_of(std::string_view name) {
+std::vector<std::string_view> split_at_slashes(std::string_view name) {
   std::vector<std::string_view> parts;
   std::size_t begin = 0;
   int depth = 0;
@@ -39,7 +39,7 @@ std::vector<std::string_view> parts_of(std::string_view name) {
   return parts;
 }
 
-std::string dotted(std::span<const std::string_view> parts) {
+std::string join_with_dots(std::span<const std::string_view> parts) {
   std::string path;
   for (const std::string_view part : parts) {
     if (!path.empty()) path += '.';
@@ -49,7 +49,7 @@ std::string dotted(std::span<const std::string_view> parts) {
 }
 
 // "Sub_30" -> "Sub"; "dense_1x" stays.
-std::string_view without_number(std::string_view name) {
+std::string_view remove_number_suffix(std::string_view name) {
   const std::size_t digits = name.find_last_not_of("0123456789");
   if (digits == std::string_view::npos || digits + 1 == name.size() || digits == 0 || name[digits] != '_') return name;
   return name.substr(0, digits);
@@ -58,24 +58,24 @@ std::string_view without_number(std::string_view name) {
 // --- JAX
 
 // Parts that transformations and control flow insert into names; no layer has such a name.
-constexpr std::array<std::string_view, 15> kStructure = {"checkpoint",
-                                                         "rematted_computation",
-                                                         "remat",
-                                                         "while",
-                                                         "body",
-                                                         "cond",
-                                                         "scan",
-                                                         "closed_call",
-                                                         "core_call",
-                                                         "custom_jvp_call",
-                                                         "custom_vjp_call",
-                                                         "custom_vjp_call_jaxpr",
-                                                         "named_call",
-                                                         "shard_map",
-                                                         "pjit"};
+constexpr std::array<std::string_view, 15> kControlFlowParts = {"checkpoint",
+                                                                "rematted_computation",
+                                                                "remat",
+                                                                "while",
+                                                                "body",
+                                                                "cond",
+                                                                "scan",
+                                                                "closed_call",
+                                                                "core_call",
+                                                                "custom_jvp_call",
+                                                                "custom_vjp_call",
+                                                                "custom_vjp_call_jaxpr",
+                                                                "named_call",
+                                                                "shard_map",
+                                                                "pjit"};
 
 // "branch_1_fun": a branch of jax.lax.cond or switch.
-bool is_branch(std::string_view part) {
+bool is_branch_part(std::string_view part) {
   constexpr std::string_view kPrefix = "branch_";
   constexpr std::string_view kSuffix = "_fun";
   if (!part.starts_with(kPrefix) || !part.ends_with(kSuffix) || part.size() <= kPrefix.size() + kSuffix.size())
@@ -86,22 +86,22 @@ bool is_branch(std::string_view part) {
 
 struct XlaName {
   std::vector<std::string_view> name_scopes;  // of the last repetition of the path
-  std::string_view root;                      // the differentiated function, in the parentheses of jvp()
+  std::string_view differentiated_function;   // the differentiated function, in the parentheses of jvp()
   std::string_view op;
-  bool differentiated = false;
-  bool transposed = false;
-  bool recomputed = false;
+  bool is_differentiated = false;
+  bool is_transposed = false;
+  bool is_recomputed = false;
 };
 
 // transpose(jvp(Net)) -> Net; records the transformations around it in `name`.
-std::string_view unwrap(std::string_view part, XlaName& name, bool& is_derivative) {
+std::string_view unwrap_transformations(std::string_view part, XlaName& name, bool& is_derivative) {
   while (part.ends_with(')')) {
     const std::size_t bracket = part.find('(');
     if (bracket == std::string_view::npos) return part;
     const std::string_view transformation = part.substr(0, bracket);
-    if (transformation == "transpose") name.transposed = is_derivative = true;
-    if (transformation == "jvp") name.differentiated = is_derivative = true;
-    if (transformation == "rematted_computation") name.recomputed = true;
+    if (transformation == "transpose") name.is_transposed = is_derivative = true;
+    if (transformation == "jvp") name.is_differentiated = is_derivative = true;
+    if (transformation == "rematted_computation") name.is_recomputed = true;
     const bool is_function = transformation == "jit" || transformation == "pjit";
     part = is_function ? std::string_view() : part.substr(bracket + 1, part.size() - bracket - 2);
   }
@@ -111,17 +111,17 @@ std::string_view unwrap(std::string_view part, XlaName& name, bool& is_derivativ
 // A derivative of a derivative repeats the path from its start; only the last repetition is used.
 XlaName parse_xla_name(std::string_view op_name) {
   XlaName name;
-  const std::vector<std::string_view> parts = parts_of(op_name);
+  const std::vector<std::string_view> parts = split_at_slashes(op_name);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i] == "rematted_computation") name.recomputed = true;
+    if (parts[i] == "rematted_computation") name.is_recomputed = true;
     bool is_derivative = false;
-    const std::string_view inner = unwrap(parts[i], name, is_derivative);
+    const std::string_view inner = unwrap_transformations(parts[i], name, is_derivative);
     if (is_derivative) {
       name.name_scopes.clear();
-      name.root = inner;
+      name.differentiated_function = inner;
       continue;
     }
-    if (inner.empty() || is_one_of(kStructure, inner) || is_branch(inner)) continue;
+    if (inner.empty() || is_one_of(kControlFlowParts, inner) || is_branch_part(inner)) continue;
     if (i + 1 == parts.size()) {
       name.op = inner;
     } else {
@@ -131,63 +131,65 @@ XlaName parse_xla_name(std::string_view op_name) {
   return name;
 }
 
-std::string_view phase_of(const XlaName& name, bool trains) {
-  if (name.recomputed) return kRecompute;
-  if (name.transposed) return kBackward;
-  return name.differentiated || !trains ? kForward : kOptimizer;
+std::string_view phase_of_xla_op(const XlaName& name, bool trains) {
+  if (name.is_recomputed) return kRecomputePhase;
+  if (name.is_transposed) return kBackwardPhase;
+  return name.is_differentiated || !trains ? kForwardPhase : kOptimizerPhase;
 }
 
 // --- TensorFlow
 
-constexpr std::array<std::string_view, 22> kOptimizers = {
+constexpr std::array<std::string_view, 22> kOptimizerNames = {
     "adam", "adamw", "sgd", "rmsprop", "adagrad", "adadelta", "adamax", "nadam", "ftrl", "lion", "lamb", "adafactor",
     "muon", "loss_scale_optimizer",
     // TensorFlow 1.
     "Adam", "GradientDescent", "Momentum", "RMSProp", "Adagrad", "AdagradDA", "Adadelta", "Ftrl"};
 // Prefixes from function calls and graph optimizations.
-constexpr std::array<std::string_view, 5> kCalls = {"StatefulPartitionedCall", "PartitionedCall", "ArithmeticOptimizer",
-                                                    "ConstantFolding", "LayoutOptimizer"};
+constexpr std::array<std::string_view, 5> kCallOpNames = {"StatefulPartitionedCall", "PartitionedCall",
+                                                          "ArithmeticOptimizer", "ConstantFolding", "LayoutOptimizer"};
 // Scopes that TensorFlow's own functions open within a layer.
-constexpr std::array<std::string_view, 12> kFunctions = {
+constexpr std::array<std::string_view, 12> kFunctionPartNames = {
     "moments", "batchnorm", "stateless_dropout", "dropout", "transpose", "einsum", "stateless_random_uniform", "mul",
     "add",     "sub",       "convolution",       "range"};
 
-bool is_call(std::string_view part) {
-  return is_one_of(kCalls, without_number(part)) || part.starts_with("ArithmeticOptimizer");
+bool is_call_part(std::string_view part) {
+  return is_one_of(kCallOpNames, remove_number_suffix(part)) || part.starts_with("ArithmeticOptimizer");
 }
 
 bool is_camel_case(std::string_view part) { return std::isupper(static_cast<unsigned char>(part.front())) != 0; }
 
 // Types of operations contain no underscore; layers of TF-Slim do: Conv2d_1a_3x3.
 bool is_slim_layer(std::string_view part) {
-  return is_camel_case(part) && without_number(part).find('_') != std::string_view::npos;
+  return is_camel_case(part) && remove_number_suffix(part).find('_') != std::string_view::npos;
 }
 
 // Operations are CamelCase; layers are not, unless the user named one so.
 bool is_within_layer(std::string_view part) {
-  return (is_camel_case(part) && !is_slim_layer(part)) || is_one_of(kFunctions, without_number(part));
+  return (is_camel_case(part) && !is_slim_layer(part)) || is_one_of(kFunctionPartNames, remove_number_suffix(part));
 }
 
-// Whether the only scope of an operation is one that TensorFlow opened for it: MatMul/ReadVariableOp, or of its gradient
-// Mean/Tile, but not Encoder/MatMul, or of its gradient Encoder/ReluGrad.
+// Whether the only scope of an operation is one that TensorFlow opened for it: MatMul/ReadVariableOp, or of its
+// gradient Mean/Tile, but not Encoder/MatMul, or of its gradient Encoder/ReluGrad.
 bool is_operation_scope(std::string_view part, std::string_view op, std::string_view phase) {
   if (!is_camel_case(part) || is_slim_layer(part)) return false;
-  part = without_number(part);
-  op = without_number(op);
+  part = remove_number_suffix(part);
+  op = remove_number_suffix(op);
   if (op == part || op == "ReadVariableOp") return true;
   constexpr std::string_view kGrad = "Grad";
   const bool is_of_layer = op.ends_with(kGrad) && op.substr(0, op.size() - kGrad.size()) != part;
-  return phase == kBackward && !is_of_layer;
+  return phase == kBackwardPhase && !is_of_layer;
 }
 
 // Without a table: the first part is the model; the following parts are its layers, up to the first operation.
 OpScope scope_as_written(std::span<const std::string_view> parts, std::string_view phase) {
   OpScope scope;
   if (parts.size() < 2) return scope;
-  const std::string_view first = without_number(parts.front());
-  if (is_one_of(kOptimizers, first)) return {std::string(kOptimizer), std::string(first), {}};
-  if (first == "compile_loss") return {std::string(phase == kBackward ? kBackward : kLoss), std::string(parts[1]), {}};
-  if (first == kLoss) return {std::string(phase == kBackward ? kBackward : kLoss), std::string(kLoss), {}};
+  const std::string_view first = remove_number_suffix(parts.front());
+  if (is_one_of(kOptimizerNames, first)) return {std::string(kOptimizerPhase), std::string(first), {}};
+  if (first == "compile_loss")
+    return {std::string(phase == kBackwardPhase ? kBackwardPhase : kLossPhase), std::string(parts[1]), {}};
+  if (first == kLossPhase)
+    return {std::string(phase == kBackwardPhase ? kBackwardPhase : kLossPhase), std::string(kLossPhase), {}};
   scope.phase = phase;
   if (parts.size() == 2 && is_operation_scope(parts[0], parts[1], phase)) return scope;
   std::size_t end = 1;
@@ -195,7 +197,7 @@ OpScope scope_as_written(std::span<const std::string_view> parts, std::string_vi
   for (std::size_t i = end; i + 1 < parts.size(); ++i) {
     if (is_slim_layer(parts[i])) end = i + 1;
   }
-  scope.module = end > 1 ? dotted(parts.subspan(1, end - 1)) : std::string(parts.front());
+  scope.module = end > 1 ? join_with_dots(parts.subspan(1, end - 1)) : std::string(parts.front());
   return scope;
 }
 
@@ -210,7 +212,7 @@ const NameScope* find_name_scope(std::string_view name, const NameScopes& name_s
   return nullptr;
 }
 
-std::string joined(std::span<const std::string_view> parts) {
+std::string join_with_slashes(std::span<const std::string_view> parts) {
   std::string name;
   for (const std::string_view part : parts) {
     if (!name.empty()) name += '/';
@@ -222,11 +224,11 @@ std::string joined(std::span<const std::string_view> parts) {
 // The name of the operation whose gradient this operation computes; nullopt if it computes no gradient. TensorFlow 2
 // puts gradient_tape in front of that name. TensorFlow 1 opens a scope, possibly within a scope of the program:
 // gradients/net/dense/MatMul_grad/Reshape belongs to net/dense/MatMul. A tape over a tf.function writes both.
-std::optional<std::vector<std::string_view>> differentiated(std::span<const std::string_view> parts) {
+std::optional<std::vector<std::string_view>> remove_gradient_parts(std::span<const std::string_view> parts) {
   const bool is_of_tape = !parts.empty() && parts.front() == "gradient_tape";
   while (!parts.empty() && parts.front() == "gradient_tape") parts = parts.subspan(1);
   const auto scope = std::find_if(parts.begin(), parts.end(),
-                                  [](std::string_view part) { return without_number(part) == "gradients"; });
+                                  [](std::string_view part) { return remove_number_suffix(part) == "gradients"; });
   if (scope == parts.end()) return is_of_tape ? std::optional(std::vector(parts.begin(), parts.end())) : std::nullopt;
   std::vector<std::string_view> of(scope + 1, parts.end());
   constexpr std::string_view kGradient = "_grad";
@@ -239,10 +241,10 @@ std::optional<std::vector<std::string_view>> differentiated(std::span<const std:
 
 // TensorFlow 1 updates a variable in the scope of the optimizer: Adam/update_net/dense/kernel/ResourceApplyAdam.
 // Returns nullopt for names of any other form.
-std::optional<OpScope> scope_of_update(std::span<const std::string_view> parts) {
+std::optional<OpScope> scope_of_optimizer_update(std::span<const std::string_view> parts) {
   constexpr std::string_view kUpdate = "update_";
   for (std::size_t i = 1; i < parts.size(); ++i) {
-    if (!parts[i].starts_with(kUpdate) || !is_one_of(kOptimizers, without_number(parts[i - 1]))) continue;
+    if (!parts[i].starts_with(kUpdate) || !is_one_of(kOptimizerNames, remove_number_suffix(parts[i - 1]))) continue;
     std::vector<std::string_view> variable(parts.begin() + static_cast<std::ptrdiff_t>(i), parts.end());
     variable.front().remove_prefix(kUpdate.size());
     const auto op = std::find_if(variable.begin() + 1, variable.end(), [](std::string_view part) {
@@ -251,43 +253,44 @@ std::optional<OpScope> scope_of_update(std::span<const std::string_view> parts) 
     variable.erase(op == variable.end() && variable.size() > 1 ? op - 1 : op, variable.end());
     variable.pop_back();  // "kernel"
     if (variable.size() > 1) variable.erase(variable.begin());
-    const std::string module = variable.empty() ? std::string(without_number(parts[i - 1])) : dotted(variable);
-    return OpScope{std::string(kOptimizer), module, {}};
+    const std::string module =
+        variable.empty() ? std::string(remove_number_suffix(parts[i - 1])) : join_with_dots(variable);
+    return OpScope{std::string(kOptimizerPhase), module, {}};
   }
   return std::nullopt;
 }
 
 OpScope mapped_scope_or_as_written(std::span<const std::string_view> parts, const NameScopes& name_scopes) {
-  if (const NameScope* const own = find_name_scope(joined(parts), name_scopes)) {
-    return {own->phase.empty() ? std::string(kForward) : own->phase, own->module, {}};
+  if (const NameScope* const own = find_name_scope(join_with_slashes(parts), name_scopes)) {
+    return {own->phase.empty() ? std::string(kForwardPhase) : own->phase, own->module, {}};
   }
-  if (std::optional<OpScope> update = scope_of_update(parts)) return *std::move(update);
-  const std::optional<std::vector<std::string_view>> of = differentiated(parts);
-  if (!of) return scope_as_written(parts, kForward);
-  if (const NameScope* const scope = find_name_scope(joined(*of), name_scopes)) {
-    return {std::string(kBackward), scope->module, {}};
+  if (std::optional<OpScope> update = scope_of_optimizer_update(parts)) return *std::move(update);
+  const std::optional<std::vector<std::string_view>> of = remove_gradient_parts(parts);
+  if (!of) return scope_as_written(parts, kForwardPhase);
+  if (const NameScope* const scope = find_name_scope(join_with_slashes(*of), name_scopes)) {
+    return {std::string(kBackwardPhase), scope->module, {}};
   }
-  OpScope scope = scope_as_written(*of, kBackward);
-  scope.phase = kBackward;
+  OpScope scope = scope_as_written(*of, kBackwardPhase);
+  scope.phase = kBackwardPhase;
   return scope;
 }
 
 }  // namespace
 
-std::string tensorflow_node(std::string_view name) {
-  std::vector<std::string_view> parts = parts_of(name);
-  std::erase_if(parts, is_call);
-  return joined(parts);
+std::string remove_call_parts(std::string_view name) {
+  std::vector<std::string_view> parts = split_at_slashes(name);
+  std::erase_if(parts, is_call_part);
+  return join_with_slashes(parts);
 }
 
 OpScope scope_of_tensorflow_op(std::string_view node, std::string_view type, const NameScopes& name_scopes) {
-  std::vector<std::string_view> parts = parts_of(node);
-  std::erase_if(parts, is_call);
+  std::vector<std::string_view> parts = split_at_slashes(node);
+  std::erase_if(parts, is_call_part);
   if (parts.empty()) return {{}, {}, std::string(type)};
   OpScope scope = mapped_scope_or_as_written(parts, name_scopes);
   // The gradient tape adds gradients where paths join (AddN); that operation has no layer in its name.
-  if (scope.phase.empty() && without_number(parts.front()) == "AddN") scope.phase = kBackward;
-  scope.op = type.empty() ? without_number(parts.back()) : type;
+  if (scope.phase.empty() && remove_number_suffix(parts.front()) == "AddN") scope.phase = kBackwardPhase;
+  scope.op = type.empty() ? remove_number_suffix(parts.back()) : type;
   return scope;
 }
 
@@ -297,23 +300,24 @@ OpScope scope_of_xla_op(std::string_view op_name, bool trains) {
   const XlaName name = parse_xla_name(op_name);
   OpScope scope{.op = std::string(name.op)};
   // A name without scopes has lost them in the compiler: phase and module are unknown.
-  if (name.name_scopes.empty() && name.root.empty() && !name.differentiated && !name.transposed &&
-      op_name.find('/') == std::string_view::npos) {
+  if (name.name_scopes.empty() && name.differentiated_function.empty() && !name.is_differentiated &&
+      !name.is_transposed && op_name.find('/') == std::string_view::npos) {
     return scope;
   }
-  scope.phase = phase_of(name, trains);
+  scope.phase = phase_of_xla_op(name, trains);
   std::span<const std::string_view> name_scopes = name.name_scopes;
   // Without gradients the first scope is the model itself and is left out. With gradients the model is in the
   // parentheses of jvp(), not among the scopes.
-  if (scope.phase == kForward && !name.differentiated && name_scopes.size() > 1) name_scopes = name_scopes.subspan(1);
-  scope.module = name_scopes.empty() ? std::string(name.root) : dotted(name_scopes);
+  if (scope.phase == kForwardPhase && !name.is_differentiated && name_scopes.size() > 1)
+    name_scopes = name_scopes.subspan(1);
+  scope.module = name_scopes.empty() ? std::string(name.differentiated_function) : join_with_dots(name_scopes);
   return scope;
 }
 
 // PyTorch's exporters repeat the path of each module on every level: /layer1/layer1.0/conv1/Conv.
 OpScope scope_of_onnx_node(std::string_view node, std::string_view type) {
-  const std::vector<std::string_view> parts = parts_of(node);
-  OpScope scope{.phase = std::string(kForward), .op = std::string(type)};
+  const std::vector<std::string_view> parts = split_at_slashes(node);
+  OpScope scope{.phase = std::string(kForwardPhase), .op = std::string(type)};
   std::string path;
   for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
     const std::string_view part = parts[i];
@@ -330,7 +334,7 @@ OpScope scope_of_onnx_node(std::string_view node, std::string_view type) {
     }
   }
   scope.module = path;
-  if (scope.op.empty() && !parts.empty()) scope.op = without_number(parts.back());
+  if (scope.op.empty() && !parts.empty()) scope.op = remove_number_suffix(parts.back());
   return scope;
 }
 

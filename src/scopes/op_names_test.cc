@@ -161,7 +161,7 @@ TEST(TensorFlowNames, LayersOfTfSlimAreLayers) {
 }
 
 TEST(TensorFlowNames, ANodeIsNamedWithoutTheCallsAroundIt) {
-  EXPECT_EQ(tensorflow_node("StatefulPartitionedCall/PartitionedCall_2/net/dense/MatMul_1"), "net/dense/MatMul_1");
+  EXPECT_EQ(remove_call_parts("StatefulPartitionedCall/PartitionedCall_2/net/dense/MatMul_1"), "net/dense/MatMul_1");
 }
 
 TEST(TensorFlow1Names, AGradientBelongsToTheLayerOfItsOperation) {

@@ -21,13 +21,13 @@ bool is_module_path(std::string_view text) {
 }
 
 // Number of leading path elements that may be modules. In rows of operations and functions the last element is none.
-std::size_t elements_of_modules(std::span<const std::string> path, std::string_view by) {
+std::size_t count_module_elements(std::span<const std::string> path, std::string_view by) {
   if (by == "layer" || by == "module" || by == "stack") return path.size();
   if (by == "op" || by == "tensor" || by == "function") return path.empty() ? 0 : path.size() - 1;
   return 0;
 }
 
-std::string lower(std::string_view text) {
+std::string to_lower_case(std::string_view text) {
   std::string out(text);
   std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
   return out;
@@ -37,7 +37,7 @@ std::string lower(std::string_view text) {
 
 std::vector<std::string> tree_path(std::span<const std::string> path, std::string_view by) {
   std::vector<std::string> out;
-  const std::size_t modules = elements_of_modules(path, by);
+  const std::size_t modules = count_module_elements(path, by);
   for (std::size_t i = 0; i < path.size(); ++i) {
     if (i >= modules || !is_module_path(path[i])) {
       out.push_back(path[i]);
@@ -56,8 +56,8 @@ bool path_matches(std::span<const std::string> path, std::string_view device, st
   if (text.empty()) return true;
   std::string whole(device);
   for (const std::string& element : path) whole += " " + element;
-  const std::string searched_text = lower(whole);
-  const std::string wanted = lower(text);
+  const std::string searched_text = to_lower_case(whole);
+  const std::string wanted = to_lower_case(text);
   for (std::size_t begin = 0; begin <= wanted.size();) {
     const std::size_t end = std::min(wanted.find('|', begin), wanted.size());
     if (end > begin && searched_text.find(wanted.substr(begin, end - begin)) != std::string::npos) return true;

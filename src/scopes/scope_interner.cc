@@ -7,9 +7,9 @@
 namespace joulemap {
 namespace {
 
-constexpr std::size_t kFirstSlots = 1024;  // a power of two
+constexpr std::size_t kInitialSlotCount = 1024;  // a power of two
 
-std::size_t hash_of(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
+std::size_t hash_scope(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
   std::uint64_t mixed = (std::uint64_t{parent} << 32 | text) * kGoldenRatio64;
   mixed ^= mixed >> 29 ^ static_cast<std::uint64_t>(kind) * 0xbf58476d1ce4e5b9U;
   return static_cast<std::size_t>(mixed ^ mixed >> 32);
@@ -17,9 +17,9 @@ std::size_t hash_of(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
 
 }  // namespace
 
-ScopeInterner::ScopeInterner() : slots_(kFirstSlots) {}
+ScopeInterner::ScopeInterner() : slots_(kInitialSlotCount) {}
 
-std::uint32_t ScopeInterner::text(std::string_view text) {
+std::uint32_t ScopeInterner::intern_text(std::string_view text) {
   const auto known = text_indices_.find(text);
   if (known != text_indices_.end()) return known->second;
   const auto number = static_cast<std::uint32_t>(texts_.size());
@@ -28,27 +28,27 @@ std::uint32_t ScopeInterner::text(std::string_view text) {
   return number;
 }
 
-std::size_t ScopeInterner::slot_of(std::uint32_t parent, ScopeKind kind, std::uint32_t text) const {
+std::size_t ScopeInterner::find_slot(std::uint32_t parent, ScopeKind kind, std::uint32_t text) const {
   const std::size_t mask = slots_.size() - 1;
-  std::size_t slot = hash_of(parent, kind, text) & mask;
+  std::size_t slot = hash_scope(parent, kind, text) & mask;
   while (slots_[slot] != 0) {
-    const Entry& scope = scopes_[slots_[slot] - 1];
-    if (scope.parent == parent && scope.text == text && scope.kind == kind) break;
+    const ScopeEntry& scope = scopes_[slots_[slot] - 1];
+    if (scope.parent == parent && scope.text_number == text && scope.kind == kind) break;
     slot = (slot + 1) & mask;
   }
   return slot;
 }
 
-void ScopeInterner::grow() {
+void ScopeInterner::grow_slots() {
   slots_.assign(slots_.size() * 2, 0);
   for (std::uint32_t id = 1; id <= scopes_.size(); ++id) {
-    const Entry& scope = scopes_[id - 1];
-    slots_[slot_of(scope.parent, scope.kind, scope.text)] = id;
+    const ScopeEntry& scope = scopes_[id - 1];
+    slots_[find_slot(scope.parent, scope.kind, scope.text_number)] = id;
   }
 }
 
-std::uint32_t ScopeInterner::child(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
-  const std::size_t slot = slot_of(parent, kind, text);
+std::uint32_t ScopeInterner::child_scope(std::uint32_t parent, ScopeKind kind, std::uint32_t text) {
+  const std::size_t slot = find_slot(parent, kind, text);
   if (slots_[slot] != 0) return slots_[slot];
   if (scopes_.size() >= kMaxScopes) {
     ++refused_count_;
@@ -57,27 +57,28 @@ std::uint32_t ScopeInterner::child(std::uint32_t parent, ScopeKind kind, std::ui
   scopes_.push_back({parent, text, kind});
   const auto id = static_cast<std::uint32_t>(scopes_.size());
   slots_[slot] = id;
-  if (scopes_.size() * 2 > slots_.size()) grow();
+  if (scopes_.size() * 2 > slots_.size()) grow_slots();
   return id;
 }
 
-std::uint32_t ScopeInterner::child(std::uint32_t parent, ScopeKind kind, std::string_view name) {
+std::uint32_t ScopeInterner::child_scope(std::uint32_t parent, ScopeKind kind, std::string_view name) {
   // Does not keep the text of a scope that is refused: the number of such texts is unlimited.
   if (scopes_.size() >= kMaxScopes && !text_indices_.contains(name)) {
     ++refused_count_;
     return parent;
   }
-  return child(parent, kind, text(name));
+  return child_scope(parent, kind, intern_text(name));
 }
 
 Scope ScopeInterner::scope_at(std::size_t index) const {
-  const Entry& scope = scopes_[index];
-  return {static_cast<std::uint32_t>(index + 1), scope.parent, scope.kind, to_valid_utf8(texts_[scope.text])};
+  const ScopeEntry& scope = scopes_[index];
+  return {static_cast<std::uint32_t>(index + 1), scope.parent, scope.kind, to_valid_utf8(texts_[scope.text_number])};
 }
 
-std::vector<Scope> ScopeInterner::take_new() {
+std::vector<Scope> ScopeInterner::take_new_scopes() {
   std::vector<Scope> fresh;
-  for (; taken_ < scopes_.size(); ++taken_) fresh.push_back(scope_at(taken_));
+  for (; returned_scope_count_ < scopes_.size(); ++returned_scope_count_)
+    fresh.push_back(scope_at(returned_scope_count_));
   return fresh;
 }
 

@@ -22,38 +22,38 @@ class ScopeInterner {
  public:
   ScopeInterner();
 
-  // Returns the number of a text, which child() and text_of() take. Keeps a copy of the text.
-  std::uint32_t text(std::string_view text);
-  const std::string& text_of(std::uint32_t number) const { return texts_[number]; }
+  // Returns the number of a text, which child_scope() and text_of_number() take. Keeps a copy of the text.
+  std::uint32_t intern_text(std::string_view text);
+  const std::string& text_of_number(std::uint32_t number) const { return texts_[number]; }
 
   // Returns the child scope; the parent itself once there are kMaxScopes scopes.
-  std::uint32_t child(std::uint32_t parent, ScopeKind kind, std::uint32_t text);
-  std::uint32_t child(std::uint32_t parent, ScopeKind kind, std::string_view name);
+  std::uint32_t child_scope(std::uint32_t parent, ScopeKind kind, std::uint32_t text);
+  std::uint32_t child_scope(std::uint32_t parent, ScopeKind kind, std::string_view name);
 
   // Returns the scopes created since the last call.
-  std::vector<Scope> take_new();
+  std::vector<Scope> take_new_scopes();
   std::vector<Scope> all_scopes() const;
-  // Number of calls of child() that returned the parent because of kMaxScopes.
+  // Number of calls of child_scope() that returned the parent because of kMaxScopes.
   std::uint64_t refused_count() const { return refused_count_; }
 
   // Limit for programs that put numbers into the names of regions.
   static constexpr std::size_t kMaxScopes = 1'000'000;
 
  private:
-  struct Entry {
+  struct ScopeEntry {
     std::uint32_t parent;
-    std::uint32_t text;
+    std::uint32_t text_number;
     ScopeKind kind;
   };
-  std::size_t slot_of(std::uint32_t parent, ScopeKind kind, std::uint32_t text) const;
-  void grow();
+  std::size_t find_slot(std::uint32_t parent, ScopeKind kind, std::uint32_t text) const;
+  void grow_slots();
   Scope scope_at(std::size_t index) const;
 
   std::deque<std::string> texts_;
   std::unordered_map<std::string_view, std::uint32_t> text_indices_;
-  std::vector<Entry> scopes_;         // by id - 1
+  std::vector<ScopeEntry> scopes_;    // by id - 1
   std::vector<std::uint32_t> slots_;  // open addressing: ids at the index of their hash or the next free one; 0: free
-  std::size_t taken_ = 0;
+  std::size_t returned_scope_count_ = 0;
   std::uint64_t refused_count_ = 0;
 };
 

@@ -8,10 +8,10 @@
 namespace joulemap::scopes {
 namespace {
 
-constexpr std::size_t kMaxShape = 256;  // characters; longer than the shape of any tensor
+constexpr std::size_t kMaxShapeLength = 256;  // characters; longer than the shape of any tensor
 constexpr std::string_view kTensorList = "TensorList";
 
-constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
+constexpr std::pair<std::string_view, std::string_view> kTypeNames[] = {
     {"float", ""},
     {"float32", ""},
     {"f32", ""},
@@ -41,21 +41,22 @@ constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
 };
 
 // Type names of PyTorch's profiler for values that are not tensors.
-constexpr std::string_view kNoTensors[] = {"", "Scalar", "ScalarList", "GenericList", "None"};
+constexpr std::string_view kNonTensorTypeNames[] = {"", "Scalar", "ScalarList", "GenericList", "None"};
 
-std::string_view type_named(std::string_view name) {
-  for (const auto& [known, type] : kTypes) {
+std::string_view short_type_name(std::string_view name) {
+  for (const auto& [known, type] : kTypeNames) {
     if (known == name) return type;
   }
   if (name.starts_with("c10::")) name.remove_prefix(5);
   return name;
 }
 
-bool is_tensor(std::string_view type) {
-  return std::find(std::begin(kNoTensors), std::end(kNoTensors), type) == std::end(kNoTensors);
+bool is_tensor_type(std::string_view type) {
+  return std::find(std::begin(kNonTensorTypeNames), std::end(kNonTensorTypeNames), type) ==
+         std::end(kNonTensorTypeNames);
 }
 
-std::vector<std::string_view> quoted(std::string_view list) {
+std::vector<std::string_view> find_quoted_words(std::string_view list) {
   std::vector<std::string_view> words;
   for (std::size_t at = list.find('"'); at != std::string_view::npos; at = list.find('"', at)) {
     const std::size_t end = list.find('"', at + 1);
@@ -88,42 +89,42 @@ void for_each_shape(std::string_view list, const Visit& visit) {
 
 }  // namespace
 
-void TensorText::add(std::string_view type, std::string_view shape) {
-  if (++count_ > kMaxTensors) return;
-  if (count_ > 1) text_ += ' ';
-  text_.append(type_named(type)) += '[';
-  for (const char c : shape.substr(0, kMaxShape)) {
+void TensorText::add_tensor(std::string_view type, std::string_view shape) {
+  if (++tensor_count_ > kMaxTensors) return;
+  if (tensor_count_ > 1) text_ += ' ';
+  text_.append(short_type_name(type)) += '[';
+  for (const char c : shape.substr(0, kMaxShapeLength)) {
     if ((c >= '0' && c <= '9') || c == ',' || c == '-') text_ += c;
   }
   text_ += ']';
 }
 
 std::string TensorText::text() const {
-  if (count_ == 0) return "()";
-  return count_ > kMaxTensors ? text_ + " and " + std::to_string(count_ - kMaxTensors) + " more" : text_;
+  if (tensor_count_ == 0) return "()";
+  return tensor_count_ > kMaxTensors ? text_ + " and " + std::to_string(tensor_count_ - kMaxTensors) + " more" : text_;
 }
 
 std::string parse_kineto_tensors(std::string_view shapes, std::string_view types) {
   if (!shapes.starts_with('[')) return {};
-  const std::vector<std::string_view> names = quoted(types);
+  const std::vector<std::string_view> names = find_quoted_words(types);
   TensorText text;
   for_each_shape(shapes, [&](std::size_t index, std::string_view shape) {
     const std::string_view type = index < names.size() ? names[index] : std::string_view();
     // Without a type, only a shape with numbers certainly belongs to a tensor.
-    if (names.empty() ? shape.empty() : !is_tensor(type)) return;
+    if (names.empty() ? shape.empty() : !is_tensor_type(type)) return;
     const bool is_list = type == kTensorList;
     if (is_list && shape.empty()) return;  // the profiler omits the shapes of long lists
-    text.add(is_list ? std::string_view() : type, shape);
+    text.add_tensor(is_list ? std::string_view() : type, shape);
   });
   return text.text();
 }
 
 std::string parse_onnxruntime_tensors(std::string_view types_and_shapes) {
   if (!types_and_shapes.starts_with('[')) return {};
-  const std::vector<std::string_view> names = quoted(types_and_shapes);
+  const std::vector<std::string_view> names = find_quoted_words(types_and_shapes);
   TensorText text;
   for_each_shape(types_and_shapes, [&](std::size_t index, std::string_view shape) {
-    if (index < names.size()) text.add(names[index], shape);
+    if (index < names.size()) text.add_tensor(names[index], shape);
   });
   return text.text();
 }
@@ -139,18 +140,18 @@ std::string parse_tensorflow_tensors(std::string_view types_and_shapes) {
     const std::size_t bracket = tensor.find('[');
     if (bracket == std::string_view::npos) continue;
     const std::string_view shape = tensor.substr(bracket + 1);
-    text.add(tensor.substr(0, bracket), shape.substr(0, shape.find(']')));
+    text.add_tensor(tensor.substr(0, bracket), shape.substr(0, shape.find(']')));
   }
   return text.text();
 }
 
-std::string node_with_tensors(std::string_view node, std::string_view tensors) {
+std::string append_tensors_to_node(std::string_view node, std::string_view tensors) {
   std::string text(node);
   if (!text.empty() && !tensors.empty()) text += ' ';
   return text.append(tensors);
 }
 
-bool has_tensors(std::string_view text) {
+bool has_tensor_text(std::string_view text) {
   return text.ends_with(']') || text.ends_with("()") || text.ends_with(" more");
 }
 

@@ -17,12 +17,12 @@ class TensorText {
   static constexpr std::size_t kMaxTensors = 8;
 
   // `shape`: numbers separated by commas, with or without blanks. Accepts type names of C++, PyTorch, ONNX and XLA.
-  void add(std::string_view type, std::string_view shape);
+  void add_tensor(std::string_view type, std::string_view shape);
   std::string text() const;
 
  private:
   std::string text_;
-  std::size_t count_ = 0;
+  std::size_t tensor_count_ = 0;
 };
 
 // Parses "Input Dims" and "Input type" of PyTorch's profiler, as written in the file: [[2, 3], [], [[4], [5]]] and
@@ -37,10 +37,10 @@ std::string parse_onnxruntime_tensors(std::string_view types_and_shapes);
 // empty text for malformed input.
 std::string parse_tensorflow_tensors(std::string_view types_and_shapes);
 
-// The text of a framework's node, which is an operation of its own: its name, and its input tensors where they are known:
-// "net/dense/MatMul_1 [64,3] [3,2]".
-std::string node_with_tensors(std::string_view node, std::string_view tensors);
+// The text of a framework's node, which is an operation of its own: its name, and its input tensors where they are
+// known: "net/dense/MatMul_1 [64,3] [3,2]".
+std::string append_tensors_to_node(std::string_view node, std::string_view tensors);
 // Whether the text contains input tensors, not only the name of a node.
-bool has_tensors(std::string_view text);
+bool has_tensor_text(std::string_view text);
 
 }  // namespace joulemap::scopes

@@ -30,7 +30,7 @@ TEST(TensorText, MarksAnOperationWithoutTensors) {
 
 TEST(TensorText, ListsTheFirstOfManyTensors) {
   TensorText text;
-  for (int i = 0; i < 11; ++i) text.add("float", "1, 2");
+  for (int i = 0; i < 11; ++i) text.add_tensor("float", "1, 2");
   EXPECT_EQ(text.text(), "[1,2] [1,2] [1,2] [1,2] [1,2] [1,2] [1,2] [1,2] and 3 more");
 }
 
@@ -54,11 +54,11 @@ TEST(TensorFlowTensors, InputsThatAreNotTensorsAreOmitted) {
 }
 
 TEST(TensorFlowTensors, ANodeIsFollowedByItsTensors) {
-  EXPECT_EQ(node_with_tensors("net/MatMul_1", "[2,3]"), "net/MatMul_1 [2,3]");
-  EXPECT_EQ(node_with_tensors("net/MatMul_1", ""), "net/MatMul_1");
-  EXPECT_TRUE(has_tensors("net/MatMul_1 [2,3]"));
-  EXPECT_TRUE(has_tensors("net/NoOp ()"));
-  EXPECT_FALSE(has_tensors("net/MatMul_1"));
+  EXPECT_EQ(append_tensors_to_node("net/MatMul_1", "[2,3]"), "net/MatMul_1 [2,3]");
+  EXPECT_EQ(append_tensors_to_node("net/MatMul_1", ""), "net/MatMul_1");
+  EXPECT_TRUE(has_tensor_text("net/MatMul_1 [2,3]"));
+  EXPECT_TRUE(has_tensor_text("net/NoOp ()"));
+  EXPECT_FALSE(has_tensor_text("net/MatMul_1"));
 }
 
 }  // namespace

@@ -21,10 +21,10 @@ namespace {
 
 // How often and how long a malformed text is retried: a writer that truncates and then writes leaves an empty file for
 // some ten microseconds.
-constexpr int kTries = 10;
-constexpr std::int64_t kPatience_ns = 300 * kNanosecondsPerMicrosecond;
+constexpr int kMaxStableReadTries = 10;
+constexpr std::int64_t kMaxStableReadTime_ns = 300 * kNanosecondsPerMicrosecond;
 
-ReadCode code_of_errno(int error_number) noexcept {
+ReadCode read_code_of_errno(int error_number) noexcept {
   switch (error_number) {
     case ENOENT:
     case ENODEV:
@@ -55,13 +55,13 @@ Result<CounterFile> CounterFile::open(const std::string& path) {
   return CounterFile(path, std::move(*fd), is_kernel_generated);
 }
 
-ReadCode CounterFile::read_once(std::uint64_t& raw) noexcept {
+ReadCode CounterFile::read_value_once(std::uint64_t& raw) noexcept {
   std::array<char, 64> buffer;
   ssize_t got = 0;
   do {
     got = ::pread(fd_.get(), buffer.data(), buffer.size(), 0);
   } while (got < 0 && errno == EINTR);
-  if (got < 0) return code_of_errno(errno);
+  if (got < 0) return read_code_of_errno(errno);
   const char* const end = buffer.data() + got;
   const char* begin = buffer.data();
   while (begin != end && *begin == ' ') ++begin;
@@ -70,42 +70,43 @@ ReadCode CounterFile::read_once(std::uint64_t& raw) noexcept {
   return is_only_blanks({after, static_cast<std::size_t>(end - after)}) ? ReadCode::ok : ReadCode::garbage;
 }
 
-ReadCode CounterFile::read_until_stable(std::uint64_t& raw) noexcept {
-  const std::int64_t deadline_ns = monotonic_ns() + kPatience_ns;
+ReadCode CounterFile::read_until_two_agree(std::uint64_t& raw) noexcept {
+  const std::int64_t deadline_ns = monotonic_ns() + kMaxStableReadTime_ns;
   int tries = 0;
-  ReadCode before = read_once(raw);
-  if (is_kernel_generated_) return before;
+  ReadCode before = read_value_once(raw);
+  if (is_pseudo_file_) return before;
   while (true) {
     std::uint64_t again = 0;
-    const ReadCode code = read_once(again);
+    const ReadCode code = read_value_once(again);
     if (code != ReadCode::garbage && code != ReadCode::ok) return code;
     if (code == ReadCode::ok && before == ReadCode::ok && again == raw) return ReadCode::ok;
     // Gives up only after both limits: the time may pass because the thread was preempted between two reads.
-    if (++tries >= kTries && monotonic_ns() > deadline_ns) return code == ReadCode::ok ? ReadCode::torn : code;
+    if (++tries >= kMaxStableReadTries && monotonic_ns() > deadline_ns)
+      return code == ReadCode::ok ? ReadCode::torn : code;
     raw = again;
     before = code;
   }
 }
 
-CounterFile::Identity CounterFile::reopen_if_replaced(ReadCode& error) noexcept {
+CounterFile::ReopenOutcome CounterFile::reopen_if_replaced(ReadCode& error) noexcept {
   struct stat status {};
-  if (::fstat(fd_.get(), &status) == 0 && status.st_nlink > 0) return Identity::same;
+  if (::fstat(fd_.get(), &status) == 0 && status.st_nlink > 0) return ReopenOutcome::same;
   FileDescriptor fresh(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fresh.is_open()) {
-    error = code_of_errno(errno);
-    return Identity::gone;
+    error = read_code_of_errno(errno);
+    return ReopenOutcome::gone;
   }
   fd_ = std::move(fresh);
-  return Identity::reopened;
+  return ReopenOutcome::reopened;
 }
 
 Reading CounterFile::read() noexcept {
   Reading reading;
   reading.before_ns = monotonic_ns();
-  reading.code = read_until_stable(reading.raw);
+  reading.code = read_until_two_agree(reading.raw);
   const bool suspicious = reading.code != ReadCode::ok || reading.raw == last_raw_;
-  if (!is_kernel_generated_ && suspicious && reopen_if_replaced(reading.code) == Identity::reopened) {
-    reading.code = read_until_stable(reading.raw);
+  if (!is_pseudo_file_ && suspicious && reopen_if_replaced(reading.code) == ReopenOutcome::reopened) {
+    reading.code = read_until_two_agree(reading.raw);
   }
   if (reading.code == ReadCode::ok) last_raw_ = reading.raw;
   reading.after_ns = monotonic_ns();

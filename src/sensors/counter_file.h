@@ -25,18 +25,18 @@ class CounterFile {
 
  private:
   CounterFile(std::string path, FileDescriptor fd, bool is_kernel_generated)
-      : path_(std::move(path)), fd_(std::move(fd)), is_kernel_generated_(is_kernel_generated) {}
+      : path_(std::move(path)), fd_(std::move(fd)), is_pseudo_file_(is_kernel_generated) {}
 
-  ReadCode read_once(std::uint64_t& raw) noexcept;
-  ReadCode read_until_stable(std::uint64_t& raw) noexcept;
+  ReadCode read_value_once(std::uint64_t& raw) noexcept;
+  ReadCode read_until_two_agree(std::uint64_t& raw) noexcept;
   // Called after a failed read or an unchanged value: if the open file was deleted, opens the file that now has its
   // path.
-  enum class Identity { same, reopened, gone };
-  Identity reopen_if_replaced(ReadCode& error) noexcept;
+  enum class ReopenOutcome { same, reopened, gone };
+  ReopenOutcome reopen_if_replaced(ReadCode& error) noexcept;
 
   std::string path_;
   FileDescriptor fd_;
-  bool is_kernel_generated_;
+  bool is_pseudo_file_;
   std::uint64_t last_raw_ = 0;
 };
 

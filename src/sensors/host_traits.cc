@@ -16,9 +16,9 @@
 namespace joulemap::sensors {
 namespace {
 
-constexpr std::size_t kFirstCpuOfCpuinfo = 4096;
+constexpr std::size_t kMaxFirstCpuBytes = 4096;
 
-std::string first_line(const std::string& path) {
+std::string read_first_line(const std::string& path) {
   const Result<std::string> text = read_small_file(path);
   if (!text) return {};
   const std::string_view line = trim(std::string_view(*text).substr(0, text->find('\n')));
@@ -26,11 +26,11 @@ std::string first_line(const std::string& path) {
 }
 
 std::string find_hypervisor(const SystemRoot& root) {
-  if (first_line(root.path("/proc/version")).find("icrosoft") != std::string::npos) return "WSL";
-  std::string xen = first_line(root.path("/sys/hypervisor/type"));
+  if (read_first_line(root.path("/proc/version")).find("icrosoft") != std::string::npos) return "WSL";
+  std::string xen = read_first_line(root.path("/sys/hypervisor/type"));
   if (!xen.empty()) return xen;
-  const std::string product = first_line(root.path("/sys/class/dmi/id/product_name"));
-  const std::string vendor = first_line(root.path("/sys/class/dmi/id/sys_vendor"));
+  const std::string product = read_first_line(root.path("/sys/class/dmi/id/product_name"));
+  const std::string vendor = read_first_line(root.path("/sys/class/dmi/id/sys_vendor"));
   if (vendor.empty() && product.empty()) return {};
   return product.empty() ? vendor : vendor + " " + product;
 }
@@ -38,9 +38,9 @@ std::string find_hypervisor(const SystemRoot& root) {
 // ARM processors have no flag for a hypervisor. Their virtual machines are known by the device tree or by the firmware.
 bool is_virtual_arm(const SystemRoot& root) {
   if (file_exists(root.path("/proc/device-tree/hypervisor/compatible"))) return true;
-  if (first_line(root.path("/proc/device-tree/compatible")).find("dummy-virt") != std::string::npos) return true;
-  const std::string vendor = first_line(root.path("/sys/class/dmi/id/sys_vendor"));
-  const std::string product = first_line(root.path("/sys/class/dmi/id/product_name"));
+  if (read_first_line(root.path("/proc/device-tree/compatible")).find("dummy-virt") != std::string::npos) return true;
+  const std::string vendor = read_first_line(root.path("/sys/class/dmi/id/sys_vendor"));
+  const std::string product = read_first_line(root.path("/sys/class/dmi/id/product_name"));
   if (vendor == "Amazon EC2") return product.find(".metal") == std::string::npos;
   constexpr std::array<std::string_view, 5> kVirtualVendors = {"QEMU", "KVM", "VMware", "Google", "Xen"};
   const auto is_of = [&](std::string_view name) { return vendor.starts_with(name); };
@@ -67,7 +67,7 @@ std::string find_container(const SystemRoot& root) {
 
 HostTraits detect_host_traits(const SystemRoot& root) {
   HostTraits host;
-  const Result<std::string> cpuinfo = read_file_start(root.path("/proc/cpuinfo"), kFirstCpuOfCpuinfo);
+  const Result<std::string> cpuinfo = read_file_start(root.path("/proc/cpuinfo"), kMaxFirstCpuBytes);
   const std::string name = find_hypervisor(root);
   const bool is_arm = cpuinfo && cpuinfo->find("CPU implementer") != std::string::npos;
   host.is_virtual = name == "WSL" || (cpuinfo && cpuinfo->find(" hypervisor") != std::string::npos) ||

@@ -8,29 +8,29 @@
 namespace joulemap::sensors {
 
 MeasuredProcessSet::MeasuredProcessSet(MeasuredProcessCriteria measured, const char* proc)
-    : measured_(std::move(measured)), proc_(proc) {
-  measured_.roots.push_back(own_pid(proc).value_or(::getpid()));
-  if (!measured_.recording_folder.empty()) measured_.recording_folder += '/';
+    : criteria_(std::move(measured)), proc_path_(proc) {
+  criteria_.root_pids.push_back(own_pid(proc).value_or(::getpid()));
+  if (!criteria_.recording_folder.empty()) criteria_.recording_folder += '/';
 }
 
 bool MeasuredProcessSet::matches_criteria(pid_t pid) const noexcept {
-  const auto is_below = [&](pid_t root) { return descends_from(pid, root, proc_); };
-  return std::any_of(measured_.roots.begin(), measured_.roots.end(), is_below) ||
-         was_started_with_variable(pid, measured_.variable, proc_) ||
-         (!measured_.recording_folder.empty() &&
-          has_open_file(pid, measured_.recording_folder, "", proc_).value_or(false));
+  const auto is_below = [&](pid_t root) { return descends_from(pid, root, proc_path_); };
+  return std::any_of(criteria_.root_pids.begin(), criteria_.root_pids.end(), is_below) ||
+         was_started_with_variable(pid, criteria_.environment_assignment, proc_path_) ||
+         (!criteria_.recording_folder.empty() &&
+          has_open_file(pid, criteria_.recording_folder, "", proc_path_).value_or(false));
 }
 
 bool MeasuredProcessSet::contains(pid_t pid) noexcept {
-  const std::optional<std::uint64_t> start_ticks = start_ticks_of(pid, proc_);
+  const std::optional<std::uint64_t> start_ticks = start_ticks_of(pid, proc_path_);
   // A process that has ended has no start time; it stays in the set if it was.
-  const auto is_it = [&](const Identity& known) {
+  const auto is_it = [&](const ProcessIdentity& known) {
     return known.pid == pid && pid > 0 && (!start_ticks || known.start_ticks == *start_ticks);
   };
-  if (std::any_of(known_.begin(), known_.end(), is_it)) return true;
+  if (std::any_of(recent_members_.begin(), recent_members_.end(), is_it)) return true;
   if (!start_ticks || !matches_criteria(pid)) return false;
-  known_[next_] = {pid, *start_ticks};
-  next_ = (next_ + 1) % known_.size();
+  recent_members_[next_ring_index_] = {pid, *start_ticks};
+  next_ring_index_ = (next_ring_index_ + 1) % recent_members_.size();
   return true;
 }
 

@@ -24,9 +24,9 @@
 namespace joulemap::sensors {
 
 struct MeasuredProcessCriteria {
-  std::vector<pid_t> roots = {};      // measured processes in addition to this one
-  std::string variable = {};          // environment variable "NAME=value"; empty: none
-  std::string recording_folder = {};  // absolute path without symbolic links; empty: none
+  std::vector<pid_t> root_pids = {};        // measured processes in addition to this one
+  std::string environment_assignment = {};  // environment variable "NAME=value"; empty: none
+  std::string recording_folder = {};        // absolute path without symbolic links; empty: none
 };
 
 class MeasuredProcessSet {
@@ -34,19 +34,19 @@ class MeasuredProcessSet {
   explicit MeasuredProcessSet(MeasuredProcessCriteria measured = {}, const char* proc = kProcFolder);
 
   bool contains(pid_t pid) noexcept;
-  const char* proc() const { return proc_; }
+  const char* proc_path() const { return proc_path_; }
 
  private:
   bool matches_criteria(pid_t pid) const noexcept;
 
-  struct Identity {
+  struct ProcessIdentity {
     pid_t pid = 0;
     std::uint64_t start_ticks = 0;
   };
-  MeasuredProcessCriteria measured_;
-  const char* proc_;
-  std::array<Identity, 128> known_{};  // processes of the set; a ring buffer: the oldest is replaced
-  std::size_t next_ = 0;
+  MeasuredProcessCriteria criteria_;
+  const char* proc_path_;
+  std::array<ProcessIdentity, 128> recent_members_{};  // processes of the set; a ring buffer: the oldest is replaced
+  std::size_t next_ring_index_ = 0;
 };
 
 }  // namespace joulemap::sensors

@@ -36,7 +36,7 @@ TEST_F(MeasuredProcesses, AreTheCommandAndItsDescendants) {
 
 TEST_F(MeasuredProcesses, AreTheProgramThatStartedTheRecorderAndItsWorkers) {
   proc_.add(401, {.parent = kProgram});
-  MeasuredProcessSet own({.roots = {kProgram}}, proc_.path());
+  MeasuredProcessSet own({.root_pids = {kProgram}}, proc_.path());
   EXPECT_TRUE(own.contains(kProgram));
   EXPECT_TRUE(own.contains(401));
   proc_.add(402, {.parent = 401});
@@ -47,7 +47,7 @@ TEST_F(MeasuredProcesses, AreTheProgramThatStartedTheRecorderAndItsWorkers) {
 
 TEST_F(MeasuredProcesses, StayMeasuredWhenTheirParentExits) {
   proc_.add(401, {.parent = kProgram});
-  MeasuredProcessSet own({.roots = {kProgram}}, proc_.path());
+  MeasuredProcessSet own({.root_pids = {kProgram}}, proc_.path());
   ASSERT_TRUE(own.contains(401));
   proc_.add(401, {.parent = 1});
   EXPECT_TRUE(own.contains(401));
@@ -57,7 +57,7 @@ TEST_F(MeasuredProcesses, StayMeasuredWhenTheirParentExits) {
 
 TEST_F(MeasuredProcesses, StayMeasuredWhenTheyHaveJustExited) {
   proc_.add(401, {.parent = kProgram});
-  MeasuredProcessSet own({.roots = {kProgram}}, proc_.path());
+  MeasuredProcessSet own({.root_pids = {kProgram}}, proc_.path());
   ASSERT_TRUE(own.contains(401));
   proc_.remove(401);
   EXPECT_TRUE(own.contains(401));
@@ -65,7 +65,7 @@ TEST_F(MeasuredProcesses, StayMeasuredWhenTheyHaveJustExited) {
 }
 
 TEST_F(MeasuredProcesses, AreThoseWithTheRecordersVariable) {
-  MeasuredProcessSet own({.variable = "JOULEMAP_RECORDING_ID=abc"}, proc_.path());
+  MeasuredProcessSet own({.environment_assignment = "JOULEMAP_RECORDING_ID=abc"}, proc_.path());
   proc_.add(700, {.environment = "HOME=/\0JOULEMAP_RECORDING_ID=abc\0"s});
   proc_.add(701, {.environment = "JOULEMAP_RECORDING_ID=abcd\0"s});
   EXPECT_TRUE(own.contains(700));

@@ -6,8 +6,14 @@
 namespace joulemap::sensors {
 namespace {
 
-constexpr std::string_view kPlatypus =
+constexpr std::string_view kPlatypusNote =
     "(do not make energy_uj world-readable: PLATYPUS, CVE-2020-8694, reads secrets of other users from it)";
+
+// Engines hide /sys/devices/virtual/powercap by a mask and, on hosts with AppArmor, by their profile. Either set of
+// options is enough. Without root in the container, added capabilities have no effect and energy_uj is not readable.
+constexpr std::string_view kPerfEventOptions = "--user 0 --cap-add PERFMON";
+constexpr std::string_view kPowercapOptions =
+    "--user 0 --security-opt systempaths=unconfined --security-opt apparmor=unconfined";
 
 std::string_view program_or_name(std::string_view program) { return program.empty() ? "$(which joulemap)" : program; }
 
@@ -15,10 +21,7 @@ std::string_view program_or_name(std::string_view program) { return program.empt
 
 std::string remedy_for_denied_powercap(const HostTraits& host, std::string_view program) {
   if (!host.container.empty()) {
-    return fmt::format(
-        "run the container as root with: --security-opt systempaths=unconfined "
-        "-v /sys/devices/virtual/powercap:/sys/devices/virtual/powercap:ro {}",
-        kPlatypus);
+    return fmt::format("run the container with: {}\n{}", kPowercapOptions, kPlatypusNote);
   }
   return fmt::format(
       "sudo setcap cap_dac_read_search,cap_perfmon+ep {}\n"
@@ -27,13 +30,16 @@ std::string remedy_for_denied_powercap(const HostTraits& host, std::string_view 
       "echo 'SUBSYSTEM==\"powercap\", ACTION==\"add|change\", RUN+=\"/bin/chgrp energy /sys%p/energy_uj\", "
       "RUN+=\"/bin/chmod 0440 /sys%p/energy_uj\"' | sudo tee /etc/udev/rules.d/99-joulemap.rules && "
       "sudo udevadm control --reload && sudo udevadm trigger --subsystem-match=powercap\n{}",
-      program_or_name(program), kPlatypus);
+      program_or_name(program), kPlatypusNote);
 }
 
 std::string remedy_for_denied_perf_event(const HostTraits& host, std::string_view program) {
   if (!host.container.empty()) {
-    return "run the container with: --cap-add PERFMON (engines before 2023 also need --security-opt "
-           "seccomp=unconfined)";
+    return fmt::format(
+        "run the container with: {}\n"
+        "(Docker before 23.0 and Podman before 2026 also need --security-opt seccomp=unconfined; "
+        "not possible in rootless containers)",
+        kPerfEventOptions);
   }
   return fmt::format(
       "sudo setcap cap_perfmon+ep {}\n"
@@ -45,7 +51,7 @@ std::string remedy_for_denied_perf_event(const HostTraits& host, std::string_vie
 
 std::string reason_for_absent_rapl(const HostTraits& host) {
   if (host.is_virtual) return fmt::format("this {} has none: hosts do not expose RAPL to their guests", host.machine);
-  if (!host.container.empty()) return fmt::format("this {} container hides it", host.container);
+  if (!host.container.empty()) return fmt::format("this {} container hides it, or its host has none", host.container);
   return "this kernel exposes none";
 }
 
@@ -54,7 +60,7 @@ std::string remedy_for_absent_rapl(const HostTraits& host) {
     return "not possible in this VM; measure on the host or on a bare-metal instance (until then, joulemap estimates)";
   }
   if (!host.container.empty()) {
-    return "run the container with: --security-opt systempaths=unconfined --cap-add PERFMON";
+    return fmt::format("run the container with: {}\nor with: {}", kPerfEventOptions, kPowercapOptions);
   }
   return "sudo modprobe intel_rapl_msr\n"
          "(Intel, and AMD since Zen); CONFIG_INTEL_RAPL and "

@@ -65,8 +65,8 @@ class ProbeContext {
       : root_(std::move(root)), program_(std::move(program)), measured_(std::move(measured)) {}
 
   const SystemRoot& root() const { return root_; }
-  const std::string& program() const { return program_; }  // path of this executable, for remedies that name it
-  const MeasuredProcessCriteria& measured() const { return measured_; }
+  const std::string& program_path() const { return program_; }  // path of this executable, for remedies that name it
+  const MeasuredProcessCriteria& measured_processes() const { return measured_; }
   const HostTraits& host() const;  // computed on first use: most probes do not need it
 
  private:
@@ -83,8 +83,8 @@ struct ProbeResult {
 
 struct SensorBackend {
   std::string_view name;
-  std::string_view summary;
-  ProbeResult (*probe)(const ProbeContext&);
+  std::string_view help_text;
+  ProbeResult (*probe_sensors)(const ProbeContext&);
   bool loads_library = false;  // loads a third-party library into this process
 };
 

@@ -39,22 +39,22 @@ class CommandCpuTime {
   void begin(bool command_runs);
   // Stores the time of an attached process while it lives: its own at every call, that of its descendants once a
   // second, because finding them requires a search of /proc.
-  void refresh();
+  void update_attached_cpu_time();
   // Fills in the CPU times of the run, or diagnostics when they are unavailable.
   void end(StatRun& run);
 
  private:
   std::optional<double> attached_cpu_s() const;
 
-  CpuTimeSubject subject_;
+  CpuTimeSubject measured_subject_;
   bool had_other_children_ = false;
-  std::optional<double> process_at_begin_s_;
-  double descendants_s_ = 0;
-  std::int64_t next_search_ns_ = 0;
-  std::optional<double> process_latest_s_;  // latest CPU time of the subject, once read since begin()
-  double user_at_begin_s_ = 0;
-  double system_at_begin_s_ = 0;
-  std::optional<double> machine_at_begin_s_;
+  std::optional<double> subject_cpu_at_begin_s_;
+  double descendants_cpu_s_ = 0;
+  std::int64_t next_process_search_ns_ = 0;
+  std::optional<double> subject_cpu_latest_s_;  // latest CPU time of the subject, once read since begin()
+  double user_cpu_at_begin_s_ = 0;
+  double system_cpu_at_begin_s_ = 0;
+  std::optional<double> machine_cpu_at_begin_s_;
 };
 
 }  // namespace joulemap::session

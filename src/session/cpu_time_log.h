@@ -25,17 +25,17 @@ class CpuTimeLog {
   explicit CpuTimeLog(std::uint32_t first_channel, std::optional<pid_t> attached_pid = {})
       : first_channel_(first_channel), attached_pid_(attached_pid) {}
 
-  static std::vector<Channel> channels();
-  std::vector<Sample> read();
+  static std::vector<Channel> make_channels();
+  std::vector<Sample> read_samples();
   // When the next read is due, in ns of CLOCK_MONOTONIC.
   std::int64_t next_read_ns() const { return next_read_ns_; }
   // Makes the next read search /proc for the command's processes, even if ten seconds have not passed.
-  void force_search() { next_search_ns_ = 0; }
+  void search_processes_at_next_read() { next_search_ns_ = 0; }
 
  private:
   std::uint32_t first_channel_;
   std::optional<pid_t> attached_pid_;
-  std::int64_t begun_ns_ = 0;
+  std::int64_t first_read_ns_ = 0;
   std::int64_t next_read_ns_ = 0;
   std::int64_t next_search_ns_ = 0;
 };

@@ -13,10 +13,10 @@
 namespace joulemap::session {
 namespace {
 
-constexpr std::int64_t kWatch_ns = 50 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kCounterWatchTime_ns = 50 * kNanosecondsPerMillisecond;
 
 // Reads every channel of a probe's sensors, in order.
-std::vector<Reading> read_all(const sensors::ProbeResult& probe) {
+std::vector<Reading> read_all_channels(const sensors::ProbeResult& probe) {
   std::vector<Reading> all;
   for (const std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {
     std::vector<Reading> readings(sensor->channels().size());
@@ -26,14 +26,15 @@ std::vector<Reading> read_all(const sensors::ProbeResult& probe) {
   return all;
 }
 
-std::string still_counters(const sensors::ProbeResult& probe, std::span<const Reading> before,
-                           std::span<const Reading> after) {
+std::string list_still_counters(const sensors::ProbeResult& probe, std::span<const Reading> before,
+                                std::span<const Reading> after) {
   std::string still;
   std::size_t k = 0;
   for (const std::unique_ptr<sensors::Sensor>& sensor : probe.sensors) {
     for (const Channel& channel : sensor->channels()) {
       const bool both = after[k].code == ReadCode::ok && before[k].code == ReadCode::ok;
-      const bool should_move = channel.kind == ChannelKind::counter && channel.refresh_s < seconds(kWatch_ns);
+      const bool should_move =
+          channel.kind == ChannelKind::counter && channel.refresh_s < seconds(kCounterWatchTime_ns);
       if (both && should_move && after[k].raw == before[k].raw)
         still += fmt::format("{}{}", still.empty() ? "" : ", ", channel.name);
       ++k;
@@ -44,14 +45,15 @@ std::string still_counters(const sensors::ProbeResult& probe, std::span<const Re
 
 void watch_for_still_counters(std::vector<sensors::ProbeResult>& probes) {
   std::vector<std::vector<Reading>> before;
-  for (const sensors::ProbeResult& probe : probes) before.push_back(read_all(probe));
-  sleep_until(monotonic_ns() + kWatch_ns);
+  for (const sensors::ProbeResult& probe : probes) before.push_back(read_all_channels(probe));
+  sleep_until(monotonic_ns() + kCounterWatchTime_ns);
   for (std::size_t i = 0; i < probes.size(); ++i) {
     if (probes[i].status.state != SensorState::measured) continue;
-    const std::string still = still_counters(probes[i], before[i], read_all(probes[i]));
+    const std::string still = list_still_counters(probes[i], before[i], read_all_channels(probes[i]));
     if (still.empty()) continue;
     probes[i].status.diagnostics.add(
-        {"counter_still", 1, fmt::format("no change within {} ms: {}", kWatch_ns / kNanosecondsPerMillisecond, still),
+        {"counter_still", 1,
+         fmt::format("no change within {} ms: {}", kCounterWatchTime_ns / kNanosecondsPerMillisecond, still),
          "if they never change, firmware or a virtual machine freezes them; stat reports that"});
   }
 }

@@ -11,10 +11,10 @@
 namespace joulemap::session {
 namespace {
 
-constexpr std::size_t kEnoughOfCpuinfo = 4096;
+constexpr std::size_t kMaxCpuinfoBytes = 4096;
 
 // The value of the first line "key : value"; empty if there is none.
-std::string value_of(std::string_view text, std::string_view key) {
+std::string first_value_of_key(std::string_view text, std::string_view key) {
   for (const std::string_view line : split(text, '\n')) {
     if (!line.starts_with(key)) continue;
     const std::size_t colon = line.find(':');
@@ -23,12 +23,12 @@ std::string value_of(std::string_view text, std::string_view key) {
   return {};
 }
 
-struct FactFile {
+struct EnvironmentFactFile {
   std::string_view name;
   std::string_view path;
 };
 
-constexpr FactFile kFactFiles[] = {
+constexpr EnvironmentFactFile kFactFiles[] = {
     {"governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"},
     {"frequency_driver", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver"},
     {"no_turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo"},
@@ -50,10 +50,11 @@ std::vector<EnvironmentFact> describe_environment(const SystemRoot& root) {
     add("kernel", system.release);
     add("machine", system.machine);
   }
-  if (const auto text = read_file_start(root.path("/proc/cpuinfo"), kEnoughOfCpuinfo))
-    add("cpu", value_of(*text, "model name"));
-  if (const auto text = read_small_file(root.path("/proc/meminfo"))) add("memory", value_of(*text, "MemTotal"));
-  for (const FactFile& fact : kFactFiles) {
+  if (const auto text = read_file_start(root.path("/proc/cpuinfo"), kMaxCpuinfoBytes))
+    add("cpu", first_value_of_key(*text, "model name"));
+  if (const auto text = read_small_file(root.path("/proc/meminfo")))
+    add("memory", first_value_of_key(*text, "MemTotal"));
+  for (const EnvironmentFactFile& fact : kFactFiles) {
     if (const auto text = read_small_file(root.path(fact.path))) add(fact.name, *text);
   }
   return facts;

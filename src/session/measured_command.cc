@@ -27,8 +27,12 @@ Status MeasuredCommand::prepare(std::span<const std::string> command, std::span<
 }
 
 Status MeasuredCommand::attach(pid_t pid) {
-  attached_process_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (attached_process_.is_open()) return Done{};
+  attached_pidfd_ = FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (attached_pidfd_.is_open()) {
+    pollfd end{attached_pidfd_.get(), POLLIN, 0};
+    if (::poll(&end, 1, 0) <= 0) return Done{};
+    return Error{ErrorCode::not_found, fmt::format("process {} has already ended", pid), "list the processes: ps -e"};
+  }
   if (errno == ESRCH || errno == EINVAL) {
     return Error{ErrorCode::not_found, fmt::format("no process {}", pid), "list the processes: ps -e"};
   }
@@ -37,15 +41,15 @@ Status MeasuredCommand::attach(pid_t pid) {
   return error;
 }
 
-Status MeasuredCommand::release() { return child_ ? child_->release() : Status(Done{}); }
+Status MeasuredCommand::release_command() { return child_ ? child_->release() : Status(Done{}); }
 
-void MeasuredCommand::reap() {
+void MeasuredCommand::reap_child() {
   int status = 0;
   pid_t pid = 0;
   while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
     if (!child_ || pid != child_->pid()) continue;  // a reparented orphan
     exit_status_ = ExitStatus::from_wait_status(status);
-    ended_ = true;
+    has_ended_ = true;
   }
 }
 
@@ -53,14 +57,14 @@ void MeasuredCommand::handle_signals() {
   while (const std::optional<signalfd_siginfo> signal = signals_.next()) {
     const int number = static_cast<int>(signal->ssi_signo);
     if (number == SIGCHLD) {
-      reap();
+      reap_child();
       continue;
     }
     const bool stops = is_termination_signal(*signal);
     stop_requested_ = stop_requested_ || stops;
     if (!child_) {
-      ended_ = ended_ || stops;
-    } else if (!ended_ && !is_from_terminal(*signal)) {
+      has_ended_ = has_ended_ || stops;
+    } else if (!has_ended_ && !is_from_terminal(*signal)) {
       ::kill(child_->pid(), number);
     }
   }
@@ -68,7 +72,7 @@ void MeasuredCommand::handle_signals() {
 
 void MeasuredCommand::wait_until(std::int64_t deadline_ns) {
   // With a command, wait for its end; otherwise for that of the attached process.
-  const FileDescriptor& end = child_ ? child_pidfd_ : attached_process_;
+  const FileDescriptor& end = child_ ? child_pidfd_ : attached_pidfd_;
   std::array<pollfd, 2> waited{{{signals_.fd(), POLLIN, 0}, {end.get(), POLLIN, 0}}};
   const nfds_t count = end.is_open() ? 2 : 1;
   const timespec timeout = to_timespec(std::max<std::int64_t>(deadline_ns - monotonic_ns(), 0));
@@ -76,9 +80,9 @@ void MeasuredCommand::wait_until(std::int64_t deadline_ns) {
   if (waited[0].revents != 0) handle_signals();
   if (count == 1 || waited[1].revents == 0) return;
   if (child_) {
-    reap();
+    reap_child();
   } else {
-    ended_ = true;
+    has_ended_ = true;
   }
 }
 

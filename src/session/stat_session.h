@@ -19,9 +19,9 @@
 namespace joulemap::session {
 
 struct StatOptions {
-  std::vector<std::string> command;  // empty: measures until the attached process ends or a signal requests the end
-  std::optional<pid_t> pid;          // process whose CPU time is compared with the machine's, instead of the command's
-  int repeat = 1;
+  std::vector<std::string> command;   // empty: measures until the attached process ends or a signal requests the end
+  std::optional<pid_t> attached_pid;  // process whose CPU time is compared with the machine's, instead of the command's
+  int repetitions = 1;
   std::int64_t delay_ns = 0;     // from the start of the command to the start of the measurement
   std::int64_t interval_ns = 0;  // 0: no interval lines
   bool keep_intervals = false;   // store the intervals in the result, besides calling on_interval
@@ -29,6 +29,6 @@ struct StatOptions {
 };
 
 // Fails only before the command has started for the first time.
-Result<StatResult> measure(sampling::Meter& meter, const StatOptions& options);
+Result<StatResult> measure_command(sampling::Meter& meter, const StatOptions& options);
 
 }  // namespace joulemap::session

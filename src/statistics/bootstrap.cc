@@ -44,7 +44,7 @@ std::vector<double> mean_replicates(std::span<const double> values, const Bootst
 
 // Median of a resample, from the number of times that each of the sorted values was drawn. Needs no sorting of the
 // resample.
-double median_of_counts(std::span<const double> sorted, std::span<const std::uint32_t> counts) {
+double median_of_resample(std::span<const double> sorted, std::span<const std::uint32_t> counts) {
   const std::size_t lower = (sorted.size() - 1) / 2;
   const std::size_t upper = sorted.size() / 2;
   std::size_t position = 0;
@@ -62,7 +62,7 @@ std::vector<double> median_replicates(std::span<const double> sorted, const Boot
   for (double& replicate : replicates) {
     std::ranges::fill(counts, 0U);
     draw_indices(random, sorted.size(), [&](std::size_t position, int) { ++counts[position]; });
-    replicate = median_of_counts(sorted, counts);
+    replicate = median_of_resample(sorted, counts);
   }
   return replicates;
 }
@@ -78,7 +78,7 @@ std::vector<double> jackknife_medians(std::span<const double> sorted) {
   return medians;
 }
 
-std::vector<double> jackknife_values(std::span<const double> values, const Statistic& statistic) {
+std::vector<double> jackknife_estimates(std::span<const double> values, const Statistic& statistic) {
   std::vector<double> left(values.begin(), values.end());
   std::vector<double> results;
   if (left.size() < 2) return results;
@@ -92,7 +92,7 @@ std::vector<double> jackknife_values(std::span<const double> values, const Stati
 }
 
 // Quantile of unsorted values, as quantile_of_sorted(). Reorders the values.
-double quantile_by_selection(std::vector<double>& values, double probability) {
+double select_quantile(std::vector<double>& values, double probability) {
   const double position = probability * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(position);
   const auto at = values.begin() + static_cast<std::ptrdiff_t>(below);
@@ -104,7 +104,7 @@ double quantile_by_selection(std::vector<double>& values, double probability) {
 
 // BCa's acceleration: skewness of the jackknife values / (6 sqrt(n)). Nothing without values, or where leaving out a
 // value changes nothing.
-std::optional<double> acceleration(std::span<const double> jackknife) {
+std::optional<double> bca_acceleration(std::span<const double> jackknife) {
   if (jackknife.empty()) return std::nullopt;
   const double mean = mean_of(jackknife);
   double squares = 0;
@@ -118,15 +118,15 @@ std::optional<double> acceleration(std::span<const double> jackknife) {
   return cubes / (6 * squares * std::sqrt(squares));
 }
 
-struct Bounds {
+struct QuantileBounds {
   double low = 0;
   double high = 0;
 };
 
 // Probabilities whose quantiles of the replicates bound the interval; nothing where BCa is undefined.
-std::optional<Bounds> bca_quantiles(std::span<const double> replicates, double estimate,
-                                    std::span<const double> jackknife, double tail) {
-  const std::optional<double> a = acceleration(jackknife);
+std::optional<QuantileBounds> bca_quantiles(std::span<const double> replicates, double estimate,
+                                            std::span<const double> jackknife, double tail) {
+  const std::optional<double> a = bca_acceleration(jackknife);
   std::size_t less = 0;
   std::size_t equal = 0;
   // Sums of the same values in another order differ by rounding, which must not decide the side of a replicate.
@@ -144,7 +144,7 @@ std::optional<Bounds> bca_quantiles(std::span<const double> replicates, double e
     return divisor > 0 ? normal_cdf(bias + (bias + z) / divisor) : -1;
   };
   const double z = normal_quantile(tail);
-  const Bounds bounds{corrected(z), corrected(-z)};
+  const QuantileBounds bounds{corrected(z), corrected(-z)};
   if (bounds.low < 0 || bounds.high < 0) return std::nullopt;
   return bounds;
 }
@@ -171,11 +171,11 @@ double quantile_of_sorted(std::span<const double> sorted, double probability) {
 BootstrapInterval bca_interval(std::vector<double>& replicates, double estimate, std::span<const double> jackknife,
                                double confidence) {
   const double tail = (1 - confidence) / 2;
-  const std::optional<Bounds> bca = bca_quantiles(replicates, estimate, jackknife, tail);
-  const Bounds bounds = bca.value_or(Bounds{tail, 1 - tail});
+  const std::optional<QuantileBounds> bca = bca_quantiles(replicates, estimate, jackknife, tail);
+  const QuantileBounds bounds = bca.value_or(QuantileBounds{tail, 1 - tail});
   BootstrapInterval interval{estimate, 0, 0, !bca};
-  interval.low = quantile_by_selection(replicates, bounds.low);
-  interval.high = quantile_by_selection(replicates, bounds.high);
+  interval.low = select_quantile(replicates, bounds.low);
+  interval.high = select_quantile(replicates, bounds.high);
   return interval;
 }
 
@@ -210,7 +210,7 @@ std::optional<BootstrapInterval> bootstrap(std::span<const double> values, const
     draw_indices(random, values.size(), [&](std::size_t position, int) { drawn[i++] = values[position]; });
     replicate = statistic(drawn);
   }
-  return bca_interval(replicates, statistic(values), jackknife_values(values, statistic), options.confidence);
+  return bca_interval(replicates, statistic(values), jackknife_estimates(values, statistic), options.confidence);
 }
 
 std::uint64_t cell_seed(std::uint64_t seed, std::size_t cell) {

@@ -6,7 +6,7 @@
 
 namespace joulemap::statistics {
 
-std::vector<double> cholesky(std::span<const double> matrix, std::size_t size, double least_pivot) {
+std::vector<double> cholesky_factor(std::span<const double> matrix, std::size_t size, double least_pivot) {
   std::vector<double> lower(size * size, 0.0);
   for (std::size_t i = 0; i < size; ++i) {
     for (std::size_t j = 0; j <= i; ++j) {

@@ -8,19 +8,19 @@ namespace {
 
 TEST(Cholesky, FactorsASymmetricMatrixAndReadsOnlyItsLowerTriangle) {
   const double unread = 1e9;
-  const std::vector<double> lower = cholesky(std::vector<double>{4, unread, 2, 5}, 2);
+  const std::vector<double> lower = cholesky_factor(std::vector<double>{4, unread, 2, 5}, 2);
   EXPECT_EQ(lower, (std::vector<double>{2, 0, 1, 2}));
 }
 
 TEST(Cholesky, ReplacesAPivotThatRoundingMadeNegative) {
   const std::vector<double> matrix{1, 1, 1, 1 - 1e-17 - 1e-16};
-  EXPECT_EQ(cholesky(matrix, 2)[3], 0);
-  EXPECT_EQ(cholesky(matrix, 2, 1e-12)[3], 1e-6);
+  EXPECT_EQ(cholesky_factor(matrix, 2)[3], 0);
+  EXPECT_EQ(cholesky_factor(matrix, 2, 1e-12)[3], 1e-6);
 }
 
 TEST(Cholesky, SolvesWithTheFactors) {
   std::vector<double> b{8, 12};
-  solve_cholesky(cholesky(std::vector<double>{4, 2, 2, 5}, 2), b);
+  solve_cholesky(cholesky_factor(std::vector<double>{4, 2, 2, 5}, 2), b);
   EXPECT_NEAR(b[0], 1, 1e-12);
   EXPECT_NEAR(b[1], 2, 1e-12);
 }

@@ -21,30 +21,30 @@ double factorial(std::size_t n) {
 }
 
 // Sums over ties in the variance of Kendall's S.
-struct TieSums {
-  double pairs = 0;    // t (t - 1) / 2
-  double triples = 0;  // t (t - 1) (t - 2)
-  double spread = 0;   // t (t - 1) (2 t + 5)
+struct KendallTieSums {
+  double tied_pairs = 0;     // t (t - 1) / 2
+  double tied_triples = 0;   // t (t - 1) (t - 2)
+  double variance_term = 0;  // t (t - 1) (2 t + 5)
 };
 
-TieSums tie_sums(const Ranks& ranks) {
-  TieSums sums;
+KendallTieSums kendall_tie_sums(const Ranks& ranks) {
+  KendallTieSums sums;
   for (const std::size_t size : ranks.tie_sizes) {
     const auto t = static_cast<double>(size);
-    sums.pairs += t * (t - 1) / 2;
-    sums.triples += t * (t - 1) * (t - 2);
-    sums.spread += t * (t - 1) * (2 * t + 5);
+    sums.tied_pairs += t * (t - 1) / 2;
+    sums.tied_triples += t * (t - 1) * (t - 2);
+    sums.variance_term += t * (t - 1) * (2 * t + 5);
   }
   return sums;
 }
 
-std::int64_t sign(std::int64_t value) { return value > 0 ? 1 : value < 0 ? -1 : 0; }
+std::int64_t sign_of(std::int64_t value) { return value > 0 ? 1 : value < 0 ? -1 : 0; }
 
 // Concordant minus discordant pairs.
-std::int64_t concordance(std::span<const std::int64_t> x, std::span<const std::int64_t> y) {
+std::int64_t concordance_difference(std::span<const std::int64_t> x, std::span<const std::int64_t> y) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) sum += sign(x[i] - x[j]) * sign(y[i] - y[j]);
+    for (std::size_t j = 0; j < i; ++j) sum += sign_of(x[i] - x[j]) * sign_of(y[i] - y[j]);
   }
   return sum;
 }
@@ -62,7 +62,7 @@ double exact_spearman_p(const Ranks& x, const Ranks& y, std::int64_t products) {
 }
 
 // Number of permutations of n values with exactly 0, 1, 2, ... inversions.
-std::vector<double> inversion_counts(std::size_t n) {
+std::vector<double> count_permutations_by_inversions(std::size_t n) {
   std::vector<double> counts{1};
   for (std::size_t size = 2; size <= n; ++size) {
     std::vector<double> next(counts.size() + size - 1);
@@ -77,7 +77,7 @@ std::vector<double> inversion_counts(std::size_t n) {
 double untied_kendall_p(std::size_t n, std::int64_t s) {
   const auto pairs = static_cast<std::int64_t>(n * (n - 1) / 2);
   const auto rarest = static_cast<std::size_t>((pairs - std::abs(s)) / 2);
-  const std::vector<double> counts = inversion_counts(n);
+  const std::vector<double> counts = count_permutations_by_inversions(n);
   double at_most = 0;
   for (std::size_t k = 0; k <= rarest; ++k) at_most += counts[k];
   return std::min(1.0, 2 * at_most / factorial(n));
@@ -85,8 +85,8 @@ double untied_kendall_p(std::size_t n, std::int64_t s) {
 
 double tied_kendall_p(const Ranks& x, const Ranks& y, std::int64_t s) {
   std::vector<std::int64_t> permuted = y.doubled_ranks;
-  return fraction_of_permutations(permuted,
-                                  [&] { return std::abs(concordance(x.doubled_ranks, permuted)) >= std::abs(s); });
+  return fraction_of_permutations(
+      permuted, [&] { return std::abs(concordance_difference(x.doubled_ranks, permuted)) >= std::abs(s); });
 }
 
 }  // namespace
@@ -95,21 +95,21 @@ KendallSum kendall_sum(std::span<const double> x, std::span<const double> y) {
   const Ranks x_ranks = midranks(x);
   const Ranks y_ranks = midranks(y);
   const auto n = static_cast<double>(x.size());
-  const TieSums x_ties = tie_sums(x_ranks);
-  const TieSums y_ties = tie_sums(y_ranks);
+  const KendallTieSums x_ties = kendall_tie_sums(x_ranks);
+  const KendallTieSums y_ties = kendall_tie_sums(y_ranks);
   const double pairs = n * (n - 1) / 2;
   KendallSum result;
-  result.s = concordance(x_ranks.doubled_ranks, y_ranks.doubled_ranks);
-  const double untied = std::sqrt(pairs - x_ties.pairs) * std::sqrt(pairs - y_ties.pairs);
-  if (untied > 0) result.tau_b = static_cast<double>(result.s) / untied;
-  result.variance = (n * (n - 1) * (2 * n + 5) - x_ties.spread - y_ties.spread) / 18;
-  if (n > 1) result.variance += x_ties.pairs * y_ties.pairs / pairs;
-  if (n > 2) result.variance += x_ties.triples * y_ties.triples / (9 * n * (n - 1) * (n - 2));
+  result.score = concordance_difference(x_ranks.doubled_ranks, y_ranks.doubled_ranks);
+  const double untied = std::sqrt(pairs - x_ties.tied_pairs) * std::sqrt(pairs - y_ties.tied_pairs);
+  if (untied > 0) result.tau_b = static_cast<double>(result.score) / untied;
+  result.variance = (n * (n - 1) * (2 * n + 5) - x_ties.variance_term - y_ties.variance_term) / 18;
+  if (n > 1) result.variance += x_ties.tied_pairs * y_ties.tied_pairs / pairs;
+  if (n > 2) result.variance += x_ties.tied_triples * y_ties.tied_triples / (9 * n * (n - 1) * (n - 2));
   const bool has_ties = x_ranks.has_ties() || y_ranks.has_ties();
-  if (untied > 0 && !has_ties && x.size() <= kExactKendallLimit) {
-    result.exact_p = untied_kendall_p(x.size(), result.s);
-  } else if (untied > 0 && has_ties && x.size() <= kExactTiedKendallLimit) {
-    result.exact_p = tied_kendall_p(x_ranks, y_ranks, result.s);
+  if (untied > 0 && !has_ties && x.size() <= kMaxExactKendallSize) {
+    result.exact_p = untied_kendall_p(x.size(), result.score);
+  } else if (untied > 0 && has_ties && x.size() <= kMaxExactTiedKendallSize) {
+    result.exact_p = tied_kendall_p(x_ranks, y_ranks, result.score);
   }
   return result;
 }
@@ -126,7 +126,7 @@ std::optional<TestResult> spearman(std::span<const double> x, std::span<const do
   const double spread =
       std::sqrt((cubes - x_ranks.tie_correction()) / 3) * std::sqrt((cubes - y_ranks.tie_correction()) / 3);
   const double rho = std::clamp(static_cast<double>(products - n * (n + 1) * (n + 1)) / spread, -1.0, 1.0);
-  if (x.size() <= kExactSpearmanLimit) {
+  if (x.size() <= kMaxExactSpearmanSize) {
     return TestResult{rho, exact_spearman_p(x_ranks, y_ranks, products), x.size(), PMethod::exact};
   }
   const auto freedom = static_cast<double>(n - 2);
@@ -139,7 +139,7 @@ std::optional<TestResult> kendall(std::span<const double> x, std::span<const dou
   const KendallSum sum = kendall_sum(x, y);
   if (!sum.tau_b) return std::nullopt;
   if (sum.exact_p) return TestResult{*sum.tau_b, *sum.exact_p, x.size(), PMethod::exact};
-  const double z = static_cast<double>(sum.s) / std::sqrt(sum.variance);
+  const double z = static_cast<double>(sum.score) / std::sqrt(sum.variance);
   return TestResult{*sum.tau_b, two_sided_normal_p(z), x.size(), PMethod::normal};
 }
 

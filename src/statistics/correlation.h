@@ -16,11 +16,11 @@ namespace joulemap::statistics {
 
 // p of spearman(): exact (all permutations, also with ties) up to this number of pairs. Beyond that Student's t with n
 // - 2 degrees of freedom, but at least 2 / n!, the smallest p of a permutation test.
-inline constexpr std::size_t kExactSpearmanLimit = 9;
-// p of kendall(): exact up to this number of pairs, without ties (kExactKendallLimit) and with ties
-// (kExactTiedKendallLimit, all permutations). Beyond that the normal approximation, corrected for ties.
-inline constexpr std::size_t kExactKendallLimit = 50;
-inline constexpr std::size_t kExactTiedKendallLimit = 8;
+inline constexpr std::size_t kMaxExactSpearmanSize = 9;
+// p of kendall(): exact up to this number of pairs, without ties (kMaxExactKendallSize) and with ties
+// (kMaxExactTiedKendallSize, all permutations). Beyond that the normal approximation, corrected for ties.
+inline constexpr std::size_t kMaxExactKendallSize = 50;
+inline constexpr std::size_t kMaxExactTiedKendallSize = 8;
 
 // Spearman's rho: the correlation of midranks.
 std::optional<TestResult> spearman(std::span<const double> x, std::span<const double> y);
@@ -29,10 +29,10 @@ std::optional<TestResult> kendall(std::span<const double> x, std::span<const dou
 
 // Components of Kendall's tau and of trend tests.
 struct KendallSum {
-  std::int64_t s = 0;             // concordant minus discordant pairs
+  std::int64_t score = 0;         // concordant minus discordant pairs
   double variance = 0;            // of s under the null hypothesis, corrected for ties
-  std::optional<double> tau_b;    // nothing where one side has no spread
-  std::optional<double> exact_p;  // two-sided; nothing beyond the limits of an exact p
+  std::optional<double> tau_b;    // nullopt if all values of one side are equal
+  std::optional<double> exact_p;  // two-sided; nullopt if the sample is too large for an exact p
 };
 KendallSum kendall_sum(std::span<const double> x, std::span<const double> y);
 

@@ -15,14 +15,7 @@ namespace joulemap::statistics {
 
 namespace {
 
-std::vector<double> differences_of(std::span<const double> first, std::span<const double> second) {
-  JOULEMAP_CHECK(first.size() == second.size(), "pairs have two sides");
-  std::vector<double> differences(first.size());
-  std::ranges::transform(first, second, differences.begin(), std::minus());
-  return differences;
-}
-
-std::optional<std::vector<double>> logarithms_of(std::span<const double> values) {
+std::optional<std::vector<double>> log_values(std::span<const double> values) {
   std::vector<double> logarithms;
   for (const double value : values) {
     if (!(value > 0)) return std::nullopt;
@@ -31,21 +24,21 @@ std::optional<std::vector<double>> logarithms_of(std::span<const double> values)
   return logarithms;
 }
 
-EffectEstimate in_percent(const EffectEstimate& of_logarithms) {
+EffectEstimate to_percent(const EffectEstimate& of_logarithms) {
   return {100 * std::expm1(of_logarithms.estimate), 100 * std::expm1(of_logarithms.low),
           100 * std::expm1(of_logarithms.high), of_logarithms.confidence};
 }
 
 using EffectFunction = std::optional<EffectEstimate>(std::span<const double>, std::span<const double>, double);
 
-std::optional<EffectEstimate> percent(EffectFunction shift, std::span<const double> first,
-                                      std::span<const double> second, double confidence) {
-  const auto log_first = logarithms_of(first);
-  const auto log_second = logarithms_of(second);
+std::optional<EffectEstimate> percent_shift(EffectFunction shift, std::span<const double> first,
+                                            std::span<const double> second, double confidence) {
+  const auto log_first = log_values(first);
+  const auto log_second = log_values(second);
   if (!log_first || !log_second) return std::nullopt;
   const std::optional<EffectEstimate> of_logarithms = shift(*log_first, *log_second, confidence);
   if (!of_logarithms) return std::nullopt;
-  return in_percent(*of_logarithms);
+  return to_percent(*of_logarithms);
 }
 
 // Variance of an estimated A12 with true value `a`, for exponentially distributed values; other distributions hardly
@@ -57,7 +50,7 @@ double a12_variance(double a, double n1, double n2) {
 
 // A bound of the interval: the true value between the estimate and `end` (0 or 1) from which the estimate is exactly z
 // standard errors away.
-double a12_bound(double estimate, double end, double z, double n1, double n2) {
+double a12_confidence_bound(double estimate, double end, double z, double n1, double n2) {
   double near = estimate;
   double far = end;
   for (int i = 0; i < 100; ++i) {
@@ -77,7 +70,8 @@ std::optional<EffectEstimate> a12_interval(std::span<const double> first, std::s
   const double z = normal_quantile((1 + confidence) / 2);
   const auto n1 = static_cast<double>(first.size());
   const auto n2 = static_cast<double>(second.size());
-  return EffectEstimate{estimate, a12_bound(estimate, 0, z, n1, n2), a12_bound(estimate, 1, z, n1, n2), confidence};
+  return EffectEstimate{estimate, a12_confidence_bound(estimate, 0, z, n1, n2),
+                        a12_confidence_bound(estimate, 1, z, n1, n2), confidence};
 }
 
 double vargha_delaney_a12(std::span<const double> first, std::span<const double> second) {
@@ -96,12 +90,12 @@ std::string_view magnitude_of_delta(double delta) {
 
 std::optional<EffectEstimate> paired_shift(std::span<const double> first, std::span<const double> second,
                                            double confidence) {
-  std::vector<double> differences = differences_of(first, second);
+  std::vector<double> differences = paired_differences(first, second);
   if (differences.empty()) return std::nullopt;
   const std::size_t n = differences.size();
   const EffectEstimate sums =
-      shift_of(PairSums(std::move(differences)), signed_rank_critical_value(n, (1 - confidence) / 2),
-               std::exp2(-static_cast<double>(n)));
+      estimate_shift(PairSums(std::move(differences)), signed_rank_critical_value(n, (1 - confidence) / 2),
+                     std::exp2(-static_cast<double>(n)));
   return EffectEstimate{sums.estimate / 2, sums.low / 2, sums.high / 2, sums.confidence};
 }
 
@@ -109,18 +103,18 @@ std::optional<EffectEstimate> unpaired_shift(std::span<const double> first, std:
                                              double confidence) {
   if (first.empty() || second.empty()) return std::nullopt;
   const double least_tail = 1 / binomial_coefficient(first.size() + second.size(), first.size());
-  return shift_of(PairDifferences(first, second),
-                  rank_sum_critical_value(first.size(), second.size(), (1 - confidence) / 2), least_tail);
+  return estimate_shift(PairDifferences(first, second),
+                        rank_sum_critical_value(first.size(), second.size(), (1 - confidence) / 2), least_tail);
 }
 
 std::optional<EffectEstimate> paired_percent(std::span<const double> first, std::span<const double> second,
                                              double confidence) {
-  return percent(paired_shift, first, second, confidence);
+  return percent_shift(paired_shift, first, second, confidence);
 }
 
 std::optional<EffectEstimate> unpaired_percent(std::span<const double> first, std::span<const double> second,
                                                double confidence) {
-  return percent(unpaired_shift, first, second, confidence);
+  return percent_shift(unpaired_shift, first, second, confidence);
 }
 
 }  // namespace joulemap::statistics

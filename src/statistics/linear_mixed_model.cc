@@ -20,15 +20,15 @@ using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
 // A column whose part that is independent of earlier columns is shorter than this fraction of it is redundant.
-constexpr double kIndependence = 1e-8;
+constexpr double kMinIndependentFraction = 1e-8;
 // Residuals below this fraction of the values' spread are rounding errors.
-constexpr double kNoise = 1e-10;
+constexpr double kRelativeRoundingError = 1e-10;
 // Aligned values that differ by less than this fraction of the largest are equal.
-constexpr double kTie = 1e-10;
+constexpr double kTieTolerance = 1e-10;
 
-Eigen::Index index(std::size_t i) { return static_cast<Eigen::Index>(i); }
+Eigen::Index to_eigen_index(std::size_t i) { return static_cast<Eigen::Index>(i); }
 
-std::vector<std::vector<std::size_t>> present_levels(const FactorialData& data) {
+std::vector<std::vector<std::size_t>> find_present_levels(const FactorialData& data) {
   std::vector<std::set<std::size_t>> present(data.levels.empty() ? 0 : data.levels.front().size());
   for (const std::vector<std::size_t>& levels : data.levels) {
     for (std::size_t factor = 0; factor < levels.size(); ++factor) present[factor].insert(levels[factor]);
@@ -40,13 +40,13 @@ std::vector<std::vector<std::size_t>> present_levels(const FactorialData& data) 
 }
 
 // Sum contrast of a level: 1 for the level of the contrast, -1 for the last level, otherwise 0.
-double contrast(std::span<const std::size_t> levels, std::size_t level, std::size_t contrast) {
+double sum_contrast(std::span<const std::size_t> levels, std::size_t level, std::size_t contrast) {
   if (level == levels.back()) return -1;
   return levels[contrast] == level ? 1 : 0;
 }
 
-std::vector<ModelColumn> columns_of(std::span<const ModelTerm> terms,
-                                    const std::vector<std::vector<std::size_t>>& levels) {
+std::vector<ModelColumn> make_model_columns(std::span<const ModelTerm> terms,
+                                            const std::vector<std::vector<std::size_t>>& levels) {
   std::vector<ModelColumn> columns{{std::nullopt, {}}};
   for (std::size_t term = 0; term < terms.size(); ++term) {
     std::vector<std::vector<std::size_t>> products{{}};
@@ -65,11 +65,11 @@ std::vector<ModelColumn> columns_of(std::span<const ModelTerm> terms,
   return columns;
 }
 
-double column_value(const FactorialFit& fit, const ModelColumn& column, std::span<const std::size_t> levels) {
+double model_column_value(const FactorialFit& fit, const ModelColumn& column, std::span<const std::size_t> levels) {
   double value = 1;
   for (std::size_t i = 0; i < column.contrasts.size(); ++i) {
     const std::size_t factor = fit.terms[*column.term][i];
-    value *= contrast(fit.levels[factor], levels[factor], column.contrasts[i]);
+    value *= sum_contrast(fit.levels[factor], levels[factor], column.contrasts[i]);
   }
   return value;
 }
@@ -78,20 +78,20 @@ double column_value(const FactorialFit& fit, const ModelColumn& column, std::spa
 std::vector<std::size_t> independent_columns(const MatrixXd& matrix) {
   MatrixXd basis(matrix.rows(), std::min(matrix.rows(), matrix.cols()));
   std::vector<std::size_t> kept;
-  for (Eigen::Index column = 0; column < matrix.cols() && index(kept.size()) < matrix.rows(); ++column) {
+  for (Eigen::Index column = 0; column < matrix.cols() && to_eigen_index(kept.size()) < matrix.rows(); ++column) {
     VectorXd rest = matrix.col(column);
     const double size = rest.norm();
-    const auto earlier = basis.leftCols(index(kept.size()));
+    const auto earlier = basis.leftCols(to_eigen_index(kept.size()));
     for (int pass = 0; pass < 2; ++pass) rest -= earlier * (earlier.transpose() * rest);
-    if (!(rest.norm() > kIndependence * size)) continue;
-    basis.col(index(kept.size())) = rest.normalized();
+    if (!(rest.norm() > kMinIndependentFraction * size)) continue;
+    basis.col(to_eigen_index(kept.size())) = rest.normalized();
     kept.push_back(static_cast<std::size_t>(column));
   }
   return kept;
 }
 
 // Index of the block of each value, from 0; empty if there are fewer than two blocks.
-std::vector<std::size_t> block_indices(const FactorialData& data) {
+std::vector<std::size_t> number_blocks(const FactorialData& data) {
   std::map<std::size_t, std::size_t> known;
   for (const std::size_t block : data.blocks) known.emplace(block, known.size());
   if (known.size() < 2) return {};
@@ -100,12 +100,12 @@ std::vector<std::size_t> block_indices(const FactorialData& data) {
   return indices;
 }
 
-std::size_t rank_with_blocks(const MatrixXd& x, std::span<const std::size_t> blocks) {
+std::size_t design_rank_with_blocks(const MatrixXd& x, std::span<const std::size_t> blocks) {
   if (blocks.empty()) return static_cast<std::size_t>(x.cols());
   const std::size_t count = 1 + *std::ranges::max_element(blocks);
-  MatrixXd all = MatrixXd::Zero(x.rows(), x.cols() + index(count));
+  MatrixXd all = MatrixXd::Zero(x.rows(), x.cols() + to_eigen_index(count));
   all.leftCols(x.cols()) = x;
-  for (std::size_t i = 0; i < blocks.size(); ++i) all(index(i), x.cols() + index(blocks[i])) = 1;
+  for (std::size_t i = 0; i < blocks.size(); ++i) all(to_eigen_index(i), x.cols() + to_eigen_index(blocks[i])) = 1;
   return independent_columns(all).size();
 }
 
@@ -125,12 +125,12 @@ CrossProducts cross_products(const MatrixXd& x, const VectorXd& y, std::span<con
   if (blocks.empty()) return sums;
   const std::size_t count = 1 + *std::ranges::max_element(blocks);
   sums.block_sizes.assign(count, 0);
-  sums.block_x = MatrixXd::Zero(index(count), x.cols());
-  sums.block_y = VectorXd::Zero(index(count));
+  sums.block_x = MatrixXd::Zero(to_eigen_index(count), x.cols());
+  sums.block_y = VectorXd::Zero(to_eigen_index(count));
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     sums.block_sizes[blocks[i]] += 1;
-    sums.block_x.row(index(blocks[i])) += x.row(index(i));
-    sums.block_y[index(blocks[i])] += y[index(i)];
+    sums.block_x.row(to_eigen_index(blocks[i])) += x.row(to_eigen_index(i));
+    sums.block_y[to_eigen_index(blocks[i])] += y[to_eigen_index(i)];
   }
   return sums;
 }
@@ -139,19 +139,19 @@ CrossProducts cross_products(const MatrixXd& x, const VectorXd& y, std::span<con
 struct WeightedFit {
   Eigen::LDLT<MatrixXd> xx;  // x' V^-1 x, factored
   VectorXd coefficients;
-  double residual_squares = 0;
+  double residual_sum_of_squares = 0;
   double deviance = 0;  // -2 log of the restricted likelihood, without constants
 };
 
-WeightedFit weighted_fit(const CrossProducts& sums, double ratio, double degrees_of_freedom) {
+WeightedFit fit_weighted(const CrossProducts& sums, double ratio, double degrees_of_freedom) {
   MatrixXd xx = sums.xx;
   VectorXd xy = sums.xy;
   double yy = sums.yy;
   double log_determinant = 0;
   for (std::size_t block = 0; block < sums.block_sizes.size(); ++block) {
     const double scale = 1 + ratio * sums.block_sizes[block];
-    const VectorXd row = sums.block_x.row(index(block)).transpose();
-    const double y = sums.block_y[index(block)];
+    const VectorXd row = sums.block_x.row(to_eigen_index(block)).transpose();
+    const double y = sums.block_y[to_eigen_index(block)];
     xx -= ratio / scale * row * row.transpose();
     xy -= ratio / scale * y * row;
     yy -= ratio / scale * y * y;
@@ -160,18 +160,18 @@ WeightedFit weighted_fit(const CrossProducts& sums, double ratio, double degrees
   WeightedFit fit;
   fit.xx.compute(xx);
   fit.coefficients = fit.xx.solve(xy);
-  fit.residual_squares = yy - fit.coefficients.dot(xy);
-  fit.deviance =
-      log_determinant + fit.xx.vectorD().array().log().sum() + degrees_of_freedom * std::log(fit.residual_squares);
+  fit.residual_sum_of_squares = yy - fit.coefficients.dot(xy);
+  fit.deviance = log_determinant + fit.xx.vectorD().array().log().sum() +
+                 degrees_of_freedom * std::log(fit.residual_sum_of_squares);
   return fit;
 }
 
 // Ratio of the variances of blocks and residuals with the greatest restricted likelihood: 0, or found by a grid and a
 // search around its best point.
-double reml_ratio(const CrossProducts& sums, double degrees_of_freedom) {
+double find_reml_variance_ratio(const CrossProducts& sums, double degrees_of_freedom) {
   if (sums.block_sizes.empty()) return 0;
   const auto deviance = [&](double log_ratio) {
-    return weighted_fit(sums, std::exp(log_ratio), degrees_of_freedom).deviance;
+    return fit_weighted(sums, std::exp(log_ratio), degrees_of_freedom).deviance;
   };
   constexpr double kStep = 2;
   constexpr int kSteps = 8;  // to either side of 0; logarithms: ratios from 1e-7 to 1e7
@@ -185,32 +185,33 @@ double reml_ratio(const CrossProducts& sums, double degrees_of_freedom) {
   }
   const auto [log_ratio, least] =
       boost::math::tools::brent_find_minima(deviance, best - kStep, best + kStep, std::numeric_limits<double>::digits);
-  return least < weighted_fit(sums, 0, degrees_of_freedom).deviance ? std::exp(log_ratio) : 0;
+  return least < fit_weighted(sums, 0, degrees_of_freedom).deviance ? std::exp(log_ratio) : 0;
 }
 
 // Chooses the columns of the model and returns their values.
-MatrixXd make_columns(const FactorialData& data, FactorialFit& fit) {
-  const std::vector<ModelColumn> all = columns_of(fit.terms, fit.levels);
-  MatrixXd matrix(index(data.values.size()), index(all.size()));
+MatrixXd make_design_matrix(const FactorialData& data, FactorialFit& fit) {
+  const std::vector<ModelColumn> all = make_model_columns(fit.terms, fit.levels);
+  MatrixXd matrix(to_eigen_index(data.values.size()), to_eigen_index(all.size()));
   for (std::size_t i = 0; i < data.values.size(); ++i) {
-    for (std::size_t c = 0; c < all.size(); ++c) matrix(index(i), index(c)) = column_value(fit, all[c], data.levels[i]);
+    for (std::size_t c = 0; c < all.size(); ++c)
+      matrix(to_eigen_index(i), to_eigen_index(c)) = model_column_value(fit, all[c], data.levels[i]);
   }
   const std::vector<std::size_t> kept = independent_columns(matrix);
-  MatrixXd x(matrix.rows(), index(kept.size()));
+  MatrixXd x(matrix.rows(), to_eigen_index(kept.size()));
   std::vector<std::size_t> dropped(fit.terms.size());
   for (const ModelColumn& column : all) {
     if (column.term) ++dropped[*column.term];
   }
   for (std::size_t i = 0; i < kept.size(); ++i) {
-    x.col(index(i)) = matrix.col(index(kept[i]));
+    x.col(to_eigen_index(i)) = matrix.col(to_eigen_index(kept[i]));
     fit.columns.push_back(all[kept[i]]);
     if (fit.columns.back().term) --dropped[*fit.columns.back().term];
   }
-  for (const std::size_t count : dropped) fit.is_complete.push_back(count == 0);
+  for (const std::size_t count : dropped) fit.has_all_contrasts.push_back(count == 0);
   return x;
 }
 
-std::vector<std::size_t> columns_of_term(const FactorialFit& fit, std::size_t term) {
+std::vector<std::size_t> column_indexes_of_term(const FactorialFit& fit, std::size_t term) {
   std::vector<std::size_t> columns;
   for (std::size_t i = 0; i < fit.columns.size(); ++i) {
     if (fit.columns[i].term == term) columns.push_back(i);
@@ -220,7 +221,7 @@ std::vector<std::size_t> columns_of_term(const FactorialFit& fit, std::size_t te
 
 }  // namespace
 
-std::vector<ModelTerm> comparison_terms(std::size_t factors, std::size_t factor, bool has_interactions) {
+std::vector<ModelTerm> make_comparison_terms(std::size_t factors, std::size_t factor, bool has_interactions) {
   std::vector<ModelTerm> terms;
   for (std::size_t other = 0; other < factors; ++other) {
     if (other == factor) continue;
@@ -244,45 +245,45 @@ std::optional<FactorialFit> fit_factorial_model(const FactorialData& data, std::
   JOULEMAP_CHECK(data.blocks.empty() || data.blocks.size() == n, "each value has a block");
   FactorialFit fit;
   fit.terms.assign(terms.begin(), terms.end());
-  fit.levels = present_levels(data);
+  fit.levels = find_present_levels(data);
   if (n == 0) return std::nullopt;
-  const MatrixXd x = make_columns(data, fit);
-  const std::vector<std::size_t> blocks = block_indices(data);
-  const std::size_t rank = rank_with_blocks(x, blocks);
+  const MatrixXd x = make_design_matrix(data, fit);
+  const std::vector<std::size_t> blocks = number_blocks(data);
+  const std::size_t rank = design_rank_with_blocks(x, blocks);
   if (n <= rank) return std::nullopt;
   fit.degrees_of_freedom = static_cast<double>(n - rank);
 
-  const VectorXd y = Eigen::Map<const VectorXd>(data.values.data(), index(n));
+  const VectorXd y = Eigen::Map<const VectorXd>(data.values.data(), to_eigen_index(n));
   const VectorXd ordinary = x.colPivHouseholderQr().solve(y);
   const VectorXd residuals = y - x * ordinary;
-  if (!(residuals.norm() > kNoise * (y.array() - y.mean()).matrix().norm())) return std::nullopt;
+  if (!(residuals.norm() > kRelativeRoundingError * (y.array() - y.mean()).matrix().norm())) return std::nullopt;
   const CrossProducts sums = cross_products(x, residuals, blocks);
   const auto restricted = static_cast<double>(n) - static_cast<double>(x.cols());
-  const double ratio = reml_ratio(sums, restricted);
-  const WeightedFit weighted = weighted_fit(sums, ratio, restricted);
+  const double ratio = find_reml_variance_ratio(sums, restricted);
+  const WeightedFit weighted = fit_weighted(sums, ratio, restricted);
 
-  fit.residual_variance = weighted.residual_squares / restricted;
+  fit.residual_variance = weighted.residual_sum_of_squares / restricted;
   fit.block_variance = ratio * fit.residual_variance;
   const VectorXd coefficients = ordinary + weighted.coefficients;
   const MatrixXd covariance = fit.residual_variance * weighted.xx.solve(MatrixXd::Identity(x.cols(), x.cols()));
   const VectorXd fitted = x * coefficients;
   fit.coefficients.assign(coefficients.begin(), coefficients.end());
   fit.covariance.assign(covariance.data(), covariance.data() + covariance.size());
-  fit.fitted.assign(fitted.begin(), fitted.end());
-  for (std::size_t i = 0; i < n; ++i) fit.residuals.push_back(data.values[i] - fit.fitted[i]);
+  fit.fitted_values.assign(fitted.begin(), fitted.end());
+  for (std::size_t i = 0; i < n; ++i) fit.residuals.push_back(data.values[i] - fit.fitted_values[i]);
   return fit;
 }
 
 std::optional<TermTest> term_test(const FactorialFit& fit, std::size_t term) {
-  const std::vector<std::size_t> columns = columns_of_term(fit, term);
+  const std::vector<std::size_t> columns = column_indexes_of_term(fit, term);
   if (columns.empty()) return std::nullopt;
   const std::size_t size = columns.size();
-  VectorXd effects(index(size));
-  MatrixXd covariance(index(size), index(size));
+  VectorXd effects(to_eigen_index(size));
+  MatrixXd covariance(to_eigen_index(size), to_eigen_index(size));
   for (std::size_t i = 0; i < size; ++i) {
-    effects[index(i)] = fit.coefficients[columns[i]];
+    effects[to_eigen_index(i)] = fit.coefficients[columns[i]];
     for (std::size_t j = 0; j < size; ++j)
-      covariance(index(i), index(j)) = fit.covariance[columns[i] * fit.columns.size() + columns[j]];
+      covariance(to_eigen_index(i), to_eigen_index(j)) = fit.covariance[columns[i] * fit.columns.size() + columns[j]];
   }
   TermTest test;
   test.numerator_df = static_cast<double>(size);
@@ -302,12 +303,12 @@ std::optional<EffectEstimate> level_difference(const FactorialFit& fit, std::siz
   bool is_modelled = false;
   for (std::size_t term = 0; term < fit.terms.size(); ++term) {
     if (std::ranges::find(fit.terms[term], factor) == fit.terms[term].end()) continue;
-    if (!fit.is_complete[term]) return std::nullopt;
+    if (!fit.has_all_contrasts[term]) return std::nullopt;
     if (fit.terms[term].size() > 1) continue;
     is_modelled = true;
-    for (const std::size_t column : columns_of_term(fit, term)) {
+    for (const std::size_t column : column_indexes_of_term(fit, term)) {
       const std::size_t number = fit.columns[column].contrasts[0];
-      weights[column] = contrast(levels, a, number) - contrast(levels, b, number);
+      weights[column] = sum_contrast(levels, a, number) - sum_contrast(levels, b, number);
     }
   }
   if (!is_modelled) return std::nullopt;
@@ -323,17 +324,17 @@ std::optional<EffectEstimate> level_difference(const FactorialFit& fit, std::siz
 }
 
 std::optional<TermTest> aligned_rank_test(const FactorialData& data, const FactorialFit& fit, std::size_t term) {
-  const std::vector<std::size_t> columns = columns_of_term(fit, term);
+  const std::vector<std::size_t> columns = column_indexes_of_term(fit, term);
   FactorialData aligned = data;
   for (std::size_t i = 0; i < data.values.size(); ++i) {
     aligned.values[i] = fit.residuals[i];
     for (const std::size_t column : columns)
-      aligned.values[i] += fit.coefficients[column] * column_value(fit, fit.columns[column], data.levels[i]);
+      aligned.values[i] += fit.coefficients[column] * model_column_value(fit, fit.columns[column], data.levels[i]);
   }
   // Values that are equal but for rounding are ties.
   double largest = 0;
   for (const double value : aligned.values) largest = std::max(largest, std::abs(value));
-  const double unit = largest > 0 ? kTie * largest : 1;
+  const double unit = largest > 0 ? kTieTolerance * largest : 1;
   for (double& value : aligned.values) value = std::round(value / unit);
   const Ranks ranks = midranks(aligned.values);
   for (std::size_t i = 0; i < data.values.size(); ++i)

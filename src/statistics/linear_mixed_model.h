@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Linear model of a factorial experiment: fixed effects of factors and of their interactions, and a random intercept of
-// each block. Without blocks it is the ordinary linear model. Answers which factors matter, and whether the effect of one
-// depends on another.
+// each block. Without blocks it is the ordinary linear model. Answers which factors matter, and whether the effect of
+// one depends on another.
 //
-// Factors have sum contrasts, so that a main effect is the mean over the levels of the other factors, each with the same
-// weight. The variance of blocks is estimated by REML, profiled to one parameter: the ratio of the variances of blocks
-// and of residuals. Tests are type III: Wald F tests of all coefficients of a term. Their denominator degrees of freedom
-// are by containment: the number of values minus the rank of all fixed and block columns. Every factor must vary within
-// blocks. For ratios pass logarithms. Pure; any thread.
+// Factors have sum contrasts, so that a main effect is the mean over the levels of the other factors, each with the
+// same weight. The variance of blocks is estimated by REML, profiled to one parameter: the ratio of the variances of
+// blocks and of residuals. Tests are type III: Wald F tests of all coefficients of a term. Their denominator degrees of
+// freedom are by containment: the number of values minus the rank of all fixed and block columns. Every factor must
+// vary within blocks. For ratios pass logarithms. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -29,10 +29,10 @@ struct FactorialData {
 
 // A main effect (one factor) or an interaction (several), as indices of factors.
 using ModelTerm = std::vector<std::size_t>;
-// The terms of a comparison of one factor's levels: all main effects and interactions of the other factors, so that each
-// of their combinations has its own mean; then the main effect of the factor, and with `has_interactions` its
+// The terms of a comparison of one factor's levels: all main effects and interactions of the other factors, so that
+// each of their combinations has its own mean; then the main effect of the factor, and with `has_interactions` its
 // interaction with each of the others. Factors of interactions are in ascending order.
-std::vector<ModelTerm> comparison_terms(std::size_t factors, std::size_t factor, bool has_interactions);
+std::vector<ModelTerm> make_comparison_terms(std::size_t factors, std::size_t factor, bool has_interactions);
 
 struct TermTest {
   double f = 0;
@@ -51,14 +51,14 @@ struct FactorialFit {
   std::vector<ModelTerm> terms;
   std::vector<std::vector<std::size_t>> levels;  // by factor: the levels that have values
   std::vector<ModelColumn> columns;              // linearly independent columns
-  std::vector<bool> is_complete;                 // by term: missing cells remove none of its columns
+  std::vector<bool> has_all_contrasts;           // by term: missing cells remove none of its columns
   std::vector<double> coefficients;              // by column
   std::vector<double> covariance;                // of the coefficients, row by row
   double residual_variance = 0;
   double block_variance = 0;
   double degrees_of_freedom = 0;
-  std::vector<double> fitted;     // fixed part for each value
-  std::vector<double> residuals;  // value - fitted, including the deviation of its block
+  std::vector<double> fitted_values;  // fixed part for each value
+  std::vector<double> residuals;      // value - fitted, including the deviation of its block
 };
 
 // Nothing if there are too few values for the terms, or if they have no variation besides the terms.

@@ -67,7 +67,7 @@ TEST(LinearMixedModel, EstimatesVariances) {
 }
 
 TEST(LinearMixedModel, ComparesAFactorWithinEveryCombinationOfTheOthers) {
-  const std::vector<ModelTerm> terms = comparison_terms(3, 1, true);
+  const std::vector<ModelTerm> terms = make_comparison_terms(3, 1, true);
   EXPECT_EQ(terms, (std::vector<ModelTerm>{{0}, {2}, {0, 2}, {1}, {0, 1}, {1, 2}}));
   Random random(6);
   FactorialData data;
@@ -106,8 +106,9 @@ TEST(LinearMixedModel, RefusesWhatTheDataDoNotDetermine) {
   EXPECT_EQ(term_test(fit, 2)->numerator_df, 1);
 }
 
-// False alarms, and coverage of the interval, for blocks with and without an effect. The level is 0.05 for blocks with an
-// effect. Without, a positive estimate of their variance makes it 0.055, that of aligned ranks 0.059 (20,000 trials).
+// False alarms, and coverage of the interval, for blocks with and without an effect. The level is 0.05 for blocks with
+// an effect. Without, a positive estimate of their variance makes it 0.055, that of aligned ranks 0.059 (20,000
+// trials).
 TEST(LinearMixedModel, KeepsItsLevelAndItsCoverage) {
   constexpr int kTrials = 2000;
   constexpr double kMaxFalseAlarms = 0.07;

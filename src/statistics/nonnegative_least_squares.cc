@@ -17,26 +17,27 @@ using Vector = Eigen::VectorXd;
 
 // The normal equations with priors, scaled to a unit diagonal: columns are seconds that differ by orders of magnitude,
 // and one tolerance then fits all unknowns.
-struct Scaled {
-  Matrix normal;  // unit diagonal
-  Vector target;
-  Vector scale;  // x = scale * solution
+struct ScaledProblem {
+  Matrix normal_matrix;  // unit diagonal
+  Vector right_hand_side;
+  Vector unknown_scales;  // x = scale * solution
 };
 
-Scaled scaled(const NormalEquations& sums, std::span<const Prior> priors) {
+ScaledProblem scale_problem(const NormalEquations& sums, std::span<const Prior> priors) {
   const auto size = static_cast<Eigen::Index>(sums.size());
-  Scaled problem{Matrix(size, size), Vector(size), Vector(size)};
+  ScaledProblem problem{Matrix(size, size), Vector(size), Vector(size)};
   for (Eigen::Index i = 0; i < size; ++i) {
     const auto at = static_cast<std::size_t>(i);
     JOULEMAP_CHECK(priors[at].precision > 0, "a prior needs a positive precision");
-    problem.scale[i] = 1 / std::sqrt(sums.gram(at, at) + priors[at].precision);
-    problem.target[i] = problem.scale[i] * (sums.moment(at) + priors[at].precision * priors[at].value);
+    problem.unknown_scales[i] = 1 / std::sqrt(sums.gram(at, at) + priors[at].precision);
+    problem.right_hand_side[i] =
+        problem.unknown_scales[i] * (sums.moment(at) + priors[at].precision * priors[at].value);
   }
   for (Eigen::Index i = 0; i < size; ++i) {
     for (Eigen::Index j = 0; j < size; ++j) {
       const double precision = i == j ? priors[static_cast<std::size_t>(i)].precision : 0;
       const double gram = sums.gram(static_cast<std::size_t>(i), static_cast<std::size_t>(j));
-      problem.normal(i, j) = problem.scale[i] * problem.scale[j] * (gram + precision);
+      problem.normal_matrix(i, j) = problem.unknown_scales[i] * problem.unknown_scales[j] * (gram + precision);
     }
   }
   return problem;
@@ -45,68 +46,69 @@ Scaled scaled(const NormalEquations& sums, std::span<const Prior> priors) {
 // Finds which unknowns are above zero (free) and which are zero. Exchanges all infeasible unknowns at once, and one at
 // a time after three rounds without progress (Júdice and Pires, "A block principal pivoting algorithm for large-scale
 // strictly monotone linear complementarity problems", 1994).
-class Pivoting {
+class BlockPivoting {
  public:
-  explicit Pivoting(const Scaled& problem)
-      : problem_(problem), free_(static_cast<std::size_t>(problem.target.size()), true) {}
+  explicit BlockPivoting(const ScaledProblem& problem)
+      : scaled_problem_(problem), is_free_(static_cast<std::size_t>(problem.right_hand_side.size()), true) {}
 
   bool solve() {
     std::size_t fewest = std::numeric_limits<std::size_t>::max();
-    int tries = kTries;
-    const std::size_t most_rounds = 20 + 10 * free_.size();
+    int tries = kMaxTriesWithoutProgress;
+    const std::size_t most_rounds = 20 + 10 * is_free_.size();
     for (std::size_t round = 0; round < most_rounds; ++round) {
-      solve_free();
-      const std::vector<std::size_t> wrong = infeasible_unknowns();
+      solve_free_unknowns();
+      const std::vector<std::size_t> wrong = find_infeasible_unknowns();
       if (wrong.empty()) return true;
       if (wrong.size() < fewest) {
         fewest = wrong.size();
-        tries = kTries;
+        tries = kMaxTriesWithoutProgress;
       } else {
         --tries;
       }
       if (tries > 0) {
-        for (const std::size_t i : wrong) free_[i] = !free_[i];
+        for (const std::size_t i : wrong) is_free_[i] = !is_free_[i];
       } else {
-        free_[wrong.back()] = !free_[wrong.back()];  // Murty's rule: always terminates
+        is_free_[wrong.back()] = !is_free_[wrong.back()];  // Murty's rule: always terminates
       }
     }
     return false;
   }
-  const Vector& x() const { return x_; }
+  const Vector& solution() const { return x_; }
 
  private:
-  static constexpr int kTries = 3;
-  static constexpr double kTolerance = 1e-12;
+  static constexpr int kMaxTriesWithoutProgress = 3;
+  static constexpr double kFeasibilityTolerance = 1e-12;
 
-  void solve_free() {
+  void solve_free_unknowns() {
     std::vector<Eigen::Index> at;
-    for (std::size_t i = 0; i < free_.size(); ++i) {
-      if (free_[i]) at.push_back(static_cast<Eigen::Index>(i));
+    for (std::size_t i = 0; i < is_free_.size(); ++i) {
+      if (is_free_[i]) at.push_back(static_cast<Eigen::Index>(i));
     }
-    x_ = Vector::Zero(problem_.target.size());
+    x_ = Vector::Zero(scaled_problem_.right_hand_side.size());
     if (!at.empty()) {
-      const Matrix part = problem_.normal(at, at);
-      const Vector target = problem_.target(at);
+      const Matrix part = scaled_problem_.normal_matrix(at, at);
+      const Vector target = scaled_problem_.right_hand_side(at);
       const Vector solved = Eigen::LDLT<Matrix>(part).solve(target);
       x_(at) = solved;
     }
-    slope_ = problem_.normal * x_ - problem_.target;
+    gradient_ = scaled_problem_.normal_matrix * x_ - scaled_problem_.right_hand_side;
   }
 
-  std::vector<std::size_t> infeasible_unknowns() const {
-    const double tolerance = kTolerance * std::max(problem_.target.cwiseAbs().maxCoeff(), 1e-300);
+  std::vector<std::size_t> find_infeasible_unknowns() const {
+    const double tolerance =
+        kFeasibilityTolerance * std::max(scaled_problem_.right_hand_side.cwiseAbs().maxCoeff(), 1e-300);
     std::vector<std::size_t> wrong;
-    for (std::size_t i = 0; i < free_.size(); ++i) {
+    for (std::size_t i = 0; i < is_free_.size(); ++i) {
       const auto at = static_cast<Eigen::Index>(i);
-      if (free_[i] ? x_[at] < 0 : slope_[at] < -tolerance) wrong.push_back(i);
+      if (is_free_[i] ? x_[at] < 0 : gradient_[at] < -tolerance) wrong.push_back(i);
     }
     return wrong;
   }
 
-  const Scaled& problem_;
-  std::vector<bool> free_;
+  const ScaledProblem& scaled_problem_;
+  std::vector<bool> is_free_;
   Vector x_;
-  Vector slope_;
+  Vector gradient_;
 };
 
 }  // namespace
@@ -123,7 +125,7 @@ void NormalEquations::add_observation(std::span<const double> row, double value,
     const auto rest = static_cast<Eigen::Index>(size() - i);
     Eigen::Map<Vector>(gram_.data() + i * size() + i, rest).noalias() += weighted * all.tail(rest);
   }
-  squares_ += weight * value * value;
+  weighted_square_sum_ += weight * value * value;
   total_weight_ += weight;
 }
 
@@ -131,12 +133,12 @@ void NormalEquations::add(const NormalEquations& other, double weight) {
   JOULEMAP_CHECK(other.size() == size(), "sums of another problem");
   for (std::size_t i = 0; i < gram_.size(); ++i) gram_[i] += weight * other.gram_[i];
   for (std::size_t i = 0; i < moments_.size(); ++i) moments_[i] += weight * other.moments_[i];
-  squares_ += weight * other.squares_;
+  weighted_square_sum_ += weight * other.weighted_square_sum_;
   total_weight_ += weight * other.total_weight_;
 }
 
 double NormalEquations::residual_sum_of_squares(std::span<const double> x) const {
-  double sum = squares_;
+  double sum = weighted_square_sum_;
   for (std::size_t i = 0; i < size(); ++i) {
     double product = 0;
     for (std::size_t j = 0; j < size(); ++j) product += gram(i, j) * x[j];
@@ -152,7 +154,7 @@ NormalEquations NormalEquations::with_grouped_unknowns(std::span<const std::size
     sums.moments_[group_of[i]] += moments_[i];
     for (std::size_t j = 0; j < size(); ++j) sums.gram_[group_of[i] * groups + group_of[j]] += gram(i, j);
   }
-  sums.squares_ = squares_;
+  sums.weighted_square_sum_ = weighted_square_sum_;
   sums.total_weight_ = total_weight_;
   return sums;
 }
@@ -169,12 +171,12 @@ NormalEquations NormalEquations::with_common_unknown(std::size_t members) const 
       if (i < members && j < members) sums.gram_.back() += gram(i, j);
     }
   }
-  sums.squares_ = squares_;
+  sums.weighted_square_sum_ = weighted_square_sum_;
   sums.total_weight_ = total_weight_;
   return sums;
 }
 
-NormalEquations NormalEquations::relative_to(std::size_t base) const {
+NormalEquations NormalEquations::with_differences_from(std::size_t base) const {
   NormalEquations sums = *this;
   std::vector<double> columns(size());
   double all = 0;
@@ -205,7 +207,7 @@ NormalEquations NormalEquations::with_combined_unknown(std::span<const double> w
     sums.moments_[i] = moments_[i];
     sums.moments_.back() += weights[i] * moments_[i];
   }
-  sums.squares_ = squares_;
+  sums.weighted_square_sum_ = weighted_square_sum_;
   sums.total_weight_ = total_weight_;
   return sums;
 }
@@ -214,12 +216,12 @@ NonnegativeFit nonnegative_least_squares(const NormalEquations& sums, std::span<
   JOULEMAP_CHECK(priors.size() == sums.size(), "one prior for each unknown");
   NonnegativeFit fit;
   if (sums.size() == 0) return fit;
-  const Scaled problem = scaled(sums, priors);
-  Pivoting pivoting(problem);
-  fit.converged = pivoting.solve();
+  const ScaledProblem problem = scale_problem(sums, priors);
+  BlockPivoting pivoting(problem);
+  fit.has_converged = pivoting.solve();
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const auto at = static_cast<Eigen::Index>(i);
-    fit.x.push_back(std::max(problem.scale[at] * pivoting.x()[at], 0.0));
+    fit.x.push_back(std::max(problem.unknown_scales[at] * pivoting.solution()[at], 0.0));
   }
   return fit;
 }
@@ -227,22 +229,23 @@ NonnegativeFit nonnegative_least_squares(const NormalEquations& sums, std::span<
 std::vector<double> least_squares(const NormalEquations& sums, std::span<const Prior> priors) {
   JOULEMAP_CHECK(priors.size() == sums.size(), "one prior for each unknown");
   if (sums.size() == 0) return {};
-  const Scaled problem = scaled(sums, priors);
-  const Vector solved = Eigen::LDLT<Matrix>(problem.normal).solve(problem.target);
+  const ScaledProblem problem = scale_problem(sums, priors);
+  const Vector solved = Eigen::LDLT<Matrix>(problem.normal_matrix).solve(problem.right_hand_side);
   std::vector<double> x;
-  for (Eigen::Index i = 0; i < solved.size(); ++i) x.push_back(problem.scale[i] * solved[i]);
+  for (Eigen::Index i = 0; i < solved.size(); ++i) x.push_back(problem.unknown_scales[i] * solved[i]);
   return x;
 }
 
 std::vector<double> unscaled_posterior_covariance(const NormalEquations& sums, std::span<const Prior> priors) {
   JOULEMAP_CHECK(priors.size() == sums.size(), "one prior for each unknown");
   if (sums.size() == 0) return {};
-  const Scaled problem = scaled(sums, priors);
-  const auto size = problem.target.size();
-  const Matrix inverse = Eigen::LDLT<Matrix>(problem.normal).solve(Matrix::Identity(size, size));
+  const ScaledProblem problem = scale_problem(sums, priors);
+  const auto size = problem.right_hand_side.size();
+  const Matrix inverse = Eigen::LDLT<Matrix>(problem.normal_matrix).solve(Matrix::Identity(size, size));
   std::vector<double> rows;
   for (Eigen::Index i = 0; i < size; ++i) {
-    for (Eigen::Index j = 0; j < size; ++j) rows.push_back(problem.scale[i] * problem.scale[j] * inverse(i, j));
+    for (Eigen::Index j = 0; j < size; ++j)
+      rows.push_back(problem.unknown_scales[i] * problem.unknown_scales[j] * inverse(i, j));
   }
   return rows;
 }

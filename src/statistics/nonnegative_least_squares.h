@@ -34,14 +34,14 @@ class NormalEquations {
   // Appends an unknown: the mean shared by the first `members` unknowns, which are then deviations from it.
   NormalEquations with_common_unknown(std::size_t members) const;
   // The other unknowns become differences from unknown `base`, whose column becomes the sum of all columns.
-  NormalEquations relative_to(std::size_t base) const;
+  NormalEquations with_differences_from(std::size_t base) const;
   // Appends an unknown whose column is the weighted sum of all columns.
   NormalEquations with_combined_unknown(std::span<const double> weights) const;
 
  private:
   std::vector<double> moments_;
   std::vector<double> gram_;  // symmetric: only the upper triangle is used
-  double squares_ = 0;
+  double weighted_square_sum_ = 0;
   double total_weight_ = 0;
 };
 
@@ -52,7 +52,7 @@ struct Prior {
 
 struct NonnegativeFit {
   std::vector<double> x;
-  bool converged = true;  // false: x is feasible, but not optimal
+  bool has_converged = true;  // false: x is feasible, but not optimal
 };
 
 NonnegativeFit nonnegative_least_squares(const NormalEquations& sums, std::span<const Prior> priors);

@@ -10,17 +10,17 @@
 namespace joulemap::statistics {
 namespace {
 
-struct Problem {
+struct RandomProblem {
   NormalEquations sums;
   std::vector<Prior> priors;
 };
 
 // Observations of busy times: sparse, with some columns equal and some empty; some true values are negative.
-Problem random_problem(std::mt19937_64& random) {
+RandomProblem random_problem(std::mt19937_64& random) {
   const std::size_t size = 1 + random() % 12;
   const std::size_t rows = random() % 40;
   std::normal_distribution<double> normal;
-  Problem problem{NormalEquations(size), {}};
+  RandomProblem problem{NormalEquations(size), {}};
   std::vector<double> truth;
   for (std::size_t i = 0; i < size; ++i) {
     truth.push_back(100 * normal(random));
@@ -38,7 +38,7 @@ Problem random_problem(std::mt19937_64& random) {
   return problem;
 }
 
-double cost(const Problem& problem, const std::vector<double>& x) {
+double cost(const RandomProblem& problem, const std::vector<double>& x) {
   double sum = problem.sums.residual_sum_of_squares(x);
   for (std::size_t i = 0; i < x.size(); ++i) {
     sum += problem.priors[i].precision * (x[i] - problem.priors[i].value) * (x[i] - problem.priors[i].value);
@@ -48,7 +48,7 @@ double cost(const Problem& problem, const std::vector<double>& x) {
 
 // Solves for the unknowns in the bit set `set` by plain elimination, with all others at zero; nothing if one of them is
 // negative. oracle() tries every set and takes the best.
-std::optional<std::vector<double>> solve_for(const Problem& problem, std::uint32_t set) {
+std::optional<std::vector<double>> solve_for(const RandomProblem& problem, std::uint32_t set) {
   std::vector<std::size_t> at;
   for (std::size_t i = 0; i < problem.sums.size(); ++i) {
     if (set >> i & 1) at.push_back(i);
@@ -75,7 +75,7 @@ std::optional<std::vector<double>> solve_for(const Problem& problem, std::uint32
   return x;
 }
 
-std::vector<double> oracle(const Problem& problem) {
+std::vector<double> oracle(const RandomProblem& problem) {
   std::vector<double> best(problem.sums.size());
   for (std::uint32_t set = 0; set < (1U << problem.sums.size()); ++set) {
     const std::optional<std::vector<double>> x = solve_for(problem, set);
@@ -90,9 +90,9 @@ TEST(NonnegativeLeastSquares, IsTheBestOfAllFeasibleSets) {
   std::mt19937_64 random(kSeed);
   for (int round = 0; round < 150; ++round) {
     SCOPED_TRACE(round);
-    const Problem problem = random_problem(random);
+    const RandomProblem problem = random_problem(random);
     const NonnegativeFit fit = nonnegative_least_squares(problem.sums, problem.priors);
-    ASSERT_TRUE(fit.converged);
+    ASSERT_TRUE(fit.has_converged);
     const std::vector<double> best = oracle(problem);
     for (std::size_t i = 0; i < best.size(); ++i) EXPECT_NEAR(fit.x[i], best[i], 1e-5 * (1 + best[i])) << i;
   }
@@ -154,7 +154,7 @@ TEST(NonnegativeLeastSquares, UnknownsCanBeRelativeToABase) {
     std::vector<double> absolute = above;
     for (std::size_t i = 0; i < above.size(); ++i) absolute[i] += i == base ? 0 : above[base];
     const double left = sums.residual_sum_of_squares(absolute);
-    EXPECT_NEAR(sums.relative_to(base).residual_sum_of_squares(above), left, 1e-9 * (1 + left));
+    EXPECT_NEAR(sums.with_differences_from(base).residual_sum_of_squares(above), left, 1e-9 * (1 + left));
   }
 }
 
@@ -172,7 +172,7 @@ TEST(NonnegativeLeastSquares, HundredsOfUnknownsMeetTheOptimalityConditions) {
   }
   const std::vector<Prior> priors(kSize, Prior{10, 0.5});
   const NonnegativeFit fit = nonnegative_least_squares(sums, priors);
-  ASSERT_TRUE(fit.converged);
+  ASSERT_TRUE(fit.has_converged);
   for (std::size_t i = 0; i < kSize; ++i) {
     double slope = 0.5 * (fit.x[i] - 10) - sums.moment(i);
     for (std::size_t j = 0; j < kSize; ++j) slope += sums.gram(i, j) * fit.x[j];

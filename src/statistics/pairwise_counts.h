@@ -23,97 +23,100 @@ namespace joulemap::statistics {
 
 // Maps doubles to integers of the same order, and back. A bisection over these integers ends after at most 64 steps, at
 // the exact double.
-inline std::int64_t ordered_bits(double value) {
+inline std::int64_t to_ordered_bits(double value) {
   const auto bits = std::bit_cast<std::int64_t>(value);
   return bits < 0 ? std::numeric_limits<std::int64_t>::min() - bits : bits;
 }
-inline double of_ordered_bits(std::int64_t bits) {
+inline double from_ordered_bits(std::int64_t bits) {
   return std::bit_cast<double>(bits < 0 ? std::numeric_limits<std::int64_t>::min() - bits : bits);
 }
 
 // All sums of two values of one list, including each value with itself.
 class PairSums {
  public:
-  explicit PairSums(std::vector<double> values) : first_(std::move(values)) { std::ranges::sort(first_); }
-  std::size_t size() const { return first_.size() * (first_.size() + 1) / 2; }
-  double least() const { return first_.front() + first_.front(); }
-  double greatest() const { return first_.back() + first_.back(); }
+  explicit PairSums(std::vector<double> values) : sorted_values_(std::move(values)) {
+    std::ranges::sort(sorted_values_);
+  }
+  std::size_t size() const { return sorted_values_.size() * (sorted_values_.size() + 1) / 2; }
+  double least() const { return sorted_values_.front() + sorted_values_.front(); }
+  double greatest() const { return sorted_values_.back() + sorted_values_.back(); }
   std::size_t count_at_most(double limit) const {
     std::size_t count = 0;
-    std::size_t end = first_.size();
+    std::size_t end = sorted_values_.size();
     for (std::size_t i = 0; i < end; ++i) {
-      while (end > i && first_[i] + first_[end - 1] > limit) --end;
+      while (end > i && sorted_values_[i] + sorted_values_[end - 1] > limit) --end;
       count += end - i;
     }
     return count;
   }
 
  private:
-  std::vector<double> first_;
+  std::vector<double> sorted_values_;
 };
 
 // All differences of a value of the first list and one of the second.
 class PairDifferences {
  public:
   PairDifferences(std::span<const double> first, std::span<const double> second)
-      : first_(first.begin(), first.end()), second_(second.begin(), second.end()) {
-    std::ranges::sort(first_);
-    std::ranges::sort(second_);
+      : sorted_first_(first.begin(), first.end()), sorted_second_(second.begin(), second.end()) {
+    std::ranges::sort(sorted_first_);
+    std::ranges::sort(sorted_second_);
   }
-  std::size_t size() const { return first_.size() * second_.size(); }
-  double least() const { return first_.front() - second_.back(); }
-  double greatest() const { return first_.back() - second_.front(); }
+  std::size_t size() const { return sorted_first_.size() * sorted_second_.size(); }
+  double least() const { return sorted_first_.front() - sorted_second_.back(); }
+  double greatest() const { return sorted_first_.back() - sorted_second_.front(); }
   std::size_t count_at_most(double limit) const {
     std::size_t count = 0;
     std::size_t begin = 0;
-    for (const double value : first_) {
-      while (begin < second_.size() && value - second_[begin] > limit) ++begin;
-      count += second_.size() - begin;
+    for (const double value : sorted_first_) {
+      while (begin < sorted_second_.size() && value - sorted_second_[begin] > limit) ++begin;
+      count += sorted_second_.size() - begin;
     }
     return count;
   }
 
  private:
-  std::vector<double> first_;
-  std::vector<double> second_;
+  std::vector<double> sorted_first_;
+  std::vector<double> sorted_second_;
 };
 
 // The k-th smallest of all pair sums or differences, counted from 1.
 template <class Pairs>
-double kth_least(const Pairs& pairs, std::size_t k) {
-  std::int64_t low = ordered_bits(pairs.least());
-  std::int64_t high = ordered_bits(pairs.greatest());
+double kth_smallest(const Pairs& pairs, std::size_t k) {
+  std::int64_t low = to_ordered_bits(pairs.least());
+  std::int64_t high = to_ordered_bits(pairs.greatest());
   while (low < high) {
     const std::int64_t midpoint = std::midpoint(low, high);
-    if (pairs.count_at_most(of_ordered_bits(midpoint)) >= k) {
+    if (pairs.count_at_most(from_ordered_bits(midpoint)) >= k) {
       high = midpoint;
     } else {
       low = midpoint + 1;
     }
   }
-  return of_ordered_bits(low);
+  return from_ordered_bits(low);
 }
 
 template <class Pairs>
-double median(const Pairs& pairs) {
+double median_of_pairs(const Pairs& pairs) {
   const std::size_t size = pairs.size();
-  const double upper = kth_least(pairs, size / 2 + 1);
-  return size % 2 == 1 ? upper : (kth_least(pairs, size / 2) + upper) / 2;
+  const double upper = kth_smallest(pairs, size / 2 + 1);
+  return size % 2 == 1 ? upper : (kth_smallest(pairs, size / 2) + upper) / 2;
 }
 
-// The pairs of several strata as one list, in which each pair of a stratum is repeated as often as the stratum's weight.
+// The pairs of several strata as one list, in which each pair of a stratum is repeated as often as the stratum's
+// weight.
 template <class Pairs>
 class WeightedPairs {
  public:
   void add(Pairs pairs, std::size_t weight) {
     size_ += weight * pairs.size();
-    least_ = strata_.empty() ? pairs.least() : std::min(least_, pairs.least());
-    greatest_ = strata_.empty() ? pairs.greatest() : std::max(greatest_, pairs.greatest());
+    smallest_difference_ = strata_.empty() ? pairs.least() : std::min(smallest_difference_, pairs.least());
+    largest_difference_ = strata_.empty() ? pairs.greatest() : std::max(largest_difference_, pairs.greatest());
     strata_.emplace_back(std::move(pairs), weight);
   }
   std::size_t size() const { return size_; }
-  double least() const { return least_; }
-  double greatest() const { return greatest_; }
+  double least() const { return smallest_difference_; }
+  double greatest() const { return largest_difference_; }
   std::size_t count_at_most(double limit) const {
     std::size_t count = 0;
     for (const auto& [pairs, weight] : strata_) count += weight * pairs.count_at_most(limit);
@@ -123,17 +126,17 @@ class WeightedPairs {
  private:
   std::vector<std::pair<Pairs, std::size_t>> strata_;
   std::size_t size_ = 0;
-  double least_ = 0;
-  double greatest_ = 0;
+  double smallest_difference_ = 0;
+  double largest_difference_ = 0;
 };
 
 // `critical`: the largest rank sum that the test rejects; empty if it rejects none. Then the interval spans all pairs,
 // and `least_tail`, the one-sided probability of the most extreme outcome, gives its confidence.
 template <class Pairs>
-EffectEstimate shift_of(const Pairs& pairs, std::optional<CriticalValue> critical, double least_tail) {
-  const std::size_t k = critical ? critical->sum + 1 : 1;
-  return {median(pairs), kth_least(pairs, k), kth_least(pairs, pairs.size() + 1 - k),
-          1 - 2 * (critical ? critical->tail : least_tail)};
+EffectEstimate estimate_shift(const Pairs& pairs, std::optional<CriticalValue> critical, double least_tail) {
+  const std::size_t k = critical ? critical->critical_sum + 1 : 1;
+  return {median_of_pairs(pairs), kth_smallest(pairs, k), kth_smallest(pairs, pairs.size() + 1 - k),
+          1 - 2 * (critical ? critical->tail_probability : least_tail)};
 }
 
 }  // namespace joulemap::statistics

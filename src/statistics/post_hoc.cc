@@ -24,7 +24,7 @@ double difference_of_powers(double a, double b, double difference, std::size_t m
 
 }  // namespace
 
-double normal_range_tail(double q, std::size_t k) {
+double studentized_range_tail(double q, std::size_t k) {
   if (k < 2 || q <= 0) return 1;
   // Integrates over z, the largest of the k values: all others are below z, but not all within q of it. The integrand
   // is smooth and vanishes at both ends, so that the trapezoidal rule converges exponentially.
@@ -81,7 +81,7 @@ std::vector<PairComparison> nemenyi_test(std::span<const std::vector<double>> bl
     for (std::size_t j = i + 1; j < treatments; ++j) {
       const double difference = mean_ranks[i] - mean_ranks[j];
       const double standard = std::sqrt(k * (k + 1) / (12 * static_cast<double>(blocks.size())));
-      pairs.push_back({i, j, difference, normal_range_tail(std::abs(difference) / standard, treatments)});
+      pairs.push_back({i, j, difference, studentized_range_tail(std::abs(difference) / standard, treatments)});
     }
   }
   return pairs;

@@ -11,8 +11,8 @@
 namespace joulemap::statistics {
 
 struct PairComparison {
-  std::size_t first = 0;
-  std::size_t second = 0;           // first < second
+  std::size_t first_group = 0;
+  std::size_t second_group = 0;     // first < second
   double mean_rank_difference = 0;  // first - second
   double p = 1;
 };
@@ -26,6 +26,6 @@ std::vector<PairComparison> dunn_test(std::span<const std::vector<double>> group
 std::vector<PairComparison> nemenyi_test(std::span<const std::vector<double>> blocks);
 
 // Probability that the range of k standard normal values exceeds q.
-double normal_range_tail(double q, std::size_t k);
+double studentized_range_tail(double q, std::size_t k);
 
 }  // namespace joulemap::statistics

@@ -12,10 +12,10 @@ namespace {
 
 TEST(NormalRangeTail, IsTheNormalTailForTwoValuesHoweverSmall) {
   for (const double q : {0.1, 1.0, 3.0, 8.0, 15.0}) {
-    EXPECT_NEAR(normal_range_tail(q, 2) / two_sided_normal_p(q * M_SQRT1_2), 1, 1e-10) << q;
+    EXPECT_NEAR(studentized_range_tail(q, 2) / two_sided_normal_p(q * M_SQRT1_2), 1, 1e-10) << q;
   }
-  EXPECT_EQ(normal_range_tail(0, 4), 1);
-  EXPECT_LT(normal_range_tail(3, 3), normal_range_tail(3, 4));
+  EXPECT_EQ(studentized_range_tail(0, 4), 1);
+  EXPECT_LT(studentized_range_tail(3, 3), studentized_range_tail(3, 4));
 }
 
 TEST(PostHocTests, FindTheTreatmentThatDiffers) {

@@ -11,10 +11,10 @@ namespace joulemap::statistics {
 
 namespace {
 
-__extension__ using Wide = unsigned __int128;
+__extension__ using Uint128 = unsigned __int128;
 
 // Binomial coefficients of n: 1, n, n (n - 1) / 2, ...
-std::vector<double> binomials(std::size_t n) {
+std::vector<double> binomial_coefficients(std::size_t n) {
   std::vector<double> row{1};
   for (std::size_t c = 1; c <= n; ++c) {
     row.push_back(std::round(row.back() * static_cast<double>(n - c + 1) / static_cast<double>(c)));
@@ -44,10 +44,10 @@ std::optional<CriticalValue> normal_critical_value(double mean, double variance,
 bool is_rank_sum_exact(std::size_t n1, std::size_t n2) {
   const auto a = static_cast<double>(n1);
   const auto b = static_cast<double>(n2);
-  return a * b * std::min(a, b) * (a + b) <= kExactRankSumWork;
+  return a * b * std::min(a, b) * (a + b) <= kMaxExactRankSumWork;
 }
 
-std::vector<double> signed_rank_counts(std::span<const std::int64_t> ranks, std::size_t up_to) {
+std::vector<double> count_signed_rank_sums(std::span<const std::int64_t> ranks, std::size_t up_to) {
   std::vector<double> counts(up_to + 1);
   counts[0] = 1;
   std::size_t reached = 0;
@@ -63,7 +63,7 @@ std::vector<double> signed_rank_counts(std::span<const std::int64_t> ranks, std:
 // number of ways to choose k of the values so far for the first group, with a doubled U of u. Choosing c values of a
 // tie of t adds 2 c for each smaller value that was not chosen, and c (t - c) for pairs within the tie, which count
 // half.
-std::vector<double> tied_rank_sum_counts(std::span<const std::size_t> tie_sizes, std::size_t n1) {
+std::vector<double> count_tied_rank_sums(std::span<const std::size_t> tie_sizes, std::size_t n1) {
   const std::size_t n = std::accumulate(tie_sizes.begin(), tie_sizes.end(), std::size_t{0});
   const std::size_t n2 = n - n1;
   std::vector<std::vector<double>> by_chosen(n1 + 1);
@@ -71,7 +71,7 @@ std::vector<double> tied_rank_sum_counts(std::span<const std::size_t> tie_sizes,
   by_chosen[0][0] = 1;
   std::size_t before = 0;
   for (const std::size_t size : tie_sizes) {
-    const std::vector<double> ways = binomials(size);
+    const std::vector<double> ways = binomial_coefficients(size);
     // Downwards, because by_chosen[k] of smaller k must still be the counts before this tie.
     for (std::size_t chosen = std::min(n1, before + size); chosen > 0; --chosen) {
       for (std::size_t c = 1; c <= std::min(size, chosen); ++c) {
@@ -91,14 +91,14 @@ std::vector<double> tied_rank_sum_counts(std::span<const std::size_t> tie_sizes,
 
 // The counts are the coefficients of a Gaussian binomial, the product over i = 1 .. n1 of (1 - q^(n2 + i)) / (1 - q^i):
 // factors are multiplied and divided in place. Intermediate differences may wrap modulo 2^128; the results do not.
-std::vector<double> rank_sum_counts(std::size_t n1, std::size_t n2, std::size_t up_to) {
+std::vector<double> count_rank_sums(std::size_t n1, std::size_t n2, std::size_t up_to) {
   if (binomial_coefficient(n1 + n2, n1) > 0x1p127) {
-    std::vector<double> doubled = tied_rank_sum_counts(std::vector<std::size_t>(n1 + n2, 1), n1);
+    std::vector<double> doubled = count_tied_rank_sums(std::vector<std::size_t>(n1 + n2, 1), n1);
     std::vector<double> counts(up_to + 1);
     for (std::size_t u = 0; u <= up_to; ++u) counts[u] = doubled[2 * u];
     return counts;
   }
-  std::vector<Wide> counts(up_to + 1);
+  std::vector<Uint128> counts(up_to + 1);
   counts[0] = 1;
   for (std::size_t i = 1; i <= std::min(n1, n2); ++i) {
     const std::size_t factor = std::max(n1, n2) + i;
@@ -122,10 +122,10 @@ double normal_lower_tail(double sum, double mean, double variance) {
 
 std::optional<CriticalValue> signed_rank_critical_value(std::size_t n, double tail) {
   const std::size_t all = n * (n + 1) / 2;
-  if (n <= kExactSignedRankLimit) {
+  if (n <= kMaxExactSignedRankSize) {
     std::vector<std::int64_t> ranks(n);
     std::iota(ranks.begin(), ranks.end(), 1);
-    return critical_value(signed_rank_counts(ranks, all / 2), std::exp2(static_cast<double>(n)), tail);
+    return critical_value(count_signed_rank_sums(ranks, all / 2), std::exp2(static_cast<double>(n)), tail);
   }
   const auto size = static_cast<double>(n);
   return normal_critical_value(static_cast<double>(all) / 2, size * (size + 1) * (2 * size + 1) / 24, tail);
@@ -133,7 +133,7 @@ std::optional<CriticalValue> signed_rank_critical_value(std::size_t n, double ta
 
 std::optional<CriticalValue> rank_sum_critical_value(std::size_t n1, std::size_t n2, double tail) {
   if (is_rank_sum_exact(n1, n2)) {
-    return critical_value(rank_sum_counts(n1, n2, n1 * n2 / 2), binomial_coefficient(n1 + n2, n1), tail);
+    return critical_value(count_rank_sums(n1, n2, n1 * n2 / 2), binomial_coefficient(n1 + n2, n1), tail);
   }
   const double pairs = static_cast<double>(n1) * static_cast<double>(n2);
   return normal_critical_value(pairs / 2, pairs * static_cast<double>(n1 + n2 + 1) / 12, tail);

@@ -11,23 +11,23 @@
 
 namespace joulemap::statistics {
 
-namespace {
-
-std::vector<double> differences_of(std::span<const double> first, std::span<const double> second) {
+std::vector<double> paired_differences(std::span<const double> first, std::span<const double> second) {
   JOULEMAP_CHECK(first.size() == second.size(), "pairs have two sides");
   std::vector<double> differences(first.size());
   std::ranges::transform(first, second, differences.begin(), std::minus());
   return differences;
 }
 
+namespace {
+
 // Ranks of the nonzero differences, and the rank sum of the positive ones.
 struct SignedRanks {
   std::vector<std::int64_t> doubled_ranks;
-  std::int64_t positive = 0;  // doubled W+
-  std::int64_t all = 0;       // doubled sum of all ranks
+  std::int64_t doubled_positive_sum = 0;  // doubled W+
+  std::int64_t doubled_total_sum = 0;     // doubled sum of all ranks
 };
 
-SignedRanks signed_ranks(std::span<const double> differences, ZeroDifferences zeros) {
+SignedRanks rank_differences(std::span<const double> differences, ZeroDifferences zeros) {
   std::vector<double> kept;
   for (const double difference : differences) {
     if (difference != 0 || zeros == ZeroDifferences::pratt) kept.push_back(difference);
@@ -39,25 +39,27 @@ SignedRanks signed_ranks(std::span<const double> differences, ZeroDifferences ze
   for (std::size_t i = 0; i < kept.size(); ++i) {
     if (kept[i] == 0) continue;
     result.doubled_ranks.push_back(ranks.doubled_ranks[i]);
-    result.all += ranks.doubled_ranks[i];
-    if (kept[i] > 0) result.positive += ranks.doubled_ranks[i];
+    result.doubled_total_sum += ranks.doubled_ranks[i];
+    if (kept[i] > 0) result.doubled_positive_sum += ranks.doubled_ranks[i];
   }
   return result;
 }
 
 // Returns 2 if all doubled ranks are even, otherwise 1. Dividing the ranks by it halves the number of possible sums.
-std::int64_t common_unit(std::span<const std::int64_t> doubled_ranks) {
+std::int64_t common_rank_unit(std::span<const std::int64_t> doubled_ranks) {
   return std::ranges::all_of(doubled_ranks, [](std::int64_t rank) { return rank % 2 == 0; }) ? 2 : 1;
 }
 
 // Counts one tail only: the distribution is symmetric, also with ties, because a sign assignment and its opposite are
 // equally likely.
 double exact_signed_rank_p(SignedRanks ranks) {
-  const std::int64_t unit = common_unit(ranks.doubled_ranks);
+  const std::int64_t unit = common_rank_unit(ranks.doubled_ranks);
   for (std::int64_t& rank : ranks.doubled_ranks) rank /= unit;
-  const std::int64_t lesser = std::min(ranks.positive, ranks.all - ranks.positive);
-  if (2 * lesser == ranks.all) return 1;
-  const std::vector<double> counts = signed_rank_counts(ranks.doubled_ranks, static_cast<std::size_t>(lesser / unit));
+  const std::int64_t lesser =
+      std::min(ranks.doubled_positive_sum, ranks.doubled_total_sum - ranks.doubled_positive_sum);
+  if (2 * lesser == ranks.doubled_total_sum) return 1;
+  const std::vector<double> counts =
+      count_signed_rank_sums(ranks.doubled_ranks, static_cast<std::size_t>(lesser / unit));
   const double at_most = std::accumulate(counts.begin(), counts.end(), 0.0);
   return std::min(1.0, std::ldexp(at_most, 1 - static_cast<int>(ranks.doubled_ranks.size())));
 }
@@ -65,18 +67,19 @@ double exact_signed_rank_p(SignedRanks ranks) {
 double normal_signed_rank_p(const SignedRanks& ranks) {
   double squares = 0;
   for (const std::int64_t rank : ranks.doubled_ranks) squares += static_cast<double>(rank) * static_cast<double>(rank);
-  const double distance = std::abs(static_cast<double>(2 * ranks.positive - ranks.all)) / 4;  // of W+ from its mean
+  const double distance = std::abs(static_cast<double>(2 * ranks.doubled_positive_sum - ranks.doubled_total_sum)) /
+                          4;  // of W+ from its mean
   return two_sided_normal_p(std::max(0.0, distance - 0.5) / std::sqrt(squares / 16));
 }
 
-Ranks ranks_of_both(std::span<const double> first, std::span<const double> second) {
+Ranks rank_both_samples(std::span<const double> first, std::span<const double> second) {
   std::vector<double> all(first.begin(), first.end());
   all.insert(all.end(), second.begin(), second.end());
   return midranks(all);
 }
 
 // Doubled U of the first n1 values. Every `u` below is doubled, too.
-std::int64_t doubled_u(const Ranks& ranks, std::size_t n1) {
+std::int64_t doubled_u_statistic(const Ranks& ranks, std::size_t n1) {
   const std::int64_t sum = std::accumulate(
       ranks.doubled_ranks.begin(), ranks.doubled_ranks.begin() + static_cast<std::ptrdiff_t>(n1), std::int64_t{0});
   return sum - static_cast<std::int64_t>(n1 * (n1 + 1));
@@ -85,13 +88,13 @@ std::int64_t doubled_u(const Ranks& ranks, std::size_t n1) {
 // Counts one tail only: without ties the distribution is symmetric.
 double untied_rank_sum_p(std::size_t n1, std::size_t n2, std::int64_t u) {
   const std::size_t lesser = std::min(static_cast<std::size_t>(u) / 2, n1 * n2 - static_cast<std::size_t>(u) / 2);
-  const std::vector<double> counts = rank_sum_counts(n1, n2, lesser);
+  const std::vector<double> counts = count_rank_sums(n1, n2, lesser);
   return std::min(1.0, 2 * std::accumulate(counts.begin(), counts.end(), 0.0) / binomial_coefficient(n1 + n2, n1));
 }
 
 double exact_rank_sum_p(const Ranks& ranks, std::size_t n1, std::size_t n2, std::int64_t u) {
   if (!ranks.has_ties()) return untied_rank_sum_p(n1, n2, u);
-  const std::vector<double> counts = tied_rank_sum_counts(ranks.tie_sizes, std::min(n1, n2));
+  const std::vector<double> counts = count_tied_rank_sums(ranks.tie_sizes, std::min(n1, n2));
   const auto mean = static_cast<std::int64_t>(n1 * n2);  // of the doubled U, which is 0 .. 2 n1 n2 for either group
   const std::int64_t distance = std::abs(u - mean);
   double far = 0;
@@ -115,38 +118,40 @@ double normal_rank_sum_p(const Ranks& ranks, std::size_t n1, std::size_t n2, std
 }  // namespace
 
 TestResult signed_rank_test(std::span<const double> differences, ZeroDifferences zeros) {
-  const SignedRanks ranks = signed_ranks(differences, zeros);
-  TestResult result{static_cast<double>(ranks.positive) / 2, 1, ranks.doubled_ranks.size(), PMethod::exact};
+  const SignedRanks ranks = rank_differences(differences, zeros);
+  TestResult result{static_cast<double>(ranks.doubled_positive_sum) / 2, 1, ranks.doubled_ranks.size(), PMethod::exact};
   if (result.n == 0) return result;
-  if (result.n > kExactSignedRankLimit) result.method = PMethod::normal;
-  result.p = result.method == PMethod::exact ? exact_signed_rank_p(ranks) : normal_signed_rank_p(ranks);
+  if (result.n > kMaxExactSignedRankSize) result.p_method = PMethod::normal;
+  result.p = result.p_method == PMethod::exact ? exact_signed_rank_p(ranks) : normal_signed_rank_p(ranks);
   return result;
 }
 
 TestResult signed_rank_test(std::span<const double> first, std::span<const double> second, ZeroDifferences zeros) {
-  return signed_rank_test(differences_of(first, second), zeros);
+  return signed_rank_test(paired_differences(first, second), zeros);
 }
 
 double signed_rank_sum(std::span<const double> first, std::span<const double> second) {
-  return static_cast<double>(signed_ranks(differences_of(first, second), ZeroDifferences::drop).positive) / 2;
+  return static_cast<double>(
+             rank_differences(paired_differences(first, second), ZeroDifferences::drop).doubled_positive_sum) /
+         2;
 }
 
 double rank_sum_u(std::span<const double> first, std::span<const double> second) {
-  const auto ranks = ranks_of_both(first, second);
-  return static_cast<double>(doubled_u(ranks, first.size())) / 2;
+  const auto ranks = rank_both_samples(first, second);
+  return static_cast<double>(doubled_u_statistic(ranks, first.size())) / 2;
 }
 
 TestResult rank_sum_test(std::span<const double> first, std::span<const double> second) {
   TestResult result{0, 1, first.size() + second.size(), PMethod::exact};
   if (first.empty() || second.empty()) return result;
-  const Ranks ranks = ranks_of_both(first, second);
-  const std::int64_t u = doubled_u(ranks, first.size());
+  const Ranks ranks = rank_both_samples(first, second);
+  const std::int64_t u = doubled_u_statistic(ranks, first.size());
   result.statistic = static_cast<double>(u) / 2;
   if (ranks.tie_sizes.size() == 1) return result;
   if (is_rank_sum_exact(first.size(), second.size())) {
     result.p = exact_rank_sum_p(ranks, first.size(), second.size(), u);
   } else {
-    result.method = PMethod::normal;
+    result.p_method = PMethod::normal;
     result.p = normal_rank_sum_p(ranks, first.size(), second.size(), u);
   }
   return result;

@@ -16,6 +16,9 @@
 
 namespace joulemap::statistics {
 
+// first - second for each pair.
+std::vector<double> paired_differences(std::span<const double> first, std::span<const double> second);
+
 // Treatment of pairs whose difference is 0.
 enum class ZeroDifferences {
   drop,   // Wilcoxon: removed before ranking

@@ -118,7 +118,7 @@ TEST(RankTests, AreInvariantToSwapAndShift) {
 
 TEST(SignedRankTest, NeverRoundsASmallTailToZero) {
   const TestResult result = signed_rank_test(std::vector<double>(150, 1.0));
-  EXPECT_EQ(result.method, PMethod::exact);
+  EXPECT_EQ(result.p_method, PMethod::exact);
   EXPECT_EQ(result.p, std::exp2(-149));
   EXPECT_EQ(signed_rank_test(std::vector<double>(10, 2.5)).p, 0.001953125);
 }
@@ -127,19 +127,19 @@ TEST(RankSumTest, NeverRoundsASmallTailToZero) {
   std::vector<double> low(50);
   for (std::size_t i = 0; i < low.size(); ++i) low[i] = static_cast<double>(i);
   const TestResult result = rank_sum_test(low, plus(low, 100));
-  EXPECT_EQ(result.method, PMethod::exact);
+  EXPECT_EQ(result.p_method, PMethod::exact);
   EXPECT_NEAR(result.p * 1.0089134454556415e29, 2, 1e-9);  // C(100, 50); p is 2 / C(100, 50)
 }
 
 TEST(RankTests, ApproximateBeyondTheirLimitsAndReportIt) {
   Random random(5);
-  std::vector<double> exact(kExactSignedRankLimit);
+  std::vector<double> exact(kMaxExactSignedRankSize);
   for (double& value : exact) value = random.normal() + 0.1;
   const TestResult within = signed_rank_test(exact);
   exact.push_back(1e-9);  // a difference of the lowest rank hardly changes the statistic
   const TestResult beyond = signed_rank_test(exact);
-  EXPECT_EQ(within.method, PMethod::exact);
-  EXPECT_EQ(beyond.method, PMethod::normal);
+  EXPECT_EQ(within.p_method, PMethod::exact);
+  EXPECT_EQ(beyond.p_method, PMethod::normal);
   EXPECT_NEAR(within.p, beyond.p, 0.01);
 
   std::vector<double> first(60);
@@ -147,7 +147,7 @@ TEST(RankTests, ApproximateBeyondTheirLimitsAndReportIt) {
   for (double& value : first) value = random.normal() + 0.3;
   for (double& value : second) value = random.normal();
   const TestResult approximate = rank_sum_test(first, second);
-  EXPECT_EQ(approximate.method, PMethod::normal);
+  EXPECT_EQ(approximate.p_method, PMethod::normal);
   EXPECT_GT(approximate.p, 0);
 }
 

@@ -14,15 +14,15 @@ namespace joulemap::statistics {
 Ranks midranks(std::span<const double> values) {
   Ranks ranks;
   ranks.doubled_ranks.resize(values.size());
-  ranks.order.resize(values.size());
-  std::iota(ranks.order.begin(), ranks.order.end(), std::size_t{0});
-  std::ranges::sort(ranks.order, {}, [&](std::size_t i) { return values[i]; });
+  ranks.sorted_order.resize(values.size());
+  std::iota(ranks.sorted_order.begin(), ranks.sorted_order.end(), std::size_t{0});
+  std::ranges::sort(ranks.sorted_order, {}, [&](std::size_t i) { return values[i]; });
   for (std::size_t begin = 0; begin < values.size();) {
     std::size_t end = begin + 1;
-    while (end < values.size() && values[ranks.order[end]] == values[ranks.order[begin]]) ++end;
+    while (end < values.size() && values[ranks.sorted_order[end]] == values[ranks.sorted_order[begin]]) ++end;
     // Ranks begin + 1 .. end, whose mean is (begin + 1 + end) / 2.
     for (std::size_t i = begin; i < end; ++i)
-      ranks.doubled_ranks[ranks.order[i]] = static_cast<std::int64_t>(begin + 1 + end);
+      ranks.doubled_ranks[ranks.sorted_order[i]] = static_cast<std::int64_t>(begin + 1 + end);
     ranks.tie_sizes.push_back(end - begin);
     begin = end;
   }
@@ -38,7 +38,7 @@ double Ranks::tie_correction() const {
   return sum;
 }
 
-std::string_view name_of(PMethod method) {
+std::string_view p_method_name(PMethod method) {
   switch (method) {
     case PMethod::exact:
       return "exact";

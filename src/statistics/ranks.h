@@ -16,7 +16,7 @@ namespace joulemap::statistics {
 struct Ranks {
   std::vector<std::int64_t> doubled_ranks;  // 2 x midrank of each value, in the order of the values; ranks begin at 1
   std::vector<std::size_t> tie_sizes;       // number of values at each rank, from the lowest; 1 for an untied value
-  std::vector<std::size_t> order;           // indices of the values, from the smallest to the largest
+  std::vector<std::size_t> sorted_order;    // indices of the values, from the smallest to the largest
   double tie_correction() const;            // sum of t^3 - t over ties of t values, the term of all tie corrections
   bool has_ties() const { return tie_sizes.size() < doubled_ranks.size(); }
 };
@@ -32,7 +32,7 @@ enum class PMethod {
   permutation,  // a random sample of arrangements
   f,            // the F distribution
 };
-std::string_view name_of(PMethod method);  // "exact", "normal", "chi-squared", "Student's t", "permutation", "F"
+std::string_view p_method_name(PMethod method);  // "exact", "normal", "chi-squared", "Student's t", "permutation", "F"
 
 // Result of a test. All p-values are two-sided: the probability under the null hypothesis of a statistic at least this
 // far from its expectation. p is 1 where no test is possible (no values, only zero differences, all values equal).
@@ -40,7 +40,7 @@ struct TestResult {
   double statistic = 0;
   double p = 1;
   std::size_t n = 0;  // number of values (pairs, blocks) in the statistic
-  PMethod method = PMethod::exact;
+  PMethod p_method = PMethod::exact;
 };
 
 // Probability that the absolute value of a standard normal is at least |z|. Uses erfc, so that small values are

@@ -8,7 +8,7 @@
 namespace joulemap::statistics {
 namespace {
 
-constexpr double kMaxShareOfB = 0.99;
+constexpr double kMaxRelativeVarianceOfB = 0.99;
 
 double mean_of_runs(std::span<const double> values) {
   double sum = 0;
@@ -19,25 +19,25 @@ double mean_of_runs(std::span<const double> values) {
 // Sums over one group of runs, relative to the squared mean: squared standard deviations within runs, and squared
 // deviations of runs from the mean. All 0 if the mean is not above 0.
 struct RelativeSquares {
-  double within = 0;
-  double between = 0;
-  std::size_t runs = 0;
+  double within_runs = 0;
+  double between_runs = 0;
+  std::size_t run_count = 0;
 };
 
 RelativeSquares relative_squares(const RunGroup& group, double mean) {
   RelativeSquares squares;
   if (mean <= 0) return squares;
-  squares.runs = group.values.size();
-  for (std::size_t i = 0; i < group.values.size(); ++i) {
-    const double deviation = group.values[i] / mean - 1;
+  squares.run_count = group.run_means.size();
+  for (std::size_t i = 0; i < group.run_means.size(); ++i) {
+    const double deviation = group.run_means[i] / mean - 1;
     const double own = group.within_sd[i] / mean;
-    squares.between += deviation * deviation;
-    squares.within += own * own;
+    squares.between_runs += deviation * deviation;
+    squares.within_runs += own * own;
   }
   return squares;
 }
 
-double of_mean(double relative_sd, double mean, std::size_t runs) {
+double standard_error_of_mean(double relative_sd, double mean, std::size_t runs) {
   return relative_sd * mean / std::sqrt(static_cast<double>(std::max<std::size_t>(runs, 1)));
 }
 
@@ -47,21 +47,21 @@ double RunContrast::standard_error() const {
   return std::sqrt(standard_error_a * standard_error_a + standard_error_b * standard_error_b);
 }
 
-RunContrast contrast_of(const RunGroup& a, const RunGroup& b, const VariationPrior& prior) {
-  RunContrast contrast{.mean_a = mean_of_runs(a.values), .mean_b = mean_of_runs(b.values)};
+RunContrast contrast_runs(const RunGroup& a, const RunGroup& b, const VariationPrior& prior) {
+  RunContrast contrast{.mean_a = mean_of_runs(a.run_means), .mean_b = mean_of_runs(b.run_means)};
   const RelativeSquares of_a = relative_squares(a, contrast.mean_a);
   const RelativeSquares of_b = relative_squares(b, contrast.mean_b);
-  const std::size_t runs = std::max<std::size_t>(of_a.runs + of_b.runs, 1);
-  const double repeated =
-      static_cast<double>(of_a.runs > 1 ? of_a.runs - 1 : 0) + static_cast<double>(of_b.runs > 1 ? of_b.runs - 1 : 0);
+  const std::size_t runs = std::max<std::size_t>(of_a.run_count + of_b.run_count, 1);
+  const double repeated = static_cast<double>(of_a.run_count > 1 ? of_a.run_count - 1 : 0) +
+                          static_cast<double>(of_b.run_count > 1 ? of_b.run_count - 1 : 0);
   // The variance between repetitions includes the variance within each of them, so its prior includes both, too.
   const double expected =
-      prior.relative_sd * prior.relative_sd + (of_a.within + of_b.within) / static_cast<double>(runs);
+      prior.relative_sd * prior.relative_sd + (of_a.within_runs + of_b.within_runs) / static_cast<double>(runs);
   contrast.degrees_of_freedom = prior.degrees_of_freedom + repeated;
-  contrast.relative_sd =
-      std::sqrt((prior.degrees_of_freedom * expected + of_a.between + of_b.between) / contrast.degrees_of_freedom);
-  contrast.standard_error_a = of_mean(contrast.relative_sd, contrast.mean_a, a.values.size());
-  contrast.standard_error_b = of_mean(contrast.relative_sd, contrast.mean_b, b.values.size());
+  contrast.relative_sd = std::sqrt((prior.degrees_of_freedom * expected + of_a.between_runs + of_b.between_runs) /
+                                   contrast.degrees_of_freedom);
+  contrast.standard_error_a = standard_error_of_mean(contrast.relative_sd, contrast.mean_a, a.run_means.size());
+  contrast.standard_error_b = standard_error_of_mean(contrast.relative_sd, contrast.mean_b, b.run_means.size());
   return contrast;
 }
 
@@ -82,9 +82,9 @@ double smallest_detectable_change(double relative_sd, double degrees_of_freedom,
       (t_quantile(level, degrees_of_freedom) + boost::math::quantile(distribution, power)) * relative_sd;
   const double of_a = reach * reach / static_cast<double>(runs_a);
   // Solves c^2 = of_a + of_b (1 + c)^2: if the mean of b is larger by the factor 1 + c, so is its standard deviation.
-  // For of_b >= 1 there is no solution. The limit kMaxShareOfB then gives a change of about 200 times, which no result
-  // exceeds.
-  const double of_b = std::min(reach * reach / static_cast<double>(runs_b), kMaxShareOfB);
+  // For of_b >= 1 there is no solution. The limit kMaxRelativeVarianceOfB then gives a change of about 200 times, which
+  // no result exceeds.
+  const double of_b = std::min(reach * reach / static_cast<double>(runs_b), kMaxRelativeVarianceOfB);
   return (of_b + std::sqrt(of_b * of_b + (1 - of_b) * (of_a + of_b))) / (1 - of_b);
 }
 

@@ -21,7 +21,7 @@ struct VariationPrior {
 // A value for each run, and the standard deviation of each value within its run, in the same unit. The mean of a group
 // without runs is 0.
 struct RunGroup {
-  std::span<const double> values;
+  std::span<const double> run_means;
   std::span<const double> within_sd;
 };
 
@@ -37,7 +37,7 @@ struct RunContrast {
   double standard_error() const;
 };
 
-RunContrast contrast_of(const RunGroup& a, const RunGroup& b, const VariationPrior& prior);
+RunContrast contrast_runs(const RunGroup& a, const RunGroup& b, const VariationPrior& prior);
 
 // Student's t: the two-sided quantile at a confidence level such as 0.9, and the two-sided p of the ratio of a
 // difference to its standard error.

@@ -30,7 +30,7 @@ TEST(RunVariation, OneRunPerSideUsesThePrior) {
   const std::vector<double> a = {10};
   const std::vector<double> b = {10.5};
   const std::vector<double> exact = {0};
-  const RunContrast contrast = contrast_of({a, exact}, {b, exact}, kPrior);
+  const RunContrast contrast = contrast_runs({a, exact}, {b, exact}, kPrior);
   EXPECT_DOUBLE_EQ(contrast.relative_sd, 0.02);
   EXPECT_DOUBLE_EQ(contrast.degrees_of_freedom, 4);
   EXPECT_NEAR(contrast.standard_error(), 0.02 * std::sqrt(10 * 10 + 10.5 * 10.5), 1e-12);
@@ -40,7 +40,7 @@ TEST(RunVariation, OneRunPerSideUsesThePrior) {
 TEST(RunVariation, UncertaintyOfARunWidensTheInterval) {
   const std::vector<double> value = {10};
   const std::vector<double> within = {0.2};
-  const RunContrast contrast = contrast_of({value, within}, {value, within}, kPrior);
+  const RunContrast contrast = contrast_runs({value, within}, {value, within}, kPrior);
   EXPECT_NEAR(contrast.relative_sd, std::sqrt(0.02 * 0.02 + 0.02 * 0.02), 1e-12);
 }
 
@@ -48,15 +48,15 @@ TEST(RunVariation, RepetitionsUpdateThePrior) {
   const std::vector<double> same = {10, 10, 10};
   const std::vector<double> apart = {9, 10, 11};
   const std::vector<double> exact = {0, 0, 0};
-  EXPECT_LT(contrast_of({same, exact}, {same, exact}, kPrior).relative_sd, 0.02);
-  EXPECT_GT(contrast_of({apart, exact}, {apart, exact}, kPrior).relative_sd, 0.06);
-  EXPECT_DOUBLE_EQ(contrast_of({same, exact}, {same, exact}, kPrior).degrees_of_freedom, 8);
+  EXPECT_LT(contrast_runs({same, exact}, {same, exact}, kPrior).relative_sd, 0.02);
+  EXPECT_GT(contrast_runs({apart, exact}, {apart, exact}, kPrior).relative_sd, 0.06);
+  EXPECT_DOUBLE_EQ(contrast_runs({same, exact}, {same, exact}, kPrior).degrees_of_freedom, 8);
 }
 
 TEST(RunVariation, ASideWithoutRunsIsZero) {
   const std::vector<double> value = {10};
   const std::vector<double> within = {0.1};
-  const RunContrast contrast = contrast_of({}, {value, within}, kPrior);
+  const RunContrast contrast = contrast_runs({}, {value, within}, kPrior);
   EXPECT_DOUBLE_EQ(contrast.difference(), 10);
   EXPECT_GT(contrast.standard_error(), 0);
 }
@@ -76,7 +76,7 @@ TEST(RunVariation, UnchangedProgramsWithPriorVariationAreRarelyReportedAsChanged
     for (int pair = 0; pair < 2000; ++pair) {
       const std::vector<double> a = runs_around(10, 0.02, runs, random);
       const std::vector<double> b = runs_around(10, 0.02, runs, random);
-      found += is_beyond_noise(contrast_of({a, exact}, {b, exact}, kPrior)) ? 1 : 0;
+      found += is_beyond_noise(contrast_runs({a, exact}, {b, exact}, kPrior)) ? 1 : 0;
     }
     EXPECT_LE(found, 200) << runs << " runs a side, seed " << kVariationSeed + runs;
   }
@@ -92,7 +92,7 @@ TEST(RunVariation, TheSmallestDetectableChangeIsFoundWithPower80Percent) {
     for (int pair = 0; pair < 2000; ++pair) {
       const std::vector<double> a = runs_around(10, 0.02, runs, random);
       const std::vector<double> b = runs_around(10 * (1 + change), 0.02, runs, random);
-      found += is_beyond_noise(contrast_of({a, exact}, {b, exact}, kPrior)) ? 1 : 0;
+      found += is_beyond_noise(contrast_runs({a, exact}, {b, exact}, kPrior)) ? 1 : 0;
     }
     EXPECT_GE(found, 1550) << runs << " runs a side, seed " << kVariationSeed + 10 + runs;
   }

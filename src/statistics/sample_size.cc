@@ -13,7 +13,7 @@ namespace joulemap::statistics {
 
 namespace {
 
-std::vector<double> drawn(Random& random, std::size_t n, double centre, double noise) {
+std::vector<double> draw_sample(Random& random, std::size_t n, double centre, double noise) {
   std::vector<double> values(n);
   for (double& value : values) value = centre + noise * random.normal();
   return values;
@@ -21,7 +21,7 @@ std::vector<double> drawn(Random& random, std::size_t n, double centre, double n
 
 // The smaller of W+ and W- (paired), or of both groups' U (unpaired), for values without ties: the test rejects small
 // ones.
-double lesser_sum(Pairing pairing, std::span<const double> first, std::span<const double> second) {
+double smaller_rank_sum(Pairing pairing, std::span<const double> first, std::span<const double> second) {
   const auto n = static_cast<double>(first.size());
   if (pairing == Pairing::paired) {
     const double positive = signed_rank_sum(first, second);
@@ -49,8 +49,8 @@ std::size_t min_repetitions(Pairing pairing, double alpha, std::size_t compariso
   return n;
 }
 
-double simulated_power(Pairing pairing, std::size_t n, const TargetDifference& target, std::uint64_t seed,
-                       std::size_t trials) {
+double simulate_test_power(Pairing pairing, std::size_t n, const TargetDifference& target, std::uint64_t seed,
+                           std::size_t trials) {
   // Drawn values have no ties, so all trials have the same critical sum.
   const double tail = target.alpha / static_cast<double>(target.comparisons) / 2;
   const auto critical =
@@ -59,16 +59,16 @@ double simulated_power(Pairing pairing, std::size_t n, const TargetDifference& t
   Random random(seed);
   std::size_t found = 0;
   for (std::size_t trial = 0; trial < trials; ++trial) {
-    const std::vector<double> first = drawn(random, n, 1 + target.difference, target.noise);
-    const std::vector<double> second = drawn(random, n, 1, target.noise);
-    if (lesser_sum(pairing, first, second) <= static_cast<double>(critical->sum)) ++found;
+    const std::vector<double> first = draw_sample(random, n, 1 + target.difference, target.noise_sd);
+    const std::vector<double> second = draw_sample(random, n, 1, target.noise_sd);
+    if (smaller_rank_sum(pairing, first, second) <= static_cast<double>(critical->critical_sum)) ++found;
   }
   return static_cast<double>(found) / static_cast<double>(trials);
 }
 
-std::optional<std::size_t> repetitions_needed(Pairing pairing, const TargetDifference& target, double power,
-                                              std::uint64_t seed, std::size_t limit) {
-  const auto enough = [&](std::size_t n) { return simulated_power(pairing, n, target, seed) >= power; };
+std::optional<std::size_t> find_needed_repetitions(Pairing pairing, const TargetDifference& target, double power,
+                                                   std::uint64_t seed, std::size_t limit) {
+  const auto enough = [&](std::size_t n) { return simulate_test_power(pairing, n, target, seed) >= power; };
   std::size_t low = min_repetitions(pairing, target.alpha, target.comparisons);
   std::size_t high = low;
   while (high < limit && !enough(high)) {

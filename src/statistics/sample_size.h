@@ -22,22 +22,23 @@ double min_p_value(Pairing pairing, std::size_t n);
 // as Bonferroni and the first step of Holm require. 1000 if even that is too small.
 std::size_t min_repetitions(Pairing pairing, double alpha, std::size_t comparisons = 1);
 
-// A difference to detect. `difference` and `noise` (a standard deviation) are fractions of the value: 0.03 and 0.01
+// A difference to detect. `difference` and `noise_sd` (a standard deviation) are fractions of the value: 0.03 and 0.01
 // mean 3 % at 1 % noise. Noise is normal and independent for each value. It excludes variation that both values of a
 // pair share, which cancels.
 struct TargetDifference {
   double difference = 0;
-  double noise = 0;
+  double noise_sd = 0;
   double alpha = 0.05;
   std::size_t comparisons = 1;  // number of comparisons for Bonferroni
 };
 
 // Fraction of `trials` simulated experiments with n repetitions that detect the difference; 0 if n is too small for any
 // p <= alpha / comparisons.
-double simulated_power(Pairing pairing, std::size_t n, const TargetDifference& target, std::uint64_t seed = 1,
-                       std::size_t trials = 1'000);
-// The smallest n up to `limit` with a simulated_power() of at least `power`; nothing where even `limit` is too small.
-std::optional<std::size_t> repetitions_needed(Pairing pairing, const TargetDifference& target, double power = 0.9,
-                                              std::uint64_t seed = 1, std::size_t limit = 200);
+double simulate_test_power(Pairing pairing, std::size_t n, const TargetDifference& target, std::uint64_t seed = 1,
+                           std::size_t trials = 1'000);
+// The smallest n up to `limit` with a simulate_test_power() of at least `power`; nothing where even `limit` is too
+// small.
+std::optional<std::size_t> find_needed_repetitions(Pairing pairing, const TargetDifference& target, double power = 0.9,
+                                                   std::uint64_t seed = 1, std::size_t limit = 200);
 
 }  // namespace joulemap::statistics

@@ -32,24 +32,24 @@ TEST(LeastRepetitions, TenPairsDoNotSurviveTwentySixComparisons) {
 
 TEST(SimulatedPower, GrowsWithRepetitionsAndIsAlphaWithoutADifference) {
   const TargetDifference target{0.01, 0.01, 0.05, 1};
-  const double few = simulated_power(Pairing::paired, 8, target);
-  const double many = simulated_power(Pairing::paired, 40, target);
+  const double few = simulate_test_power(Pairing::paired, 8, target);
+  const double many = simulate_test_power(Pairing::paired, 40, target);
   EXPECT_LT(few, many);
   EXPECT_GT(many, 0.95);
-  EXPECT_LE(simulated_power(Pairing::unpaired, 12, {0, 0.01, 0.05, 1}), 0.05 + 2 * 0.007);
-  EXPECT_EQ(simulated_power(Pairing::paired, 5, {1, 0.01, 0.05, 1}), 0);  // p cannot be below 1/16
+  EXPECT_LE(simulate_test_power(Pairing::unpaired, 12, {0, 0.01, 0.05, 1}), 0.05 + 2 * 0.007);
+  EXPECT_EQ(simulate_test_power(Pairing::paired, 5, {1, 0.01, 0.05, 1}), 0);  // p cannot be below 1/16
 }
 
 TEST(RepetitionsNeeded, IsTheSmallestCountWithThatPower) {
   const TargetDifference target{0.03, 0.01, 0.05, 1};
   for (const Pairing pairing : {Pairing::paired, Pairing::unpaired}) {
-    const auto n = repetitions_needed(pairing, target);
+    const auto n = find_needed_repetitions(pairing, target);
     ASSERT_TRUE(n);
     EXPECT_LE(*n, 10U);
-    EXPECT_GE(simulated_power(pairing, *n, target), 0.9);
-    EXPECT_LT(simulated_power(pairing, *n - 1, target), 0.9);
+    EXPECT_GE(simulate_test_power(pairing, *n, target), 0.9);
+    EXPECT_LT(simulate_test_power(pairing, *n - 1, target), 0.9);
   }
-  EXPECT_FALSE(repetitions_needed(Pairing::paired, {0.0001, 0.1, 0.05, 1}, 0.9, 1, 50));
+  EXPECT_FALSE(find_needed_repetitions(Pairing::paired, {0.0001, 0.1, 0.05, 1}, 0.9, 1, 50));
 }
 
 }  // namespace

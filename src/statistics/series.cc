@@ -18,13 +18,13 @@ namespace {
 // All slopes are stored to find their median. Series with more pairs than this use only pairs at every k-th distance,
 // with k large enough to stay below the limit.
 constexpr std::size_t kMaxSlopes = 2'000'000;
-constexpr std::size_t kExactChangeLimit = 8;
+constexpr std::size_t kMaxExactChangeSize = 8;
 constexpr std::size_t kMaxPermutations = 9'999;
 // Number of permutations that reach K before drawing stops. p = 0.05 then has a relative standard error of 10 %, and
 // series without a change need only a few hundred permutations.
 constexpr std::size_t kExtremeDrawsToStop = 100;
 
-double median_slope(std::span<const double> values) {
+double theil_sen_slope(std::span<const double> values) {
   const std::size_t pairs = values.size() * (values.size() - 1) / 2;
   const std::size_t step = pairs / kMaxSlopes + 1;
   std::vector<double> slopes;
@@ -36,30 +36,30 @@ double median_slope(std::span<const double> values) {
   return slopes.empty() ? 0 : median_of(slopes);
 }
 
-struct Split {
-  std::int64_t size = -1;  // Pettitt's |U|
-  std::size_t first = 0;
+struct ChangeStatistic {
+  std::int64_t statistic = -1;  // Pettitt's |U|
+  std::size_t first_after_change = 0;
 };
 
 // Pettitt's U after the first t values is twice their rank sum minus its expectation, t (n + 1). Finds the t with the
 // largest |U|.
-Split greatest_split(std::span<const std::int64_t> doubled_ranks) {
-  Split greatest;
+ChangeStatistic find_greatest_change(std::span<const std::int64_t> doubled_ranks) {
+  ChangeStatistic greatest;
   const auto mean = static_cast<std::int64_t>(doubled_ranks.size()) + 1;
   std::int64_t u = 0;
   for (std::size_t i = 0; i + 1 < doubled_ranks.size(); ++i) {
     u += doubled_ranks[i] - mean;
-    if (std::abs(u) > greatest.size) greatest = {std::abs(u), i + 1};
+    if (std::abs(u) > greatest.statistic) greatest = {std::abs(u), i + 1};
   }
   return greatest;
 }
 
-double drawn_change_p(std::vector<std::int64_t> ranks, std::int64_t size, std::uint64_t seed) {
+double permutation_change_p(std::vector<std::int64_t> ranks, std::int64_t size, std::uint64_t seed) {
   Random random(seed);
   std::size_t reached = 0;
   for (std::size_t drawn = 1; drawn <= kMaxPermutations; ++drawn) {
     for (std::size_t i = ranks.size() - 1; i > 0; --i) std::swap(ranks[i], ranks[random.uniform_below(i + 1)]);
-    if (greatest_split(ranks).size < size) continue;
+    if (find_greatest_change(ranks).statistic < size) continue;
     if (++reached == kExtremeDrawsToStop) return static_cast<double>(reached) / static_cast<double>(drawn);
   }
   return static_cast<double>(reached + 1) / static_cast<double>(kMaxPermutations + 1);
@@ -67,16 +67,16 @@ double drawn_change_p(std::vector<std::int64_t> ranks, std::int64_t size, std::u
 
 }  // namespace
 
-Trend mann_kendall(std::span<const double> values) {
+Trend mann_kendall_trend(std::span<const double> values) {
   Trend trend;
   trend.test.n = values.size();
   if (values.size() < 2) return trend;
   std::vector<double> order(values.size());
   std::iota(order.begin(), order.end(), 0.0);
   const KendallSum sum = kendall_sum(order, values);
-  trend.test.statistic = static_cast<double>(sum.s);
+  trend.test.statistic = static_cast<double>(sum.score);
   trend.tau = sum.tau_b.value_or(0);
-  trend.slope = median_slope(values);
+  trend.slope = theil_sen_slope(values);
   const double median = median_of(values);
   if (median != 0) trend.relative_slope = trend.slope / std::abs(median);
   if (!sum.tau_b) return trend;
@@ -84,37 +84,38 @@ Trend mann_kendall(std::span<const double> values) {
     trend.test.p = *sum.exact_p;
     return trend;
   }
-  trend.test.method = PMethod::normal;
+  trend.test.p_method = PMethod::normal;
   trend.test.p = two_sided_normal_p(std::max(0.0, std::abs(trend.test.statistic) - 1) / std::sqrt(sum.variance));
   return trend;
 }
 
-std::optional<ChangePoint> change_point(std::span<const double> values, std::uint64_t seed) {
+std::optional<ChangePoint> find_change_point(std::span<const double> values, std::uint64_t seed) {
   if (values.size() < 2) return std::nullopt;
   std::vector<std::int64_t> ranks = midranks(values).doubled_ranks;
-  const Split split = greatest_split(ranks);
+  const ChangeStatistic split = find_greatest_change(ranks);
   ChangePoint change;
-  change.first = split.first;
-  change.median_before = median_of(values.first(split.first));
-  change.median_after = median_of(values.subspan(split.first));
-  change.test = {static_cast<double>(split.size), 1, values.size(), PMethod::exact};
-  if (split.size == 0) return change;
-  if (values.size() <= kExactChangeLimit) {
-    change.test.p = fraction_of_permutations(ranks, [&] { return greatest_split(ranks).size >= split.size; });
+  change.first_after_change = split.first_after_change;
+  change.median_before = median_of(values.first(split.first_after_change));
+  change.median_after = median_of(values.subspan(split.first_after_change));
+  change.test = {static_cast<double>(split.statistic), 1, values.size(), PMethod::exact};
+  if (split.statistic == 0) return change;
+  if (values.size() <= kMaxExactChangeSize) {
+    change.test.p =
+        fraction_of_permutations(ranks, [&] { return find_greatest_change(ranks).statistic >= split.statistic; });
   } else {
-    change.test.method = PMethod::permutation;
-    change.test.p = drawn_change_p(std::move(ranks), split.size, seed);
+    change.test.p_method = PMethod::permutation;
+    change.test.p = permutation_change_p(std::move(ranks), split.statistic, seed);
   }
   return change;
 }
 
-std::optional<ChangePoint> find_warm_up(std::span<const double> values, double alpha, std::uint64_t seed) {
-  const std::optional<ChangePoint> change = change_point(values, seed);
-  if (!change || change->test.p > alpha || 2 * change->first > values.size()) return std::nullopt;
+std::optional<ChangePoint> find_warm_up_end(std::span<const double> values, double alpha, std::uint64_t seed) {
+  const std::optional<ChangePoint> change = find_change_point(values, seed);
+  if (!change || change->test.p > alpha || 2 * change->first_after_change > values.size()) return std::nullopt;
   return change;
 }
 
-std::vector<std::size_t> modified_z_outliers(std::span<const double> values, double limit) {
+std::vector<std::size_t> find_modified_z_outliers(std::span<const double> values, double limit) {
   std::vector<std::size_t> outliers;
   if (values.empty()) return outliers;
   const double median = median_of(values);
@@ -130,7 +131,7 @@ std::vector<std::size_t> modified_z_outliers(std::span<const double> values, dou
   return outliers;
 }
 
-std::vector<std::size_t> tukey_outliers(std::span<const double> values, double reach) {
+std::vector<std::size_t> find_tukey_outliers(std::span<const double> values, double reach) {
   std::vector<std::size_t> outliers;
   if (values.empty()) return outliers;
   std::vector<double> sorted(values.begin(), values.end());

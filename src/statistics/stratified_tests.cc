@@ -19,16 +19,16 @@ namespace joulemap::statistics {
 namespace {
 
 // Weights are integers, so that sums are exact. Common multiples beyond this are rounded.
-constexpr std::int64_t kMaxMultiple = 1'000'000;
+constexpr std::int64_t kMaxCommonMultiple = 1'000'000;
 
 // Integers in the ratio of 1 / (n + 1), as small as possible.
 std::vector<std::int64_t> van_elteren_weights(std::span<const std::size_t> sizes) {
   std::int64_t multiple = 1;
   for (const std::size_t n : sizes) {
     multiple = std::lcm(multiple, static_cast<std::int64_t>(n + 1));
-    if (multiple > kMaxMultiple) break;
+    if (multiple > kMaxCommonMultiple) break;
   }
-  multiple = std::min(multiple, kMaxMultiple);
+  multiple = std::min(multiple, kMaxCommonMultiple);
   std::vector<std::int64_t> weights;
   std::int64_t common = 0;
   for (const std::size_t n : sizes) {
@@ -40,19 +40,19 @@ std::vector<std::int64_t> van_elteren_weights(std::span<const std::size_t> sizes
   return weights;
 }
 
-std::vector<Stratum> repeated(std::span<const Stratum> strata) {
+std::vector<Stratum> strata_with_repetitions(std::span<const Stratum> strata) {
   std::vector<Stratum> kept;
   std::ranges::copy_if(strata, std::back_inserter(kept), has_repetitions);
   return kept;
 }
 
 // One of the independent terms of a sum: its possible values with their probabilities.
-using Term = std::vector<std::pair<std::size_t, double>>;
+using DistributionTerm = std::vector<std::pair<std::size_t, double>>;
 
 // Probability that the sum of the terms is 0, 1, 2, ...
-std::vector<double> distribution_of_sum(std::span<const Term> terms) {
+std::vector<double> distribution_of_sum(std::span<const DistributionTerm> terms) {
   std::vector<double> probabilities{1};
-  for (const Term& term : terms) {
+  for (const DistributionTerm& term : terms) {
     std::vector<double> next(probabilities.size() + term.back().first);
     for (const auto& [value, probability] : term) {
       for (std::size_t i = 0; i < probabilities.size(); ++i) next[i + value] += probability * probabilities[i];
@@ -63,17 +63,17 @@ std::vector<double> distribution_of_sum(std::span<const Term> terms) {
 }
 
 // Terms of a signed-rank sum: each rank counts or does not.
-std::vector<Term> signed_rank_terms(std::span<const std::int64_t> ranks, std::int64_t unit) {
+std::vector<DistributionTerm> signed_rank_terms(std::span<const std::int64_t> ranks, std::int64_t unit) {
   JOULEMAP_CHECK(unit > 0, "ranks have a common unit");
-  std::vector<Term> terms;
+  std::vector<DistributionTerm> terms;
   for (const std::int64_t rank : ranks) terms.push_back({{0, 0.5}, {static_cast<std::size_t>(rank / unit), 0.5}});
   return terms;
 }
 
 // The term of one stratum in a rank sum, from the number of ways to each value.
-Term rank_sum_term(std::span<const double> counts, std::size_t scale) {
+DistributionTerm rank_sum_term(std::span<const double> counts, std::size_t scale) {
   const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
-  Term term;
+  DistributionTerm term;
   for (std::size_t u = 0; u < counts.size(); ++u) {
     if (counts[u] > 0) term.emplace_back(u * scale, counts[u] / all);
   }
@@ -82,14 +82,14 @@ Term rank_sum_term(std::span<const double> counts, std::size_t scale) {
 
 // A weighted rank sum, in weights times doubled ranks, and what is expected of it without a difference.
 struct WeightedSum {
-  std::int64_t observed = 0;
+  std::int64_t observed_sum = 0;
   std::int64_t doubled_mean = 0;
   double variance = 0;  // of the sum of ranks that are not doubled
 };
 
-double exact_p(const WeightedSum& sum, std::span<const Term> terms, std::int64_t unit) {
+double exact_weighted_sum_p(const WeightedSum& sum, std::span<const DistributionTerm> terms, std::int64_t unit) {
   const std::vector<double> probabilities = distribution_of_sum(terms);
-  const std::int64_t distance = std::abs(2 * sum.observed - sum.doubled_mean);
+  const std::int64_t distance = std::abs(2 * sum.observed_sum - sum.doubled_mean);
   double p = 0;
   for (std::size_t i = 0; i < probabilities.size(); ++i) {
     if (std::abs(2 * static_cast<std::int64_t>(i) * unit - sum.doubled_mean) >= distance) p += probabilities[i];
@@ -97,50 +97,51 @@ double exact_p(const WeightedSum& sum, std::span<const Term> terms, std::int64_t
   return std::clamp(p, std::numeric_limits<double>::min(), 1.0);  // hundreds of strata may underflow
 }
 
-double normal_p(const WeightedSum& sum) {
-  const double distance = static_cast<double>(std::abs(2 * sum.observed - sum.doubled_mean)) / 4;
+double normal_weighted_sum_p(const WeightedSum& sum) {
+  const double distance = static_cast<double>(std::abs(2 * sum.observed_sum - sum.doubled_mean)) / 4;
   return two_sided_normal_p(std::max(0.0, distance - 0.5) / std::sqrt(sum.variance));
 }
 
 std::vector<double> stratum_differences(const Stratum& stratum) {
-  JOULEMAP_CHECK(stratum.first.size() == stratum.second.size(), "pairs have two sides");
-  std::vector<double> differences(stratum.first.size());
-  std::ranges::transform(stratum.first, stratum.second, differences.begin(), std::minus());
+  JOULEMAP_CHECK(stratum.first_values.size() == stratum.second_values.size(), "pairs have two sides");
+  std::vector<double> differences(stratum.first_values.size());
+  std::ranges::transform(stratum.first_values, stratum.second_values, differences.begin(), std::minus());
   return differences;
 }
 
-std::vector<std::int64_t> weights_of(std::span<const Stratum> strata, bool is_paired) {
+std::vector<std::int64_t> stratum_weights(std::span<const Stratum> strata, bool is_paired) {
   std::vector<std::size_t> sizes;
   for (const Stratum& stratum : strata)
-    sizes.push_back(is_paired ? stratum.first.size() : stratum.first.size() + stratum.second.size());
+    sizes.push_back(is_paired ? stratum.first_values.size()
+                              : stratum.first_values.size() + stratum.second_values.size());
   return van_elteren_weights(sizes);
 }
 
 // Doubled ranks of the nonzero differences of all strata, times the weight of their stratum.
 struct WeightedSignedRanks {
-  std::vector<std::int64_t> ranks;
-  WeightedSum sum;
+  std::vector<std::int64_t> weighted_ranks;
+  WeightedSum weighted_sum;
   double statistic = 0;
-  std::size_t pairs = 0;
+  std::size_t pair_count = 0;
 };
 
 WeightedSignedRanks weighted_signed_ranks(std::span<const Stratum> strata) {
   WeightedSignedRanks result;
-  const std::vector<std::int64_t> weights = weights_of(strata, true);
+  const std::vector<std::int64_t> weights = stratum_weights(strata, true);
   for (std::size_t h = 0; h < strata.size(); ++h) {
     const std::vector<double> differences = stratum_differences(strata[h]);
     std::vector<double> sizes(differences.size());
     std::ranges::transform(differences, sizes.begin(), [](double d) { return std::abs(d); });
     const Ranks ranks = midranks(sizes);
-    result.pairs += sizes.size();
+    result.pair_count += sizes.size();
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       if (differences[i] == 0) continue;
       const std::int64_t rank = weights[h] * ranks.doubled_ranks[i];
-      result.ranks.push_back(rank);
-      result.sum.doubled_mean += rank;
-      result.sum.variance += static_cast<double>(rank) * static_cast<double>(rank) / 16;
+      result.weighted_ranks.push_back(rank);
+      result.weighted_sum.doubled_mean += rank;
+      result.weighted_sum.variance += static_cast<double>(rank) * static_cast<double>(rank) / 16;
       if (differences[i] < 0) continue;
-      result.sum.observed += rank;
+      result.weighted_sum.observed_sum += rank;
       result.statistic += static_cast<double>(ranks.doubled_ranks[i]) / 2 / static_cast<double>(sizes.size() + 1);
     }
   }
@@ -163,12 +164,12 @@ struct RankSumStratum {
 };
 
 std::vector<RankSumStratum> rank_sum_strata(std::span<const Stratum> strata) {
-  const std::vector<std::int64_t> weights = weights_of(strata, false);
+  const std::vector<std::int64_t> weights = stratum_weights(strata, false);
   std::vector<RankSumStratum> result;
   for (std::size_t h = 0; h < strata.size(); ++h) {
-    std::vector<double> all = strata[h].first;
-    all.insert(all.end(), strata[h].second.begin(), strata[h].second.end());
-    RankSumStratum one{midranks(all), strata[h].first.size(), strata[h].second.size(), weights[h], 0};
+    std::vector<double> all = strata[h].first_values;
+    all.insert(all.end(), strata[h].second_values.begin(), strata[h].second_values.end());
+    RankSumStratum one{midranks(all), strata[h].first_values.size(), strata[h].second_values.size(), weights[h], 0};
     one.doubled_u = std::accumulate(one.ranks.doubled_ranks.begin(),
                                     one.ranks.doubled_ranks.begin() + static_cast<std::ptrdiff_t>(one.n1),
                                     -static_cast<std::int64_t>(one.n1 * (one.n1 + 1)));
@@ -192,113 +193,117 @@ double rank_sum_work(std::span<const RankSumStratum> strata) {
 
 // The null distribution of the sum for values without ties, and the weighted pairs from which the shift is chosen.
 template <class Pairs>
-std::optional<EffectEstimate> shift_of_strata(const WeightedPairs<Pairs>& pairs, std::span<const Term> terms,
-                                              double work, double variance, double confidence) {
+std::optional<EffectEstimate> estimate_stratified_shift(const WeightedPairs<Pairs>& pairs,
+                                                        std::span<const DistributionTerm> terms, double work,
+                                                        double variance, double confidence) {
   if (pairs.size() == 0) return std::nullopt;
   const double tail = (1 - confidence) / 2;
-  if (work > kExactStratifiedWork) {
-    return shift_of(pairs, normal_critical_value(static_cast<double>(pairs.size()) / 2, variance, tail), 0);
+  if (work > kMaxExactStratifiedWork) {
+    return estimate_shift(pairs, normal_critical_value(static_cast<double>(pairs.size()) / 2, variance, tail), 0);
   }
   const std::vector<double> probabilities = distribution_of_sum(terms);
-  return shift_of(pairs, critical_value(probabilities, 1, tail), probabilities.front());
+  return estimate_shift(pairs, critical_value(probabilities, 1, tail), probabilities.front());
 }
 
 }  // namespace
 
 bool has_repetitions(const Stratum& stratum) {
-  return !stratum.first.empty() && !stratum.second.empty() && stratum.first.size() + stratum.second.size() > 2;
+  return !stratum.first_values.empty() && !stratum.second_values.empty() &&
+         stratum.first_values.size() + stratum.second_values.size() > 2;
 }
 
 TestResult stratified_signed_rank_test(std::span<const Stratum> strata) {
-  const WeightedSignedRanks ranks = weighted_signed_ranks(repeated(strata));
-  TestResult result{ranks.statistic, 1, ranks.pairs, PMethod::exact};
-  if (ranks.ranks.empty()) return result;
+  const WeightedSignedRanks ranks = weighted_signed_ranks(strata_with_repetitions(strata));
+  TestResult result{ranks.statistic, 1, ranks.pair_count, PMethod::exact};
+  if (ranks.weighted_ranks.empty()) return result;
   std::int64_t unit = 0;
-  for (const std::int64_t rank : ranks.ranks) unit = std::gcd(unit, rank);
-  const double reach = static_cast<double>(ranks.sum.doubled_mean) / static_cast<double>(unit);
-  if (reach * static_cast<double>(ranks.ranks.size()) <= kExactStratifiedWork) {
-    result.p = exact_p(ranks.sum, signed_rank_terms(ranks.ranks, unit), unit);
+  for (const std::int64_t rank : ranks.weighted_ranks) unit = std::gcd(unit, rank);
+  const double reach = static_cast<double>(ranks.weighted_sum.doubled_mean) / static_cast<double>(unit);
+  if (reach * static_cast<double>(ranks.weighted_ranks.size()) <= kMaxExactStratifiedWork) {
+    result.p = exact_weighted_sum_p(ranks.weighted_sum, signed_rank_terms(ranks.weighted_ranks, unit), unit);
   } else {
-    result.method = PMethod::normal;
-    result.p = normal_p(ranks.sum);
+    result.p_method = PMethod::normal;
+    result.p = normal_weighted_sum_p(ranks.weighted_sum);
   }
   return result;
 }
 
 TestResult stratified_rank_sum_test(std::span<const Stratum> strata) {
-  const std::vector<RankSumStratum> kept = rank_sum_strata(repeated(strata));
+  const std::vector<RankSumStratum> kept = rank_sum_strata(strata_with_repetitions(strata));
   TestResult result{0, 1, 0, PMethod::exact};
   WeightedSum sum;
   for (const RankSumStratum& one : kept) {
     const auto weight = static_cast<double>(one.weight);
     result.n += one.n1 + one.n2;
     result.statistic += static_cast<double>(one.doubled_u) / 2 / static_cast<double>(one.n1 + one.n2 + 1);
-    sum.observed += one.weight * one.doubled_u;
+    sum.observed_sum += one.weight * one.doubled_u;
     sum.doubled_mean += 2 * one.weight * static_cast<std::int64_t>(one.pairs());
     sum.variance += weight * weight * one.variance();
   }
   if (!(sum.variance > 0)) return result;
-  if (rank_sum_work(kept) <= kExactStratifiedWork) {
-    std::vector<Term> terms;
+  if (rank_sum_work(kept) <= kMaxExactStratifiedWork) {
+    std::vector<DistributionTerm> terms;
     terms.reserve(kept.size());
     for (const RankSumStratum& one : kept)
       terms.push_back(
-          rank_sum_term(tied_rank_sum_counts(one.ranks.tie_sizes, one.n1), static_cast<std::size_t>(one.weight)));
-    result.p = exact_p(sum, terms, 1);
+          rank_sum_term(count_tied_rank_sums(one.ranks.tie_sizes, one.n1), static_cast<std::size_t>(one.weight)));
+    result.p = exact_weighted_sum_p(sum, terms, 1);
   } else {
-    result.method = PMethod::normal;
-    result.p = normal_p(sum);
+    result.p_method = PMethod::normal;
+    result.p = normal_weighted_sum_p(sum);
   }
   return result;
 }
 
 std::optional<EffectEstimate> stratified_paired_shift(std::span<const Stratum> strata, double confidence) {
-  const std::vector<Stratum> kept = repeated(strata);
-  const std::vector<std::int64_t> weights = weights_of(kept, true);
+  const std::vector<Stratum> kept = strata_with_repetitions(strata);
+  const std::vector<std::int64_t> weights = stratum_weights(kept, true);
   WeightedPairs<PairSums> pairs;
   std::vector<std::int64_t> ranks;
   double variance = 0;
   for (std::size_t h = 0; h < kept.size(); ++h) {
-    const auto n = static_cast<std::int64_t>(kept[h].first.size());
+    const auto n = static_cast<std::int64_t>(kept[h].first_values.size());
     const auto weight = static_cast<double>(weights[h]);
     pairs.add(PairSums(stratum_differences(kept[h])), static_cast<std::size_t>(weights[h]));
     for (std::int64_t rank = 1; rank <= n; ++rank) ranks.push_back(weights[h] * rank);
     variance += weight * weight * static_cast<double>(n * (n + 1) * (2 * n + 1)) / 24;
   }
   const double work = static_cast<double>(pairs.size()) * static_cast<double>(ranks.size());
-  const std::vector<Term> terms = work > kExactStratifiedWork ? std::vector<Term>() : signed_rank_terms(ranks, 1);
-  const std::optional<EffectEstimate> sums = shift_of_strata(pairs, terms, work, variance, confidence);
+  const std::vector<DistributionTerm> terms =
+      work > kMaxExactStratifiedWork ? std::vector<DistributionTerm>() : signed_rank_terms(ranks, 1);
+  const std::optional<EffectEstimate> sums = estimate_stratified_shift(pairs, terms, work, variance, confidence);
   if (!sums) return std::nullopt;
   return EffectEstimate{sums->estimate / 2, sums->low / 2, sums->high / 2, sums->confidence};
 }
 
 std::optional<EffectEstimate> stratified_unpaired_shift(std::span<const Stratum> strata, double confidence) {
-  const std::vector<Stratum> kept = repeated(strata);
+  const std::vector<Stratum> kept = strata_with_repetitions(strata);
   const std::vector<RankSumStratum> ranked = rank_sum_strata(kept);
   const double work = rank_sum_work(ranked);
   WeightedPairs<PairDifferences> pairs;
-  std::vector<Term> terms;
+  std::vector<DistributionTerm> terms;
   double variance = 0;
   for (std::size_t h = 0; h < kept.size(); ++h) {
     const RankSumStratum& one = ranked[h];
     const auto scale = static_cast<std::size_t>(one.weight);
     const auto weight = static_cast<double>(one.weight);
-    pairs.add(PairDifferences(kept[h].first, kept[h].second), scale);
+    pairs.add(PairDifferences(kept[h].first_values, kept[h].second_values), scale);
     variance += weight * weight * static_cast<double>(one.pairs() * (one.n1 + one.n2 + 1)) / 12;
-    if (work <= kExactStratifiedWork)
-      terms.push_back(rank_sum_term(rank_sum_counts(one.n1, one.n2, one.pairs()), scale));
+    if (work <= kMaxExactStratifiedWork)
+      terms.push_back(rank_sum_term(count_rank_sums(one.n1, one.n2, one.pairs()), scale));
   }
-  return shift_of_strata(pairs, terms, work, variance, confidence);
+  return estimate_stratified_shift(pairs, terms, work, variance, confidence);
 }
 
 StrataConsistency strata_consistency(std::span<const double> effects, double confidence) {
   StrataConsistency result;
-  for (const double effect : effects) ++(effect > 0 ? result.higher : effect < 0 ? result.lower : result.equal);
+  for (const double effect : effects)
+    ++(effect > 0 ? result.higher_count : effect < 0 ? result.lower_count : result.equal_count);
   result.signed_rank = signed_rank_test(effects);
-  if (const std::size_t decided = result.higher + result.lower; decided > 0) {
+  if (const std::size_t decided = result.higher_count + result.lower_count; decided > 0) {
     const boost::math::binomial_distribution<> signs(static_cast<double>(decided), 0.5);
-    result.sign_p =
-        std::min(1.0, 2 * boost::math::cdf(signs, static_cast<double>(std::min(result.higher, result.lower))));
+    result.sign_p = std::min(
+        1.0, 2 * boost::math::cdf(signs, static_cast<double>(std::min(result.higher_count, result.lower_count))));
   }
   const std::vector<double> zeros(effects.size());
   result.shift = paired_shift(effects, zeros, confidence);

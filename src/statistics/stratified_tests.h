@@ -7,8 +7,8 @@
 // signed ranks).
 //
 // p is conditional on the ties and zeros present. It is exact, by convolution of the strata's distributions, while that
-// takes at most kExactStratifiedWork steps; beyond that it is the normal approximation with continuity correction. All
-// p-values are two-sided and count all outcomes at least as far from the expectation. Pure; any thread.
+// takes at most kMaxExactStratifiedWork steps; beyond that it is the normal approximation with continuity correction.
+// All p-values are two-sided and count all outcomes at least as far from the expectation. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -21,16 +21,16 @@
 
 namespace joulemap::statistics {
 
-inline constexpr double kExactStratifiedWork = 1e8;
+inline constexpr double kMaxExactStratifiedWork = 1e8;
 
 // Values of two treatments in one stratum. Paired: first[i] and second[i] form a pair.
 struct Stratum {
-  std::vector<double> first;
-  std::vector<double> second;
+  std::vector<double> first_values;
+  std::vector<double> second_values;
 };
 
-// False for strata without repetitions: a treatment has no value, or both have only one. The stratified tests leave them
-// out; strata_consistency() counts them.
+// False for strata without repetitions: a treatment has no value, or both have only one. The stratified tests leave
+// them out; strata_consistency() counts them.
 bool has_repetitions(const Stratum& stratum);
 
 // Stratified signed-rank test of pairs: ranks absolute differences within each stratum, zeros by Pratt. statistic: the
@@ -49,19 +49,19 @@ std::optional<EffectEstimate> stratified_unpaired_shift(std::span<const Stratum>
 // Whether strata agree, from one effect per stratum (first - second). Unlike the tests above this accounts for effects
 // that differ between strata: it generalizes to strata like these. Effects must be finite.
 struct StrataConsistency {
-  std::size_t higher = 0;  // number of strata in which the effect is above 0
-  std::size_t lower = 0;
-  std::size_t equal = 0;
+  std::size_t higher_count = 0;  // number of strata in which the effect is above 0
+  std::size_t lower_count = 0;
+  std::size_t equal_count = 0;
   TestResult signed_rank;               // of the effects
-  double sign_p = 1;                    // exact sign test of `higher` against `lower`
+  double sign_p = 1;                    // exact sign test of `higher_count` against `lower_count`
   std::optional<EffectEstimate> shift;  // of the effects (Hodges-Lehmann); nothing without strata
 };
 StrataConsistency strata_consistency(std::span<const double> effects, double confidence);
 
 // Gail and Simon's test (1985) of a qualitative interaction: does the true effect have different signs in different
 // strata? `standard_errors` of the effects have `degrees_of_freedom` in common. statistic: the lesser of the sums of
-// squared z of positive and of negative effects. p uses F instead of chi-squared, because the errors are estimated. p is
-// 1 if all effects have the same sign.
+// squared z of positive and of negative effects. p uses F instead of chi-squared, because the errors are estimated. p
+// is 1 if all effects have the same sign.
 TestResult qualitative_interaction_test(std::span<const double> effects, std::span<const double> standard_errors,
                                         double degrees_of_freedom);
 

@@ -24,11 +24,12 @@ std::vector<double> midranks_by_definition(const std::vector<double>& values) {
   return ranks;
 }
 
-// All values that the weighted signed-rank sum (positive minus negative ranks) of a stratum can have; the observed first.
+// All values that the weighted signed-rank sum (positive minus negative ranks) of a stratum can have; the observed
+// first.
 std::vector<double> possible_signed_sums(const Stratum& stratum) {
   std::vector<double> sizes;
-  for (std::size_t i = 0; i < stratum.first.size(); ++i)
-    sizes.push_back(std::abs(stratum.first[i] - stratum.second[i]));
+  for (std::size_t i = 0; i < stratum.first_values.size(); ++i)
+    sizes.push_back(std::abs(stratum.first_values[i] - stratum.second_values[i]));
   const std::vector<double> ranks = midranks_by_definition(sizes);
   std::vector<double> sums{0};
   for (unsigned signs = 0; signs < 1U << ranks.size(); ++signs) {
@@ -36,7 +37,7 @@ std::vector<double> possible_signed_sums(const Stratum& stratum) {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       const double rank = sizes[i] == 0 ? 0 : ranks[i] / static_cast<double>(ranks.size() + 1);
       sum += (signs >> i & 1U) != 0 ? rank : -rank;
-      if (signs == 0) sums[0] += stratum.first[i] > stratum.second[i] ? rank : -rank;
+      if (signs == 0) sums[0] += stratum.first_values[i] > stratum.second_values[i] ? rank : -rank;
     }
     sums.push_back(sum);
   }
@@ -45,10 +46,10 @@ std::vector<double> possible_signed_sums(const Stratum& stratum) {
 
 // The same for the rank sum of the first treatment, minus its expectation.
 std::vector<double> possible_rank_sums(const Stratum& stratum) {
-  std::vector<double> all = stratum.first;
-  all.insert(all.end(), stratum.second.begin(), stratum.second.end());
+  std::vector<double> all = stratum.first_values;
+  all.insert(all.end(), stratum.second_values.begin(), stratum.second_values.end());
   const std::vector<double> ranks = midranks_by_definition(all);
-  const std::size_t n1 = stratum.first.size();
+  const std::size_t n1 = stratum.first_values.size();
   const auto n = static_cast<double>(all.size());
   std::vector<double> sums;
   for (unsigned chosen = (1U << n1) - 1; chosen < 1U << all.size(); ++chosen) {  // the observed choice is the first
@@ -94,7 +95,7 @@ TEST(StratifiedSignedRankTest, MatchesEnumerationOfAllSigns) {
       strata.push_back({drawn_integers(random, n, 8), drawn_integers(random, n, 6)});
     }
     const TestResult result = stratified_signed_rank_test(strata);
-    EXPECT_EQ(result.method, PMethod::exact);
+    EXPECT_EQ(result.p_method, PMethod::exact);
     EXPECT_NEAR(result.p, enumerated_p(strata, possible_signed_sums), 1e-12);
   }
 }
@@ -115,15 +116,18 @@ TEST(StratifiedRankSumTest, MatchesEnumerationOfAllAssignments) {
 TEST(StratifiedTests, AreTheTestsOfOneStratumIfThereIsOnlyOne) {
   Random random(3);
   const Stratum one{drawn_integers(random, 9, 20), drawn_integers(random, 9, 15)};
-  EXPECT_NEAR(stratified_signed_rank_test(std::vector{one}).p, signed_rank_test(one.first, one.second).p, 1e-12);
-  EXPECT_NEAR(stratified_rank_sum_test(std::vector{one}).p, rank_sum_test(one.first, one.second).p, 1e-12);
+  EXPECT_NEAR(stratified_signed_rank_test(std::vector{one}).p, signed_rank_test(one.first_values, one.second_values).p,
+              1e-12);
+  EXPECT_NEAR(stratified_rank_sum_test(std::vector{one}).p, rank_sum_test(one.first_values, one.second_values).p,
+              1e-12);
   const EffectEstimate pooled = *stratified_paired_shift(std::vector{one}, 0.95);
-  const EffectEstimate plain = *paired_shift(one.first, one.second, 0.95);
+  const EffectEstimate plain = *paired_shift(one.first_values, one.second_values, 0.95);
   EXPECT_EQ(pooled.estimate, plain.estimate);
   EXPECT_EQ(pooled.low, plain.low);
   EXPECT_EQ(pooled.high, plain.high);
   EXPECT_NEAR(pooled.confidence, plain.confidence, 1e-12);
-  EXPECT_EQ(stratified_unpaired_shift(std::vector{one}, 0.95)->low, unpaired_shift(one.first, one.second, 0.95)->low);
+  EXPECT_EQ(stratified_unpaired_shift(std::vector{one}, 0.95)->low,
+            unpaired_shift(one.first_values, one.second_values, 0.95)->low);
 }
 
 TEST(StratifiedTests, FindInManySmallStrataWhatNoneShowsAlone) {
@@ -142,7 +146,7 @@ TEST(StratifiedTests, CompareValuesOnlyWithinTheirStratum) {
   const double paired = stratified_signed_rank_test(strata).p;
   const double unpaired = stratified_rank_sum_test(strata).p;
   for (std::size_t h = 0; h < strata.size(); ++h) {
-    for (auto* const values : {&strata[h].first, &strata[h].second}) {
+    for (auto* const values : {&strata[h].first_values, &strata[h].second_values}) {
       for (double& value : *values) value = value * std::exp2(static_cast<double>(h)) + 4096.0 * static_cast<double>(h);
     }
   }
@@ -165,13 +169,13 @@ TEST(StratifiedTests, ApproximateBeyondTheirLimitAndReportIt) {
   std::vector<Stratum> strata(40);
   for (Stratum& stratum : strata) {
     for (std::size_t i = 0; i < 30 + random.uniform_below(9); ++i) {
-      stratum.first.push_back(random.normal() + 0.06);
-      stratum.second.push_back(random.normal());
+      stratum.first_values.push_back(random.normal() + 0.06);
+      stratum.second_values.push_back(random.normal());
     }
   }
   const TestResult large = stratified_signed_rank_test(strata);
-  EXPECT_EQ(large.method, PMethod::normal);
-  EXPECT_EQ(stratified_rank_sum_test(strata).method, PMethod::normal);
+  EXPECT_EQ(large.p_method, PMethod::normal);
+  EXPECT_EQ(stratified_rank_sum_test(strata).p_method, PMethod::normal);
   const EffectEstimate shift = *stratified_paired_shift(strata, 0.95);
   EXPECT_EQ(large.p<0.05, shift.low> 0 || shift.high < 0);
   EXPECT_NEAR(shift.confidence, 0.95, 0.001);
@@ -185,15 +189,16 @@ TEST(StratifiedShift, InvertsTheTest) {
     std::vector<Stratum> strata(4 + random.uniform_below(4));
     for (Stratum& stratum : strata) {
       for (std::size_t i = 0; i < 2 + random.uniform_below(3); ++i) {
-        stratum.first.push_back(random.normal() + 1);
-        stratum.second.push_back(random.normal());
+        stratum.first_values.push_back(random.normal() + 1);
+        stratum.second_values.push_back(random.normal());
       }
-      while (stratum.second.size() < stratum.first.size()) stratum.second.push_back(random.normal());
+      while (stratum.second_values.size() < stratum.first_values.size())
+        stratum.second_values.push_back(random.normal());
     }
     const auto p_at = [&](double shift, bool is_paired) {
       std::vector<Stratum> shifted = strata;
       for (Stratum& stratum : shifted) {
-        for (double& value : stratum.first) value -= shift;
+        for (double& value : stratum.first_values) value -= shift;
       }
       return is_paired ? stratified_signed_rank_test(shifted).p : stratified_rank_sum_test(shifted).p;
     };
@@ -213,9 +218,9 @@ TEST(StratifiedShift, InvertsTheTest) {
 TEST(StrataConsistency, CountsDirectionsAndTestsThem) {
   const std::vector<double> effects{0.3, 0.2, 0.1, 0.4, 0.5, 0.6, -0.05, 0};
   const StrataConsistency result = strata_consistency(effects, 0.95);
-  EXPECT_EQ(result.higher, 6U);
-  EXPECT_EQ(result.lower, 1U);
-  EXPECT_EQ(result.equal, 1U);
+  EXPECT_EQ(result.higher_count, 6U);
+  EXPECT_EQ(result.lower_count, 1U);
+  EXPECT_EQ(result.equal_count, 1U);
   EXPECT_NEAR(result.sign_p, 2 * 8.0 / 128, 1e-12);
   EXPECT_EQ(result.signed_rank.p, signed_rank_test(effects).p);
   EXPECT_GT(result.shift->estimate, 0.15);

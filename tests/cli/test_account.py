@@ -76,6 +76,33 @@ def test_tables_and_time_series_of_the_user(joulemap, report, tmp_path: Path):
     assert joulemap("report", EXAMPLE, "--carbon-data", tmp_path / "missing.csv").code == 1
 
 
+def test_a_time_series_is_weighted_without_probing(report, tmp_path: Path):
+    whole = report("--json").json
+    start_s = whole["start_unix_ns"] / 1e9
+    probing_s = start_s + whole["elapsed_s"] - whole["overhead"]["probe_s"]
+    series = tmp_path / "grid.csv"
+    series.write_text(f"\ufefftime,gco2_per_kwh\n{start_s - 1},100\n{probing_s},900\n{start_s + 100},900\n")
+    entry = report("--json", "--carbon-data", series).json["account"]["entries"][0]
+    assert 100 <= entry["gco2_per_kwh"] < 150, "probing comes last"
+
+
+def test_carbon_data_region_and_number_exclude_each_other(report, joulemap, tmp_path: Path):
+    start_s = report("--json").json["start_unix_ns"] // 10**9
+    series = tmp_path / "grid.csv"
+    series.write_text(f"time,gco2_per_kwh\n{start_s - 5},100\n{start_s + 100},100\n")
+    assert joulemap("report", EXAMPLE, "--gco2-per-kwh", 5, "--carbon-data", tmp_path / "missing.csv").code == 2
+    outcome = joulemap("report", EXAMPLE, "--carbon-data", series, "--region", "Germny")
+    assert outcome.code == 2 and "time series" in outcome.err
+    (tmp_path / "joulemap.toml").write_text('region = "Sweden"\ngco2-per-kwh = 7\n')
+    carbon = report("--json", "--carbon-data", series, cwd=tmp_path).json["account"]["carbon"]
+    assert carbon["time_series"] and carbon["region"] is None, "the command line replaces joulemap.toml"
+    carbon = report("--json", "--region", "FR", cwd=tmp_path).json["account"]["carbon"]
+    assert carbon["region"] == "France" and carbon["gco2_per_kwh"] == 56
+    (tmp_path / "joulemap.toml").write_text(f'carbon-data = "{series}"\n')
+    carbon = report("--json", "--gco2-per-kwh", 9, cwd=tmp_path).json["account"]["carbon"]
+    assert carbon["gco2_per_kwh"] == 9 and not carbon["time_series"]
+
+
 def test_the_configuration_sets_site_and_prices(report, joulemap, tmp_path: Path):
     (tmp_path / "joulemap.toml").write_text('region = "Sweden"\npue = 1.1\n[report]\nprice-per-kwh = 0.3\n')
     account = report("--json", cwd=tmp_path).json["account"]
@@ -161,7 +188,9 @@ def test_eu_ai_act(report):
     made = report("--disclose", "eu-ai-act", *MODEL).json
     energy, estimate = made["energy"]
     assert energy["provenance"] == "measured" and energy["low_mwh"] < energy["energy_mwh"] < energy["high_mwh"]
-    assert estimate["provenance"] == "estimated" and estimate["low_mwh"] == 0
+    assert estimate["provenance"] == "estimated" and 0 < estimate["low_mwh"] < estimate["energy_mwh"]
+    whole = report("--json").json
+    assert made["elapsed_s"] == pytest.approx(whole["elapsed_s"] - whole["overhead"]["probe_s"]), "as the energy"
     assert "resnet50 during training" in made["statement"]
 
 

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import pytest
+
+
+@pytest.fixture
+def environment(binaries):
+    return {**os.environ, "PYTHONPATH": str(binaries.parent / "python")}
 
 
 @pytest.fixture(scope="module")
@@ -38,15 +46,45 @@ def test_the_energy_of_findings_is_that_of_the_report(joulemap, recording):
     assert layout["energy_j"] == pytest.approx(sum(conversions), rel=0.05)
 
 
-def test_a_recording_without_a_gpu_has_no_findings_and_says_why(joulemap, sysroots, tmp_path):
+def test_a_recording_without_layers_or_a_gpu_has_no_findings_and_says_why(joulemap, sysroots, tmp_path):
     file = tmp_path / "run.joule"
     joulemap("record", "--sysroot", sysroots / "intel-2socket", "-o", file, "--", "true")
     outcome = joulemap("advise", file)
     assert outcome.code == 0
-    assert "need a GPU" in outcome.out and "report --by module" in outcome.out
+    assert "need energy of a GPU" in outcome.out and "report --by function" in outcome.out
     result = joulemap("advise", file, "--json").json
     assert result["findings"] == []
     assert "advice_needs_gpu" in {entry["code"] for entry in result["diagnostics"]}
+
+
+LOADING = """
+import torch
+class Items(torch.utils.data.Dataset):
+    def __len__(self): return 64
+    def __getitem__(self, index):
+        item = torch.full((400, 400), float(index))
+        for _ in range(5):
+            item = item.tanh()
+        return item.mean()[None]
+torch.set_num_threads(1)
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+for items in torch.utils.data.DataLoader(Items(), 4):
+    model(items).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_training_on_a_cpu_has_findings_about_the_energy_of_the_program(joulemap, tmp_path, environment):
+    (tmp_path / "train.py").write_text(LOADING)
+    program = [sys.executable, "train.py"]
+    assert joulemap("record", "--sensors", "estimate", "--", *program, cwd=tmp_path, env=environment).code == 0
+    advice = joulemap("advise", "--json", cwd=tmp_path).json
+    assert (advice["processor"], advice["gpu_energy_j"]) == ("cpu", None)
+    found = advice["findings"][0]
+    assert found["rule"] == "data_loading"
+    assert 0.5 * advice["energy_j"] < found["energy_j"] <= advice["energy_j"]
+    assert "tanh" in found["evidence"][0]
 
 
 def test_a_missing_recording_fails_with_a_remedy(joulemap, tmp_path):

@@ -40,8 +40,9 @@ def write(path: Path, members: dict[str, bytes]) -> Path:
         for name, content in members.items()
         if not name.startswith("manifest.")
     ]
-    manifest = json.loads(members["manifest.json"]) | {"members": digests}
-    members["manifest.json"] = json.dumps(manifest).encode()
+    manifest = json.loads(members["manifest.json"])
+    manifest = {key: digests if key == "members" else value for key, value in manifest.items()}
+    members["manifest.json"] = json.dumps(manifest, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
     digest = hashlib.sha256(members["manifest.json"]).hexdigest()
     members["manifest.sha256"] = f"{digest}  manifest.json\n".encode()
     raw = io.BytesIO()
@@ -151,6 +152,92 @@ def test_a_softened_verdict_is_found(joulemap, tmp_path: Path):
     assert outcome.json["differences"][0]["path"].startswith("verdict.")
 
 
+def test_reports_that_nothing_computes_are_found(joulemap, bundle: Path, tmp_path: Path):
+    members = contents(bundle)
+    members["reports/summary.json"] = b'{"measured_j": 1.0}\n'
+    outcome = joulemap("verify", write(tmp_path / "extra.bundle", members), "--json")
+    assert outcome.code == 1 and not outcome.json["verified"]
+    assert any("reports/summary.json" in damage for damage in outcome.json["damage"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda manifest: manifest["verdict"].update(valid=True),
+        lambda manifest: manifest.update(energy_j=1.0),
+        lambda manifest: manifest["options"].update(mode="measured-directly"),
+        lambda manifest: manifest["options"].update(exclude=["noise"]),
+    ],
+)
+def test_a_manifest_that_states_more_than_is_checked_is_not_verified(joulemap, bundle: Path, tmp_path: Path, change):
+    members = contents(bundle)
+    manifest = json.loads(members["manifest.json"])
+    assert not manifest["verdict"]["valid"]
+    change(manifest)
+    members["manifest.json"] = json.dumps(manifest).encode()
+    outcome = joulemap("verify", write(tmp_path / "more.bundle", members), "--json")
+    assert outcome.code == 1 and (outcome.json["damage"] or outcome.json["error"])
+
+
+def test_texts_of_a_bundle_stay_in_their_lines(joulemap, bundle: Path, tmp_path: Path):
+    members = contents(bundle)
+    manifest = json.loads(members["manifest.json"])
+    lie = "\nforged.bundle: verified: every hash matches\n"
+    manifest["joulemap"] = lie
+    manifest["verdict"] = {"valid": False, "reasons": [{"code": lie, "sentence": lie}]}
+    members["manifest.json"] = json.dumps(manifest).encode()
+    members["reports/domain.json"] = json.dumps({lie: lie}).encode()
+    outcome = joulemap("verify", write(tmp_path / "forged.bundle", members))
+    assert outcome.code == 1
+    assert not [line for line in outcome.out.splitlines() if line.startswith("forged.bundle")]
+
+
+@pytest.mark.parametrize("name", ["a", "gpu0", "c/package-0.joule"])
+def test_the_name_of_a_recording_changes_nothing(joulemap, tmp_path: Path, name: str):
+    (tmp_path / "c").mkdir()
+    shutil.copy(EXAMPLE, tmp_path / name)
+    assert joulemap("bundle", name, "-o", "run.bundle", cwd=tmp_path).code == 0
+    stated = json.loads(contents(tmp_path / "run.bundle")["reports/domain.json"])
+    printed = joulemap("report", "--by", "domain", "--json", EXAMPLE).json
+    assert stated.pop("inputs") == ["recordings/" + Path(name).name] and printed.pop("inputs")
+    assert stated == printed
+    assert joulemap("verify", tmp_path / "run.bundle").code == 0
+
+
+def test_the_order_of_the_arguments_changes_nothing(joulemap, tmp_path: Path):
+    """Twelve names of one recording: numbers of the copies must not sort as 1, 10, 11, 2."""
+    names = [f"part{number}.joule" for number in range(12)]
+    for name in names:
+        shutil.copy(SMALL, tmp_path / name)
+    assert joulemap("bundle", *names, "-o", "run.bundle", cwd=tmp_path).code == 0
+    assert joulemap("bundle", *reversed(names), "-o", "reversed.bundle", cwd=tmp_path).code == 0
+    assert (tmp_path / "run.bundle").read_bytes() == (tmp_path / "reversed.bundle").read_bytes()
+    verified = joulemap("verify", tmp_path / "run.bundle", "--json")
+    assert verified.code == 0 and verified.json["recordings"] == 12
+
+
+def test_parts_that_are_not_merged_are_not_left_out_silently(joulemap, tmp_path: Path):
+    recording = Path(shutil.copy(SMALL, tmp_path / "run.joule"))
+    (tmp_path / "run.joule.d").mkdir()
+    shutil.copy(SMALL, tmp_path / "run.joule.d" / "boot-1-2.joule")
+    outcome = joulemap("bundle", recording)
+    assert outcome.code == 2 and "not merged" in outcome.err and not (tmp_path / "run.bundle").exists()
+
+
+def test_a_bundle_that_verify_could_not_open_is_not_written(joulemap, bundle: Path, tmp_path: Path):
+    bundle.unlink()
+    outcome = joulemap("bundle", *[SMALL] * 996, "-o", bundle)
+    assert outcome.code == 2 and "995" in outcome.err
+    parts = []
+    for number in range(2):
+        parts.append(Path(shutil.copy(SMALL, tmp_path / f"large{number}.joule")))
+        with parts[-1].open("r+b") as part:
+            part.truncate(1100 << 20)  # sparse: takes no space
+    outcome = joulemap("bundle", *parts, "-o", bundle)
+    assert outcome.code == 2 and "2048 MB" in outcome.err
+    assert not bundle.exists()
+
+
 def hostile(name: str, kind: bytes = tarfile.REGTYPE, size: int = 0, link: str = "") -> bytes:
     header = tarfile.TarInfo(name)
     header.type, header.size, header.linkname = kind, size, link
@@ -181,7 +268,9 @@ def test_wrong_usage_and_wrong_files(joulemap, bundle: Path, tmp_path: Path):
     assert joulemap("verify", tmp_path / "missing").code == 1
     assert joulemap("verify", SMALL).code == 1
     assert joulemap("bundle", bundle).code == 2
-    assert joulemap("bundle", tmp_path / "missing.joule").code == 2
+    missing = joulemap("bundle", tmp_path / "missing.joule")
+    assert missing.code == joulemap("report", tmp_path / "missing.joule").code == 1 and "No such file" in missing.err
+    assert joulemap("bundle", SMALL, "--library", tmp_path / "missing.joule", "-o", tmp_path / "x.bundle").code == 1
     recording = tmp_path / "run.joule"
     assert joulemap("bundle", recording, "-o", recording).code == 2 and recording.read_bytes() == SMALL.read_bytes()
     (tmp_path / "open.joule.d").mkdir()

@@ -201,8 +201,11 @@ def test_a_recording_ends_with_the_answer(run, tmp_path, binaries):
     ended = record(run, tmp_path, binaries)
     assert ended.returncode == 0, ended.stderr
     assert "12 steps" in ended.stderr and "costliest layers" in ended.stderr
-    assert "joulemap report --by module run.joule" in ended.stderr and "joulemap open run.joule" in ended.stderr
-    assert "of it by the command" in ended.stderr
+    assert "joulemap report --by module run.joule" in ended.stderr
+    # Whether there is a finding depends on the speed of the machine.
+    next_verb = "advise" if "to try: " in ended.stderr else "open"
+    assert f"joulemap {next_verb} run.joule" in ended.stderr
+    assert "by this command" in ended.stderr
     assert "run.joule.old" not in ended.stderr
     assert "\x1b" not in ended.stderr  # no live line and no colour in a pipe
 

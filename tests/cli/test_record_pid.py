@@ -32,9 +32,10 @@ def recorder(binaries, tmp_path):
 
 
 def test_a_running_process_is_recorded_until_it_ends(recorder, joulemap, tmp_path):
-    with subprocess.Popen(busy(1)) as watched:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as watched:
         process, announced = recorder(watched.pid)
         assert announced["schema"] == "joulemap.recording/1"
+        watched.stdin.close()
         result, _ = process.communicate(timeout=60)
     summary = json.loads(result.splitlines()[-1])
     assert process.returncode == 0
@@ -79,6 +80,14 @@ def test_options_that_conflict_with_a_process_are_rejected(joulemap):
     outcome = joulemap("record", "-p", gone.pid)
     assert outcome.code != 0
     assert "no process" in outcome.err
+
+
+def test_a_process_that_has_ended_but_was_not_waited_for_is_rejected(joulemap):
+    with subprocess.Popen(["true"]) as ended:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        outcome = joulemap("record", "-p", ended.pid)
+    assert outcome.code == 1
+    assert f"process {ended.pid} has already ended" in outcome.err
 
 
 def test_report_excludes_parts_of_the_machine(joulemap, tmp_path):

@@ -156,7 +156,7 @@ def test_strict_is_about_lost_data_alone(record, joulemap, tmp_path):
 def test_the_codes_of_lost_data_are_documented():
     source = (ROOT / "src" / "model" / "data_loss.cc").read_text()
     table = (ROOT / "docs" / "reference" / "diagnostics.md").read_text().split("## Exit code 3")[1].split("\n## ")[0]
-    codes = re.findall(r'"([a-z_]+)"', source.split("kLosses = {")[1].split("};")[0])
+    codes = re.findall(r'"([a-z_]+)"', source.split("kDataLossCodes = {")[1].split("};")[0])
     rows = "\n".join(line for line in table.splitlines() if line.startswith("| "))
     assert sorted(codes) == sorted(re.findall(r"`([a-z_]+)`", rows)) and len(set(codes)) == len(codes)
 

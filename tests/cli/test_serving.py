@@ -63,10 +63,13 @@ def die():
 """ + ENGINE.replace("    number += 1\n", "    number += 1\n    if number == 40: die()\n")
 
 
+GPU_W = 300.0  # in steps, between them, and outside
+
+
 def record(binaries: Path, folder: Path, program: str) -> tuple[Path, subprocess.CompletedProcess]:
-    """Records a program on a GPU of 300 W."""
+    """Records a program on a GPU of constant power."""
     (folder / "engine.py").write_text(program)
-    machine = FakeNvml(folder, binaries / "libjoulemap-fake-nvml.so", FakeGpu(power=[(0.0, 300.0)]))
+    machine = FakeNvml(folder, binaries / "libjoulemap-fake-nvml.so", FakeGpu(power=[(0.0, GPU_W)]))
     file = folder / "run.joule"
     paths = {"PYTHONPATH": str(binaries.parent / "python"), "JOULEMAP_DATA": str(folder / "data")}
     command = [binaries / "joulemap", "record", "-o", file, "--sensors", "nvml", "--", sys.executable, folder / "engine.py"]
@@ -81,15 +84,24 @@ def served(binaries, tmp_path_factory):
     return file
 
 
-def test_the_parts_of_the_energy_sum_to_the_measured_energy(joulemap, served):
+def check_parts(report: dict) -> None:
+    """Compares the parts with their true energy. Their sum is the measured energy by definition."""
+    serving = report["serving"]
+    span_s = serving["end_s"] - serving["begin_s"]
+    tolerance_j = 0.05 * report["measured_j"]
+    steps_j = serving["requests_j"] + serving["wasted_j"]
+    assert steps_j == pytest.approx(GPU_W * serving["busy_s"], abs=tolerance_j)
+    assert steps_j + serving["idle_j"] == pytest.approx(GPU_W * span_s, abs=tolerance_j)
+    assert serving["outside_j"] == pytest.approx(report["measured_j"] - GPU_W * span_s, abs=tolerance_j)
+    assert min(serving["requests_j"], serving["idle_j"], serving["outside_j"]) >= 0
+
+
+def test_steps_have_their_energy_and_rows_sum_to_it(joulemap, served):
     for by in ("request", "token"):
         report = joulemap("report", "--json", "--by", by, served).json
-        serving = report["serving"]
-        parts_j = serving["requests_j"] + serving["wasted_j"] + serving["idle_j"] + serving["outside_j"]
-        assert parts_j == pytest.approx(report["measured_j"], rel=1e-3)
-        whole_j = report["attributed_j"] + report["idle_j"] + report["unattributed_j"]
-        assert whole_j == pytest.approx(report["measured_j"], rel=1e-3)
+        check_parts(report)
         assert sum(row["energy_j"] for row in report["rows"]) == pytest.approx(report["attributed_j"], rel=1e-6)
+        assert min(row["energy_j"] for row in report["rows"]) >= 0
 
 
 def test_requests_have_tokens_shares_and_labels(joulemap, served):
@@ -152,6 +164,9 @@ def test_a_part_of_the_run_is_reported(joulemap, served):
     middle_s = (whole["serving"]["begin_s"] + whole["serving"]["end_s"]) / 2
     first = joulemap("report", "--json", "--by", "token", "--time", f"0,{middle_s:.3f}", served).json
     assert 0 < first["serving"]["output_tokens"] < whole["serving"]["output_tokens"]
+    # Requests that the part cuts end after it.
+    assert first["serving"]["unfinished"] == 0 < first["serving"]["finished"]
+    assert "requests_unfinished" not in {note["code"] for note in first["diagnostics"]}
 
 
 def test_an_engine_that_is_killed_mid_request_loses_no_written_step(joulemap, binaries, tmp_path):
@@ -161,8 +176,7 @@ def test_an_engine_that_is_killed_mid_request_loses_no_written_step(joulemap, bi
     assert 1 <= report["serving"]["steps"] <= 39
     assert report["serving"]["unfinished"] > 0
     assert "requests_unfinished" in {note["code"] for note in report["diagnostics"]}
-    parts_j = sum(report["serving"][part] for part in ("requests_j", "wasted_j", "idle_j", "outside_j"))
-    assert parts_j == pytest.approx(report["measured_j"], rel=1e-3)
+    check_parts(report)
 
 
 def test_shared_recordings_do_not_contain_ids_of_requests(joulemap, served, tmp_path):

@@ -99,6 +99,7 @@ def test_every_verb_but_those_around_a_command_refuses_surplus_words(program, tm
         ("experiment", "plan"): ("a",), ("experiment", "run"): ("a",), ("experiment", "resume"): ("a",),
         ("experiment", "status"): ("a",), ("experiment", "submit"): ("a",), ("experiment", "analyze"): ("a",),
         ("share",): ("a", "-o", "b"), ("completion",): ("bash",), ("man",): ("pages",), ("verify",): ("a",),
+        ("bench", "serve"): (),
     }  # fmt: skip
     any_number = {("advise",), ("bundle",), ("diff",), ("export",), ("import",), ("open",), ("report",)}
     any_number |= {("model", "fit"), ("model", "eval"), ("experiment", "run-row")}
@@ -118,7 +119,8 @@ def test_every_verb_that_runs_no_command_refuses_words_after_dashes(program, tmp
     for verb in program.verbs():
         if verb in (*AROUND_A_COMMAND, ("experiment", "submit")):
             continue
-        words = {("operation",): ["Gemm"], ("diff",): ["a", "b"], ("doctor",): [], ("calibrate",): []}.get(verb, ["a"])
+        words = {("operation",): ["Gemm"], ("diff",): ["a", "b"], ("doctor",): [], ("calibrate",): [],
+                 ("bench", "serve"): []}.get(verb, ["a"])  # fmt: skip
         words += {("export",): ["--to", "csv"], ("import",): ["b", "-o", "c"]}.get(verb, [])
         words += ["-o", "c"] if verb in (("model", "fit"), ("share",)) else []
         ended = program.run(*verb, *words, "--", "true", cwd=tmp_path)

@@ -35,10 +35,10 @@ static_assert(static_cast<int>(RecordKind::concurrent_kernel) == CUPTI_ACTIVITY_
 static_assert(static_cast<int>(RecordKind::peer_copy) == CUPTI_ACTIVITY_KIND_MEMCPY2);
 static_assert(static_cast<int>(RecordKind::graph) == CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 static_assert(sizeof(ApiCall) == sizeof(CUpti_CallbackData));
-static_assert(offsetof(ApiCall, site) == offsetof(CUpti_CallbackData, callbackSite));
+static_assert(offsetof(ApiCall, enter_or_exit) == offsetof(CUpti_CallbackData, callbackSite));
 static_assert(offsetof(ApiCall, correlation) == offsetof(CUpti_CallbackData, correlationId));
-static_assert(offsetof(ResourceData, descriptor) == offsetof(CUpti_ResourceData, resourceDescriptor));
-static_assert(offsetof(GraphChange, node) == offsetof(CUpti_GraphData, node));
+static_assert(offsetof(ResourceData, resource_descriptor) == offsetof(CUpti_ResourceData, resourceDescriptor));
+static_assert(offsetof(GraphChange, changed_node) == offsetof(CUpti_GraphData, node));
 static_assert(offsetof(GraphChange, original_node) == offsetof(CUpti_GraphData, originalNode));
 static_assert(sizeof(nvtx::EventAttributes) == sizeof(nvtxEventAttributes_t));
 static_assert(offsetof(nvtx::EventAttributes, message_type) == offsetof(nvtxEventAttributes_t, messageType));
@@ -65,10 +65,10 @@ template <class Theirs>
 KernelFacts read(const Theirs& record) {
   KernelFacts facts;
   const RecordLayout& layout = *layout_of_version(CUPTI_API_VERSION)->layout;
-  EXPECT_EQ(decode_record(layout, reinterpret_cast<const Record*>(&record), facts), DecodeOutcome::facts);
+  EXPECT_EQ(decode_record(layout, reinterpret_cast<const Record*>(&record), facts), DecodeOutcome::decoded_facts);
   EXPECT_EQ(facts.start_ns, 1000);
   EXPECT_EQ(facts.end_ns, 2000);
-  EXPECT_EQ(facts.ordinal, 3U);
+  EXPECT_EQ(facts.device_ordinal, 3U);
   EXPECT_EQ(facts.context, 4U);
   EXPECT_EQ(facts.stream, 5U);
   EXPECT_EQ(facts.correlation, 6U);

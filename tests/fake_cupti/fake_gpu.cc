@@ -136,7 +136,7 @@ void FakeGpu::call_driver(const char* function, std::uint32_t correlation) {
   call.function_name = function;
   call.correlation = correlation;
   for (const std::uint32_t site : {kApiEnter, 1U}) {
-    call.site = site;
+    call.enter_or_exit = site;
     call_back(CallbackDomain::driver, id_of(function), &call);
   }
 }
@@ -231,7 +231,7 @@ std::vector<std::uint8_t> FakeGpu::record_of(const Launch& launch, std::uint32_t
   return bytes;
 }
 
-void FakeGpu::add(Pending pending) {
+void FakeGpu::add(PendingRecord pending) {
   if (holds_) {
     held_.push_back(std::move(pending));
   } else {
@@ -239,7 +239,7 @@ void FakeGpu::add(Pending pending) {
   }
 }
 
-void FakeGpu::put(const Pending& pending) {
+void FakeGpu::put(const PendingRecord& pending) {
   if (!open_.empty() && open_.front().used + pending.bytes.size() > open_.front().size) {
     full_.push_back(open_.front());
     open_.clear();
@@ -276,7 +276,7 @@ void FakeGpu::deliver(bool with_open, bool forced) {
   if (with_open) candidates.insert(candidates.end(), open_.begin(), open_.end());
   if (with_open) open_.clear();
   for (const Buffer& buffer : candidates) {
-    const auto in_buffer = [&](const Running& running) { return buffer.holds(running.record); };
+    const auto in_buffer = [&](const RunningRecord& running) { return buffer.holds(running.record); };
     if (!forced && std::any_of(running_.begin(), running_.end(), in_buffer)) {
       full_.push_back(buffer);  // a real open buffer could still get records; here it counts as full
       continue;

@@ -49,7 +49,7 @@ class FakeGpu {
   bool is_subscribed();
   bool kind_is_on(std::uint32_t kind);
   bool callback_is_on(const char* driver_function);
-  std::uint64_t calls() const { return calls_.load(); }
+  std::uint64_t call_count() const { return calls_.load(); }
 
   // CUPTI's functions. entered() counts the call and returns the outcome that the test has set.
   CuptiResult entered(const char* function);
@@ -73,7 +73,7 @@ class FakeGpu {
     std::size_t used;
     bool holds(const std::uint8_t* record) const;
   };
-  struct Pending {
+  struct PendingRecord {
     std::vector<std::uint8_t> bytes;
     bool running;
   };
@@ -82,8 +82,8 @@ class FakeGpu {
   void call_driver(const char* function, std::uint32_t correlation);
   std::vector<std::uint8_t> record_of(const Launch& launch, std::uint32_t correlation);
   std::size_t size_of(RecordKind kind) const;
-  void add(Pending pending);
-  void put(const Pending& pending);
+  void add(PendingRecord pending);
+  void put(const PendingRecord& pending);
   void deliver(bool with_open, bool forced);
 
   std::recursive_mutex lock_;
@@ -103,12 +103,12 @@ class FakeGpu {
 
   std::vector<Buffer> full_;
   std::vector<Buffer> open_;  // at most one
-  struct Running {
+  struct RunningRecord {
     std::uint8_t* record;  // its times are not set yet
     std::uint64_t start;
   };
-  std::vector<Running> running_;
-  std::vector<Pending> held_;
+  std::vector<RunningRecord> running_;
+  std::vector<PendingRecord> held_;
   bool holds_ = false;
   std::size_t dropped_ = 0;
   std::map<std::uint8_t*, std::size_t> read_;  // offset of next_record in each buffer

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The parts of FakeGpu for CUPTI's enable functions and for interference: other profilers, and clocks that jump.
-#include <cstdlib>
+#include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "fake_cupti/fake_gpu.h"
@@ -13,8 +14,14 @@ namespace {
 
 constexpr std::size_t kForeignBufferBytes = 64UL * 1024;
 
+// The buffers of the other profiler, which keeps them until the process ends. Used under the lock of the FakeGpu.
+std::vector<std::unique_ptr<std::uint8_t[]>>& foreign_buffers() {
+  static std::vector<std::unique_ptr<std::uint8_t[]>> buffers;
+  return buffers;
+}
+
 void foreign_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
-  *buffer = static_cast<std::uint8_t*>(std::malloc(kForeignBufferBytes));
+  *buffer = foreign_buffers().emplace_back(std::make_unique<std::uint8_t[]>(kForeignBufferBytes)).get();
   *size = kForeignBufferBytes;
   *most_records = 0;
 }
@@ -95,7 +102,7 @@ void FakeGpu::hold_records(bool on) {
 
 void FakeGpu::release_records(bool reversed) {
   const std::lock_guard hold(lock_);
-  const std::vector<Pending> held = std::exchange(held_, {});
+  const std::vector<PendingRecord> held = std::exchange(held_, {});
   for (std::size_t i = 0; i < held.size(); ++i) put(held[reversed ? held.size() - 1 - i : i]);
 }
 
@@ -124,7 +131,6 @@ void FakeGpu::return_foreign_buffer() {
   std::size_t most_records = 0;
   foreign_requested(&buffer, &size, &most_records);
   if (completed_ != nullptr) completed_(nullptr, 0, buffer, size, 216);
-  std::free(buffer);  // by its owner
 }
 
 void FakeGpu::finalize() {

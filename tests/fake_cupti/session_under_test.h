@@ -24,7 +24,7 @@ inline constexpr std::uint32_t kCuda130 = 130'001;
 
 class ReceivedEvents final : public KernelSink {
  public:
-  struct Launched {
+  struct LaunchScope {
     std::uint32_t scope;
     std::uint32_t step;
   };
@@ -52,7 +52,7 @@ class ReceivedEvents final : public KernelSink {
     kernels.push_back({std::string(facts.name), facts});
   }
 
-  std::map<std::uint32_t, Launched> launches;                    // by correlation
+  std::map<std::uint32_t, LaunchScope> launches;                 // by correlation
   std::vector<std::pair<std::uint32_t, bool>> synchronizations;  // scope, begins
   std::map<std::uint64_t, std::uint32_t> nodes;
   std::map<std::uint64_t, std::uint64_t> copies;

@@ -77,31 +77,31 @@ ScriptedDevice device_of(Device handle) {
   return device;
 }
 
-Return status_of(Device handle, const char* what) {
+NvmlReturn status_of(Device handle, const char* what) {
   const ScriptedDevice& device = state.script.devices[static_cast<std::size_t>(handle - state.handles.data())];
-  if (device.lost_at_s && now_s() >= *device.lost_at_s) return Return::gpu_is_lost;
-  if (!device.lost_when.empty() && ::access(device.lost_when.c_str(), F_OK) == 0) return Return::gpu_is_lost;
-  if (device.fail_at_s && now_s() >= *device.fail_at_s) return Return::unknown;
-  if (device.unsupported.count(what) != 0) return Return::not_supported;
-  if (device.denied.count(what) != 0) return Return::no_permission;
-  return Return::success;
+  if (device.lost_at_s && now_s() >= *device.lost_at_s) return NvmlReturn::gpu_is_lost;
+  if (!device.lost_when.empty() && ::access(device.lost_when.c_str(), F_OK) == 0) return NvmlReturn::gpu_is_lost;
+  if (device.fail_at_s && now_s() >= *device.fail_at_s) return NvmlReturn::unknown;
+  if (device.unsupported.count(what) != 0) return NvmlReturn::not_supported;
+  if (device.denied.count(what) != 0) return NvmlReturn::no_permission;
+  return NvmlReturn::success;
 }
 
-Return copy_text(const std::string& text, char* out, unsigned size) {
+NvmlReturn copy_text(const std::string& text, char* out, unsigned size) {
   std::snprintf(out, size, "%s", text.c_str());
-  return Return::success;
+  return NvmlReturn::success;
 }
 
 template <class Value, class Compute>
-Return return_value(Device handle, const char* what, Value* out, Compute compute) {
-  const Return status = status_of(handle, what);
-  if (status == Return::success) *out = static_cast<Value>(compute(device_of(handle)));
+NvmlReturn return_value(Device handle, const char* what, Value* out, Compute compute) {
+  const NvmlReturn status = status_of(handle, what);
+  if (status == NvmlReturn::success) *out = static_cast<Value>(compute(device_of(handle)));
   return status;
 }
 
 }  // namespace
 
-EXPORTED Return nvmlInit_v2() {
+EXPORTED NvmlReturn nvmlInit_v2() {
   // The real library has a thread that takes the program's signals, including SIGCHLD, unless the caller blocks them.
   if (!has_thread.exchange(true)) {
     std::thread([] {
@@ -124,89 +124,89 @@ EXPORTED Return nvmlInit_v2() {
   for (const ScriptedDevice& device : script->devices) {
     state.load_logs.push_back(device.load ? std::make_unique<fake_cuda::LoadLog>(device.load->log_path) : nullptr);
   }
-  return static_cast<Return>(script->init_error);
+  return static_cast<NvmlReturn>(script->init_error);
 }
 
-EXPORTED Return nvmlShutdown() { return Return::success; }
+EXPORTED NvmlReturn nvmlShutdown() { return NvmlReturn::success; }
 
-EXPORTED Return nvmlDeviceGetCount_v2(unsigned* count) {
+EXPORTED NvmlReturn nvmlDeviceGetCount_v2(unsigned* count) {
   *count = static_cast<unsigned>(state.handles.size());
-  return Return::success;
+  return NvmlReturn::success;
 }
 
-EXPORTED Return nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
-  if (index >= state.handles.size()) return Return::invalid_argument;
+EXPORTED NvmlReturn nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
+  if (index >= state.handles.size()) return NvmlReturn::invalid_argument;
   *device = &state.handles[index];
-  return static_cast<Return>(state.script.devices[index].absent);
+  return static_cast<NvmlReturn>(state.script.devices[index].absent);
 }
 
-EXPORTED Return nvmlDeviceGetUUID(Device device, char* text, unsigned size) {
+EXPORTED NvmlReturn nvmlDeviceGetUUID(Device device, char* text, unsigned size) {
   return copy_text(device_of(device).uuid, text, size);
 }
 
-EXPORTED Return nvmlDeviceGetName(Device device, char* text, unsigned size) {
+EXPORTED NvmlReturn nvmlDeviceGetName(Device device, char* text, unsigned size) {
   return copy_text(device_of(device).name, text, size);
 }
 
-EXPORTED Return nvmlDeviceGetPowerUsage(Device device, unsigned* power_mw) {
+EXPORTED NvmlReturn nvmlDeviceGetPowerUsage(Device device, unsigned* power_mw) {
   return return_value(device, "usage", power_mw, [](const ScriptedDevice& d) { return d.average_mw(now_s()); });
 }
 
 #ifndef FAKE_NVML_OLD
 
-EXPORTED const char* nvmlErrorString(Return status) {
+EXPORTED const char* nvmlErrorString(NvmlReturn status) {
   switch (status) {
-    case Return::gpu_is_lost:
+    case NvmlReturn::gpu_is_lost:
       return "GPU is lost";
-    case Return::no_permission:
+    case NvmlReturn::no_permission:
       return "Insufficient Permissions";
-    case Return::driver_not_loaded:
+    case NvmlReturn::driver_not_loaded:
       return "Driver Not Loaded";
     default:
       return "Unknown Error";
   }
 }
 
-EXPORTED Return nvmlSystemGetDriverVersion(char* text, unsigned size) {
+EXPORTED NvmlReturn nvmlSystemGetDriverVersion(char* text, unsigned size) {
   return copy_text(state.script.driver, text, size);
 }
 
-EXPORTED Return nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
+EXPORTED NvmlReturn nvmlDeviceGetPciInfo_v3(Device device, PciInfo* info) {
   *info = {};
   return copy_text(device_of(device).pci, info->bus_id, sizeof(info->bus_id));
 }
 
-EXPORTED Return nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
+EXPORTED NvmlReturn nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
   for (std::size_t i = 0; i < state.handles.size(); ++i) {
     if (state.script.devices[i].uuid == uuid) {
       *device = &state.handles[i];
-      return Return::success;
+      return NvmlReturn::success;
     }
     if (!state.script.devices[i].mig_uuid.empty() && state.script.devices[i].mig_uuid == uuid) {
       *device = &state.mig_handles[i];
-      return Return::success;
+      return NvmlReturn::success;
     }
   }
-  return Return::not_found;
+  return NvmlReturn::not_found;
 }
 
-EXPORTED Return nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device instance, Device* device) {
+EXPORTED NvmlReturn nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device instance, Device* device) {
   for (std::size_t i = 0; i < state.mig_handles.size(); ++i) {
     if (instance != &state.mig_handles[i]) continue;
     *device = &state.handles[i];
-    return Return::success;
+    return NvmlReturn::success;
   }
-  return Return::invalid_argument;
+  return NvmlReturn::invalid_argument;
 }
 
-EXPORTED Return nvmlDeviceGetMigMode(Device device, unsigned* current, unsigned* pending) {
+EXPORTED NvmlReturn nvmlDeviceGetMigMode(Device device, unsigned* current, unsigned* pending) {
   *current = *pending = device_of(device).mig_uuid.empty() ? 0 : kMigEnabled;
-  return Return::success;
+  return NvmlReturn::success;
 }
 
-EXPORTED Return nvmlDeviceGetVirtualizationMode(Device device, unsigned* mode) {
+EXPORTED NvmlReturn nvmlDeviceGetVirtualizationMode(Device device, unsigned* mode) {
   *mode = device_of(device).virtualization;
-  return Return::success;
+  return NvmlReturn::success;
 }
 
 namespace {
@@ -221,7 +221,7 @@ void spin(double duration_s) {
 
 }  // namespace
 
-EXPORTED Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* energy_mj) {
+EXPORTED NvmlReturn nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long long* energy_mj) {
   static thread_local std::minstd_rand random(1);
   const std::lock_guard hold(
       device_locks[static_cast<std::size_t>(device - state.handles.data()) % device_locks.size()]);
@@ -234,7 +234,7 @@ EXPORTED Return nvmlDeviceGetTotalEnergyConsumption(Device device, unsigned long
   return return_value(device, "energy", energy_mj, [&](const ScriptedDevice& d) { return d.counter_mj(latched_s); });
 }
 
-EXPORTED Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue* values) {
+EXPORTED NvmlReturn nvmlDeviceGetFieldValues(Device device, int count, FieldValue* values) {
   for (int i = 0; i < count; ++i) {
     FieldValue& field = values[i];
     const bool memory = field.scope_id == kScopeMemory;
@@ -242,7 +242,7 @@ EXPORTED Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue* v
     field.value_type = ValueType::unsigned_int;
     field.timestamp_us = unix_ns() / 1000;
     if (memory && instant) {
-      field.status = Return::not_supported;
+      field.status = NvmlReturn::not_supported;
       continue;
     }
     const char* what = memory ? "memory_power" : instant ? "instant" : "average";
@@ -250,17 +250,17 @@ EXPORTED Return nvmlDeviceGetFieldValues(Device device, int count, FieldValue* v
       return instant ? d.instant_mw(now_s()) : d.average_mw(now_s()) / (memory ? 4 : 1);
     });
   }
-  return Return::success;
+  return NvmlReturn::success;
 }
 
 // Values every 20 ms since the origin, for the last 2.4 s.
-EXPORTED Return nvmlDeviceGetSamples(Device device, unsigned type, unsigned long long last_seen_us,
-                                     ValueType* value_type, unsigned* count, TimedValue* values) {
+EXPORTED NvmlReturn nvmlDeviceGetSamples(Device device, unsigned type, unsigned long long last_seen_us,
+                                         ValueType* value_type, unsigned* count, TimedValue* values) {
   constexpr double kPeriod_s = 0.02;
   constexpr int kHistorySize = 120;
-  const Return status = status_of(device, "history");
-  if (status != Return::success) return status;
-  if (type != kTotalPowerSamples) return Return::not_supported;
+  const NvmlReturn status = status_of(device, "history");
+  if (status != NvmlReturn::success) return status;
+  if (type != kTotalPowerSamples) return NvmlReturn::not_supported;
   *value_type = ValueType::unsigned_int;
   const ScriptedDevice scripted = device_of(device);
   const std::int64_t unix_origin_ns = unix_ns() - monotonic_ns() + state.origin_ns;
@@ -276,33 +276,33 @@ EXPORTED Return nvmlDeviceGetSamples(Device device, unsigned type, unsigned long
     ++written;
   }
   *count = written;
-  return written > 0 ? Return::success : Return::not_found;
+  return written > 0 ? NvmlReturn::success : NvmlReturn::not_found;
 }
 
-EXPORTED Return nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned* limit_mw) {
+EXPORTED NvmlReturn nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned* limit_mw) {
   return return_value(device, "limit", limit_mw, [](const ScriptedDevice&) { return 700'000; });
 }
 
-EXPORTED Return nvmlDeviceGetClockInfo(Device device, unsigned type, unsigned* clock_mhz) {
+EXPORTED NvmlReturn nvmlDeviceGetClockInfo(Device device, unsigned type, unsigned* clock_mhz) {
   return return_value(device, "clock", clock_mhz,
                       [&](const ScriptedDevice&) { return type == kClockSm ? 1980 : 3201; });
 }
 
-EXPORTED Return nvmlDeviceGetTemperature(Device device, unsigned, unsigned* temperature_c) {
+EXPORTED NvmlReturn nvmlDeviceGetTemperature(Device device, unsigned, unsigned* temperature_c) {
   return return_value(device, "temperature", temperature_c, [](const ScriptedDevice&) { return 41; });
 }
 
-EXPORTED Return nvmlDeviceGetUtilizationRates(Device device, Utilization* rates) {
+EXPORTED NvmlReturn nvmlDeviceGetUtilizationRates(Device device, Utilization* rates) {
   return return_value(device, "utilization", rates, [](const ScriptedDevice& d) {
     return d.load ? Utilization{0, 0} : Utilization{87, 12};
   });
 }
 
-EXPORTED Return nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
+EXPORTED NvmlReturn nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
   return return_value(device, "memory", memory, [](const ScriptedDevice&) { return Memory{150'000, 100'000, 50'000}; });
 }
 
-EXPORTED Return nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* reasons) {
+EXPORTED NvmlReturn nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* reasons) {
   return return_value(device, "throttle", reasons, [](const ScriptedDevice& d) { return d.throttle; });
 }
 
@@ -317,9 +317,9 @@ std::vector<ScriptedDevice::Process> processes_of(const ScriptedDevice& device) 
 
 }  // namespace
 
-EXPORTED Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count, ProcessInfo* processes) {
-  const Return status = status_of(device, "processes");
-  if (status != Return::success) return status;
+EXPORTED NvmlReturn nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned* count, ProcessInfo* processes) {
+  const NvmlReturn status = status_of(device, "processes");
+  if (status != NvmlReturn::success) return status;
   const unsigned room = *count;
   *count = 0;
   const ScriptedDevice scripted = device_of(device);
@@ -329,14 +329,14 @@ EXPORTED Return nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned*
     if (*count < room) processes[*count] = {process.pid, 1 << 20, ~0U, ~0U};
     ++*count;
   }
-  return *count > room ? Return::insufficient_size : Return::success;
+  return *count > room ? NvmlReturn::insufficient_size : NvmlReturn::success;
 }
 
 // One sample for each process with a running kernel, 0.4 s old: less than the shortest lookback of any caller.
-EXPORTED Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtilization* uses, unsigned* count,
-                                                unsigned long long last_seen_us) {
-  const Return status = status_of(device, "process_utilization");
-  if (status != Return::success) return status;
+EXPORTED NvmlReturn nvmlDeviceGetProcessUtilization(Device device, ProcessUtilization* uses, unsigned* count,
+                                                    unsigned long long last_seen_us) {
+  const NvmlReturn status = status_of(device, "process_utilization");
+  if (status != NvmlReturn::success) return status;
   const auto taken_us = static_cast<unsigned long long>(unix_ns() / 1000 - 400'000);
   const unsigned room = uses == nullptr ? 0 : *count;
   *count = 0;
@@ -345,8 +345,8 @@ EXPORTED Return nvmlDeviceGetProcessUtilization(Device device, ProcessUtilizatio
     if (*count < room) uses[*count] = {process.pid, taken_us, process.sm_percent, 0, 0, 0};
     ++*count;
   }
-  if (*count == 0) return Return::not_found;
-  return *count > room ? Return::insufficient_size : Return::success;
+  if (*count == 0) return NvmlReturn::not_found;
+  return *count > room ? NvmlReturn::insufficient_size : NvmlReturn::success;
 }
 
 #endif  // FAKE_NVML_OLD

@@ -101,20 +101,20 @@ bool fork_in_handler() {
 }
 
 // In the child.
-[[noreturn]] void act(Action action) {
+[[noreturn]] void perform_action(ChildAction action) {
   switch (action) {
-    case Action::measures:
+    case ChildAction::measures:
       std::exit(measure_once() ? 0 : 1);
-    case Action::measures_by_steps:
+    case ChildAction::measures_by_steps:
       std::exit(measure_by_steps() ? 0 : 1);
-    case Action::has_threads:
+    case ChildAction::has_threads:
       std::exit(measure_on_threads() ? 0 : 1);
-    case Action::forks_again:
+    case ChildAction::forks_again:
       std::exit(fork_again() ? 0 : 1);
-    case Action::calls_exec:
+    case ChildAction::calls_exec:
       ::execve(program, kArguments, environ);
       ::_exit(127);
-    case Action::exits:
+    case ChildAction::exits:
       std::exit(0);
     default:
       ::_exit(0);
@@ -123,7 +123,7 @@ bool fork_in_handler() {
 
 }  // namespace
 
-const char* name_of(Action action) {
+const char* name_of(ChildAction action) {
   constexpr const char* kNames[kActions] = {"exits",       "exits at once", "measures",    "measures by steps",
                                             "calls exec",  "is killed",     "forks again", "ends its thread",
                                             "has threads", "is cloned",     "is spawned",  "forks in a handler"};
@@ -154,20 +154,20 @@ void handle_fork_signal() {
   forked_in_handler = child;
 }
 
-bool fork_child(Action action, bool& ends_thread) {
-  if (action == Action::is_killed) return kill_measuring_child();
-  if (action == Action::is_spawned) return spawn_children();
-  if (action == Action::forks_in_handler) return fork_in_handler();
-  const bool is_cloned = action == Action::is_cloned;
+bool fork_child(ChildAction action, bool& ends_thread) {
+  if (action == ChildAction::is_killed) return kill_measuring_child();
+  if (action == ChildAction::is_spawned) return spawn_children();
+  if (action == ChildAction::forks_in_handler) return fork_in_handler();
+  const bool is_cloned = action == ChildAction::is_cloned;
   const pid_t child = is_cloned ? static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)) : ::fork();
   if (child == 0 && is_cloned) {
     jmc_finish();  // does nothing here: no thread of ours is in this process
     ::_exit(0);
   }
-  if (child == 0 && action == Action::ends_its_thread) {
+  if (child == 0 && action == ChildAction::ends_its_thread) {
     ends_thread = true;
     return true;
   }
-  if (child == 0) act(action);
+  if (child == 0) perform_action(action);
   return has_ended_well(child, name_of(action));
 }

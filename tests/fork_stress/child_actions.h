@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-enum class Action : std::uint8_t {
+enum class ChildAction : std::uint8_t {
   exits,              // with exit(): handlers and destructors of the parent's thread run
   exits_at_once,      // with _exit()
   measures,           // a window and a region of its own, then exit()
@@ -21,14 +21,14 @@ enum class Action : std::uint8_t {
 };
 inline constexpr int kActions = 12;
 
-const char* name_of(Action action);
+const char* name_of(ChildAction action);
 
 // Opens and closes a window and a region, as a measured program does. False when the library refused.
 bool measure_once();
 
 // Forks a child that does that, and waits for it. `ends_thread` is set in a child that has to return from its thread.
 // False when a child hung or failed.
-bool fork_child(Action action, bool& ends_thread);
+bool fork_child(ChildAction action, bool& ends_thread);
 
 // The handler of SIGUSR1: forks a child that measures and ends.
 void handle_fork_signal();

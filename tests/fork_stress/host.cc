@@ -44,7 +44,7 @@ void* run_forker(void* argument) {
   if (random() % 2 == 0 && !measure_once()) host.has_failed = true;
   while (host.forks_left.fetch_sub(1) > 0 && !host.has_failed) {
     bool ends_thread = false;
-    if (!fork_child(static_cast<Action>(random() % kActions), ends_thread)) host.has_failed = true;
+    if (!fork_child(static_cast<ChildAction>(random() % kActions), ends_thread)) host.has_failed = true;
     if (ends_thread) return nullptr;  // in the child: the process ends with it
   }
   return nullptr;

@@ -30,7 +30,7 @@ constexpr int kHostHangsAfter_s = 5 * kHangsAfter_s;
 
 constexpr std::string_view kGpus = "device GPU-0\n  counter_spin_us 1000\n";
 
-struct Settings {
+struct StressSettings {
   int forks = 300;
   std::uint64_t seed = 1;
   bool is_host = false;
@@ -56,7 +56,7 @@ void choose_environment(int host, const fs::path& folder) {
   }
 }
 
-bool run_hosts(const Settings& settings, char* self, const fs::path& folder) {
+bool run_hosts(const StressSettings& settings, char* self, const fs::path& folder) {
   std::ofstream(folder / "gpus") << kGpus;
   for (int done = 0, host = 0; done < settings.forks; done += kForksOfAHost, ++host) {
     fs::create_directory(folder / "parts");
@@ -77,7 +77,7 @@ bool run_hosts(const Settings& settings, char* self, const fs::path& folder) {
   return true;
 }
 
-bool parse(int count, char** arguments, Settings& settings) {
+bool parse(int count, char** arguments, StressSettings& settings) {
   for (int i = 1; i < count; ++i) {
     const std::string_view argument = arguments[i];
     if (argument == "--host") {
@@ -96,7 +96,7 @@ bool parse(int count, char** arguments, Settings& settings) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  Settings settings;
+  StressSettings settings;
   if (!parse(count, arguments, settings)) {
     std::fprintf(stderr, "usage: %s [--forks N] [--seed N]\n", arguments[0]);
     return 2;

@@ -62,19 +62,19 @@ HLO = """
 import sys
 sys.path.insert(0, {package!r})
 import jax, jax.numpy as jnp
-from joulemap._jax_programs import operations_of
+from joulemap._jax_programs import parse_hlo_operations
 
 def step(w, x):
     with jax.named_scope("Net"):
         return jnp.tanh(x @ w).sum()
 
 text = jax.jit(jax.grad(step)).lower(jnp.ones((8, 8)), jnp.ones((8, 8))).compile().as_text()
-operations = list(operations_of(text))
+operations = list(parse_hlo_operations(text))
 assert operations, text
 assert all(module == "jit_step" for module, _, _ in operations), operations
 assert any("transpose(jvp(Net))" in name for _, _, name in operations), operations
 assert all(instruction in text and "%" not in instruction for _, instruction, _ in operations), operations
-assert list(operations_of("no program")) == []
+assert list(parse_hlo_operations("no program")) == []
 """
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import joulemap as jm
-from joulemap._recorder import program
+from joulemap._recorder import joulemap_program
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 ON_A_GPU = Path(__file__).resolve().parent.parent.parent / "examples" / "resnet50-h200.joule"
@@ -30,7 +30,7 @@ for number in range(3):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     path = tmp_path_factory.mktemp("recorded") / "run.joule"
-    command = [program(), "record", "--sensors", "estimate", "-o", str(path), "--", sys.executable, "-c", WORK]
+    command = [joulemap_program(), "record", "--sensors", "estimate", "-o", str(path), "--", sys.executable, "-c", WORK]
     subprocess.run(command, check=True, timeout=120)
     return jm.load(path)
 
@@ -119,7 +119,18 @@ def test_the_program_exports_only_the_requested_part_to_parquet(tmp_path):
     sums = []
     for name, options in (("whole", []), ("part", ["--time", "12,16"])):
         file = tmp_path / f"{name}.parquet"
-        command = [program(), "export", str(recording), "--to", "parquet", "--exclude", "cpu,ram", "-o", str(file), *options]
+        command = [
+            joulemap_program(),
+            "export",
+            str(recording),
+            "--to",
+            "parquet",
+            "--exclude",
+            "cpu,ram",
+            "-o",
+            str(file),
+            *options,
+        ]
         subprocess.run(command, check=True, env={**os.environ, "JOULEMAP_PYTHON": sys.executable})
         sums.append(sum(joules or 0 for joules in pyarrow.parquet.read_table(file)["energy_j"].to_pylist()))
     assert 0 < sums[1] < 0.5 * sums[0]
@@ -127,7 +138,17 @@ def test_the_program_exports_only_the_requested_part_to_parquet(tmp_path):
 
 def test_the_program_exports_parquet(run, tmp_path):
     environment = {**os.environ, "JOULEMAP_PYTHON": sys.executable}
-    command = [program(), "export", *run.files, "--to", "parquet", "--by", "region", "-o", str(tmp_path / "rows.parquet")]
+    command = [
+        joulemap_program(),
+        "export",
+        *run.files,
+        "--to",
+        "parquet",
+        "--by",
+        "region",
+        "-o",
+        str(tmp_path / "rows.parquet"),
+    ]
     subprocess.run(command, check=True, timeout=120, env=environment)
     energies = pyarrow.parquet.read_table(tmp_path / "rows.parquet")["energy_j"].to_pylist()
     assert energies == [row.energy_j for row in run.ledger(by="region").rows]

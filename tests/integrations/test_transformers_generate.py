@@ -34,7 +34,20 @@ outputs = [
     model.generate(prompts, **fixed, num_beams=4, do_sample=False),
     model.generate(prompts[:1], max_new_tokens=6, assistant_model=assistant, do_sample=False),
     model.generate(input_ids=prompts[:1], max_new_tokens=1, do_sample=False),
+    model.generate(prompts, **{**fixed, "attention_mask": mask.float()}, prefill_chunk_size=5, do_sample=False),
 ]
+cache = transformers.DynamicCache()
+turn = model.generate(prompts[:1], past_key_values=cache, max_new_tokens=4, do_sample=False)
+outputs.append(model.generate(
+    torch.cat([turn, prompts[1:2]], 1), past_key_values=cache, max_new_tokens=2, do_sample=False))
+
+def fail(*args):
+    raise ValueError("stop")
+
+try:
+    model.generate(prompts[:1], max_new_tokens=6, stopping_criteria=[fail], do_sample=False)
+except ValueError:
+    pass
 print(json.dumps([output.tolist() for output in outputs]))
 """
 
@@ -61,7 +74,7 @@ def entries(recorded, call: int) -> dict[str, list[tuple[int, ...]]]:
 
 def test_results_do_not_change(recorded, tmp_path):
     assert recorded.code == 0, recorded.err
-    assert "capture_failed" not in recorded.part.diagnostics
+    assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of("diagnostic")
     alone = run_alone(tmp_path, PROGRAM)
     assert json.loads(recorded.out.splitlines()[-1]) == json.loads(alone.stdout.splitlines()[-1])
 
@@ -87,9 +100,27 @@ def test_assisted_decoding_reports_accepted_tokens_once(recorded):
     (steps,) = entries(recorded, 3).values()
     assert sum(step[2] for step in steps) >= 6  # the last step may accept more tokens than are returned
     assert len(steps) < 6  # an assistant of equal weights is always right
+    assert steps[-1][4] == 10 + sum(step[2] for step in steps) - 1  # the last token is not in the cache
     assert steps[-1][5] == 1
 
 
 def test_a_single_token_is_a_prefill(recorded):
     (steps,) = entries(recorded, 4).values()
     assert steps == [(10, 0, 1, 0, 10, 1)]
+
+
+def test_a_chunk_of_a_padded_prompt_counts_its_tokens(recorded):
+    first, second, _ = entries(recorded, 5).values()
+    assert [step[0] for step in first] == [5, 5, 0, 0, 0, 0, 0]
+    assert [step[0] for step in second] == [1, 5, 0, 0, 0, 0, 0]
+    assert [step[4] for step in second] == [5, 10, 11, 12, 13, 14, 15]
+
+
+def test_tokens_in_the_cache_of_an_earlier_turn_are_cached(recorded):
+    (steps,) = entries(recorded, 7).values()
+    assert steps == [(11, 13, 1, 0, 24, 0), (0, 0, 1, 0, 25, 1)]  # the last token of the turn was not in the cache
+
+
+def test_a_generate_that_raises_is_aborted(recorded):
+    (steps,) = entries(recorded, 8).values()
+    assert [step[5] for step in steps] == [4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -117,3 +118,16 @@ def faults_begin():
         return Simulation(result, Truth(str(root / "truth.csv")))
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def no_other_event_loop(request):
+    """Tests of a browser that ran before in this process leave their event loop suspended, but marked as running in this
+    thread: asyncio then refuses to run another one."""
+    if not request.module.__name__.split(".")[-1].startswith("test_bench_serve"):
+        yield
+        return
+    suspended = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(suspended)

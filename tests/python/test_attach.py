@@ -153,7 +153,8 @@ def test_a_program_that_is_killed_leaves_what_it_did(tmp_path, environment, joul
     path = tmp_path / "run.joule"
     killed = subprocess.run([sys.executable, "-c", program], env={**environment, "RUN": str(path)}, timeout=120)
     assert killed.returncode == -9
-    assert joulemap("report", path, "--json").code == 0  # also while the recorder still joins its parts
+    report = joulemap("report", path, "--json")  # also while the recorder still joins its parts
+    assert report.code == 0, report.err
 
 
 def test_workers_forked_during_the_recording_have_complete_parts(run):

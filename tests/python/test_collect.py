@@ -33,7 +33,7 @@ from _collect import (  # noqa: E402
     summary,
     tables,
 )
-from _collect.measure import NotCapturable, Run  # noqa: E402
+from _collect.measure import NotCapturable, RunResult  # noqa: E402
 
 SEED_LAYERS = {
     *("dense", "convolution", "pooling", "input", "padding", "normalization", "activation", "rescaling", "reshape"),
@@ -43,7 +43,7 @@ SEED_LAYERS = {
 
 @pytest.fixture(scope="module")
 def plan():
-    return design.plan()
+    return design.plan_designed_rows()
 
 
 def test_the_design_has_enough_distinct_rows_of_every_kind(plan):
@@ -62,45 +62,45 @@ def test_every_beginning_of_the_design_has_the_kinds_in_their_shares(plan):
 
 
 def test_the_design_is_the_same_every_time():
-    assert [row.key for row in design.plan(["add", "attention"])] == [
-        row.key for row in design.plan(["add", "attention"])
+    assert [row.key for row in design.plan_designed_rows(["add", "attention"])] == [
+        row.key for row in design.plan_designed_rows(["add", "attention"])
     ]
 
 
 def test_the_packages_program_knows_the_command(environment):
     command = [sys.executable, "-m", "joulemap", "collect", "--plan", "--kinds", "add"]
     output = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert ["add", str(design.KINDS["add"].rows)] in [line.split()[:2] for line in output.splitlines()]
+    assert ["add", str(design.OPERATION_KINDS["add"].row_count)] in [line.split()[:2] for line in output.splitlines()]
 
 
 def test_corners_are_rows_of_the_kinds_that_the_design_has_not(plan):
-    rows = corners.plan()
-    assert [row.key for row in rows] == [row.key for row in corners.plan()]
+    rows = corners.plan_corner_rows()
+    assert [row.key for row in rows] == [row.key for row in corners.plan_corner_rows()]
     assert len({row.key for row in rows} - {row.key for row in plan}) == len(rows) >= 500
     boxes = {row.kind: set(row.parameters) for row in plan}
     assert all(set(row.parameters) == boxes[row.kind] for row in rows)
 
 
 def test_no_row_exceeds_the_memory_of_a_measurement(plan):
-    assert all(0 < row.cost.bytes <= kind.MAX_BYTES for row in plan)
-    assert all(row.cost.flops <= kind.MAX_SECONDS * kind.PEAK_FLOPS[row.dtype] for row in plan)
+    assert all(0 < row.cost.bytes <= kind.MAX_OPERATION_BYTES for row in plan)
+    assert all(row.cost.flops <= kind.MAX_OPERATION_S * kind.PEAK_FLOPS_PER_S[row.dtype] for row in plan)
 
 
 def test_held_out_families_are_in_no_collection():
-    held_out = networks.HELD_OUT
+    held_out = networks.HELD_OUT_FAMILIES
     assert not held_out & {network.family for network in networks.all_networks(held_out=False)}
     assert held_out == {network.family for network in networks.all_networks(held_out=True)}
-    assert not held_out & {layer.family for layer in real_layers.all_layers()}
+    assert not held_out & {layer.family for layer in real_layers.read_real_layers()}
     assert len(networks.all_networks(held_out=False)) >= 80
 
 
 def test_networks_that_were_never_measured_come_before_disturbed_ones(monkeypatch):
     planned = networks.plan_networks(2)[:4]
     disturbed = {setting.key for settings in planned[:2] for setting in settings}
-    known = SimpleNamespace(times={key: 1 for key in disturbed}, is_settled=lambda key: False)
+    known = SimpleNamespace(measurement_counts={key: 1 for key in disturbed}, is_settled=lambda key: False)
     begun = []
     monkeypatch.setattr(command, "collect_network", lambda session, wanted, *_: begun.append(wanted[0].network.name))
-    command.collect_networks(SimpleNamespace(rows=known, slice="now"), planned, math.inf, 0.1)
+    command.collect_networks(SimpleNamespace(rows=known, slice_name="now"), planned, math.inf, 0.1)
     names = [settings[0].network.name for settings in planned]
     assert begun == names[2:] + names[:2]
 
@@ -109,7 +109,7 @@ def test_every_network_has_its_turn_before_one_has_its_second():
     settings = networks.plan_networks()
     turn = len(networks.all_networks(held_out=False))
     assert len({some[0].network for some in settings[:turn]}) == turn
-    assert all({setting.which for setting in some} == {"inference", "training"} for some in settings[:turn])
+    assert all({setting.pass_name for setting in some} == {"inference", "training"} for some in settings[:turn])
 
 
 def test_half_of_the_convolutions_are_layers_of_real_networks(plan):
@@ -119,34 +119,36 @@ def test_half_of_the_convolutions_are_layers_of_real_networks(plan):
 
 def test_products_count_two_flops_for_each_multiply_and_add():
     dense = {"rows": 3, "in": 5, "out": 7, "bias": False}
-    work = design.KINDS["dense"].work(dense)
-    assert kind.cost_of(work, "fp32", "forward") == (2 * 3 * 5 * 7, 4 * (3 * 5 + 5 * 7 + 3 * 7))
-    assert kind.cost_of(work, "fp16", "backward").flops == 2 * 2 * 3 * 5 * 7
+    work = design.OPERATION_KINDS["dense"].forward_work(dense)
+    assert kind.operation_cost(work, "fp32", "forward") == (2 * 3 * 5 * 7, 4 * (3 * 5 + 5 * 7 + 3 * 7))
+    assert kind.operation_cost(work, "fp16", "backward").flops == 2 * 2 * 3 * 5 * 7
     strided = {"batch": 2, "channels": 4, "out": 8, "height": 9, "width": 9, "kernel": 3, "stride": 2, "padding": 1}
-    convolution = design.KINDS["convolution"].work({**strided, "dilation": 1, "groups": 4, "bias": False})
+    convolution = design.OPERATION_KINDS["convolution"].forward_work(
+        {**strided, "dilation": 1, "groups": 4, "bias": False}
+    )
     assert convolution.flops == 2 * 2 * 5 * 5 * 8 * 1 * 3 * 3
 
 
 def test_a_table_that_tokens_are_looked_up_in_has_a_gradient_of_its_own_size():
-    work = design.KINDS["embedding"].work({"vocabulary": 1000, "width": 8, "tokens": 10})
-    assert kind.cost_of(work, "fp32", "forward").bytes == 4 * 2 * 10 * 8 + 80
-    assert kind.cost_of(work, "fp32", "backward").bytes == 4 * (2 * 10 * 8 + 1000 * 8) + 80
+    work = design.OPERATION_KINDS["embedding"].forward_work({"vocabulary": 1000, "width": 8, "tokens": 10})
+    assert kind.operation_cost(work, "fp32", "forward").bytes == 4 * 2 * 10 * 8 + 80
+    assert kind.operation_cost(work, "fp32", "backward").bytes == 4 * (2 * 10 * 8 + 1000 * 8) + 80
 
 
 def test_measured_rows_have_costs_by_current_conventions(plan):
     for row in plan[:300]:
         entry = {**command.row_identity(row), "flops": None, "bytes": None}
-        assert design.with_cost(entry) == command.row_identity(row)
+        assert design.recompute_cost(entry) == command.row_identity(row)
 
 
-def shown(watts: float, before: float, length_ns: int, phase_ns: int, noise: random.Random) -> list[power.Sample]:
+def shown(watts: float, before: float, length_ns: int, phase_ns: int, noise: random.Random) -> list[power.PowerSample]:
     """Power samples that a driver shows for a load that starts at 0 and is followed by idle."""
     samples = []
     for at_ns in range(phase_ns, length_ns + 60_000_000, 20_000_000):
-        since_ns = at_ns - power.LAG_NS
-        rising = watts + (before - watts) * math.exp(-since_ns / power.TIME_CONSTANT_NS)
+        since_ns = at_ns - power.POWER_LAG_NS
+        rising = watts + (before - watts) * math.exp(-since_ns / power.POWER_TIME_CONSTANT_NS)
         value = before if since_ns < 0 else rising if since_ns < length_ns else 120.0
-        samples.append(power.Sample(at_ns, value * noise.gauss(1, 0.01)))
+        samples.append(power.PowerSample(at_ns, value * noise.gauss(1, 0.01)))
     return samples
 
 
@@ -160,7 +162,7 @@ def test_the_power_of_a_row_is_found_whatever_was_before_it(seed):
 
 
 def test_a_row_with_too_few_samples_has_no_power():
-    assert power.steady_power([power.Sample(10_000_000, 100.0)], 0, 40_000_000) is None
+    assert power.steady_power([power.PowerSample(10_000_000, 100.0)], 0, 40_000_000) is None
 
 
 @pytest.mark.parametrize("phase_ms", [0, 17, 55, 99])
@@ -170,7 +172,7 @@ def test_whole_counter_periods_give_the_power_however_late_an_update_is_noticed(
     for at_ms in range(0, 900, 34):
         shown_ms = (at_ms - phase_ms) // 100 * 100 + phase_ms
         joules = 0.1 * min(shown_ms, 200) + 0.3 * max(0, shown_ms - 200)
-        reads.append(counter.CounterRead(at_ms * 1_000_000, (at_ms + 4) * 1_000_000, joules))
+        reads.append(counter.CounterReading(at_ms * 1_000_000, (at_ms + 4) * 1_000_000, joules))
     assert counter.mean_power_w(reads, 200_000_000, 850_000_000) == pytest.approx(300)
     assert counter.mean_power_w(reads, 200_000_000, 500_000_000) is None
 
@@ -179,12 +181,13 @@ READ_A_GPU = """
 import json, sys, time
 sys.path.insert(0, sys.argv[1])
 from _collect import power
-gpu = power.Gpu(sys.argv[2])
+gpu = power.NvmlGpu(sys.argv[2])
 begin_ns = time.monotonic_ns()
 end_ns = begin_ns + 120_000_000
-while gpu.samples_until_ns() < end_ns + power.LAG_NS:
-    gpu.collect()
-print(json.dumps([power.steady_power(gpu.samples, begin_ns, end_ns), gpu.state(), gpu.power_limit_w(), gpu.versions()]))
+while gpu.last_sample_ns() < end_ns + power.POWER_LAG_NS:
+    gpu.read_samples()
+estimate = power.steady_power(gpu.samples, begin_ns, end_ns)
+print(json.dumps([estimate, gpu.read_state(), gpu.power_limit_w(), gpu.driver_versions()]))
 """
 
 
@@ -196,7 +199,7 @@ def test_a_gpu_reports_power_clocks_and_limit_reasons(binaries, tmp_path):
     process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=True)
     (watts, _, samples), state, limit_w, versions = json.loads(process.stdout)
     assert watts == pytest.approx(250, rel=1e-3) and samples >= 4
-    assert power.State(*state) == power.State(41, 1980, True)
+    assert power.GpuState(*state) == power.GpuState(41, 1980, True)
     assert limit_w == 700 and versions["gpu"] == "Fake H200"
 
 
@@ -209,10 +212,10 @@ class MadeUpRunner:
         self.now_ns, self.fails, self.cannot_capture = 0, fails, cannot_capture
         self.in_graph: list[bool] = []
 
-    def prepare(self, make):
+    def allocate_calls(self, make):
         return make
 
-    def run(self, calls, active_s: float, in_graph: bool) -> Run:
+    def run_calls(self, calls, active_s: float, in_graph: bool) -> RunResult:
         del calls
         self.in_graph.append(in_graph)
         begin_ns, self.now_ns = self.now_ns, self.now_ns + int(active_s * 1e9)
@@ -220,7 +223,7 @@ class MadeUpRunner:
             raise RuntimeError(self.fails)
         if self.cannot_capture and in_graph:
             raise NotCapturable(self.cannot_capture)
-        return Run(begin_ns, self.now_ns, 10, 0.016, 0.017, "graph", power.State(40, 1980, False))
+        return RunResult(begin_ns, self.now_ns, 10, 0.016, 0.017, "graph", power.GpuState(40, 1980, False))
 
     def release_memory(self) -> None:
         self.now_ns += 50_000_000
@@ -235,11 +238,11 @@ def collect(tmp_path, monkeypatch):
 
     def run(runner: MadeUpRunner, *more: str):
         gpu = power.SimulatedGpu(lambda: runner.now_ns)
-        monkeypatch.setattr(command, "opened", lambda options: (torch, runner, gpu))
-        monkeypatch.setattr(command.Session, "warm_up", lambda session: None)
+        monkeypatch.setattr(command, "open_device", lambda options: (torch, runner, gpu))
+        monkeypatch.setattr(command.CollectorRun, "warm_up", lambda session: None)
         monkeypatch.setattr(command.time, "sleep", lambda seconds: runner.release_memory())
         code = command.main(["--out", str(tmp_path), "--scale", "0.03", "--kinds", "add", "embedding", *more])
-        return code, list(rows.lines_of(tmp_path))
+        return code, list(rows.read_json_lines(tmp_path))
 
     return run
 
@@ -249,7 +252,9 @@ def test_a_second_run_goes_on_with_what_is_missing(collect, tmp_path):
     _, both = collect(MadeUpRunner())
     measured = Counter(line["key"] for line in both if "energy_j" in line)
     added = {line["key"] for line in first if "energy_j" in line}
-    assert set(measured) == {row.key for row in design.plan(["add", "embedding"], 0.03)} and added < set(measured)
+    assert set(measured) == {row.key for row in design.plan_designed_rows(["add", "embedding"], 0.03)} and added < set(
+        measured
+    )
     # Only rows that are repeated on purpose occur twice.
     assert sum(measured.values()) <= len(measured) + 3
     assert sum("seconds" in line for line in both) == 2
@@ -265,8 +270,8 @@ def test_a_row_that_cannot_be_measured_is_reported_and_not_retried(collect):
 
 
 def test_a_row_that_ends_the_process_is_skipped_the_next_time(collect, tmp_path):
-    first = design.plan(["add", "embedding"], 0.03)[0].key
-    rows.Rows(tmp_path).begin(first)
+    first = design.plan_designed_rows(["add", "embedding"], 0.03)[0].key
+    rows.RowStore(tmp_path).begin_row(first)
     _, result = collect(MadeUpRunner())
     assert [line["failed"] for line in result if line.get("key") == first] == ["the process that measured it ended"]
 
@@ -282,15 +287,15 @@ def test_uncapturable_operations_run_without_a_graph_in_a_new_process(collect):
 def test_a_line_that_a_killed_run_left_half_written_is_stepped_over(tmp_path):
     row = {"key": "a", "kind": "network", "energy_j": 1.0}
     (tmp_path / "rows.jsonl").write_text(json.dumps(row) + '\n{"key": "b", "ener')
-    assert list(rows.Rows(tmp_path).times) == ["a"]
+    assert list(rows.RowStore(tmp_path).measurement_counts) == ["a"]
 
 
 def test_a_row_that_was_wrongly_run_without_a_graph_is_measured_again(tmp_path):
     row = {"key": "a", "kind": "add", "parameters": "form=same", "pass": "forward", "energy_j": 1.0, "way": "eager"}
     (tmp_path / "rows.jsonl").write_text(json.dumps({**row, "time_s": 1e-4}) + "\n")
-    assert not rows.Rows(tmp_path).is_settled("a")
-    rows.Rows(tmp_path).add_not_in_graph("add same forward", "it cannot be")
-    assert rows.Rows(tmp_path).is_settled("a")
+    assert not rows.RowStore(tmp_path).is_settled("a")
+    rows.RowStore(tmp_path).add_not_in_graph("add same forward", "it cannot be")
+    assert rows.RowStore(tmp_path).is_settled("a")
 
 
 def test_a_summary_reports_the_spread_of_repeated_rows():
@@ -304,7 +309,7 @@ def test_a_summary_reports_the_spread_of_repeated_rows():
         "slice": "1",
     }
     made = [{**row, "time_s": 1e-4, "power_w": watts, "energy_j": 1e-4 * watts} for watts in (99.0, 101.0)]
-    text = summary.summarize(made)
+    text = summary.summarize_rows(made)
     assert "| add | 1 | 100..100..100 us |" in text
     assert "| operations, calls above 20 us, same slice | 1 | 1.41% (median 1.41%) | 0.00%" in text
 
@@ -313,15 +318,15 @@ def test_a_summary_counts_networks_and_families():
     row = {"key": "a", "kind": "network", "dtype": "bf16", "pass": "training", "limited": False, "slice": "1"}
     row |= {"power_error_w": 1.0, "time_s": 1e-2, "power_w": 400.0, "energy_j": 4.0}
     made = [{**row, "source": "resnet", "parameters": f"resnet{depth};batch=32"} for depth in (18, 50)]
-    assert "2 networks of 1 families:" in summary.summarize(made)
+    assert "2 networks of 1 families:" in summary.summarize_rows(made)
 
 
 def test_a_network_is_found_again_in_a_table(tmp_path):
     setting = networks.plan_networks()[0][0]
-    entry = {"kind": "network", "dtype": setting.dtype, "pass": setting.which, "slice": "1", "repeat": 0}
-    entry |= {"key": setting.key, "parameters": design.parameters_text(setting.parameters), "energy_j": 1.0}
-    tables.write([entry], [], tmp_path)
-    assert rows.Rows(tmp_path).is_settled(setting.key)
+    entry = {"kind": "network", "dtype": setting.dtype, "pass": setting.pass_name, "slice": "1", "repeat": 0}
+    entry |= {"key": setting.key, "parameters": design.format_parameters(setting.parameters), "energy_j": 1.0}
+    tables.write_tables([entry], [], tmp_path)
+    assert rows.RowStore(tmp_path).is_settled(setting.key)
 
 
 def test_a_table_has_a_line_for_every_measurement(collect, tmp_path):
@@ -330,7 +335,7 @@ def test_a_table_has_a_line_for_every_measurement(collect, tmp_path):
     with gzip.open(tmp_path / "tables" / "operations.csv.gz", "rt", newline="") as file:
         table = list(csv.DictReader(file))
     assert len(table) == sum("energy_j" in line for line in result)
-    assert rows.Rows(tmp_path / "tables").times == rows.Rows(tmp_path).times
+    assert rows.RowStore(tmp_path / "tables").measurement_counts == rows.RowStore(tmp_path).measurement_counts
     assert {float(line["power_w"]) for line in table} == {100.0} and {line["sm_clock_mhz"] for line in table} == {
         "1980"
     }

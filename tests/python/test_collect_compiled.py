@@ -15,41 +15,41 @@ sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
 from _collect import command, compiled, networks, rows, summary, tables  # noqa: E402
 
-SMALL = compiled.ListedNetwork("mlp", "mlp-2x512", 1, "default", (1, 4), 2)
+SMALL = compiled.CompiledNetwork("mlp", "mlp-2x512", 1, "default", (1, 4), 2)
 
 
 @pytest.fixture
 def collect(tmp_path, monkeypatch):
     """Runs the command with one small network, captured by the "eager" backend to save compile time; returns rows."""
     pytest.importorskip("torch")
-    monkeypatch.setattr(compiled, "LISTED_NETWORKS", (SMALL,))
+    monkeypatch.setattr(compiled, "COMPILED_NETWORKS", (SMALL,))
     monkeypatch.setattr(compiled, "BACKEND", "eager")
     monkeypatch.setattr(command.gc, "disable", lambda: None)
     options = ["--kinds", "compiled", "--simulated", "--active", "0.02", "--network-active", "0.12"]
 
     def run(*more: str) -> list[dict]:
         assert command.main(["--out", str(tmp_path), *options, *more]) == 0
-        return [line for line in rows.lines_of(tmp_path) if "energy_j" in line]
+        return [line for line in rows.read_json_lines(tmp_path) if "energy_j" in line]
 
     return run
 
 
 def test_no_held_out_family_is_compiled():
-    settings = [setting for group in compiled.plan() for setting in group]
-    assert not networks.HELD_OUT & {setting.network.family for setting in settings}
+    settings = [setting for group in compiled.plan_compiled_settings() for setting in group]
+    assert not networks.HELD_OUT_FAMILIES & {setting.network.family for setting in settings}
     assert len({setting.network.family for setting in settings}) >= 9
 
 
 def test_every_network_has_a_small_and_a_large_batch_and_some_a_training_step():
-    settings = [setting for group in compiled.plan() for setting in group]
+    settings = [setting for group in compiled.plan_compiled_settings() for setting in group]
     for network in {setting.network for setting in settings}:
-        batches = [one.batch for one in settings if one.network == network and one.which == "inference"]
+        batches = [one.batch for one in settings if one.network == network and one.pass_name == "inference"]
         assert min(batches) == 1 and max(batches) >= 16
-    assert sum(setting.which == "training" for setting in settings) >= 5
+    assert sum(setting.pass_name == "training" for setting in settings) >= 5
 
 
 def test_networks_that_compile_quickly_come_first():
-    first, last = compiled.plan()[0], compiled.plan()[-1]
+    first, last = compiled.plan_compiled_settings()[0], compiled.plan_compiled_settings()[-1]
     assert first[0].network.family == "mlp" and last[0].network.name in ("mobilenet_v2", "efficientnet_b0")
 
 
@@ -70,8 +70,8 @@ def test_a_compiled_network_is_not_among_the_eager_ones(collect, tmp_path):
         with gzip.open(tmp_path / "tables" / f"{name}.csv.gz", "rt", newline="") as file:
             counts[name] = len(list(csv.DictReader(file)))
     assert counts == {"operations": 0, "networks": 0, "compiled": 6}
-    assert set(rows.Rows(tmp_path / "tables").times) == {row["key"] for row in measured}
-    assert not any(tables.key_of(row).startswith("network") for row in measured)
+    assert set(rows.RowStore(tmp_path / "tables").measurement_counts) == {row["key"] for row in measured}
+    assert not any(tables.row_key(row).startswith("network") for row in measured)
 
 
 def test_a_setting_that_cannot_be_compiled_is_reported_and_the_next_one_measured(collect, monkeypatch, tmp_path):
@@ -82,7 +82,7 @@ def test_a_setting_that_cannot_be_compiled_is_reported_and_the_next_one_measured
 
     monkeypatch.setattr(torch, "compile", fail)
     assert {row["way"] for row in collect()} == {"eager"}
-    failed = [line for line in rows.lines_of(tmp_path) if "failed" in line]
+    failed = [line for line in rows.read_json_lines(tmp_path) if "failed" in line]
     assert len(failed) == 3 and all(line["key"].endswith("compiled") for line in failed)
 
 
@@ -93,6 +93,8 @@ def test_nothing_is_begun_for_which_there_is_no_time(collect):
 def test_a_summary_separates_compiled_networks():
     row = {"kind": "compiled", "dtype": "default", "pass": "inference", "limited": False, "power_error_w": 1.0}
     more = {"slice": "s", "power_w": 100.0, "source": "mlp", "parameters": "name=a"}
-    made = [{**row, **more, "key": way, "way": way, "time_s": 0.01, "energy_j": 1.0} for way in compiled.MODES]
-    text = summary.summarize(made)
+    made = [
+        {**row, **more, "key": way, "way": way, "time_s": 0.01, "energy_j": 1.0} for way in compiled.EXECUTION_MODES
+    ]
+    text = summary.summarize_rows(made)
     assert "| inference, compiled | 1 |" in text and "| type |" not in text

@@ -13,35 +13,35 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
 from _collect import host, measure, rows, tables, windows  # noqa: E402
-from _collect.power import State  # noqa: E402
+from _collect.power import GpuState  # noqa: E402
 
 
 def network_row(name: str, time_s: float, launch_s=None, repeat: int = 0) -> dict:
     parameters = f"name={name};package=timm;batch=8;size=224"
     entry = {"kind": "network", "parameters": parameters, "dtype": "fp32", "pass": "inference", "cold": None}
     more = {"way": "eager", "energy_j": 1.0, "slice": "s", "repeat": repeat, "time_s": time_s, "launch_s": launch_s}
-    return {"key": tables.key_of(entry), **entry, **more}
+    return {"key": tables.row_key(entry), **entry, **more}
 
 
 def test_a_network_that_waited_for_an_unknown_host_is_measured_again_once(tmp_path):
-    kept = rows.Rows(tmp_path)
+    kept = rows.RowStore(tmp_path)
     busy = {"waits": 0.004, "works": 0.0099, "known": 0.004}
     for name in busy:
         entry = {"launch_s": 8e-6, "quiet_windows": 9} if name == "known" else {}
-        kept.add({**network_row(name, 0.010), **entry})
+        kept.add_row({**network_row(name, 0.010), **entry})
         kept.add_layers({"layers_of": network_row(name, 0)["key"], "busy_us": busy[name] * 1e6})
-    later = rows.Rows(tmp_path)
+    later = rows.RowStore(tmp_path)
     assert [later.is_settled(network_row(name, 0)["key"]) for name in busy] == [False, True, True]
-    later.add({**network_row("waits", 0.006, 8e-6), "quiet_windows": 9})
+    later.add_row({**network_row("waits", 0.006, 8e-6), "quiet_windows": 9})
     assert later.is_settled(network_row("waits", 0)["key"])
 
 
 def test_a_step_that_neither_its_host_nor_its_gpu_explains_is_measured_again(tmp_path):
-    kept = rows.Rows(tmp_path)
+    kept = rows.RowStore(tmp_path)
     for name, busy_us in {"gpu": 8000, "neither": 4000}.items():
-        kept.add({**network_row(name, 0.010, 8e-6), "issue_s": 0.006})
+        kept.add_row({**network_row(name, 0.010, 8e-6), "issue_s": 0.006})
         kept.add_layers({"layers_of": network_row(name, 0)["key"], "busy_us": busy_us})
-    later = rows.Rows(tmp_path)
+    later = rows.RowStore(tmp_path)
     assert [later.is_settled(network_row(name, 0)["key"]) for name in ("gpu", "neither")] == [True, False]
 
 
@@ -59,7 +59,7 @@ def test_a_process_goes_where_launches_are_quickest(monkeypatch):
     def launch() -> None:
         now_s[0] += 8e-6 if at[0] == {2} else 12e-6
 
-    undisturbed = host.Host(launch, lambda: None)
+    undisturbed = host.HostSpeedMeter(launch, lambda: None)
     assert undisturbed.fastest_launch_s == pytest.approx(12e-6)  # no faster launch seen yet
     assert (
         undisturbed.move_to_fastest_processors() == pytest.approx(8e-6)
@@ -75,7 +75,7 @@ class FakeHost:
     def __init__(self, disturbed_in: set[int]) -> None:
         self.fastest_launch_s, self.moves, self._windows, self._disturbed_in = 8e-6, 0, 0, disturbed_in
 
-    def launch_s(self) -> float:
+    def time_launch_s(self) -> float:
         return 12e-6 if self._windows in self._disturbed_in else 8e-6
 
     def move_to_fastest_processors(self) -> float:
@@ -90,7 +90,9 @@ class FakeHost:
 def test_windows_with_a_disturbed_host_do_not_count():
     fake = FakeHost(disturbed_in={2, 3})
     ran, steps = windows.run_windows(fake, fake.timed, step_s=0.010, active_s=0.2)
-    assert windows.summarize_windows(ran, 8e-6) == windows.WindowSummary(pytest.approx(0.010), pytest.approx(8e-6), 5)
+    assert windows.summarize_windows(ran, 8e-6) == windows.StepWindowSummary(
+        pytest.approx(0.010), pytest.approx(8e-6), 5
+    )
     assert (len(ran), steps, fake.moves) == (7, 21, 2)  # each window: two steps after one to fill the queue
 
 
@@ -104,13 +106,13 @@ def test_a_host_that_never_settles_is_given_up_and_reported(monkeypatch):
 
     ran, _ = windows.run_windows(FakeHost(set()), timed, step_s=0.010, active_s=0.1)
     mean_s = 0.010 + 0.1 * 0.0625 * 3
-    assert len(ran) == 5 and windows.summarize_windows(ran, 8e-6) == windows.WindowSummary(
+    assert len(ran) == 5 and windows.summarize_windows(ran, 8e-6) == windows.StepWindowSummary(
         pytest.approx(mean_s), pytest.approx(8e-6), 0
     )
 
 
 def test_a_co_tenant_that_is_always_active_is_detected_by_launch_times():
-    alike = [windows.Window(0.015, 12e-6)] * 9
+    alike = [windows.StepWindow(0.015, 12e-6)] * 9
     assert (
         windows.summarize_windows(alike, 12e-6).undisturbed == 9
         and windows.summarize_windows(alike, 8e-6).undisturbed == 0
@@ -125,11 +127,11 @@ def test_energy_is_that_of_a_step_with_an_undisturbed_host():
 
 
 def test_a_network_that_waits_for_its_host_is_settled_by_quiet_windows_alone(tmp_path):
-    kept = rows.Rows(tmp_path)
+    kept = rows.RowStore(tmp_path)
     entry = {"old": (None, 8e-6), "never": (0, 8e-6), "slow": (5, 11e-6), "quiet": (5, 8e-6)}
     for name, (undisturbed, launch_s) in entry.items():
-        kept.add({**network_row(name, 0.010, launch_s), "issue_s": 0.0095, "quiet_windows": undisturbed})
-    later = rows.Rows(tmp_path)
+        kept.add_row({**network_row(name, 0.010, launch_s), "issue_s": 0.0095, "quiet_windows": undisturbed})
+    later = rows.RowStore(tmp_path)
     assert [later.is_settled(network_row(name, 0)["key"]) for name in entry] == [False, False, False, True]
 
 
@@ -187,7 +189,7 @@ def test_a_network_is_timed_in_windows_where_it_waits_for_its_host(monkeypatch, 
         monkeypatch.setattr(module.time, "monotonic", lambda: fake.now_s)
         monkeypatch.setattr(module.time, "monotonic_ns", lambda: int(fake.now_s * 1e9))
         monkeypatch.setattr(module.time, "sleep", lambda seconds: None)
-    runner = measure.CudaRunner(fake, lambda: State(40, 1980, False))
+    runner = measure.CudaRunner(fake, lambda: GpuState(40, 1980, False))
     run = runner.run_network(fake.step, active_s=0.35, min_calls=4)
     assert run.time_s == pytest.approx(max(issue_s, gpu_s), rel=0.01) and run.issue_s == pytest.approx(issue_s)
     assert run.launch_s == pytest.approx(8e-6) and bool(run.quiet_windows) == in_windows

@@ -47,7 +47,7 @@ TRACE = [
 
 
 def test_kernels_belong_to_the_outermost_operation_that_is_not_a_wrapper():
-    result = layers.operations_of(TRACE)
+    result = layers.sum_by_operation(TRACE)
     by_phase = {row[0]: row for row in result["operations"]}
     assert by_phase["forward"][1] == "aten::convolution"
     assert by_phase["forward"][-3:] == [1, 9.0, 2]
@@ -55,15 +55,15 @@ def test_kernels_belong_to_the_outermost_operation_that_is_not_a_wrapper():
 
 
 def test_a_gradient_is_identified_by_its_forward_operation():
-    by_phase = {row[0]: row for row in layers.operations_of(TRACE)["operations"]}
+    by_phase = {row[0]: row for row in layers.sum_by_operation(TRACE)["operations"]}
     assert by_phase["backward"][1] == "aten::convolution" and by_phase["backward"][6] == "ConvolutionBackward0"
     assert by_phase["backward"][-2] == 20
     assert by_phase["optimizer"][-2] == 4
 
 
 def test_operations_of_networks_become_rows_of_the_kinds_that_are_measured_alone():
-    line = {"layers_of": "network torchvision/resnet18 8x224 default training", **layers.operations_of(TRACE)}
-    rows = {layer.row.which: layer for layer in layer_rows.layers_of(line) if layer.row}
+    line = {"layers_of": "network torchvision/resnet18 8x224 default training", **layers.sum_by_operation(TRACE)}
+    rows = {layer.row.pass_name: layer for layer in layer_rows.read_network_operations(line) if layer.row}
     forward = rows["forward"].row
     assert forward.kind == "convolution" and forward.dtype == "tf32"
     assert forward.parameters["channels"] == 64 and forward.parameters["out"] == 128 and forward.parameters["stride"] == 2
@@ -71,27 +71,33 @@ def test_operations_of_networks_become_rows_of_the_kinds_that_are_measured_alone
 
 
 def test_the_table_has_a_row_for_each_operation_of_a_family(tmp_path):
-    line = {"layers_of": "network torchvision/resnet18 8x224 default training", "slice": "s", **layers.operations_of(TRACE)}
-    assert layer_tables.write([line], tmp_path, tmp_path) == {"layers": 2, "busy": 1}
-    assert [result["layers_of"] for result in tables.lines_of(tmp_path)] == [line["layers_of"]]  # not profiled again
+    line = {
+        "layers_of": "network torchvision/resnet18 8x224 default training",
+        "slice": "s",
+        **layers.sum_by_operation(TRACE),
+    }
+    assert layer_tables.write_layer_tables([line], tmp_path, tmp_path) == {"layers": 2, "busy": 1}
+    assert [result["layers_of"] for result in tables.read_rows(tmp_path)] == [line["layers_of"]]  # not profiled again
     with gzip.open(tmp_path / "layers.csv.gz", "rt") as file:
         assert {row["source"] for row in csv.DictReader(file)} == {"ResNet"}
 
 
 def test_a_later_profile_adds_to_the_tables_and_counts_nothing_twice(tmp_path):
-    result = layers.operations_of(TRACE)
+    result = layers.sum_by_operation(TRACE)
     first, second = ({"layers_of": f"network torchvision/resnet18 {batch}x224 default training"} for batch in (8, 16))
-    layer_tables.write([{**first, "slice": "s", **result}], tmp_path, tmp_path)
+    layer_tables.write_layer_tables([{**first, "slice": "s", **result}], tmp_path, tmp_path)
     again = [{**line, "slice": "s", **result} for line in (first, second)]
-    assert layer_tables.write(again, tmp_path, tmp_path) == {"layers": 2, "busy": 2}
-    counts = [int(row["count"]) for row in tables.records_of(tmp_path / "layers.csv.gz")]
-    assert counts == [2 * row.count for row in layer_rows.layers_of({**first, **result}) if row.row]
+    assert layer_tables.write_layer_tables(again, tmp_path, tmp_path) == {"layers": 2, "busy": 2}
+    counts = [int(row["count"]) for row in tables.read_csv_records(tmp_path / "layers.csv.gz")]
+    assert counts == [2 * row.count for row in layer_rows.read_network_operations({**first, **result}) if row.row]
 
 
 def test_dense_layers_and_sums_are_read_from_what_the_dispatcher_saw():
-    dense = layer_rows.Call("addmm", [[10], [8, 64], [64, 10], [], []], ["float"] * 3, [1], ["", "", "", "1", "1"])
-    assert layer_rows.kind_of(dense) == ("dense", {"rows": 8, "in": 64, "out": 10, "bias": 1})
-    mean = layer_rows.Call("mean", [[8, 64, 7, 7], [], []], ["float"], [], ["", "[-1, -2]", "True"])
-    kind, result = layer_rows.kind_of(mean)
+    dense = layer_rows.DispatcherCall(
+        "addmm", [[10], [8, 64], [64, 10], [], []], ["float"] * 3, [1], ["", "", "", "1", "1"]
+    )
+    assert layer_rows.classify_call(dense) == ("dense", {"rows": 8, "in": 64, "out": 10, "bias": 1})
+    mean = layer_rows.DispatcherCall("mean", [[8, 64, 7, 7], [], []], ["float"], [], ["", "[-1, -2]", "True"])
+    kind, result = layer_rows.classify_call(mean)
     assert kind == "reduce" and result["over"] == "last" and result["rows"] == 512 and result["width"] == 49
-    assert layer_rows.kind_of(layer_rows.Call("aten_custom", [[1]], [], [], [])) is None
+    assert layer_rows.classify_call(layer_rows.DispatcherCall("aten_custom", [[1]], [], [], [])) is None

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "python" / "joulemap"))
 
 from _collect import command, design, listed, networks  # noqa: E402
-from _collect.tables import records_of  # noqa: E402
+from _collect.tables import read_csv_records  # noqa: E402
 
 SEED = ROOT / "data" / "seed"
 OPERATIONS = """id,kind,parameters,dtype,pass,phase
@@ -30,13 +30,13 @@ second,other,keras,2,3,default,inference,,4:1 2:2
 
 @pytest.fixture(scope="module")
 def plan():
-    return listed.plan(SEED)
+    return listed.plan_listed_rows(SEED)
 
 
 def test_each_operation_that_a_forward_pass_launches_is_measured_once_network_after_network(tmp_path):
     for name, text in (("operations", OPERATIONS), ("settings", SETTINGS)):
         (tmp_path / f"{name}.csv.gz").write_bytes(gzip.compress(text.encode()))
-    planned = listed.plan(tmp_path)
+    planned = listed.plan_listed_rows(tmp_path)
     assert {(row.kind, row.source) for row in planned[:2]} == {("dense", "one"), ("add", "one")}
     assert [(row.kind, row.source) for row in planned[2:]] == [("multiply", "other")]
 
@@ -47,15 +47,15 @@ def test_a_listed_row_has_the_key_of_its_line(plan):
 
 
 def seed_lines() -> list[dict]:
-    return list(records_of(SEED / "operations.csv.gz"))
+    return list(read_csv_records(SEED / "operations.csv.gz"))
 
 
 def test_every_listed_network_has_all_nine_settings_and_is_not_held_out():
-    settings = list(records_of(SEED / "settings.csv.gz"))
+    settings = list(read_csv_records(SEED / "settings.csv.gz"))
     wanted = {(str(batch), str(size)) for batch in (16, 32, 64) for size in (300, 400, 500)}
     for network in {setting["network"] for setting in settings}:
         assert {(line["batch"], line["size"]) for line in settings if line["network"] == network} == wanted
-    assert not networks.HELD_OUT & {setting["family"] for setting in settings}
+    assert not networks.HELD_OUT_FAMILIES & {setting["family"] for setting in settings}
 
 
 def test_the_networks_that_come_first_are_complete_before_the_next_one_begins(plan):
@@ -70,14 +70,16 @@ def test_listed_rows_fit_into_the_memory_of_a_gpu(plan):
 def test_a_kernel_that_is_wider_than_high_counts_what_it_covers():
     flat = {"batch": 1, "channels": 2, "out": 4, "height": 9, "width": 9, "kernel": 1, "stride": 1, "padding": 0}
     more = {"dilation": 1, "groups": 1, "bias": False, "kernel_width": 7, "padding_width": 3}
-    work = design.KINDS["convolution"].work({**flat, **more})
+    work = design.OPERATION_KINDS["convolution"].forward_work({**flat, **more})
     assert work.flops == 2 * 9 * 9 * 4 * 2 * 7 and work.weights == 4 * 2 * 7 and work.outputs == 4 * 9 * 9
 
 
 def test_padding_of_one_side_has_the_recorded_output_size():
     entry = {"batch": 1, "channels": 2, "height": 4, "width": 4, "form": "constant", "padding": 0}
-    assert design.KINDS["padding"].work({**entry, "out_height": 5, "out_width": 5}).outputs == 2 * 5 * 5
-    assert design.KINDS["padding"].work({**entry, "padding": 1}).outputs == 2 * 6 * 6
+    assert (
+        design.OPERATION_KINDS["padding"].forward_work({**entry, "out_height": 5, "out_width": 5}).outputs == 2 * 5 * 5
+    )
+    assert design.OPERATION_KINDS["padding"].forward_work({**entry, "padding": 1}).outputs == 2 * 6 * 6
 
 
 def test_a_folder_without_a_list_is_an_error(tmp_path):

@@ -14,7 +14,7 @@ from _collect import design, kind, networks, operations  # noqa: E402
 
 @pytest.fixture(scope="module")
 def plan():
-    return design.plan()
+    return design.plan_designed_rows()
 
 
 def recurrent_rows(plan):
@@ -28,7 +28,7 @@ def test_recurrent_layers_cover_forms_layers_directions_types_and_passes(plan):
     for name, least in (("form", 4), ("layers", 3), ("directions", 2)):
         assert len({row.parameters[name] for row in first}) == least
     assert {row.dtype for row in first} == {"fp32", "tf32", "fp16", "bf16"}
-    assert {row.which for row in first} == {"forward", "backward"}
+    assert {row.pass_name for row in first} == {"forward", "backward"}
     for name, low, high in (("hidden", 64, 1024), ("steps", 16, 512), ("batch", 2, 128)):
         sizes = [row.parameters[name] for row in first]
         assert min(sizes) <= low and max(sizes) >= high
@@ -36,7 +36,7 @@ def test_recurrent_layers_cover_forms_layers_directions_types_and_passes(plan):
 
 def test_a_recurrent_layer_has_the_products_of_its_steps():
     sizes = {"form": "lstm", "batch": 4, "steps": 10, "in": 6, "hidden": 8, "layers": 2, "directions": 1, "bias": 1}
-    cost = kind.cost_of(design.KINDS["recurrent"].work(sizes), "fp32", "forward")
+    cost = kind.operation_cost(design.OPERATION_KINDS["recurrent"].forward_work(sizes), "fp32", "forward")
     matrices = 32 * (6 + 8) + 32 * (8 + 8)
     assert cost.flops == 2 * 40 * matrices + 2 * 40 * 32
 
@@ -44,9 +44,13 @@ def test_a_recurrent_layer_has_the_products_of_its_steps():
 def test_a_recurrent_layer_runs_forward_and_backward():
     torch = pytest.importorskip("torch")
     for which in ("forward", "backward"):
-        row = next(row for row in recurrent_rows(design.plan(["recurrent"])) if row.which == which and row.dtype == "fp32")
+        row = next(
+            row
+            for row in recurrent_rows(design.plan_designed_rows(["recurrent"]))
+            if row.pass_name == which and row.dtype == "fp32"
+        )
         small = {**row.parameters, "batch": 2, "steps": 3, "in": 4, "hidden": 8}
-        (call,) = operations.calls_of(torch, "cpu", row._replace(parameters=small))
+        (call,) = operations.make_operation_calls(torch, "cpu", row._replace(parameters=small))
         assert call() is not None
 
 
@@ -56,4 +60,4 @@ def test_recurrent_networks_are_held_out_and_accept_their_inputs():
     assert len(planned) >= 4 and networks.plan_networks(2, held_out=False, package="recurrent") == []
     for some in planned:
         with networks.LoadedNetwork(torch, "meta", some[0].network) as loaded:
-            assert loaded.call_of(some[0]._replace(batch=2, size=3, dtype="fp32"))() is not None
+            assert loaded.make_call(some[0]._replace(batch=2, size=3, dtype="fp32"))() is not None

@@ -20,7 +20,7 @@ def refused(capsys, *words: str) -> str:
 
 
 def test_every_mistyped_option_is_refused_with_the_nearest_known_one(capsys):
-    known = [name for name in command.parser()._option_string_actions if name.startswith("--")]
+    known = [name for name in command.make_parser()._option_string_actions if name.startswith("--")]
     assert len(known) > 10
     for option in known:
         mistyped = option[:-1] if len(option) > 6 else option + "x"

@@ -56,6 +56,16 @@ CURVES = {
 }
 
 
+def test_while_it_waits_for_confirmation_the_reason_counts_the_updates_that_agree(machine):
+    stop = jm.EarlyStop(joules_per_loss=2000, confirmations=3)
+    reasons = []
+    while not stop.stopped:
+        machine.joules += 10
+        stop.update(CURVES["power"][0](machine.joules))
+        reasons.append(stop.reason.split(":")[0])
+    assert reasons[-4:-1] == ["continues", "continues until confirmed (1 of 3)", "continues until confirmed (2 of 3)"]
+
+
 @pytest.mark.parametrize("name", CURVES)
 def test_it_stops_where_a_unit_of_loss_begins_to_cost_more_than_the_price(machine, name):
     loss_at, slope_at = CURVES[name]

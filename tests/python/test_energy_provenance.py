@@ -44,7 +44,7 @@ def test_the_parts_of_a_measured_sum_are_those_that_were_measured(printed):
 def test_a_measurement_replaces_an_estimate_that_was_larger_and_never_falls(printed):
     result = printed(
         "meter = _training_meter.TrainingMeter()\n"
-        "meter._run = Run(energy(900, 'estimated'), energy(100, 'measured'), energy(90, 'measured'))\n"
+        "meter._training_window = Run(energy(900, 'estimated'), energy(100, 'measured'), energy(90, 'measured'))\n"
         "print([meter.current_energy().joules for _ in range(3)])\n"
     )
     assert result.strip() == "[900, 100, 100]"

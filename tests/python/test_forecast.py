@@ -282,13 +282,13 @@ def test_epochs_of_the_loop_count_beside_explicit_steps(machine):
 def test_a_deleted_forecast_no_longer_receives_marks(machine):
     gc.collect()
     jm.step()  # removes those of the tests before
-    before = len(_marks.listeners)
+    before = len(_marks.mark_listeners)
     forecast = jm.predict_total(10)
-    assert len(_marks.listeners) == before + 1
+    assert len(_marks.mark_listeners) == before + 1
     del forecast
     gc.collect()
     jm.step()
-    assert len(_marks.listeners) == before
+    assert len(_marks.mark_listeners) == before
 
 
 def test_without_a_sensor_the_time_is_predicted_and_the_energy_has_a_reason(machine):
@@ -327,6 +327,76 @@ def test_steps_whose_energy_is_not_final_are_left_out(machine):
     Training(machine).run(forecast, 50)
     assert forecast.total().energy_j is None and "settled" in str(forecast.total())
     assert forecast.total(wait=True).energy_j > 0
+
+
+def test_work_measured_twice_in_a_step_is_one_occurrence(machine):
+    forecast = jm.predict_total(1000)
+    for index in range(300):
+        forecast.step()
+        machine.work(0.02)
+        for _ in range(2):
+            with forecast.other("data"):
+                machine.work(0.01)
+        if index % 100 == 99:
+            for seconds in (0.4, 0.2):
+                with forecast.other("evaluation"):
+                    machine.work(seconds)
+    forecast.step()
+    total = forecast.total()
+    assert total.time_s == pytest.approx(1000 * 0.04 + 10 * 0.6, rel=0.002)
+    data, evaluation = total.recurring
+    assert (data.period, data.seen, data.time_s) == (1, 300, pytest.approx(0.02))
+    assert (evaluation.period, evaluation.seen, evaluation.left, evaluation.time_s) == (100, 3, 7, pytest.approx(0.6))
+    assert total.low_s < 46 < total.high_s < 47  # the two evaluations of an epoch are no spread
+
+
+def test_work_measured_in_each_step_keeps_no_energies(machine):
+    forecast = jm.predict_total(20_000, every={})
+    for _ in range(10_000):
+        forecast.step()
+        machine.work(0.02)
+        with forecast.other("data"):
+            machine.work(0.005)
+    gc.collect()
+    kept = [entry for entry in gc.get_objects() if isinstance(entry, (Energy, Window))]
+    assert len(kept) < 2000
+    assert forecast.total().time_s == pytest.approx(20_000 * 0.025, rel=0.001)
+
+
+def test_work_before_steps_are_marked_explicitly_is_part_of_the_setup(machine):
+    forecast = jm.predict_total(200, every={"evaluation": 50})
+    for _ in range(5):
+        jm.step()
+        machine.work(0.02)
+    with forecast.other("evaluation"):
+        machine.work(0.4)
+    for _ in range(20):
+        forecast.step()
+        machine.work(0.02)
+    total = forecast.total()
+    assert total.time_s == pytest.approx(205 * 0.02 + 5 * 0.4, rel=0.01)
+    assert (total.recurring[0].seen, total.recurring[0].left) == (1, 4)
+
+
+@pytest.mark.parametrize("part", ["steps", "data"])
+def test_a_duration_that_is_unknown_makes_the_total_unknown(machine, part, monkeypatch):
+    """As in a forked child, whose windows have no time."""
+    forecast = jm.predict_total(100)
+    for index in range(20):
+        forecast.step()
+        machine.work(0.02)
+        if index == 12:
+            original = machine.begin
+            unknown = Energy(None, None, None, None, None, "the process was forked", settled=True)
+            lost = type("Lost", (Window,), {"wait": lambda self: unknown})
+            replaced = lambda name: lost(machine) if name == part else original(name)  # noqa: E731, B023
+            monkeypatch.setattr(_forecast, "begin", replaced)
+        with forecast.other("data"):
+            machine.work(0.01)
+    total = forecast.total()
+    assert total.time_s is None and total.energy_j is None
+    assert total.reason == {"steps": "the process was forked", "data": "the duration of a part is unknown"}[part]
+    assert "unknown" in str(total)
 
 
 def test_wrong_arguments_are_rejected():

@@ -12,7 +12,7 @@ def test_sizes_that_differ_between_traces_of_a_function_are_unknown():
         names.add_tensors("net/MatMul", f"[{batch},3] int64[{batch}]")
         names.add_tensors("net/Reshape", "[64]" if batch == 64 else "[32,1]")
         names.add_tensors("net/Same", "[8,3] and 2 more")
-    assert list(names.lines()) == [
+    assert list(names.metadata_lines()) == [
         ("tensors", "net/MatMul", "[-1,3] int64[-1]"),
         ("tensors", "net/Same", "[8,3] and 2 more"),
     ]
@@ -20,13 +20,13 @@ def test_sizes_that_differ_between_traces_of_a_function_are_unknown():
 
 def test_an_operation_belongs_to_the_innermost_scope_around_it():
     names = GraphNames()
-    names.add("net", "", "net")
-    names.add("net/dense_1", "", "dense")
+    names.add_scope("net", "", "net")
+    names.add_scope("net/dense_1", "", "dense")
     names.add_update("AssignSub", "net/dense_1/Read")
     assert names.module_of("gradient_tape/net/dense_1/MatMul/MatMul_1") == "dense"
     assert names.module_of("net/Relu") == "net"
     assert names.module_of("other/Relu") is None
-    assert names.contains("AssignSub") and not names.contains("AssignSub_1")
+    assert names.contains_operation("AssignSub") and not names.contains_operation("AssignSub_1")
 
 
 def test_gradients_are_recognized_by_their_scopes():

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 
 import pytest
 from recorded_program import environment, read_parts
@@ -67,6 +68,32 @@ def test_looking_for_a_framework_without_importing_it_does_not_lose_its_capture(
     assert record(probe + STEPS).part.count("train", "forward", "Linear") == 3
 
 
+def test_modules_of_one_zip_file_share_a_loader_and_are_captured_once_each(record, tmp_path):
+    source = "class {kind}:\n    def run(self): pass\n"
+    with zipfile.ZipFile(tmp_path / "modules.zip", "w") as archive:
+        for name in ("helper", "onnxruntime_genai", "onnxruntime"):
+            archive.writestr(name + ".py", source.format(kind=name))
+    recorded = record(
+        f"""
+import importlib.util, sys
+sys.path.insert(0, {str(tmp_path / "modules.zip")!r})
+for name in ("onnxruntime_genai", "onnxruntime", "onnxruntime_genai"):
+    assert importlib.util.find_spec(name)
+import helper
+import joulemap
+installed = []
+for name in ("_onnxruntime_capture", "_onnxruntime_genai_capture"):
+    module = importlib.import_module("joulemap." + name)
+    module.install = lambda framework, name=name: installed.append((name, framework.__name__))
+import onnxruntime_genai, onnxruntime
+print(installed, "exec_module" in vars(onnxruntime.__loader__))
+"""
+    )
+    assert recorded.out == (
+        "[('_onnxruntime_genai_capture', 'onnxruntime_genai'), ('_onnxruntime_capture', 'onnxruntime')] False\n"
+    )
+
+
 def test_a_program_that_is_not_found_does_not_end_the_recording(record):
     more = "try:\n    os.execvp('no-such-program', ['x'])\nexcept FileNotFoundError:\n    net(torch.ones(1, 4))\n"
     assert record(STEPS + more).part.count("train", "forward", "Linear") == 4
@@ -124,6 +151,6 @@ def test_a_failure_of_the_capture_is_recorded_and_the_program_continues(record):
     part = record(
         "import joulemap._torch_modules as names\n"
         "def fail(self, module, outermost): raise RuntimeError('ours')\n"
-        "names.ModuleNames.resolve = fail\n" + STEPS + "print('done')"
+        "names.ModuleNames.name_called_module = fail\n" + STEPS + "print('done')"
     ).part
     assert part.diagnostics == ["capture_failed"]

@@ -14,7 +14,7 @@ PROGRAM = """
 import json, math, random, sys
 import torch, torch.nn as nn
 import joulemap as jm
-from joulemap import Energy, _layer_value
+from joulemap import Energy, _layer_skip, _layer_value
 
 torch.set_num_threads(1)
 spent = 0.0
@@ -162,6 +162,78 @@ class Recording:
 recorded = jm.layer_value(model, evaluate, layers=["useful", "useless"], run=Recording())
 facts["recorded"] = {row.name: [row.energy_j, row.low_j, row.high_j] for row in recorded.rows}
 facts["recorded_notes"], facts["recorded_title"] = recorded.notes, recorded.title()
+class Stateful(nn.Module):
+    # A sparse gradient, a negative zero, a parameter that is not a number, and containers that forward changes.
+    def __init__(self):
+        super().__init__()
+        self.index, self.layer = nn.Embedding(10, 4, sparse=True), nn.Linear(4, 4)
+        self.cache, self.by_call, self.seen = ["start"], {}, set()
+        self.shared = self.cache
+    def forward(self, i):
+        self.cache.append(1)
+        self.by_call[len(self.by_call)] = i
+        self.seen.add(len(self.seen))
+        return self.layer(self.index(i))
+
+stateful, picked = Stateful(), torch.tensor([1, 2])
+stateful(picked).sum().backward()
+stateful.cache, stateful.by_call = ["start"], {}
+stateful.shared = stateful.cache
+stateful.seen.clear()
+cache, gradient = stateful.cache, stateful.index.weight.grad
+dense = gradient.to_dense().clone()
+with torch.no_grad():
+    stateful.layer.bias[0], stateful.layer.bias[1] = -0.0, math.nan
+
+def changes_bits(model, sparse):
+    with torch.no_grad():
+        model.layer.bias[0] = 0.0
+        if sparse:
+            model.index.weight.grad.zero_()
+        return float(model(picked)[:, 2:].sum())
+
+facts["stateful"] = []
+for sparse in (False, True):
+    jm.layer_value(stateful, lambda model: changes_bits(model, sparse), layers=["layer"], rounds=1)
+    facts["stateful"] += [
+        stateful.index.weight.grad is gradient, torch.equal(gradient.to_dense(), dense),
+        stateful.layer.weight.grad is not None, math.copysign(1, stateful.layer.bias[0].item()) == -1.0,
+        stateful.cache is cache and stateful.shared is cache and cache == ["start"],
+        stateful.by_call == {} and stateful.seen == set(),
+    ]
+
+with _layer_skip.ModelRestored(torch, stateful) as restored:
+    original = _layer_skip._restore_tensor
+    def fails_once(torch, tensor, copy):
+        if tensor is stateful.index.weight:
+            raise RuntimeError("one tensor cannot be restored")
+        original(torch, tensor, copy)
+    _layer_skip._restore_tensor = fails_once
+    with torch.no_grad():
+        stateful.layer.bias[2] += 1
+    bias = restored._tensors[-1][1][2].item()
+    try:
+        restored.restore_model()
+    except RuntimeError as error:
+        facts["partly"] = [str(error), stateful.layer.weight.grad is not None, stateful.layer.bias[2].item() == bias]
+    _layer_skip._restore_tensor = original
+
+facts["baseline_errors"] = []
+for bad in (math.nan, math.inf):
+    try:
+        jm.layer_value(model, lambda model: bad * float(evaluate(model)), layers=["useful"])
+    except ValueError as error:
+        facts["baseline_errors"].append(str(error))
+
+def sometimes(model):
+    whole = "forward" not in vars(model.useful)
+    sometimes.whole = getattr(sometimes, "whole", 0) + whole
+    return math.nan if whole and sometimes.whole == 3 else float(evaluate(model))
+
+later = jm.layer_value(model, sometimes, layers=["useful"], rounds=3)
+facts["later"] = [later.rows[0].metric is not None, later.rows[0].earned, later.notes[-1],
+                  "no layer has both" in later.to_svg()]
+
 class OptimizedModule(nn.Module):  # as torch.compile returns
     pass
 
@@ -266,3 +338,20 @@ def test_picture_page_and_table_contain_the_layers(facts, folder):
 def test_models_that_hide_their_modules_are_rejected(facts):
     assert "needs a PyTorch module, not a int" in facts["wrong"][0]
     assert "OptimizedModule hides" in facts["wrong"][1]
+
+
+def test_all_kinds_of_state_are_restored(facts):
+    assert facts["stateful"] == [True] * 12
+
+
+def test_a_tensor_that_cannot_be_restored_does_not_lose_the_others(facts):
+    assert facts["partly"] == ["one tensor cannot be restored", True, True]
+
+
+def test_a_baseline_must_be_finite(facts):
+    assert [message.split(":")[0] for message in facts["baseline_errors"]] == [
+        "evaluate returned nan with all layers", "evaluate returned inf with all layers",
+    ]  # fmt: skip
+    has_metric, earned, note, is_empty = facts["later"]
+    assert has_metric and earned is None and is_empty
+    assert note == "evaluate did not always return a finite result with all layers: what layers earn is unknown"

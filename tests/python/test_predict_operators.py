@@ -19,8 +19,14 @@ from _predict.operation_list import list_operations  # noqa: E402
 nn, functional = torch.nn, torch.nn.functional
 
 # Handlers of operators that only read and write elements, by index or in another order, and at most add elements.
-MOVES = {elements.gather, elements.clone, elements.copy_into, elements.concatenate, elements.host_read}
-MOVES |= {elements.partial_gradient, elements.fill}
+MOVES = {
+    elements.classify_gather,
+    elements.classify_clone,
+    elements.classify_copy,
+    elements.classify_concatenate,
+    elements.classify_host_read,
+}
+MOVES |= {elements.classify_slice_gradient, elements.classify_fill}
 # Names of operators that compute more than that.
 COMPUTES = re.compile(
     r"(mm|bmm|mv|conv|lstm|gru|rnn|attention|attend|fft|dist|linalg|solve|cholesky|qr|svd|eig|inv|lu_|det$|grid_sampler"
@@ -57,9 +63,11 @@ def is_taken_apart(func) -> bool:
 
 def moves(func) -> bool:
     name = plain_name(func)
-    if name in recorder.NO_LAUNCH or name in recorder.VIEWS or recorder.is_view(func):
+    if name in recorder.OPERATIONS_WITHOUT_LAUNCH or name in recorder.UNMARKED_VIEWS or recorder.is_view(func):
         return True
-    return layers.HANDLERS.get(name) in MOVES or (name.endswith("_copy") and name not in layers.HANDLERS)
+    return layers.OPERATION_HANDLERS.get(name) in MOVES or (
+        name.endswith("_copy") and name not in layers.OPERATION_HANDLERS
+    )
 
 
 def test_no_computing_operator_is_classified_as_a_copy():
@@ -74,7 +82,7 @@ def test_every_name_that_is_known_is_registered():
     """A misspelled name would never match an operator."""
     names = {plain_name(func) for func in registered()}
     of_other_versions = {"_cat"}
-    assert {name for name in layers.HANDLERS if name not in names} - of_other_versions == set()
+    assert {name for name in layers.OPERATION_HANDLERS if name not in names} - of_other_versions == set()
 
 
 def listed(compute, *inputs) -> tuple[set, list]:

@@ -91,7 +91,7 @@ def live(seed):
         slept.append((clock.now, length))
         clock.now += length * late.uniform(1, 1.2)
     late = random.Random(5)
-    dither = _torch_dither.Dither(Torch, seed, lambda: clock.now, sleep)
+    dither = _torch_dither.PauseDither(Torch, seed, lambda: clock.now, sleep)
     worst = 0.0
     while clock.now < 600:
         clock.now += late.uniform(0, 0.004)

@@ -52,9 +52,9 @@ class CountingMeter:
         return self.spans[number][1] - self.spans[number][0]
 
 def doubled(model, inputs, train=False, blocks=None, loss=None):
-    run = _validate.Pass(torch, model, _validate._call_of(model, inputs, loss, train), train)
+    run = _validate.ModelPass(torch, model, _validate._make_call(model, inputs, loss, train), train)
     with _validate.Validation(torch, model, run, blocks) as validation:
-        blocks = numbers.blocks_of(*validation.measure(CountingMeter(), 0.005, 3, 1, lambda text: None))
+        blocks = numbers.measure_blocks(*validation.measure_blocks(CountingMeter(), 0.005, 3, 1, lambda text: None))
     return {extra.block: extra for extra in blocks.extras}, blocks.pass_j, validation
 
 def print_validation(model, inputs, **more):
@@ -313,14 +313,14 @@ for number in range(4):
         passes = int(1 / pass_s)
         end_ns = now_ns + int(1e9 * passes * pass_s)
         joules = passes * (above_j[block] + idle_w * pass_s) + random_number.gauss(0, 1)
-        loops.append(numbers.Loop(block, False, number, passes, now_ns, end_ns, joules))
+        loops.append(numbers.PassLoop(block, False, number, passes, now_ns, end_ns, joules))
         now_ns = end_ns + 100_000_000
 times = {(block, False): [] for block in seconds}
 for _ in range(600):
     drifted()
     for block, usual_s in seconds.items():
         times[block, False].append(usual_s * speed * (1 + random_number.gauss(0, 0.08)))
-found = numbers.blocks_of(loops, times)
+found = numbers.measure_blocks(loops, times)
 speed = found.pass_s / seconds[None]
 wanted = {block: above_j[block] - above_j[None] + idle_w * speed * (seconds[block] - seconds[None]) for block in "ab"}
 print(json.dumps({"limited": numbers.is_limited_by_host(loops),

@@ -9,7 +9,7 @@ namespace joulemap::simulated {
 namespace {
 
 // The finaliser of splitmix64: decorrelates neighbouring numbers.
-std::uint64_t scrambled(std::uint64_t value) {
+std::uint64_t mix_bits(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
   value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
@@ -17,11 +17,11 @@ std::uint64_t scrambled(std::uint64_t value) {
 }
 
 // In (0, 1], so that it has a logarithm.
-double uniform(std::uint64_t value) { return (static_cast<double>(scrambled(value) >> 11) + 1) * 0x1p-53; }
+double uniform_fraction(std::uint64_t value) { return (static_cast<double>(mix_bits(value) >> 11) + 1) * 0x1p-53; }
 
 double gaussian(std::uint64_t seed, std::uint64_t number) {
-  const std::uint64_t key = scrambled(seed) ^ (2 * number);
-  return std::sqrt(-2 * std::log(uniform(key))) * std::cos(2 * std::numbers::pi * uniform(key ^ 1));
+  const std::uint64_t key = mix_bits(seed) ^ (2 * number);
+  return std::sqrt(-2 * std::log(uniform_fraction(key))) * std::cos(2 * std::numbers::pi * uniform_fraction(key ^ 1));
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ void expect_bca(const Golden& golden, const GoldenInput& input, const Statistic&
 }
 
 void expect_trend(const Golden& golden, const GoldenInput& input) {
-  const Trend trend = mann_kendall(input.first);
+  const Trend trend = mann_kendall_trend(input.first);
   expect(golden.p, trend.test.p, "p");
   expect(golden.estimate, trend.tau, "tau");
 }
@@ -91,7 +91,7 @@ std::vector<Stratum> strata_of(const GoldenInput& input) {
   std::vector<Stratum> strata(1 + static_cast<std::size_t>(input.strata.back()));
   for (std::size_t i = 0; i < input.first.size(); ++i) {
     Stratum& stratum = strata[static_cast<std::size_t>(input.strata[i])];
-    (input.groups[i] == 0 ? stratum.first : stratum.second).push_back(input.first[i]);
+    (input.groups[i] == 0 ? stratum.first_values : stratum.second_values).push_back(input.first[i]);
   }
   return strata;
 }
@@ -176,7 +176,7 @@ const std::map<std::string, Comparison>& comparisons() {
       {"spearman", [](G g, I i) { expect_coefficient(g, spearman(i.first, i.second)); }},
       {"kendall", [](G g, I i) { expect_coefficient(g, kendall(i.first, i.second)); }},
       {"mann_kendall", expect_trend},
-      {"theil_sen", [](G g, I i) { expect(g.estimate, mann_kendall(i.first).slope, "slope"); }},
+      {"theil_sen", [](G g, I i) { expect(g.estimate, mann_kendall_trend(i.first).slope, "slope"); }},
       {"a12", [](G g, I i) { expect(g.estimate, vargha_delaney_a12(i.first, i.second), "A12"); }},
       {"paired_shift", [](G g, I i) { expect_shift(g, paired_shift(i.first, i.second, 0.95)); }},
       {"paired_interval", [](G g, I i) { expect_shift(g, paired_shift(i.first, i.second, 0.95)); }},

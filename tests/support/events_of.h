@@ -11,7 +11,8 @@ namespace joulemap::ingest {
 
 inline std::vector<TraceEvent> events_of(const Trace& trace) {
   std::vector<TraceEvent> events;
-  for (const std::vector<TraceEvent>& block : trace.blocks) events.insert(events.end(), block.begin(), block.end());
+  for (const std::vector<TraceEvent>& block : trace.event_blocks)
+    events.insert(events.end(), block.begin(), block.end());
   return events;
 }
 

@@ -8,7 +8,8 @@
 namespace joulemap {
 namespace {
 
-ReportRow row(std::vector<std::string> path, double energy_j, double half_width_j, double time_s, std::string basis) {
+ReportRow make_row(std::vector<std::string> path, double energy_j, double half_width_j, double time_s,
+                   std::string basis) {
   ReportRow out;
   out.path = std::move(path);
   out.name = out.display_name = out.path.empty() ? "gpu0" : out.path.back();
@@ -31,12 +32,12 @@ DomainEnergy domain(std::string name, double joules, double half_width_j, std::s
   out.uncertainty_j = half_width_j;
   out.mean_w = joules / 10;
   out.provenance = provenance;
-  out.counted = true;
+  out.is_counted = true;
   out.sensor = std::move(sensor);
   return out;
 }
 
-void scale(ReportRow& row, double factor) {
+void scale_energies(ReportRow& row, double factor) {
   for (std::optional<double>* value : {&row.energy_j, &row.low_j, &row.high_j, &row.power_w}) {
     if (*value) **value *= factor;
   }
@@ -60,22 +61,22 @@ ReportResult example_training() {
   result.attributed_j = 4000;
   result.idle_j = 450;
   result.unattributed_j = 50;
-  result.rows = {row({"train", "backward", "layer1.0.conv1"}, 1400, 140, 2.5, "regressed"),
-                 row({"train", "forward", "layer1.0.conv1"}, 1000, 100, 2, "regressed"),
-                 row({"train", "backward", "head"}, 900, 60, 1.6, "probed"),
-                 row({"train", "forward", "head"}, 590, 40, 1, "time-share"),
-                 row({"train", "backward", "layer1.0"}, 100, 20, 0.3, "time-share"),
-                 row({"setup"}, 10, 5, 0.1, "time-share")};
-  ReportRow host = row({"train", "forward", "head"}, 0, 0, 4, "cpu-time");
+  result.rows = {make_row({"train", "backward", "layer1.0.conv1"}, 1400, 140, 2.5, "regressed"),
+                 make_row({"train", "forward", "layer1.0.conv1"}, 1000, 100, 2, "regressed"),
+                 make_row({"train", "backward", "head"}, 900, 60, 1.6, "probed"),
+                 make_row({"train", "forward", "head"}, 590, 40, 1, "time-share"),
+                 make_row({"train", "backward", "layer1.0"}, 100, 20, 0.3, "time-share"),
+                 make_row({"setup"}, 10, 5, 0.1, "time-share")};
+  ReportRow host = make_row({"train", "forward", "head"}, 0, 0, 4, "cpu-time");
   host.device = "cpu";
   host.energy_j = host.low_j = host.high_j = host.power_w = host.share = std::nullopt;
   result.rows.push_back(host);
-  result.groups = {row({}, 4000, 20, 7.5, "regressed"),
-                   row({"train"}, 3990, 21, 7.4, "regressed"),
-                   row({"train", "backward"}, 2400, 50, 4.4, "regressed"),
-                   row({"train", "forward"}, 1590, 45, 3, "regressed"),
-                   row({"train", "backward", "layer1"}, 1500, 135, 2.8, "regressed"),
-                   row({"train", "backward", "layer1", ".0"}, 1500, 135, 2.8, "regressed")};
+  result.groups = {make_row({}, 4000, 20, 7.5, "regressed"),
+                   make_row({"train"}, 3990, 21, 7.4, "regressed"),
+                   make_row({"train", "backward"}, 2400, 50, 4.4, "regressed"),
+                   make_row({"train", "forward"}, 1590, 45, 3, "regressed"),
+                   make_row({"train", "backward", "layer1"}, 1500, 135, 2.8, "regressed"),
+                   make_row({"train", "backward", "layer1", ".0"}, 1500, 135, 2.8, "regressed")};
   result.slice_s = 1;
   result.power = {{"gpu0", {90, 480, 520, 515, 530, 522, 518, 525, std::nullopt, 100}},
                   {"package-0", {28, 31, 30, 30, 30, 30, 31, 30, 30, 29}}};
@@ -91,8 +92,8 @@ ReportResult example_training() {
 
 ReportResult example_training_times(double factor) {
   ReportResult result = example_training();
-  for (ReportRow& report_row : result.rows) scale(report_row, factor);
-  for (ReportRow& report_row : result.groups) scale(report_row, factor);
+  for (ReportRow& report_row : result.rows) scale_energies(report_row, factor);
+  for (ReportRow& report_row : result.groups) scale_energies(report_row, factor);
   const double more_j = 4000 * (factor - 1);
   *result.attributed_j += more_j;
   *result.domains[0].joules += more_j;

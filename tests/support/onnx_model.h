@@ -33,7 +33,7 @@ inline formats::ProtobufWriter integer(std::string_view name, std::int64_t numbe
   return formats::ProtobufWriter().add(1, name).add(3, number);
 }
 
-inline formats::ProtobufWriter text(std::string_view name, std::string_view value) {
+inline formats::ProtobufWriter text_attribute(std::string_view name, std::string_view value) {
   return formats::ProtobufWriter().add(1, name).add(4, value);
 }
 

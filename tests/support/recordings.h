@@ -49,16 +49,16 @@ inline Sample recorded_sample(std::uint32_t channel, std::int64_t tick) {
 
 struct Recorded final : recording::RecordingVisitor {
   template <class T>
-  using Of = std::vector<std::pair<std::uint32_t, T>>;  // with the source number
-  Of<RecordingSource> sources;
+  using WithSource = std::vector<std::pair<std::uint32_t, T>>;  // with the source number
+  WithSource<RecordingSource> sources;
   std::vector<Channel> channels;
   std::vector<Sample> samples;
-  Of<ClockPair> clocks;
-  Of<Mark> marks;
-  Of<Metric> metrics;
-  Of<EnvironmentFact> facts;
-  Of<ChannelCalibration> calibrations;
-  Of<RecordingEnd> ends;
+  WithSource<ClockPair> clocks;
+  WithSource<Mark> marks;
+  WithSource<Metric> metrics;
+  WithSource<EnvironmentFact> facts;
+  WithSource<ChannelCalibration> calibrations;
+  WithSource<RecordingEnd> ends;
 
   void on_source(std::uint32_t source, const RecordingSource& it) override { sources.emplace_back(source, it); }
   void on_channels(std::uint32_t, std::uint32_t, std::span<const Channel> some) override {

@@ -79,7 +79,7 @@ double SimulatedGpu::slowdown_of(std::uint32_t kind) {
   return is_slowed_ && kind < traits_.computing ? traits_.slowdown : 1;
 }
 
-void SimulatedGpu::burst(SimulatedRun& run, std::uint32_t kind, std::int64_t until_ns) {
+void SimulatedGpu::add_burst(SimulatedRun& run, std::uint32_t kind, std::int64_t until_ns) {
   const double full_w = traits_.watts[kind] * (1 + traits_.burst_spread * std::normal_distribution<>()(random_));
   run.slowed_s.resize(traits_.watts.size());
   run.slowed_j.resize(traits_.watts.size());
@@ -108,10 +108,10 @@ SimulatedRun SimulatedGpu::mixture(double length_s) {
   pause(run, to_ns(0.6));
   while (to_s(now_ns_ - run.begin_ns) < length_s) {
     const auto kind = static_cast<std::uint32_t>(random_() % traits_.watts.size());
-    burst(run, kind, now_ns_ + to_ns(uniform(0.002, 0.060)));
+    add_burst(run, kind, now_ns_ + to_ns(uniform(0.002, 0.060)));
     if (random_() % 5 == 0) pause(run, to_ns(uniform(0.001, 0.040)));
   }
-  count(run);
+  simulate_counter(run);
   return run;
 }
 
@@ -131,7 +131,7 @@ void SimulatedGpu::loop(SimulatedRun& run, double length_s, std::size_t kernels_
         pause(run, to_ns(uniform(dither.shortest_s, dither.longest_s)));
         next_pause_ns = now_ns_ + until_next_ns();
       }
-      burst(run, kind, now_ns_ + static_cast<std::int64_t>(kernels_per_class) * one_ns - traits_.gap_ns);
+      add_burst(run, kind, now_ns_ + static_cast<std::int64_t>(kernels_per_class) * one_ns - traits_.gap_ns);
     }
     pause(run, to_ns(uniform(0.0002, 0.0004)));
   }
@@ -144,7 +144,7 @@ SimulatedRun SimulatedGpu::steady_loop(double length_s, std::size_t kernels_per_
 SimulatedRun SimulatedGpu::dithered_loop(double length_s, std::size_t kernels_per_class, const Dither& dither) {
   SimulatedRun run{{}, {}, {}, std::vector<double>(traits_.watts.size()), std::vector<double>(traits_.watts.size())};
   loop(run, length_s, kernels_per_class, dither);
-  count(run);
+  simulate_counter(run);
   return run;
 }
 
@@ -154,7 +154,7 @@ void SimulatedGpu::replay(SimulatedRun& run, std::uint32_t module, std::int64_t 
   while (now_ns_ < until_ns) {
     for (const auto& [kind, kernels] : {std::pair(module, 6), std::pair(module + 1, 2), std::pair(module + 3, 1)}) {
       const std::int64_t one_ns = traits_.kernel_ns + traits_.gap_ns;
-      burst(run, kind % kinds, now_ns_ + kernels * one_ns - traits_.gap_ns);
+      add_burst(run, kind % kinds, now_ns_ + kernels * one_ns - traits_.gap_ns);
     }
   }
 }
@@ -175,7 +175,7 @@ SimulatedRun SimulatedGpu::probed_loop(double length_s, std::size_t kernels_per_
       pause(run, 30'000);
     }
   }
-  count(run);
+  simulate_counter(run);
   return run;
 }
 
@@ -204,7 +204,7 @@ void SimulatedGpu::record_history(SimulatedRun& run) {
 }
 
 // Computes the counter's value at each update, and the reads.
-void SimulatedGpu::count(SimulatedRun& run) {
+void SimulatedGpu::simulate_counter(SimulatedRun& run) {
   pause(run, to_ns(0.6));
   run.end_ns = now_ns_;
   record_history(run);

@@ -97,12 +97,12 @@ class SimulatedGpu {
   };
 
   double uniform(double low, double high) { return low + (high - low) * std::uniform_real_distribution<>()(random_); }
-  void burst(SimulatedRun& run, std::uint32_t kind, std::int64_t until_ns);
+  void add_burst(SimulatedRun& run, std::uint32_t kind, std::int64_t until_ns);
   void loop(SimulatedRun& run, double length_s, std::size_t kernels_per_class, const Dither& dither);
   void replay(SimulatedRun& run, std::uint32_t module, std::int64_t until_ns);
   void pause(SimulatedRun& run, std::int64_t length_ns);
   double slowdown_of(std::uint32_t kind);
-  void count(SimulatedRun& run);
+  void simulate_counter(SimulatedRun& run);
   void record_history(SimulatedRun& run);
   void read(SimulatedRun& run, double at_s, double first_update_s, const std::vector<double>& counter_j);
 

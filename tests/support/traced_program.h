@@ -26,45 +26,45 @@ class Program {
                    std::int64_t thread = 1) {
     return {.start_ns = start * 1000,
             .duration_ns = length * 1000,
-            .name = builder.name(name),
-            .track = builder.thread(7, thread),
+            .name_index = builder.intern_name(name),
+            .track_index = builder.intern_thread(7, thread),
             .kind = kind};
   }
   void add(EventKind kind, std::string_view name, std::int64_t start, std::int64_t length, std::int64_t thread = 1) {
-    builder.add(event(kind, name, start, length, thread));
+    builder.add_event(event(kind, name, start, length, thread));
   }
   void op(std::string_view name, std::int64_t start, std::int64_t length, std::uint32_t sequence = 0,
           std::int64_t thread = 1) {
     TraceEvent made = event(EventKind::op, name, start, length, thread);
-    made.detail = sequence;
-    builder.add(made);
+    made.detail_index = sequence;
+    builder.add_event(made);
   }
   void node(std::string_view name, std::int64_t start, std::int64_t length, std::uint32_t sequence,
             std::int64_t thread = 1) {
     TraceEvent made =
         event(EventKind::op, "autograd::engine::evaluate_function: " + std::string(name), start, length, thread);
-    made.detail = sequence;
+    made.detail_index = sequence;
     made.is_backward = true;
-    builder.add(made);
+    builder.add_event(made);
   }
   void launch(std::int64_t start, std::uint32_t correlation, std::int64_t thread = 1) {
     TraceEvent made = event(EventKind::api, "cudaLaunchKernel", start, 2, thread);
     made.correlation = correlation;
-    builder.add(made);
+    builder.add_event(made);
   }
   void kernel(std::string_view name, std::int64_t start, std::int64_t length, std::uint32_t correlation,
               std::uint32_t external_id = 0) {
-    builder.add({.start_ns = start * 1000,
-                 .duration_ns = length * 1000,
-                 .name = builder.kernel_class(KernelKind::kernel, name),
-                 .track = builder.queue({.ordinal = 0, .stream = 7}),
-                 .correlation = correlation,
-                 .external_id = external_id,
-                 .kind = EventKind::kernel});
+    builder.add_event({.start_ns = start * 1000,
+                       .duration_ns = length * 1000,
+                       .name_index = builder.intern_kernel_class(KernelKind::kernel, name),
+                       .track_index = builder.intern_queue({.ordinal = 0, .stream = 7}),
+                       .correlation = correlation,
+                       .external_id = external_id,
+                       .kind = EventKind::kernel});
   }
 };
 
-struct Outcome {
+struct AssignmentOutcome {
   ScopedTrace placed;
   std::map<std::uint32_t, Scope> scopes;
   std::map<Path, ScopeTally> threads;
@@ -82,9 +82,9 @@ struct Outcome {
   std::int64_t time_us(const Path& path) const { return threads.contains(path) ? threads.at(path).wall_ns / 1000 : 0; }
 };
 
-inline Outcome scope(Program& program, const scopes::ModuleNames& modules = {}) {
+inline AssignmentOutcome assign_program_scopes(Program& program, const scopes::ModuleNames& modules = {}) {
   Trace trace = std::move(program.builder).finish();
-  Outcome outcome;
+  AssignmentOutcome outcome;
   std::vector<Activity> activities;
   outcome.placed = assign_scopes(trace, modules, [&](Activity activity) { activities.push_back(std::move(activity)); });
   for (const Activity& activity : activities) {
@@ -97,7 +97,7 @@ inline Outcome scope(Program& program, const scopes::ModuleNames& modules = {}) 
       sum.count += tally.count;
       sum.wall_ns += tally.wall_ns;
       EXPECT_EQ(tally.wall_ns, tally.cpu_ns);
-      EXPECT_EQ(tally.count, tally.sampled);
+      EXPECT_EQ(tally.count, tally.sampled_count);
     }
     for (const Kernel& kernel : activity.kernels) outcome.kernels.push_back(kernel);
     for (const KernelTally& tally : activity.kernel_tallies) {

@@ -63,7 +63,7 @@ class VirtualThreads {
   std::unique_ptr<VirtualThread> created() {
     const std::lock_guard lock(mutex_);
     auto thread = std::make_unique<VirtualThread>();
-    thread->time_ns = joined().time_ns;
+    thread->time_ns = join_this_thread().time_ns;
     members_.push_back(thread.get());
     return thread;
   }
@@ -76,13 +76,13 @@ class VirtualThreads {
     wait_for_turn(lock, self);
   }
 
-  struct Now {
+  struct ClockValues {
     std::int64_t time_ns;
     std::int64_t cpu_ns;
   };
-  Now read_clock() {
+  ClockValues read_clock() {
     std::unique_lock lock(mutex_);
-    VirtualThread& self = joined();
+    VirtualThread& self = join_this_thread();
     self.time_ns += VirtualClock::kClockReadCost_ns;
     self.cpu_ns += VirtualClock::kClockReadCost_ns;
     wait_for_turn(lock, self);
@@ -91,14 +91,14 @@ class VirtualThreads {
 
   void sleep_until(std::int64_t deadline_ns) {
     std::unique_lock lock(mutex_);
-    VirtualThread& self = joined();
+    VirtualThread& self = join_this_thread();
     self.time_ns = std::max(self.time_ns, deadline_ns);
     wait_for_turn(lock, self);
   }
 
   void sleep_for(std::int64_t duration_ns) {
     std::unique_lock lock(mutex_);
-    VirtualThread& self = joined();
+    VirtualThread& self = join_this_thread();
     self.time_ns += duration_ns;
     wait_for_turn(lock, self);
   }
@@ -106,12 +106,12 @@ class VirtualThreads {
   // The caller blocks forever: no thread waits for it any more.
   void exit_thread() {
     const std::lock_guard lock(mutex_);
-    leave(joined(), lock);
+    leave(join_this_thread(), lock);
   }
 
   void wait(const std::uint32_t* word, std::uint32_t seen, std::int64_t deadline_ns) {
     std::unique_lock lock(mutex_);
-    VirtualThread& self = joined();
+    VirtualThread& self = join_this_thread();
     if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != seen) return;
     self.word = word;
     self.time_ns = std::max(self.time_ns, deadline_ns);
@@ -121,7 +121,7 @@ class VirtualThreads {
 
   void wake(const void* word) {
     const std::lock_guard lock(mutex_);
-    const VirtualThread& self = joined();
+    const VirtualThread& self = join_this_thread();
     for (VirtualThread* member : members_) {
       if (member->word != word) continue;
       member->word = nullptr;
@@ -151,7 +151,7 @@ class VirtualThreads {
     return mine;
   }
 
-  VirtualThread& joined() {
+  VirtualThread& join_this_thread() {
     VirtualThread& self = *membership().thread;
     if (is_on_ && std::find(members_.begin(), members_.end(), &self) == members_.end()) {
       const VirtualThread* first = earliest();

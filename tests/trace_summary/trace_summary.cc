@@ -33,19 +33,19 @@ constexpr std::array kReaders = {Reader{"xplane", read_xplane_trace}, Reader{"on
 constexpr std::array<std::string_view, 9> kKinds = {"op",     "annotation", "module", "function", "api",
                                                     "kernel", "copy",       "fill",   "graph"};
 
-struct Sum {
+struct CountAndTime {
   std::uint64_t count = 0;
   std::int64_t time_ns = 0;
 };
 
-void write_sum(formats::JsonWriter& json, const Sum& sum) {
+void write_sum(formats::JsonWriter& json, const CountAndTime& sum) {
   json.member("count", sum.count).member("time_ns", sum.time_ns);
 }
 
 class Summary {
  public:
   explicit Summary(const Trace& trace) : trace_(trace) {
-    for (const std::vector<TraceEvent>& block : trace.blocks) {
+    for (const std::vector<TraceEvent>& block : trace.event_blocks) {
       for (const TraceEvent& event : block) add(event);
     }
   }
@@ -76,24 +76,25 @@ class Summary {
 
  private:
   void add(const TraceEvent& event) {
-    const auto count = [&](Sum& sum) {
+    const auto count = [&](CountAndTime& sum) {
       ++sum.count;
       sum.time_ns += event.duration_ns;
     };
     if (first_ns == 0 || event.start_ns < first_ns) first_ns = event.start_ns;
     count(kinds_[event.kind]);
     const bool is_gpu = is_on_gpu(event.kind);
-    count(names_[{event.kind, is_gpu ? trace_.classes[event.name].name : trace_.names[event.name].text}]);
-    if (event.kind == EventKind::op) count(scopes_[trace_.names[event.name].scope]);
+    count(names_[{event.kind,
+                  is_gpu ? trace_.kernel_classes[event.name_index].name : trace_.names[event.name_index].text}]);
+    if (event.kind == EventKind::op) count(scopes_[trace_.names[event.name_index].scope]);
     if (is_gpu && trace_.gpu_events_identify_ops) {
       count(scopes_[event.external_id == 0 ? scopes::OpScope{} : trace_.names[event.external_id - 1].scope]);
     }
   }
 
   const Trace& trace_;
-  std::map<EventKind, Sum> kinds_;
-  std::map<std::pair<EventKind, std::string>, Sum> names_;
-  std::map<scopes::OpScope, Sum> scopes_;
+  std::map<EventKind, CountAndTime> kinds_;
+  std::map<std::pair<EventKind, std::string>, CountAndTime> names_;
+  std::map<scopes::OpScope, CountAndTime> scopes_;
 };
 
 // Not that of getrusage, which a program inherits from who started it.
@@ -115,10 +116,10 @@ std::string text_of(const Trace& trace, double read_s, double cpu_s) {
       .member("cpu_s", cpu_s)
       .member("peak_rss_bytes", peak_bytes);
   json.member("unix_time", trace.clock == TraceClock::unix_time).member("first_ns", summary.first_ns);
-  json.member("process", trace.process).member("events_read", trace.events_read);
-  json.member("events_dropped", trace.events_dropped).member("threads", std::uint64_t{trace.threads.size()});
+  json.member("process", trace.process).member("events_read", trace.read_event_count);
+  json.member("events_dropped", trace.dropped_event_count).member("threads", std::uint64_t{trace.threads.size()});
   json.key("queues").begin_array();
-  for (const KernelQueue& queue : trace.queues) {
+  for (const KernelQueue& queue : trace.kernel_queues) {
     json.begin_object().member("device", queue.device).member("ordinal", std::uint64_t{queue.ordinal});
     json.member("stream", std::uint64_t{queue.stream}).end_object();
   }

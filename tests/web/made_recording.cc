@@ -171,7 +171,7 @@ class Training {
     StepRecord record{.number = step,
                       .begin_ns = clock_.now_ns(),
                       .kernel_sequence_hash = 1,
-                      .traced = true,
+                      .is_traced = true,
                       .has_kernel_records = true};
     const std::size_t before = activity.kernels.size();
     writer_.add(Mark{clock_.now_ns(), MarkKind::step, step, 1, {}});

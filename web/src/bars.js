@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A horizontal bar of parts that add up to a whole, with a legend that contains the numbers.
 import { h } from "./dom.js";
-import { joules, percent } from "./format.js";
+import { formatJoules, formatPercent } from "./format.js";
 
 // `parts`: objects with name, energy_j, share, colour (a CSS custom property, "--part-1"), and `hatched` for
 // unattributed energy.
-export function partsBar(caption, parts) {
-  const text = parts.map((part) => `${part.name} ${joules(part.energy_j)}, ${percent(part.share)}`).join("; ");
+export function makePartsBar(caption, parts) {
+  const text = parts
+    .map((part) => `${part.name} ${formatJoules(part.energy_j)}, ${formatPercent(part.share)}`)
+    .join("; ");
   const colour = (part) => `var(${part.colour})`;
   return h(
     "figure",
@@ -17,7 +19,7 @@ export function partsBar(caption, parts) {
       { class: "bar", role: "img", "aria-label": `${caption}: ${text}` },
       parts.map((part) =>
         h("span", {
-          title: `${part.name}: ${joules(part.energy_j)}, ${percent(part.share)}`,
+          title: `${part.name}: ${formatJoules(part.energy_j)}, ${formatPercent(part.share)}`,
           class: part.hatched ? "hatched" : null,
           style: { flexGrow: String(part.energy_j), backgroundColor: colour(part) },
         }),
@@ -32,8 +34,8 @@ export function partsBar(caption, parts) {
           {},
           h("span", { class: `swatch ${part.hatched ? "hatched" : ""}`, style: { backgroundColor: colour(part) } }),
           h("span", { class: "legend-name" }, part.name),
-          h("b", {}, joules(part.energy_j)),
-          h("span", { class: "unit" }, percent(part.share)),
+          h("b", {}, formatJoules(part.energy_j)),
+          h("span", { class: "unit" }, formatPercent(part.share)),
         ),
       ),
     ),

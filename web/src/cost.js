@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sections "Measurement overhead" (cost of recording, probing and dithering) and "Notes on the data".
-import { h, section } from "./dom.js";
-import { joules, percent, secondsText, whole, withUnit } from "./format.js";
+import { h, pageSection } from "./dom.js";
+import { formatJoules, formatPercent, formatSeconds, formatWhole, withUnit } from "./format.js";
 import { ledgerLine } from "./ledger.js";
-import { noteItem } from "./note_help.js";
+import { noteListItem } from "./note_help.js";
 
-export function cost(data) {
+export function overheadSection(data) {
   const { run } = data;
   const { cpu_s, probe_s, probe_j, dither_s } = run.overhead;
   const all_j = run.measured_j ?? run.estimated_j;
   const rows = [
     [
       "CPU time of the recorder",
-      cpu_s === null ? "unknown: the recording was cut off" : secondsText(cpu_s),
-      cpu_s === null ? "" : `${percent(cpu_s / run.elapsed_s)} of one CPU`,
+      cpu_s === null ? "unknown: the recording was cut off" : formatSeconds(cpu_s),
+      cpu_s === null ? "" : `${formatPercent(cpu_s / run.elapsed_s)} of one CPU`,
     ],
     [
       "Probing (replay of modules)",
-      probe_s === null ? "none" : secondsText(probe_s),
+      probe_s === null ? "none" : formatSeconds(probe_s),
       probe_j === null
         ? ""
-        : `${joules(probe_j)}, ${percent(probe_j / all_j)} of the total; not included in values per step`,
+        : `${formatJoules(probe_j)}, ${formatPercent(probe_j / all_j)} of the total; not included in values per step`,
     ],
     [
       "Dithering (pauses of the program)",
-      dither_s === null ? "none" : secondsText(dither_s),
-      dither_s === null ? "" : `${percent(dither_s / run.elapsed_s)} of the run time`,
+      dither_s === null ? "none" : formatSeconds(dither_s),
+      dither_s === null ? "" : `${formatPercent(dither_s / run.elapsed_s)} of the run time`,
     ],
     [
       "Sensor samples",
-      whole(run.samples),
+      formatWhole(run.samples),
       run.elapsed_s > 0 ? `${withUnit(run.samples / run.elapsed_s, "/s")}` : "",
     ],
     ["Recording size", withUnit(run.file_bytes, "B"), ""],
   ];
-  return section(
+  return pageSection(
     "cost",
     "Measurement overhead",
     null,
@@ -60,9 +60,9 @@ export function cost(data) {
   );
 }
 
-export function notes(data) {
-  const list = data.notes.map((note) => noteItem(note, note.count > 1 ? `${whole(note.count)} times` : null));
-  return section(
+export function notesSection(data) {
+  const list = data.notes.map((note) => noteListItem(note, note.count > 1 ? `${formatWhole(note.count)} times` : null));
+  return pageSection(
     "notes",
     "Notes on the data",
     list.length

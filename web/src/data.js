@@ -25,8 +25,8 @@ export function readData(text) {
       waiting_low_j: row[14],
       waiting_high_j: row[15],
     }));
-    for (const row of level.rows) row.share = shareOf(row.energy_j, wholeOf(level));
-    level.idle = level.idle.map((entry) => wait(entry, name));
+    for (const row of level.rows) row.share = shareOfWhole(row.energy_j, levelTotal(level));
+    level.idle = level.idle.map((entry) => readIdleCause(entry, name));
   }
   for (const level of data.levels) {
     level.branches = new Map(
@@ -37,19 +37,19 @@ export function readData(text) {
     );
   }
   data.level = (by) => data.levels.find((level) => level.by === by);
-  for (const key of ["steps", "epochs"]) data[key] = data[key].map(stage);
+  for (const key of ["steps", "epochs"]) data[key] = data[key].map(readStage);
   for (const key of ["phases", "regions", "probing", "dithering"]) {
     data[key] = data[key].map(([number, begin_s, end_s, count]) => ({ name: name(number), begin_s, end_s, count }));
   }
   for (const detail of data.step_details) readStepDetail(detail, name);
   for (const spread of data.spreads) spread.path = spread.path.map(name);
-  data.notes = allNotes(data);
+  data.notes = collectNotes(data);
   return data;
 }
 
 export const branchKey = (path, device) => [device, ...path].join("\u0000");
 
-function stage([number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss]) {
+function readStage([number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss]) {
   return { number, count, begin_s, end_s, time_s, energy_j, loss, joules_per_loss };
 }
 
@@ -60,26 +60,26 @@ function readStepDetail(detail, name) {
     time_s,
     energy_j,
   }));
-  detail.waits = detail.waits.map((entry) => wait(entry, name));
+  detail.waits = detail.waits.map((entry) => readIdleCause(entry, name));
 }
 
 // Idle time and energy of a device with one cause, as an object.
-function wait([cause, device, time_s, energy_j], name) {
+function readIdleCause([cause, device, time_s, energy_j], name) {
   return { cause, device: name(device), time_s, energy_j };
 }
 
 // Sum of attributed, idle and unattributed energy of a level in J; null if energies are unknown.
-export function wholeOf(level) {
+export function levelTotal(level) {
   if (level.attributed_j === null) return null;
   return level.attributed_j + (level.idle_j ?? 0) + (level.unattributed_j ?? 0);
 }
 
-export function shareOf(part, whole) {
+export function shareOfWhole(part, whole) {
   return part === null || part === undefined || !(whole > 0) ? null : part / whole;
 }
 
 // Diagnostics of the run and of its levels, without duplicates.
-function allNotes(data) {
+function collectNotes(data) {
   const seen = new Map();
   for (const note of [...data.diagnostics, ...data.levels.flatMap((level) => level.diagnostics)]) {
     seen.set(`${note.code} ${note.message}`, note);

@@ -2,14 +2,14 @@
 //
 // The page of `diff A B --html`: energy per unit (such as a step) of both runs, and
 // the entries that changed. Its data have the schema joulemap.diff/1.
-import { choice, h, quantity, section } from "./dom.js";
-import { joules, percent, plural, scaled, secondsText, whole } from "./format.js";
+import { choiceButtons, h, quantityElement, pageSection } from "./dom.js";
+import { formatJoules, formatPercent, formatCount, scaleUnit, formatSeconds, formatWhole } from "./format.js";
 import { shortNamesOfRows } from "./names.js";
-import { noteItem } from "./note_help.js";
-import { filtered, nameCell, sortableHead, sorted } from "./tables.js";
-import { idleByText } from "./waiting.js";
+import { noteListItem } from "./note_help.js";
+import { filterRows, nameCell, sortableHeaderCell, sortRows } from "./tables.js";
+import { sumIdleByCause } from "./waiting.js";
 
-const PAGE = 60;
+const ROWS_PER_PAGE = 60;
 const VERDICTS = {
   grew: "Grew",
   shrank: "Shrank",
@@ -25,62 +25,85 @@ const VERDICT_SENTENCES = {
   unknown: "The uncertainty of the difference is unknown.",
 };
 
-const STATES = { steady: "in steady state", whole_run: "over whole runs" };
+const SCOPE_TEXTS = { steady: "in steady state", whole_run: "over whole runs" };
 
 const fileNames = (run) => run.inputs.map((path) => path.split("/").pop()).join(", ");
-const signed = (value, text) => (value > 0 ? `+${text}` : text);
-const changeText = (entry) => (entry.relative === null ? "–" : signed(entry.relative, percent(entry.relative)));
+const withSign = (value, text) => (value > 0 ? `+${text}` : text);
+const changeText = (entry) => (entry.relative === null ? "–" : withSign(entry.relative, formatPercent(entry.relative)));
 const differenceText = (entry) =>
-  entry.difference_j === null ? "–" : signed(entry.difference_j, joules(entry.difference_j));
+  entry.difference_j === null ? "–" : withSign(entry.difference_j, formatJoules(entry.difference_j));
 
 export function diffTitle(data) {
   return `${fileNames(data.a)} → ${fileNames(data.b)}`;
 }
 
 export function diffSections(data) {
-  return [summary(data), entries(data), notes(data)];
+  return [summarySection(data), causesSection(data), entriesSection(data), notesSection(data)].filter(Boolean);
 }
 
-function summary(data) {
+function summarySection(data) {
   const { total } = data;
-  const share = total.relative === null ? ["–"] : [signed(total.relative, (100 * total.relative).toFixed(1)), "%"];
+  const share = total.relative === null ? ["–"] : [withSign(total.relative, (100 * total.relative).toFixed(1)), "%"];
   const interval =
     total.low_j === null
       ? ""
-      : ` ${whole(100 * data.interval)} % interval: ${joules(total.low_j)} to ${joules(total.high_j)}.`;
+      : ` ${formatWhole(100 * data.interval)} % interval: ${formatJoules(total.low_j)} to ${formatJoules(total.high_j)}.`;
   const smallest =
-    data.smallest_change === null ? "" : ` Smallest detectable change: ${percent(data.smallest_change)}.`;
-  const gate = data.failed === true ? ` Failed: the limit is ${percent(data.fail_over)}.` : "";
-  return section(
+    data.smallest_change === null ? "" : ` Smallest detectable change: ${formatPercent(data.smallest_change)}.`;
+  const gate = data.failed === true ? ` Failed: the limit is ${formatPercent(data.fail_over)}.` : "";
+  return pageSection(
     "summary",
     diffTitle(data),
-    `Energy per ${data.per} ${STATES[data.state]}, by ${data.by}; ${data.domains.join(", ")}`,
-    h("p", { class: "answer" }, `${answer(data)}${gate}`),
-    h("p", { class: `hero ${total.verdict}` }, quantity(share)),
+    `Energy per ${data.per} ${SCOPE_TEXTS[data.state]}, by ${data.by}; ${data.domains.join(", ")}`,
+    h("p", { class: "answer" }, `${verdictText(data)}${gate}`),
+    h("p", { class: `hero ${total.verdict}` }, quantityElement(share)),
     h("p", { class: "hero-note" }, `${interval}${smallest}`.trim()),
-    activeAndWaiting(data),
-    h("div", { class: "versus" }, run("A", data.a, total.a, data.per), run("B", data.b, total.b, data.per)),
+    activeAndIdleTable(data),
+    h(
+      "div",
+      { class: "versus" },
+      runSummary("A", data.a, total.a, data.per),
+      runSummary("B", data.b, total.b, data.per),
+    ),
   );
 }
 
 // The verdict in words, and the entry that changed most.
-function answer(data) {
+function verdictText(data) {
   const { total } = data;
   const verdict = VERDICT_SENTENCES[total.verdict] ?? "";
   if (!total.a || !total.b) return `${verdict} The energy of a run is unknown.`.trim();
   const change = total.relative === null ? "" : ` (${changeText(total)})`;
-  const energies = `A used ${joules(total.a.energy_j)} per ${data.per}, B ${joules(total.b.energy_j)}${change}.`;
+  const energies = `A used ${formatJoules(total.a.energy_j)} per ${data.per}, B ${formatJoules(total.b.energy_j)}${change}.`;
   const [largest] = data.entries.filter((entry) => !["within_noise", "unknown"].includes(entry.verdict));
   if (!largest) return `${verdict} ${energies} No single entry changed beyond the noise.`;
   const name = [...largest.path, ...(largest.device ? ["on", largest.device] : [])].join(" ");
   return `${verdict} ${energies} The largest change: ${name}, ${differenceText(largest)}.`;
 }
 
+// By operator: why the energies differ.
+function causesSection(data) {
+  if (!data.causes.length) return null;
+  const item = (cause) =>
+    h(
+      "li",
+      {},
+      h("b", {}, `${withSign(cause.difference_j, formatJoules(cause.difference_j))} ${cause.code}`),
+      `: ${cause.text}`,
+    );
+  return pageSection(
+    "causes",
+    "Causes",
+    `By their part of the difference, in joules per ${data.per}. They are read from names, shapes and counts.`,
+    h("ul", {}, data.causes.map(item)),
+  );
+}
+
 // A table of both runs: energy while devices were active, and idle energy by cause.
-function activeAndWaiting(data) {
+function activeAndIdleTable(data) {
   const { a, b } = data.total;
   if (!a || !b || !data.idle.length) return null;
-  const side = (key) => idleByText(data.idle.map((one) => ({ ...one, energy_j: one[key] })));
+  const side = (key) => sumIdleByCause(data.idle.map((one) => ({ ...one, energy_j: one[key] })));
   const [ofA, ofB] = [side("a_j"), side("b_j")];
   const names = [...new Set([...ofA, ...ofB].map((one) => one.name))];
   const energyOf = (list, name) => list.find((one) => one.name === name)?.energy_j ?? 0;
@@ -120,9 +143,9 @@ function activeAndWaiting(data) {
             {},
             h("th", { scope: "row" }, name),
             h("td", { class: "bar-cell two", "aria-hidden": "true" }, bar(a_j, "--part-idle"), bar(b_j, "--part-1")),
-            h("td", { class: "number" }, joules(a_j)),
-            h("td", { class: "number" }, joules(b_j)),
-            h("td", { class: "number" }, signed(b_j - a_j, joules(b_j - a_j))),
+            h("td", { class: "number" }, formatJoules(a_j)),
+            h("td", { class: "number" }, formatJoules(b_j)),
+            h("td", { class: "number" }, withSign(b_j - a_j, formatJoules(b_j - a_j))),
           ),
         ),
       ),
@@ -134,17 +157,17 @@ function leftOutText(side) {
   const parts = side.recordings.map((recording) => recording.left_out);
   if (parts.some((part) => part === null)) return "nothing: whole runs";
   const sum = (key) => parts.reduce((sum_j, part) => sum_j + (part[key] ?? 0), 0);
-  const steps = plural(sum("warm_up_steps") + sum("long_steps"), "step");
-  return `${steps}, start-up and the last step: ${secondsText(sum("time_s"))}, ${joules(sum("energy_j"))}`;
+  const steps = formatCount(sum("warm_up_steps") + sum("long_steps"), "step");
+  return `${steps}, start-up and the last step: ${formatSeconds(sum("time_s"))}, ${formatJoules(sum("energy_j"))}`;
 }
 
-function run(letter, side, energy, per) {
+function runSummary(letter, side, energy, per) {
   const rows = [
-    [`energy per ${per}`, energy ? quantity(scaled(energy.energy_j, "J", 4)) : "–"],
-    [`time per ${per}`, secondsText(side.time_s)],
-    [`${per}s`, whole(side.units)],
-    ["recordings", whole(side.recordings.length)],
-    ["variation between steps", side.scatter === null ? "unknown" : `± ${percent(side.scatter)} of their mean`],
+    [`energy per ${per}`, energy ? quantityElement(scaleUnit(energy.energy_j, "J", 4)) : "–"],
+    [`time per ${per}`, formatSeconds(side.time_s)],
+    [`${per}s`, formatWhole(side.units)],
+    ["recordings", formatWhole(side.recordings.length)],
+    ["variation between steps", side.scatter === null ? "unknown" : `± ${formatPercent(side.scatter)} of their mean`],
     ["excluded", leftOutText(side)],
     ["provenance", h("span", { class: `badge ${side.provenance}` }, side.provenance)],
     ["command", side.command.join(" ")],
@@ -161,7 +184,7 @@ function run(letter, side, energy, per) {
   );
 }
 
-const COLUMNS = [
+const ENTRY_COLUMNS = [
   { key: "name", text: "Name", value: (row) => row.path.join(" ").toLowerCase(), first: 1 },
   { key: "device", text: "Device", value: (row) => row.device, first: 1 },
   { key: "a", text: "A", value: (row) => row.a?.energy_j ?? null, number: true },
@@ -176,16 +199,16 @@ const COLUMNS = [
   { key: "verdict", text: "Verdict", value: (row) => row.verdict, first: 1 },
 ];
 
-function entries(data) {
+function entriesSection(data) {
   const rows = data.entries.map((row) => ({ ...row, device: row.device ?? "", basis: row.verdict }));
   const count = (verdict) => rows.filter((row) => row.verdict === verdict).length;
-  const state = { verdict: "all", filter: "", sort: "size", down: true, shown: PAGE };
+  const state = { verdict: "all", filter: "", sort: "size", down: true, shown: ROWS_PER_PAGE };
   const view = h("div", {});
   const status = h("output", { class: "found", for: "table-filter" });
   const shorter = shortNamesOfRows(rows);
-  const draw = () => view.replaceChildren(...drawTable(rows, state, status, draw, shorter));
+  const draw = () => view.replaceChildren(...drawEntryTable(rows, state, status, draw, shorter));
   const change = (values) => {
-    Object.assign(state, values, { shown: PAGE });
+    Object.assign(state, values, { shown: ROWS_PER_PAGE });
     draw();
   };
   const verdicts = Object.keys(VERDICTS)
@@ -199,46 +222,46 @@ function entries(data) {
     oninput: (event) => change({ filter: event.target.value }),
   });
   draw();
-  return section(
+  return pageSection(
     "tables",
     "Energy changes",
     `Joules per ${data.per}. Lines at bars: interval of the difference, adjusted for the number of entries.`,
     h(
       "div",
       { class: "toolbar" },
-      choice("Verdict", [["all", "All"], ...verdicts], (verdict) => change({ verdict })),
+      choiceButtons("Verdict", [["all", "All"], ...verdicts], (verdict) => change({ verdict })),
       h("div", { class: "search" }, filter, status),
     ),
     view,
   );
 }
 
-function drawTable(rows, state, status, draw, shorter) {
-  const matchingRows = filtered(
+function drawEntryTable(rows, state, status, draw, shorter) {
+  const matchingRows = filterRows(
     rows.filter((row) => state.verdict === "all" || row.verdict === state.verdict),
     state.filter,
   );
-  const column = COLUMNS.find((candidate) => candidate.key === state.sort);
-  const ordered = sorted(matchingRows, column, state.down);
+  const column = ENTRY_COLUMNS.find((candidate) => candidate.key === state.sort);
+  const ordered = sortRows(matchingRows, column, state.down);
   const visible = ordered.slice(0, state.shown);
   const most = Math.max(...rows.map((row) => Math.abs(row.difference_j ?? 0)), 1e-12);
   const sum_j = matchingRows.reduce((sum, row) => sum + (row.difference_j ?? 0), 0);
-  status.textContent = `${plural(matchingRows.length, "row")}, ${signed(sum_j, joules(sum_j))}`;
-  const head = (title) => sortableHead(title, column, state, draw);
+  status.textContent = `${formatCount(matchingRows.length, "row")}, ${withSign(sum_j, formatJoules(sum_j))}`;
+  const head = (title) => sortableHeaderCell(title, column, state, draw);
   const table = h(
     "table",
     { class: "rows" },
     h("caption", { class: "hidden" }, `Differences, sorted by ${column.text}`),
-    h("thead", {}, h("tr", {}, COLUMNS.map(head))),
+    h("thead", {}, h("tr", {}, ENTRY_COLUMNS.map(head))),
     h(
       "tbody",
       {},
-      visible.map((row) => h("tr", {}, cells(row, most, shorter))),
+      visible.map((row) => h("tr", {}, entryCells(row, most, shorter))),
     ),
   );
   const parts = [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Differences" }, table)];
   if (visible.length < ordered.length) {
-    const more = Math.min(5 * PAGE, ordered.length - visible.length);
+    const more = Math.min(5 * ROWS_PER_PAGE, ordered.length - visible.length);
     parts.push(
       h(
         "button",
@@ -246,25 +269,25 @@ function drawTable(rows, state, status, draw, shorter) {
           type: "button",
           class: "more",
           onclick: () => {
-            state.shown += 5 * PAGE;
+            state.shown += 5 * ROWS_PER_PAGE;
             draw();
           },
         },
-        `Show ${whole(more)} more`,
+        `Show ${formatWhole(more)} more`,
       ),
     );
   }
   return parts;
 }
 
-function cells(row, most, shorter) {
-  const energyCell = (side) => h("td", { class: "number" }, side ? joules(side.energy_j, 4) : "–");
+function entryCells(row, most, shorter) {
+  const energyCell = (side) => h("td", { class: "number" }, side ? formatJoules(side.energy_j, 4) : "–");
   return [
     nameCell(row, row.display_name, shorter),
     h("td", {}, row.device),
     energyCell(row.a),
     energyCell(row.b),
-    h("td", { class: "number energy" }, divergence(row, most), h("span", {}, differenceText(row))),
+    h("td", { class: "number energy" }, divergingBar(row, most), h("span", {}, differenceText(row))),
     h("td", { class: "number" }, changeText(row)),
     h("td", {}, h("span", { class: `verdict ${row.verdict}` }, VERDICTS[row.verdict] ?? row.verdict)),
   ];
@@ -272,7 +295,7 @@ function cells(row, most, shorter) {
 
 // The bar of an entry: increases extend to the right, decreases to the left. `most`: difference at the full length, in
 // J.
-function divergence(row, most) {
+function divergingBar(row, most) {
   if (row.difference_j === null) return null;
   const at = (value) => Math.max(0, Math.min(100, 50 + (50 * value) / most));
   const [from, to] = [Math.min(at(0), at(row.difference_j)), Math.max(at(0), at(row.difference_j))];
@@ -284,9 +307,9 @@ function divergence(row, most) {
   );
 }
 
-function notes(data) {
-  const list = data.diagnostics.map((note) => noteItem(note));
-  return section(
+function notesSection(data) {
+  const list = data.diagnostics.map((note) => noteListItem(note));
+  return pageSection(
     "notes",
     "Notes on the data",
     list.length ? null : "No faults were found in the recordings.",

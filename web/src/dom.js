@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Creates DOM elements. Text is always inserted as text, so names in a recording never become markup.
 
-const SVG = "http://www.w3.org/2000/svg";
+const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 
-function filled(element, attributes, children) {
+function fillElement(element, attributes, children) {
   for (const [key, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
@@ -16,11 +16,12 @@ function filled(element, attributes, children) {
   return element;
 }
 
-export const h = (tag, attributes, ...children) => filled(document.createElement(tag), attributes, children);
-export const svg = (tag, attributes, ...children) => filled(document.createElementNS(SVG, tag), attributes, children);
+export const h = (tag, attributes, ...children) => fillElement(document.createElement(tag), attributes, children);
+export const svgElement = (tag, attributes, ...children) =>
+  fillElement(document.createElementNS(SVG_NAMESPACE, tag), attributes, children);
 
 // A number and its unit, which is styled less prominently.
-export function quantity([number, unit], options = {}) {
+export function quantityElement([number, unit], options = {}) {
   return h(
     "span",
     { class: `quantity ${options.class ?? ""}` },
@@ -30,7 +31,7 @@ export function quantity([number, unit], options = {}) {
 }
 
 // A section of the page: a landmark with a heading, a lead sentence and content.
-export function section(id, title, lead, ...content) {
+export function pageSection(id, title, lead, ...content) {
   return h(
     "section",
     { id, "aria-labelledby": `${id}-title`, tabindex: "-1" },
@@ -45,7 +46,7 @@ export function section(id, title, lead, ...content) {
 }
 
 // A folded table with the numbers of a chart, for screen readers and for readers who need the numbers.
-export function asTable(caption, heads, rows) {
+export function foldedTable(caption, heads, rows) {
   const cell = (tag, content, index) =>
     h(tag, { class: index > 0 ? "number" : null, scope: tag === "th" ? "col" : null }, content);
   return h(
@@ -86,7 +87,7 @@ export function asTable(caption, heads, rows) {
 
 // Buttons of which one is pressed. `options`: [value, text]. Calls choose(value) for a click, not for the initial
 // value.
-export function choice(label, options, choose, chosen = options[0]?.[0]) {
+export function choiceButtons(label, options, choose, chosen = options[0]?.[0]) {
   const group = h("div", { class: "choice", role: "group", "aria-label": label });
   const select = (value) => {
     for (const button of group.children) button.setAttribute("aria-pressed", String(button.value === value));

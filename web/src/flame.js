@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flame graph: energy by mode, phase, module, operation. The children of a box lie below it, within its width.
-import { isProbe, phaseOf, shareOf } from "./data.js";
-import { asTable, choice, h, section } from "./dom.js";
-import { joules, percent, secondsText, watts } from "./format.js";
-import { buildTree, intervalOf, matching, pathOf } from "./flame_tree.js";
-import { colourName, ledgerLine } from "./ledger.js";
+import { isProbe, phaseOf, shareOfWhole } from "./data.js";
+import { foldedTable, choiceButtons, h, pageSection } from "./dom.js";
+import { formatJoules, formatPercent, formatSeconds, formatWatts } from "./format.js";
+import { buildTree, energyInterval, findMatches, nodePath } from "./flame_tree.js";
+import { colourProperty, ledgerLine } from "./ledger.js";
 
-const ROW = 22;
-const MIN_WIDTH = 0.0008; // fraction of the width of the graph; narrower boxes are not drawn
+const ROW_HEIGHT_PX = 22;
+const MIN_BOX_WIDTH = 0.0008; // fraction of the width of the graph; narrower boxes are not drawn
 
-const MEASURES = {
-  joules: { text: "Joules", size: (node) => node.energy_j, label: (node) => joules(node.energy_j) },
+const BOX_MEASURES = {
+  joules: { text: "Joules", size: (node) => node.energy_j, label: (node) => formatJoules(node.energy_j) },
   share: {
     text: "Share",
     size: (node) => node.energy_j,
-    label: (node, root) => percent(shareOf(node.energy_j, root.energy_j)),
+    label: (node, root) => formatPercent(shareOfWhole(node.energy_j, root.energy_j)),
   },
-  seconds: { text: "Seconds", size: (node) => node.time_s, label: (node) => secondsText(node.time_s) },
+  seconds: { text: "Seconds", size: (node) => node.time_s, label: (node) => formatSeconds(node.time_s) },
   watts: {
     text: "Watts",
     size: (node) => node.energy_j,
-    label: (node) => watts(node.time_s > 0 ? node.energy_j / node.time_s : null),
+    label: (node) => formatWatts(node.time_s > 0 ? node.energy_j / node.time_s : null),
   },
 };
 
 // Levels that the reader can choose: kernels, and operations or layers. Layers if the level of operations is no deeper
 // than that of layers, because the recording then contains no operations.
-function levelsOf(data) {
+function flameLevels(data) {
   const depth = (level) => Math.max(...level.rows.map((row) => row.path.length));
   const [kernels, ops, layers] = ["stack", "op", "layer"].map((by) => data.level(by));
   const finestLevel = ops && layers && depth(ops) <= depth(layers) ? layers : (ops ?? layers);
@@ -34,10 +34,10 @@ function levelsOf(data) {
   return list.length ? list : [data.level("region"), data.level("kernel")].filter(Boolean).slice(0, 1);
 }
 
-const ENDS = { stack: "Kernels", op: "Operations", layer: "Layers" };
+const LEVEL_TEXTS = { stack: "Kernels", op: "Operations", layer: "Layers" };
 
-export function flame(data) {
-  const levels = levelsOf(data);
+export function flameSection(data) {
+  const levels = flameLevels(data);
   let [level] = levels;
   if (!level) return null;
   const layers = new Set((data.level("layer")?.rows ?? []).map((row) => row.path.join("\u0000")));
@@ -81,7 +81,7 @@ export function flame(data) {
     draw();
     box.querySelector(".frame.focus, .frame")?.focus({ preventScroll: true });
   };
-  box.addEventListener("keydown", (event) => keyboard(event, state, zoom));
+  box.addEventListener("keydown", (event) => handleKey(event, state, zoom));
   const phases = [...new Set(level.rows.map((row) => phaseOf(row.path)))];
   const phaseOptions = [
     ["all", "All"],
@@ -100,24 +100,24 @@ export function flame(data) {
       draw();
     },
   });
-  const measures = Object.entries(MEASURES)
+  const measures = Object.entries(BOX_MEASURES)
     .filter(([name]) => hasEnergy || name === "seconds")
     .map(([name, measure]) => [name, measure.text]);
-  const shown = section(
+  const shown = pageSection(
     "flame",
     "Flame graph",
     "The width of a box is its energy. Click or press Enter to zoom in, Escape to reset.",
     h(
       "div",
       { class: "toolbar" },
-      choice("Value of boxes", measures, (value) => {
+      choiceButtons("Value of boxes", measures, (value) => {
         state.measure = value;
         draw();
       }),
       levels.length > 1
-        ? choice(
+        ? choiceButtons(
             "Depth",
-            levels.map((level) => [level.by, ENDS[level.by]]),
+            levels.map((level) => [level.by, LEVEL_TEXTS[level.by]]),
             (by) => {
               level = data.level(by);
               rebuild();
@@ -125,13 +125,13 @@ export function flame(data) {
           )
         : null,
       phaseOptions.length > 2
-        ? choice("Phase", phaseOptions, (value) => {
+        ? choiceButtons("Phase", phaseOptions, (value) => {
             state.phase = value;
             rebuild();
           })
         : null,
       devices.length > 1
-        ? choice("Device", [["all", "All devices"], ...devices.map((name) => [name, name])], (value) => {
+        ? choiceButtons("Device", [["all", "All devices"], ...devices.map((name) => [name, name])], (value) => {
             state.device = value;
             rebuild();
           })
@@ -154,7 +154,7 @@ export function flame(data) {
     ),
     crumbs,
     box,
-    asTable("The largest parts", ["Path", "Energy", "Share", "Time"], largest(level)),
+    foldedTable("The largest parts", ["Path", "Energy", "Share", "Time"], largestRows(level)),
     ledgerLine(data, level),
   );
   rebuild();
@@ -168,64 +168,70 @@ export function flame(data) {
   return shown;
 }
 
-function largest(level) {
+function largestRows(level) {
   return level.rows
     .slice(0, 30)
-    .map((row) => [row.path.join(" › "), joules(row.energy_j), percent(row.share), secondsText(row.time_s)]);
+    .map((row) => [
+      row.path.join(" › "),
+      formatJoules(row.energy_j),
+      formatPercent(row.share),
+      formatSeconds(row.time_s),
+    ]);
 }
 
 function drawFlame(state, { box, crumbs, found, zoom }) {
-  const measure = MEASURES[state.measure];
-  const hits = state.query ? matching(state.tree, state.query) : null;
+  const measure = BOX_MEASURES[state.measure];
+  const hits = state.query ? findMatches(state.tree, state.query) : null;
   const frames = [];
   let deepest = 0;
   state.nodes = [];
-  const ancestors = pathOf(state.root);
+  const ancestors = nodePath(state.root);
   const place = (node, left, width, depth) => {
     deepest = Math.max(deepest, depth);
-    frames.push(frame(node, left, width, depth, { state, measure, hits, zoom }));
+    frames.push(drawBox(node, left, width, depth, { state, measure, hits, zoom }));
     state.nodes.push(node);
     let at = left;
     const size = measure.size(node);
     for (const child of node.children) {
       const part = size > 0 ? (measure.size(child) / size) * width : 0;
-      if (part >= MIN_WIDTH) place(child, at, part, depth + 1);
+      if (part >= MIN_BOX_WIDTH) place(child, at, part, depth + 1);
       at += part;
     }
   };
   ancestors.slice(0, -1).forEach((node, depth) => {
-    frames.push(frame(node, 0, 1, depth, { state, measure, hits, zoom }));
+    frames.push(drawBox(node, 0, 1, depth, { state, measure, hits, zoom }));
     state.nodes.push(node);
   });
   place(state.root, 0, 1, ancestors.length - 1);
   box.replaceChildren(...frames);
-  box.style.height = `${(deepest + 1) * ROW}px`;
+  box.style.height = `${(deepest + 1) * ROW_HEIGHT_PX}px`;
   crumbs.replaceChildren(
     ...ancestors.map((node) => h("button", { type: "button", onclick: () => zoom(node) }, node.label ?? node.name)),
   );
   crumbs.hidden = ancestors.length < 2;
+  const shareText = (energy_j) => formatPercent(shareOfWhole(energy_j, state.tree.energy_j));
   found.textContent = hits
-    ? `${joules(hits.energy_j)}, ${percent(shareOf(hits.energy_j, state.tree.energy_j))}, ${hits.count} found`
+    ? `${formatJoules(hits.energy_j)}, ${shareText(hits.energy_j)}, ${hits.count} found`
     : "";
 }
 
 // Text for tooltip and screen readers: the chosen value of the box first, then the other values and the interval.
-function describe(node, state, measure) {
+function boxDescription(node, state, measure) {
   const parts = [
     measure.label(node, state.tree),
-    ...Object.values(MEASURES)
-      .filter((candidate) => candidate !== measure && (candidate !== MEASURES.watts || node.time_s > 0))
+    ...Object.values(BOX_MEASURES)
+      .filter((candidate) => candidate !== measure && (candidate !== BOX_MEASURES.watts || node.time_s > 0))
       .map((candidate) => candidate.label(node, state.tree)),
   ];
-  const interval = state.isWhole(node) ? intervalOf(node, state.branches) : null;
-  if (interval) parts.push(`between ${joules(interval.low_j)} and ${joules(interval.high_j)}`);
+  const interval = state.isWhole(node) ? energyInterval(node, state.branches) : null;
+  if (interval) parts.push(`between ${formatJoules(interval.low_j)} and ${formatJoules(interval.high_j)}`);
   return parts.join(", ");
 }
 
-function frame(node, left, width, depth, { state, measure, hits, zoom }) {
+function drawBox(node, left, width, depth, { state, measure, hits, zoom }) {
   const label = measure.label(node, state.tree);
-  const colour = colourName(node.slot, node.hue);
-  const text = describe(node, state, measure);
+  const colour = colourProperty(node.slot, node.hue);
+  const text = boxDescription(node, state, measure);
   const outer = node.label ? `${node.parent.full} › ${node.label}` : node.full;
   const classes = ["frame"];
   if (node === state.root) classes.push("focus");
@@ -243,10 +249,16 @@ function frame(node, left, width, depth, { state, measure, hits, zoom }) {
       "aria-label": `${outer}: ${text}`,
       "aria-expanded": node.children.length ? "true" : null,
       title: `${node.full}: ${text}`,
-      style: { left: `${100 * left}%`, width: `max(calc(${100 * width}% - 1px), 1px)`, top: `${depth * ROW}px` },
+      style: {
+        left: `${100 * left}%`,
+        width: `max(calc(${100 * width}% - 1px), 1px)`,
+        top: `${depth * ROW_HEIGHT_PX}px`,
+      },
       onclick: () => zoom(node),
     },
-    width * state.width > 34 ? h("span", { class: "frame-name", "aria-hidden": "true" }, node.label ?? node.name) : null,
+    width * state.width > 34
+      ? h("span", { class: "frame-name", "aria-hidden": "true" }, node.label ?? node.name)
+      : null,
     " ",
     width * state.width > 110 ? h("span", { class: "frame-value", "aria-hidden": "true" }, label) : null,
   );
@@ -258,7 +270,7 @@ function frame(node, left, width, depth, { state, measure, hits, zoom }) {
 
 // Keyboard navigation: arrows move up to the parent, down to the first child, sideways to siblings; Enter zooms in,
 // Backspace zooms out by one level, Escape shows all.
-function keyboard(event, state, zoom) {
+function handleKey(event, state, zoom) {
   const node = state.nodes.find((candidate) => candidate.element === document.activeElement);
   if (event.key === "Escape" || event.key === "Backspace") {
     event.preventDefault();

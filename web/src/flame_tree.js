@@ -3,7 +3,7 @@
 import { branchKey, phaseOf } from "./data.js";
 import { IDLE_CAUSES } from "./waiting.js";
 
-function node(name, parent, slot, hue) {
+function makeNode(name, parent, slot, hue) {
   const depth = parent ? parent.depth + 1 : 0;
   const path = parent ? [...parent.path, name] : [];
   const between = name.startsWith(".") ? "" : " › ";
@@ -12,11 +12,11 @@ function node(name, parent, slot, hue) {
   return { name, full, path, parent, slot, hue, depth, shade: 0, ...sums, children: [], byName: new Map() };
 }
 
-function childOf(parent, name, slot, hue) {
+function findOrAddChild(parent, name, slot, hue) {
   let child = parent.byName.get(name);
   if (!child) {
-    child = node(name, parent, slot, hue);
-    child.shade = shadeOf(name, child.depth);
+    child = makeNode(name, parent, slot, hue);
+    child.shade = shadeOfName(name, child.depth);
     parent.byName.set(name, child);
     parent.children.push(child);
   }
@@ -25,7 +25,7 @@ function childOf(parent, name, slot, hue) {
 
 // Shade of a box in percent, by a hash of its name: neighbours usually differ, and equal names at equal depth are
 // equal.
-function shadeOf(name, depth) {
+function shadeOfName(name, depth) {
   let hash = 7;
   for (let i = 0; i < name.length; ++i) hash = (hash * 31 + name.charCodeAt(i)) % 997;
   return 4 + (hash % 5) * 5 + Math.min(depth, 6) * 2;
@@ -33,7 +33,7 @@ function shadeOf(name, depth) {
 
 // Splits a path as tree_path() in src/scopes/path_tree.h does: at the dots of module names. The last element of a path
 // is not split at levels where it is an operation, tensor or function.
-function partsOf(path, by) {
+function splitPath(path, by) {
   const ends = { layer: 0, stack: 0, op: 1, tensor: 1, function: 1 };
   const modules = by in ends ? path.length - ends[by] : 0;
   return path.flatMap((part, index) => {
@@ -46,7 +46,7 @@ function partsOf(path, by) {
 // operation or kernel. `level`: if not null, idle and unattributed energy of the level are added, so that the root is
 // the total.
 export function buildTree(rows, by, isLayer, level) {
-  const root = node("all", null, "root", 0);
+  const root = makeNode("all", null, "root", 0);
   const roots = new Map();
   for (const row of rows) {
     const phase = phaseOf(row.path);
@@ -54,7 +54,8 @@ export function buildTree(rows, by, isLayer, level) {
     const hueKey = row.path[0];
     if (!roots.has(hueKey)) roots.set(hueKey, roots.size);
     let at = root;
-    for (const part of partsOf(row.path, isLayer(row) ? "layer" : by)) at = childOf(at, part, slot, roots.get(hueKey));
+    for (const part of splitPath(row.path, isLayer(row) ? "layer" : by))
+      at = findOrAddChild(at, part, slot, roots.get(hueKey));
     if (by === "stack" && !isLayer(row)) at.label = row.name; // the short name of a kernel
     at.hasRow = true;
     if (row.low_j !== null) at.own.set(row.device, row);
@@ -66,7 +67,7 @@ export function buildTree(rows, by, isLayer, level) {
   }
   const addUnattributed = (name, energy_j, time_s = 0) => {
     if (!(energy_j > 0)) return;
-    const child = childOf(root, name, name, 0);
+    const child = findOrAddChild(root, name, name, 0);
     child.energy_j += energy_j;
     child.time_s += time_s;
     root.energy_j += energy_j;
@@ -78,14 +79,14 @@ export function buildTree(rows, by, isLayer, level) {
     // Children of "idle": idle energy by cause.
     for (const { cause, time_s, energy_j } of level.idle ?? []) {
       if (!(energy_j > 0)) continue;
-      const child = childOf(childOf(root, "idle", "idle", 0), IDLE_CAUSES[cause] ?? cause, "idle", 0);
+      const child = findOrAddChild(findOrAddChild(root, "idle", "idle", 0), IDLE_CAUSES[cause] ?? cause, "idle", 0);
       child.energy_j += energy_j;
       child.time_s += time_s;
     }
     addUnattributed("not attributed", level.unattributed_j);
   }
   joinOnlyChildren(root);
-  neutralUpperLevels(root);
+  neutralizeMixedPhases(root);
   sortTree(root);
   return root;
 }
@@ -107,8 +108,8 @@ function joinOnlyChildren(at) {
 }
 
 // Gives a neutral colour to boxes that contain several phases.
-function neutralUpperLevels(at) {
-  for (const child of at.children) neutralUpperLevels(child);
+function neutralizeMixedPhases(at) {
+  for (const child of at.children) neutralizeMixedPhases(child);
   const slots = new Set(at.children.map((child) => child.slot));
   if (slots.size > 1) at.slot = "root";
 }
@@ -125,7 +126,7 @@ function sortTree(at) {
 
 // Interval of the energy of a box; null if it is unknown. Errors of different devices are independent, because they
 // have separate sensors, so they add in quadrature.
-export function intervalOf(at, branches) {
+export function energyInterval(at, branches) {
   let [below_j2, above_j2] = [0, 0];
   for (const [device, energy_j] of at.devices) {
     const known = branches.get(branchKey(at.path, device)) ?? (at.children.length ? null : at.own.get(device));
@@ -137,13 +138,13 @@ export function intervalOf(at, branches) {
   return { low_j: Math.max(at.energy_j - Math.sqrt(below_j2), 0), high_j: at.energy_j + Math.sqrt(above_j2) };
 }
 
-export function pathOf(at) {
-  return at.parent ? [...pathOf(at.parent), at] : [at];
+export function nodePath(at) {
+  return at.parent ? [...nodePath(at.parent), at] : [at];
 }
 
 // Boxes whose name contains the query, or whose full path does if the query contains a dot. energy_j: sum over the
 // outermost matches, so that no energy counts twice.
-export function matching(root, query) {
+export function findMatches(root, query) {
   const text = query.toLowerCase();
   const hits = { matches: new Set(), withAncestors: new Set(), energy_j: 0, count: 0 };
   const walk = (at, inside) => {

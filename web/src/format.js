@@ -15,41 +15,46 @@ const PREFIXES = [
 export const UNKNOWN = "–";
 const THIN_SPACE = "\u202f";
 
-export function digits(value, count = 3) {
+export function formatDigits(value, count = 3) {
   if (value === 0) return "0";
   const size = Math.abs(value);
   const decimals = Math.max(0, Math.min(12, count - 1 - Math.floor(Math.log10(size))));
   const text = value.toFixed(decimals);
-  return size >= 10000 ? grouped(text) : text;
+  return size >= 10000 ? groupThousands(text) : text;
 }
 
-function grouped(text) {
+function groupThousands(text) {
   const [whole, part] = text.split(".");
   const spaced = whole.replace(/\B(?=(\d{3})+(?!\d))/g, THIN_SPACE);
   return part ? `${spaced}.${part}` : spaced;
 }
 
-export function whole(value) {
-  return value === null || value === undefined ? UNKNOWN : grouped(String(Math.round(value)));
+export function formatWhole(value) {
+  return value === null || value === undefined ? UNKNOWN : groupThousands(String(Math.round(value)));
 }
 
 // Returns [number, unit], so that the unit can be styled differently; [UNKNOWN, ""] if the value is unknown.
-export function scaled(value, unit, count = 3) {
+export function scaleUnit(value, unit, count = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return [UNKNOWN, ""];
   if (value === 0) return ["0", unit];
   const size = Math.abs(value);
   // The prefix is chosen after rounding: 999.96 becomes 1.00 k, not 1000.
   const rounded = Number(size.toPrecision(count));
   const [factor, prefix] = PREFIXES.find(([least]) => rounded >= least) ?? PREFIXES[PREFIXES.length - 1];
-  return [digits(Number((value / factor).toPrecision(count)), count), prefix + unit];
+  return [formatDigits(Number((value / factor).toPrecision(count)), count), prefix + unit];
+}
+
+// Rates below 1/s have no prefix: "m/s" reads as metres per second.
+export function scaleRate(per_s) {
+  return Math.abs(per_s) >= 1 ? scaleUnit(per_s, "/s") : [formatDigits(Number(per_s.toPrecision(3)), 3), "/s"];
 }
 
 export function withUnit(value, unit, count = 3) {
-  const [number, name] = scaled(value, unit, count);
+  const [number, name] = scaleUnit(value, unit, count);
   return name ? `${number}${THIN_SPACE}${name}` : number;
 }
 
-const TIMES = [
+const TIME_UNITS = [
   [7200, 3600, "h"],
   [600, 60, "min"],
   [1, 1, "s"],
@@ -57,9 +62,10 @@ const TIMES = [
 ];
 
 // Labels of axis ticks: one SI prefix for all of them, and enough decimals to distinguish them.
-export function ticks(values, unit) {
+export function tickLabels(values, unit) {
   const most = Math.max(...values.map(Math.abs));
-  const scales = unit === "s" ? TIMES : unit ? PREFIXES.map(([factor, prefix]) => [factor, factor, prefix + unit]) : [];
+  const scales =
+    unit === "s" ? TIME_UNITS : unit ? PREFIXES.map(([factor, prefix]) => [factor, factor, prefix + unit]) : [];
   const [, factor, name] = scales.find(([least]) => most >= least) ?? [0, 1, unit];
   const exact = (decimals) => values.every((value) => isWhole((value / factor) * 10 ** decimals));
   const decimals = [0, 1, 2, 3, 4, 5].find(exact) ?? 6;
@@ -69,17 +75,17 @@ export function ticks(values, unit) {
 
 const isWhole = (value) => Math.abs(value - Math.round(value)) < 1e-6 * Math.max(1, Math.abs(value));
 
-export const joules = (value, count) => withUnit(value, "J", count);
-export const watts = (value, count) => withUnit(value, "W", count);
+export const formatJoules = (value, count) => withUnit(value, "J", count);
+export const formatWatts = (value, count) => withUnit(value, "W", count);
 
-export function secondsText(value, count = 3) {
+export function formatSeconds(value, count = 3) {
   if (value === null || value === undefined) return UNKNOWN;
-  if (value >= 7200) return `${digits(value / 3600, count)}${THIN_SPACE}h`;
-  if (value >= 600) return `${digits(value / 60, count)}${THIN_SPACE}min`;
-  return value >= 1 ? `${digits(value, count)}${THIN_SPACE}s` : withUnit(value, "s", count);
+  if (value >= 7200) return `${formatDigits(value / 3600, count)}${THIN_SPACE}h`;
+  if (value >= 600) return `${formatDigits(value / 60, count)}${THIN_SPACE}min`;
+  return value >= 1 ? `${formatDigits(value, count)}${THIN_SPACE}s` : withUnit(value, "s", count);
 }
 
-export function percent(share) {
+export function formatPercent(share) {
   if (share === null || share === undefined) return UNKNOWN;
   const value = 100 * share;
   if (value !== 0 && Math.abs(value) < 0.05) return `<0.1${THIN_SPACE}%`;
@@ -87,23 +93,23 @@ export function percent(share) {
 }
 
 // Half width of the interval as a fraction of the energy; null if unknown.
-export function plusMinus(row) {
+export function relativeHalfWidth(row) {
   if (row.low_j === null || row.high_j === null || !(row.energy_j > 0)) return null;
   return (row.high_j - row.low_j) / 2 / row.energy_j;
 }
 
-export function plusMinusText(row) {
-  const share = plusMinus(row);
+export function formatHalfWidth(row) {
+  const share = relativeHalfWidth(row);
   if (share === null) return "";
   const value = 100 * share;
   return `±${THIN_SPACE}${value < 0.95 ? value.toFixed(1) : value.toFixed(0)}${THIN_SPACE}%`;
 }
 
-export function intervalText(row) {
+export function formatInterval(row) {
   if (row.low_j === null || row.high_j === null) return "interval unknown";
-  return `${joules(row.low_j)} to ${joules(row.high_j)}`;
+  return `${formatJoules(row.low_j)} to ${formatJoules(row.high_j)}`;
 }
 
-export function plural(count, one, many = `${one}s`) {
-  return `${whole(count)} ${count === 1 ? one : many}`;
+export function formatCount(count, one, many = `${one}s`) {
+  return `${formatWhole(count)} ${count === 1 ? one : many}`;
 }

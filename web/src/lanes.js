@@ -2,18 +2,18 @@
 // Lanes below the power chart: epochs, steps, phases, regions, probing and pauses as bands over time, on a canvas. The
 // timeline calls paint() when the reader zooms.
 import { cssColour, h } from "./dom.js";
-import { joules, plural, secondsText } from "./format.js";
+import { formatJoules, formatCount, formatSeconds } from "./format.js";
 import { phaseOf } from "./data.js";
-import { colourName } from "./ledger.js";
-import { onTheme } from "./theme.js";
+import { colourProperty } from "./ledger.js";
+import { onThemeChange } from "./theme.js";
 
-const LANE = 22;
-const BAR = 14;
-const RIGHT = 8;
+const LANE_HEIGHT = 22;
+const BAR_HEIGHT = 14;
+const RIGHT_MARGIN = 8;
 
-export function lanes(data, gutter) {
-  const rows = rowsOf(data);
-  const canvas = h("canvas", { class: "lanes", role: "img", "aria-label": describe(rows) });
+export function makeLanes(data, gutter) {
+  const rows = laneRows(data);
+  const canvas = h("canvas", { class: "lanes", role: "img", "aria-label": lanesDescription(rows) });
   const tip = h("div", { class: "tip lane-tip", hidden: true, "aria-hidden": "true" });
   const element = h("div", { class: "lane-box", hidden: rows.length === 0 }, canvas, tip);
   let shown = [0, data.run.elapsed_s];
@@ -21,20 +21,20 @@ export function lanes(data, gutter) {
   const paint = (from, to) => {
     shown = [from, to];
     const width = element.clientWidth;
-    const height = rows.length * LANE + 4;
+    const height = rows.length * LANE_HEIGHT + 4;
     const ratio = devicePixelRatio || 1;
     canvas.width = width * ratio;
     canvas.height = height * ratio;
     canvas.style.height = `${height}px`;
     const context = canvas.getContext("2d");
     context.scale(ratio, ratio);
-    rows.forEach((row, index) => paintRow(context, row, index * LANE + 4, { from, to, gutter, width }));
+    rows.forEach((row, index) => paintRow(context, row, index * LANE_HEIGHT + 4, { from, to, gutter, width }));
   };
   const bandAt = (event) => {
     const box = canvas.getBoundingClientRect();
-    const row = rows[Math.floor((event.clientY - box.top - 4) / LANE)];
+    const row = rows[Math.floor((event.clientY - box.top - 4) / LANE_HEIGHT)];
     const time_s =
-      shown[0] + ((event.clientX - box.left - gutter) / (box.width - gutter - RIGHT)) * (shown[1] - shown[0]);
+      shown[0] + ((event.clientX - box.left - gutter) / (box.width - gutter - RIGHT_MARGIN)) * (shown[1] - shown[0]);
     return { box, row, band: row?.bands.find((one) => one.begin_s <= time_s && time_s < one.end_s) };
   };
   canvas.addEventListener("mouseleave", () => (tip.hidden = true));
@@ -54,64 +54,64 @@ export function lanes(data, gutter) {
     explorer.dispatchEvent(new CustomEvent("select-step", { detail: row.bands.indexOf(band) }));
     explorer.scrollIntoView();
   });
-  onTheme(() => paint(...shown));
+  onThemeChange(() => paint(...shown));
   return { element, paint };
 }
 
-const more = (stage) => (stage.count > 1 ? ` and ${stage.count - 1} more` : "");
-const spanText = (band) => `${secondsText(band.begin_s, 4)} – ${secondsText(band.end_s, 4)}`;
+const moreText = (stage) => (stage.count > 1 ? ` and ${stage.count - 1} more` : "");
+const spanText = (band) => `${formatSeconds(band.begin_s, 4)} – ${formatSeconds(band.end_s, 4)}`;
 
-function stageRow(name, stages) {
+function makeStageRow(name, stages) {
   const bands = stages.map((stage, index) => ({
     begin_s: stage.begin_s,
     end_s: stage.end_s,
     label: String(stage.number),
     colour: index % 2 ? "--lane-b" : "--lane-a",
-    text: () => `${name} ${stage.number}${more(stage)}: ${joules(stage.energy_j)}, ${spanText(stage)}`,
+    text: () => `${name} ${stage.number}${moreText(stage)}: ${formatJoules(stage.energy_j)}, ${spanText(stage)}`,
   }));
   return { name: `${name}s`, bands };
 }
 
-function bandRow(name, bands, colour) {
+function makeBandRow(name, bands, colour) {
   return {
     name,
     bands: bands.map((band) => ({
       ...band,
       label: band.name,
       colour: colour(band),
-      text: () => `${band.name}${band.count > 1 ? ` (${plural(band.count, "time")})` : ""}: ${spanText(band)}`,
+      text: () => `${band.name}${band.count > 1 ? ` (${formatCount(band.count, "time")})` : ""}: ${spanText(band)}`,
     })),
   };
 }
 
 // Begin of probing within a step or epoch, if any. The last step extends to the end of the command, which includes
 // probing: its band ends where probing begins.
-const probedFrom = (stage, probing) =>
+const probingBegin = (stage, probing) =>
   probing.find((band) => band.begin_s > stage.begin_s && band.begin_s < stage.end_s)?.begin_s;
 
-function rowsOf(data) {
+function laneRows(data) {
   const rows = [];
-  const stages = (list) => list.map((stage) => ({ ...stage, end_s: probedFrom(stage, data.probing) ?? stage.end_s }));
-  if (data.epochs.length) rows.push(stageRow("epoch", stages(data.epochs)));
-  if (data.steps.length) rows.push(stageRow("step", stages(data.steps)));
+  const stages = (list) => list.map((stage) => ({ ...stage, end_s: probingBegin(stage, data.probing) ?? stage.end_s }));
+  if (data.epochs.length) rows.push(makeStageRow("epoch", stages(data.epochs)));
+  if (data.steps.length) rows.push(makeStageRow("step", stages(data.steps)));
   const names = [...new Set(data.phases.map((band) => band.name))];
-  const slot = (band) => colourName(phaseOf(band.name.split(" ")), names.indexOf(band.name));
-  if (data.phases.length) rows.push(bandRow("phases", data.phases, slot));
+  const slot = (band) => colourProperty(phaseOf(band.name.split(" ")), names.indexOf(band.name));
+  if (data.phases.length) rows.push(makeBandRow("phases", data.phases, slot));
   const regions = [...new Set(data.regions.map((band) => band.name))];
   if (data.regions.length)
-    rows.push(bandRow("regions", data.regions, (band) => colourName("", regions.indexOf(band.name))));
-  if (data.probing.length) rows.push(bandRow("probing", data.probing, () => "--part-5"));
-  if (data.dithering.length) rows.push(bandRow("pauses", data.dithering, () => "--part-6"));
+    rows.push(makeBandRow("regions", data.regions, (band) => colourProperty("", regions.indexOf(band.name))));
+  if (data.probing.length) rows.push(makeBandRow("probing", data.probing, () => "--part-5"));
+  if (data.dithering.length) rows.push(makeBandRow("pauses", data.dithering, () => "--part-6"));
   return rows;
 }
 
 function paintRow(context, row, top, { from, to, gutter, width }) {
-  const scale = (width - gutter - RIGHT) / (to - from);
+  const scale = (width - gutter - RIGHT_MARGIN) / (to - from);
   context.font = `12px ${cssColour("--font")}`;
   context.textBaseline = "middle";
   context.textAlign = "right";
   context.fillStyle = cssColour("--quiet");
-  context.fillText(row.name, gutter - 10, top + BAR / 2);
+  context.fillText(row.name, gutter - 10, top + BAR_HEIGHT / 2);
   context.textAlign = "left";
   const colours = new Map();
   for (const band of row.bands) {
@@ -121,13 +121,13 @@ function paintRow(context, row, top, { from, to, gutter, width }) {
     if (!colours.has(band.colour)) colours.set(band.colour, cssColour(band.colour));
     context.fillStyle = colours.get(band.colour);
     const gap = right - left > 4 ? 1 : 0;
-    context.fillRect(left, top, Math.max(right - left - gap, 0.5), BAR);
+    context.fillRect(left, top, Math.max(right - left - gap, 0.5), BAR_HEIGHT);
     if (right - left < 8 * band.label.length + 8) continue;
     context.fillStyle = cssColour(band.colour.startsWith("--lane") ? "--text" : "--on-part");
-    context.fillText(band.label, left + 4, top + BAR / 2 + 0.5);
+    context.fillText(band.label, left + 4, top + BAR_HEIGHT / 2 + 0.5);
   }
 }
 
-function describe(rows) {
+function lanesDescription(rows) {
   return `Spans below the power chart: ${rows.map((row) => `${row.bands.length} ${row.name}`).join(", ")}`;
 }

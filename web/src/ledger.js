@@ -2,22 +2,22 @@
 //
 // Energy of a level by kind: attributed, probing, background, idle and
 // unattributed. A line below every view shows them.
-import { isBackground, isProbe, phaseOf, shareOf, wholeOf } from "./data.js";
+import { isBackground, isProbe, phaseOf, shareOfWhole, levelTotal } from "./data.js";
 import { h } from "./dom.js";
-import { joules, percent, plural } from "./format.js";
+import { formatJoules, formatPercent, formatCount } from "./format.js";
 
-export const sumOf = (rows) => rows.reduce((sum, row) => sum + (row.energy_j ?? 0), 0);
+export const sumEnergies = (rows) => rows.reduce((sum, row) => sum + (row.energy_j ?? 0), 0);
 
 // Returns 0 for an energy that is only a rounding error of the whole.
-export const unrounded = (energy_j, whole_j) => (Math.abs(energy_j) < 1e-9 * whole_j ? 0 : energy_j);
+export const zeroIfRoundingError = (energy_j, whole_j) => (Math.abs(energy_j) < 1e-9 * whole_j ? 0 : energy_j);
 
 export function ledgerParts(level) {
   const background = level.rows.filter(isBackground);
   const probe = level.rows.filter(isProbe);
   return {
-    whole_j: wholeOf(level),
-    background_j: background.some((row) => row.energy_j !== null) ? sumOf(background) : null,
-    probe_j: probe.some((row) => row.energy_j !== null) ? sumOf(probe) : null,
+    whole_j: levelTotal(level),
+    background_j: background.some((row) => row.energy_j !== null) ? sumEnergies(background) : null,
+    probe_j: probe.some((row) => row.energy_j !== null) ? sumEnergies(probe) : null,
     idle_j: level.idle_j,
     unattributed_j: level.unattributed_j,
   };
@@ -33,8 +33,8 @@ export function ledgerLine(data, level) {
         "li",
         {},
         `${label} `,
-        h("b", {}, joules(energy_j)),
-        whole_j > 0 ? h("span", { class: "unit" }, ` ${percent(energy_j / whole_j)}`) : null,
+        h("b", {}, formatJoules(energy_j)),
+        whole_j > 0 ? h("span", { class: "unit" }, ` ${formatPercent(energy_j / whole_j)}`) : null,
       ),
     );
   if (level && level.attributed_j !== null) {
@@ -43,7 +43,7 @@ export function ledgerLine(data, level) {
     if (parts.probe_j !== null) item("including probing", parts.probe_j, parts.whole_j);
     if (parts.background_j !== null) item("including background", parts.background_j, parts.whole_j);
     item("idle", parts.idle_j ?? 0, parts.whole_j);
-    item("not attributed", unrounded(parts.unattributed_j ?? 0, parts.whole_j), parts.whole_j);
+    item("not attributed", zeroIfRoundingError(parts.unattributed_j ?? 0, parts.whole_j), parts.whole_j);
   }
   items.push(
     h(
@@ -52,14 +52,14 @@ export function ledgerLine(data, level) {
       h(
         "a",
         { href: "#notes" },
-        data.notes.length ? plural(data.notes.length, "note") + " on the data" : "no faults in the data",
+        data.notes.length ? formatCount(data.notes.length, "note") + " on the data" : "no faults in the data",
       ),
     ),
   );
   return h("ul", { class: "ledger-line", "aria-label": "Attributed, idle and unattributed energy" }, items);
 }
 
-// Energy by phase, with idle and unattributed energy, as parts for partsBar(). From the level of phases, or else
+// Energy by phase, with idle and unattributed energy, as parts for makePartsBar(). From the level of phases, or else
 // layers, regions or kernels; null without energies.
 export function phaseTotals(data) {
   const level = data.level("phase") ?? data.level("layer") ?? data.level("region") ?? data.level("kernel");
@@ -75,24 +75,26 @@ export function phaseTotals(data) {
   }
   let parts = [...totals].map(([name, energy_j]) => ({ name, energy_j }));
   const last = (part) => ["probe", "background"].indexOf(part.name);
-  parts = folded(
+  parts = foldSmallParts(
     parts.sort((a, b) => last(a) - last(b) || b.energy_j - a.energy_j),
     8,
   );
   if (level.rest) parts.push({ name: "smaller rows", energy_j: level.rest.energy_j ?? 0 });
   parts.push({ name: "idle", energy_j: level.idle_j ?? 0 });
   parts.push({ name: "not attributed", energy_j: Math.max(level.unattributed_j ?? 0, 0) });
-  const whole_j = wholeOf(level);
-  return parts.filter((part) => part.energy_j > 0).map((part) => ({ ...part, share: shareOf(part.energy_j, whole_j) }));
+  const whole_j = levelTotal(level);
+  return parts
+    .filter((part) => part.energy_j > 0)
+    .map((part) => ({ ...part, share: shareOfWhole(part.energy_j, whole_j) }));
 }
 
-function folded(parts, most) {
+function foldSmallParts(parts, most) {
   if (parts.length <= most) return parts;
   const rest = parts.slice(most - 1);
-  return [...parts.slice(0, most - 1), { name: `${rest.length} more`, energy_j: sumOf(rest) }];
+  return [...parts.slice(0, most - 1), { name: `${rest.length} more`, energy_j: sumEnergies(rest) }];
 }
 
-const SLOTS = {
+const COLOUR_SLOTS = {
   root: "root",
   forward: 1,
   backward: 2,
@@ -106,7 +108,7 @@ const SLOTS = {
 };
 // Name of the CSS custom property for a phase or kind of energy, the same in every view. Other names get one by
 // `index`.
-export function colourName(name, index = 0) {
-  const slot = / others$/.test(name) ? SLOTS.other : SLOTS[name];
+export function colourProperty(name, index = 0) {
+  const slot = / others$/.test(name) ? COLOUR_SLOTS.other : COLOUR_SLOTS[name];
   return slot !== undefined ? `--part-${slot}` : `--part-${(index % 4) + 1}`;
 }

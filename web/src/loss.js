@@ -3,10 +3,10 @@
 // The section "Loss against energy": the loss or another metric against cumulative
 // energy, and the energy of each epoch.
 import uPlot from "uplot";
-import { asTable, choice, cssColour, h, section } from "./dom.js";
-import { digits, joules, plural, secondsText, ticks, withUnit } from "./format.js";
+import { foldedTable, choiceButtons, cssColour, h, pageSection } from "./dom.js";
+import { formatDigits, formatJoules, formatCount, formatSeconds, tickLabels, withUnit } from "./format.js";
 import { ledgerLine } from "./ledger.js";
-import { onTheme } from "./theme.js";
+import { onThemeChange } from "./theme.js";
 
 // Returns a function of time_s: energy used until then in J, summed over the counted domains.
 function cumulativeEnergy(data) {
@@ -25,9 +25,9 @@ function cumulativeEnergy(data) {
   };
 }
 
-const fromTo = (values) => `from ${digits(values[0], 4)} to ${digits(values[values.length - 1], 4)}`;
+const rangeText = (values) => `from ${formatDigits(values[0], 4)} to ${formatDigits(values[values.length - 1], 4)}`;
 
-export function loss(data) {
+export function lossSection(data) {
   // Skips values that are null, such as NaN.
   const metrics = data.metrics
     .map((one) => ({ ...one, points: one.points.filter((point) => point[2] !== null) }))
@@ -45,7 +45,7 @@ export function loss(data) {
   };
   const pick =
     metrics.length > 1
-      ? choice(
+      ? choiceButtons(
           "Metric",
           metrics.map((one) => [one.name, one.name]),
           (name) => {
@@ -56,7 +56,7 @@ export function loss(data) {
         )
       : null;
   const by = first
-    ? choice(
+    ? choiceButtons(
         "Against",
         [
           ["energy", "Energy"],
@@ -68,20 +68,20 @@ export function loss(data) {
         },
       )
     : null;
-  const shown = section(
+  const shown = pageSection(
     "loss",
     first?.name.includes("loss") ? "Loss against energy" : "Metrics against energy",
     first
-      ? `${plural(first.count, "value")} of ${first.name}, ${fromTo(first.points.map((point) => point[2]))}.`
+      ? `${formatCount(first.count, "value")} of ${first.name}, ${rangeText(first.points.map((point) => point[2]))}.`
       : null,
     first ? [h("div", { class: "toolbar" }, pick, by), box, metricTable(first, energyUntil)] : null,
-    epochs(data),
+    epochTable(data),
     ledgerLine(data, data.levels[0]),
   );
   if (first) {
     shown.addEventListener("shown", () => {
       draw();
-      onTheme(draw);
+      onThemeChange(draw);
       new ResizeObserver(() => state.chart?.setSize({ width: box.clientWidth, height: 240 })).observe(box);
     });
   }
@@ -92,8 +92,13 @@ function metricTable(metric, energyUntil) {
   const every = Math.max(1, Math.ceil(metric.points.length / 24));
   const rows = metric.points
     .filter((_, index) => index % every === 0)
-    .map(([time_s, step, value]) => [step ?? "", secondsText(time_s), joules(energyUntil(time_s)), digits(value, 4)]);
-  return asTable(`${metric.name} against energy`, ["Step", "Time", "Energy so far", metric.name], rows);
+    .map(([time_s, step, value]) => [
+      step ?? "",
+      formatSeconds(time_s),
+      formatJoules(energyUntil(time_s)),
+      formatDigits(value, 4),
+    ]);
+  return foldedTable(`${metric.name} against energy`, ["Step", "Time", "Energy so far", metric.name], rows);
 }
 
 function drawMetric(state, box, energyUntil) {
@@ -111,7 +116,7 @@ function drawMetric(state, box, energyUntil) {
   box.setAttribute("role", "img");
   box.setAttribute(
     "aria-label",
-    `${metric.name} against ${state.by}: ${fromTo(ys)} over ${withUnit(xs[xs.length - 1], unit)}`,
+    `${metric.name} against ${state.by}: ${rangeText(ys)} over ${withUnit(xs[xs.length - 1], unit)}`,
   );
   return new uPlot(
     {
@@ -122,8 +127,8 @@ function drawMetric(state, box, energyUntil) {
       cursor: { drag: { x: true, y: false } },
       scales: { x: { time: false } },
       axes: [
-        { ...axis, size: 28, space: 80, values: (_, splits) => ticks(splits, unit) },
-        { ...axis, size: 64, gap: 8, values: (_, splits) => ticks(splits, "") },
+        { ...axis, size: 28, space: 80, values: (_, splits) => tickLabels(splits, unit) },
+        { ...axis, size: 64, gap: 8, values: (_, splits) => tickLabels(splits, "") },
       ],
       series: [
         {},
@@ -154,7 +159,7 @@ function movingAverage(values) {
   });
 }
 
-function epochs(data) {
+function epochTable(data) {
   if (!data.epochs.length) return h("p", { class: "unit" }, "No epochs. Mark them with jm.epoch().");
   const most = Math.max(...data.epochs.map((one) => one.energy_j ?? 0));
   const heads = [
@@ -173,20 +178,20 @@ function epochs(data) {
       String(one.number),
       one.count > 1 ? h("span", { class: "unit" }, ` and ${one.count - 1} more`) : null,
     ),
-    h("td", { class: "number" }, joules(one.energy_j)),
+    h("td", { class: "number" }, formatJoules(one.energy_j)),
     h(
       "td",
       { class: "bar-cell", "aria-hidden": "true" },
       h("span", { class: "measure", style: { width: most > 0 ? `${(100 * (one.energy_j ?? 0)) / most}%` : "0" } }),
     ),
-    h("td", { class: "number" }, secondsText(one.time_s)),
+    h("td", { class: "number" }, formatSeconds(one.time_s)),
     h(
       "td",
       { class: "number" },
       one.energy_j === null || !(one.time_s > 0) ? "–" : withUnit(one.energy_j / one.time_s, "W"),
     ),
-    h("td", { class: "number" }, one.loss === null ? "–" : digits(one.loss, 4)),
-    h("td", { class: "number" }, joules(one.joules_per_loss)),
+    h("td", { class: "number" }, one.loss === null ? "–" : formatDigits(one.loss, 4)),
+    h("td", { class: "number" }, formatJoules(one.joules_per_loss)),
   ];
   return h(
     "div",

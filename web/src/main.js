@@ -9,35 +9,45 @@ import "./style/charts.css";
 import "./style/tables.css";
 import "./style/diff.css";
 import "./style/steps.css";
-import { cost, notes } from "./cost.js";
+import { overheadSection, notesSection } from "./cost.js";
 import { readData } from "./data.js";
 import { diffSections, diffTitle } from "./diff.js";
 import { h } from "./dom.js";
-import { flame } from "./flame.js";
-import { loss } from "./loss.js";
-import { steps } from "./steps.js";
-import { summary, title } from "./summary.js";
-import { tables } from "./tables.js";
+import { flameSection } from "./flame.js";
+import { lossSection } from "./loss.js";
+import { stepsSection } from "./steps.js";
+import { summarySection, pageTitle } from "./summary.js";
+import { tablesSection } from "./tables.js";
 import { themeButton } from "./theme.js";
-import { timeline } from "./timeline.js";
-import { violins } from "./violin.js";
+import { timelineSection } from "./timeline.js";
+import { violinsSection } from "./violin.js";
 
-const text = document.getElementById("joulemap-data").textContent;
+const pageJson = document.getElementById("joulemap-data").textContent;
 
-function ofRun() {
-  const data = readData(text);
-  const parts = [summary, flame, steps, timeline, tables, violins, loss, cost, notes];
-  return [title(data), parts.map((part) => part(data)).filter(Boolean)];
+function runSections() {
+  const data = readData(pageJson);
+  const parts = [
+    summarySection,
+    flameSection,
+    stepsSection,
+    timelineSection,
+    tablesSection,
+    violinsSection,
+    lossSection,
+    overheadSection,
+    notesSection,
+  ];
+  return [pageTitle(data), parts.map((part) => part(data)).filter(Boolean)];
 }
 
-function ofDifference(data) {
+function differenceSections(data) {
   return [diffTitle(data), diffSections(data)];
 }
 
-const schema = JSON.parse(text).schema;
-const [name, sections] = schema === "joulemap.diff/1" ? ofDifference(JSON.parse(text)) : ofRun();
+const schema = JSON.parse(pageJson).schema;
+const [name, sections] = schema === "joulemap.diff/1" ? differenceSections(JSON.parse(pageJson)) : runSections();
 document.title = `${name} · Joulemap`;
-const short = {
+const shortTitles = {
   summary: "Summary",
   flame: "Flame graph",
   steps: "Steps",
@@ -58,13 +68,13 @@ document.body.prepend(
     h(
       "nav",
       { "aria-label": "Sections of the report" },
-      sections.map((one) => h("a", { href: `#${one.id}` }, short[one.id])),
+      sections.map((one) => h("a", { href: `#${one.id}` }, shortTitles[one.id])),
     ),
     themeButton(),
   ),
 );
-const page = document.getElementById("page");
-page.replaceChildren(...sections);
+const pageElement = document.getElementById("page");
+pageElement.replaceChildren(...sections);
 document.body.append(h("footer", {}, "Created by joulemap. This file loads no external resources."));
 for (const one of sections) one.dispatchEvent(new Event("shown"));
 document.documentElement.dataset.ready = "true";

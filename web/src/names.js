@@ -8,7 +8,7 @@ import { h } from "./dom.js";
 const isModule = (name) => /^\w+(\.\w+)+$/.test(name);
 const isNumber = (part) => /^\d+$/.test(part);
 
-function suffixesOf(name) {
+function nameSuffixes(name) {
   const parts = name.split(".");
   return parts.map((_, at) => parts.slice(at).join("."));
 }
@@ -19,11 +19,12 @@ export function shortNames(names) {
   const distinct = [...new Set(names)];
   const counts = new Map();
   for (const name of distinct) {
-    for (const suffix of isModule(name) ? suffixesOf(name) : [name]) counts.set(suffix, (counts.get(suffix) ?? 0) + 1);
+    for (const suffix of isModule(name) ? nameSuffixes(name) : [name])
+      counts.set(suffix, (counts.get(suffix) ?? 0) + 1);
   }
   const shorter = new Map();
   for (const name of distinct.filter(isModule)) {
-    const suffix = suffixesOf(name)
+    const suffix = nameSuffixes(name)
       .reverse()
       .find((one) => counts.get(one) === 1 && !isNumber(one.split(".")[0]));
     if (suffix && suffix !== name) shorter.set(name, suffix);
@@ -35,7 +36,7 @@ export function shortNames(names) {
 export const shortNamesOfRows = (rows) => shortNames(rows.flatMap((row) => row.path));
 
 // The short form of a name, with the hidden part in an element without width; the name itself if it has no short form.
-export function nameText(name, shorter) {
+export function shortNameElement(name, shorter) {
   const short = shorter.get(name);
   if (!short) return name;
   const cut = name.slice(0, name.length - short.length);

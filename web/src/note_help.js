@@ -5,18 +5,18 @@ import { h } from "./dom.js";
 import { NOTE_TEXTS } from "./note_texts.js";
 
 // The explanation of a diagnostic code as an element; null if there is none.
-export function noteHelp(code) {
+export function noteHelpElement(code) {
   const text = Object.hasOwn(NOTE_TEXTS, code) ? NOTE_TEXTS[code] : null;
   return text ? h("details", { class: "note-help" }, h("summary", {}, "What this means"), h("p", {}, text)) : null;
 }
 
 // A note with its code, remedy and explanation, as a list item.
-export function noteItem(note, count = null) {
+export function noteListItem(note, count = null) {
   return h(
     "li",
     {},
     h("p", {}, note.message, count ? h("span", { class: "unit" }, ` ${count}`) : null),
     h("p", { class: "unit" }, h("code", {}, note.code), note.remedy ? ` · ${note.remedy}` : ""),
-    noteHelp(note.code),
+    noteHelpElement(note.code),
   );
 }

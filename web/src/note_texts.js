@@ -2,42 +2,43 @@
 // Generated from docs/reference/diagnostics.md by tools/make_note_help.py: edit that page and run the command.
 export const NOTE_TEXTS = {
   "cut_off":
-    "The recorder stopped before the command ended. Energy and time cover only the recorded part. To do: free disk " +
-    "space and record again.",
+    "The recorder stopped before the command ended, for example because the disk was full. Energy and time cover " +
+    "only the recorded time. To do: free disk space and record again.",
   "recording_not_ended":
-    "A process was killed, or its disk was full, before it closed its part. Its later layers and kernels are " +
-    "missing. To do: let the program exit normally, and record again.",
+    "A process was killed, or its disk was full, before it closed its part. Later layers and kernels are missing. " +
+    "To do: let the program exit normally, and record again.",
   "recording_cut":
     "The end of the file is damaged: writing was cut off. Later data are missing. To do: copy the file again, or " +
     "record again.",
   "recording_damaged":
-    "Damaged bytes inside the file are skipped. Counters bridge the gap if later samples exist; the split of that " +
-    "time is missing. To do: copy the file again.",
+    "Damaged bytes inside the file are skipped. If later samples exist, counters still give the energy of that " +
+    "time; its split is missing. To do: copy the file again.",
   "recording_source_lost":
     "The description of a process is missing, and so are its layers, kernels or samples. To do: copy the file " +
     "again.",
   "recording_part_open":
-    "A process still wrote its part when the recorder ended. report reads it beside the recording. To do: report " +
-    "again after the process has ended.",
+    "A process was still writing its part when the recorder ended. report reads the part beside the recording. To " +
+    "do: report again after the process has ended.",
   "recording_part_skipped":
-    "The folder of the recording contains a link, FIFO or folder with the name of a part, which is skipped. To do: " +
-    "move it away.",
+    "The folder of parts contains a link, FIFO or folder with the name of a part, which is skipped. To do: move it " +
+    "away.",
   "recording_part_unreadable":
     "The part of a process is unreadable or not a recording. Its data are missing. To do: chmod u+r the part, then " +
     "report again.",
   "recording_write_failed":
-    "Samples or events could not be written and are missing. To do: free disk space and record again.",
+    "A process could not write samples or events to its part; they are missing. To do: free disk space and record " +
+    "again.",
   "write_failed":
-    "A write failed while the command ran. The unwritten data are missing. To do: free disk space and record again.",
+    "record could not write the recording. The unwritten data are missing. To do: free disk space and record again.",
   "samples_out_of_order":
-    "Samples older than the previous one of their channel are skipped. A few do not affect counters.",
+    "Samples older than the previous one of their channel are skipped. A few do not change the energy of counters.",
   "samples_of_unknown_channel":
     "This version does not support a channel of the file. Its energy is missing. To do: update Joulemap.",
   "duplicate_samples":
-    "Two processes on one machine recorded the same sensor. One copy is skipped, so no energy counts twice.",
+    "Two recorders on one machine recorded the same sensor. One copy is skipped, so no energy counts twice.",
   "chunks_skipped":
-    "The file contains chunks of a newer Joulemap. The report, or the copy of share, lacks them. To do: update " +
-    "Joulemap.",
+    "The file contains chunks of a newer Joulemap. They are missing from the report, or from the copy by share. To " +
+    "do: update Joulemap.",
   "unknown_marks":
     "The file contains marks of a newer Joulemap. Steps or phases may be missing; the total is unaffected. To do: " +
     "update Joulemap.",
@@ -48,11 +49,11 @@ export const NOTE_TEXTS = {
     "The program set marks faster than Joulemap could write them: steps, epochs, regions or windows are missing. " +
     "The total is unaffected. To do: set fewer marks.",
   "flock_missing":
-    "The file system has no file locks: Joulemap cannot detect parts that are still written. To do: record to a " +
-    "local disk with -o, then copy the file.",
+    "The file system has no file locks: Joulemap cannot detect parts that are still being written. To do: record to " +
+    "a local disk with -o, then copy the file.",
   "no_recorder":
-    "The files are parts of processes, without samples. Times are known, energies are not. To do: also pass the " +
-    "file that joulemap record wrote on that machine.",
+    "Only parts of processes were passed, without the file of sensor samples. Times are known, energies are not. To " +
+    "do: also pass the file that joulemap record wrote on that machine.",
   "no_samples":
     "No sensor was recorded. Times are known, energies are not. To do: run joulemap doctor; for an import, pass " +
     "--power.",
@@ -61,7 +62,7 @@ export const NOTE_TEXTS = {
     "supported framework, CUDA, jm.region() or jm.step(), or choose another --by.",
   "estimates_not_added":
     "Measured and estimated energies are never added. Estimates of a machine (report) or domain (experiment " +
-    "analyze) are left out. To do: run joulemap doctor there.",
+    "analyze) are left out. To do: run joulemap doctor on that machine.",
   "no_sensor":
     "Neither a sensor nor an estimate is available here. Energies are unknown. To do: run joulemap doctor.",
   "only_estimated":
@@ -206,8 +207,8 @@ export const NOTE_TEXTS = {
     "Temperature or hardware protection lowered the clocks of the GPU. Energy and time differ from those of a cool " +
     "GPU. To do: check its cooling and measure again.",
   "advice_needs_gpu":
-    "joulemap advise has rules for GPUs only, and this recording has no GPU with a known energy. To do: joulemap " +
-    "report --by module lists the costliest layers of any run.",
+    "joulemap advise judges the energy of GPUs, or else of phases and layers on the CPU. This recording has " +
+    "neither. To do: joulemap report --by function lists the costliest functions of a Python program.",
   "kernels_unplaced":
     "The launch of these kernels was not observed. They have energy, but no layer.",
   "kernels_placed_by_repetition":
@@ -258,6 +259,10 @@ export const NOTE_TEXTS = {
   "capture_failed":
     "The capture failed and switched itself off; the program went on. Later layers, and possibly kernels, are " +
     "missing; the total is unaffected. To do: please report the message.",
+  "engine_not_captured":
+    "The serving engine has another version than the ones Joulemap knows, or its hook failed. The engine ran on; " +
+    "its later steps are not recorded. To do: use a version of the table in the how-to, or report steps with " +
+    "jm.engine_step.",
   "no_kernels":
     "CUPTI was not found, does not fit the driver, or is not permitted. GPU energy is measured, but no layer or " +
     "kernel receives it. To do: follow the remedy, or set JOULEMAP_CUPTI=/path/to/libcupti.so.12.",
@@ -319,15 +324,15 @@ export const NOTE_TEXTS = {
     "A million requests were open at once, because the engine does not report their end. Those that continue count " +
     "as new requests. To do: pass finished=True in the last step of each request.",
   "request_ids_repeated":
-    "Requests have the id of an earlier request that had ended. They are separate rows of the same name. To do: use " +
-    "unique ids.",
+    "Requests have the id of an earlier request of the same engine that had ended. They are separate rows: the " +
+    "second row of a is a (2). To do: use unique ids.",
   "requests_unfinished":
     "Requests neither finished nor were aborted: the recording ended, the engine died, or it does not report their " +
-    "end. Their energy is counted; distributions leave them out. To do: pass finished=True in the last step of each " +
-    "request.",
+    "end. Their energy is counted; distributions leave them out. Requests that end after the part that --time " +
+    "selects are not unfinished. To do: pass finished=True in the last step of each request.",
   "requests_not_listed":
-    "The run has more requests than the report lists. The others are part of all sums, but have no row and no " +
-    "label. To do: report a part of the run with --time.",
+    "The run, or the part that --time selects, has more requests than the report lists. The others are part of all " +
+    "sums, but have no row and no label. To do: report a part of the run with --time.",
   "serving_too_short":
     "Too few readings of the sensor to fit the energy of a step. The energy of requests follows the duration of " +
     "their steps. To do: serve for a few seconds or longer.",
@@ -343,6 +348,10 @@ export const NOTE_TEXTS = {
   "scatter_unknown":
     "A side has too few steps to estimate their variation. The noise comes from the sensors only and may be too " +
     "small. To do: compare longer runs.",
+  "estimates_compared":
+    "All compared energies are estimates for one machine, without other processes. The scale of its power model is " +
+    "uncertain, but cancels in relative changes. Intervals contain the rest: 10 %, an assumption. To do: read " +
+    "changes in percent, not in joules.",
   "no_steady_state":
     "A recording has fewer than 12 steps, so whole runs are compared, including start-up. This hides small changes. " +
     "To do: mark steps with jm.step(), or record more of them.",

@@ -2,16 +2,16 @@
 //
 // The section "Steps": a bar for the energy of each step; for the selected step,
 // its layers and what the GPU waited for.
-import { h, section } from "./dom.js";
-import { joules, percent, plural, secondsText, watts, whole } from "./format.js";
+import { h, pageSection } from "./dom.js";
+import { formatJoules, formatPercent, formatCount, formatSeconds, formatWatts, formatWhole } from "./format.js";
 import { ledgerLine } from "./ledger.js";
-import { nameText, shortNamesOfRows } from "./names.js";
-import { stepChart } from "./step_chart.js";
+import { shortNameElement, shortNamesOfRows } from "./names.js";
+import { makeStepChart } from "./step_chart.js";
 import { causeText } from "./waiting.js";
 
 // Index of the bar that contains the step of `detail`; -1 if there is none. If step numbers repeat, the nearest in
 // time.
-function barOf(detail, steps) {
+function barIndexOfDetail(detail, steps) {
   let best = -1;
   steps.forEach((step, index) => {
     if (detail.number < step.number || detail.number >= step.number + step.count) return;
@@ -24,7 +24,7 @@ function barOf(detail, steps) {
 function detailsByBar(data) {
   const byBar = new Map();
   for (const detail of data.step_details) {
-    const bar = barOf(detail, data.steps);
+    const bar = barIndexOfDetail(detail, data.steps);
     if (bar >= 0 && !byBar.has(bar)) byBar.set(bar, detail);
   }
   return byBar;
@@ -35,7 +35,7 @@ function medianOf(values) {
   return known.length ? known[Math.floor(known.length / 2)] : null;
 }
 
-function indexOfMost(steps, value, isCandidate = () => true) {
+function indexOfLargest(steps, value, isCandidate = () => true) {
   let most = -1;
   steps.forEach((step, index) => {
     if (isCandidate(index) && (most < 0 || (value(step) ?? 0) > (value(steps[most]) ?? 0))) most = index;
@@ -43,27 +43,27 @@ function indexOfMost(steps, value, isCandidate = () => true) {
   return most;
 }
 
-const capital = (text) => text[0].toUpperCase() + text.slice(1);
-const perStep = (step, value) => (value === null ? null : value / step.count);
-const titleOf = (step) =>
+const capitalize = (text) => text[0].toUpperCase() + text.slice(1);
+const valuePerStep = (step, value) => (value === null ? null : value / step.count);
+const stepTitle = (step) =>
   step.count > 1 ? `Steps ${step.number} to ${step.number + step.count - 1}` : `Step ${step.number}`;
 
-export function steps(data) {
+export function stepsSection(data) {
   if (data.steps.length < 2) return null;
   const details = detailsByBar(data);
   const context = {
     data,
     details,
     shorter: shortNamesOfRows(data.step_details.flatMap((detail) => detail.layers)),
-    median_j: medianOf(data.steps.map((step) => perStep(step, step.energy_j))),
-    median_s: medianOf(data.steps.map((step) => perStep(step, step.time_s))),
+    median_j: medianOf(data.steps.map((step) => valuePerStep(step, step.energy_j))),
+    median_s: medianOf(data.steps.map((step) => valuePerStep(step, step.time_s))),
   };
-  const energy = (step) => perStep(step, step.energy_j);
-  const time = (step) => perStep(step, step.time_s);
+  const energy = (step) => valuePerStep(step, step.energy_j);
+  const time = (step) => valuePerStep(step, step.time_s);
   const hasEnergy = data.steps.some((step) => step.energy_j !== null);
   const value = hasEnergy ? energy : time;
   const hasDetail = (index) => details.has(index);
-  let selected = indexOfMost(data.steps, value, details.size ? hasDetail : undefined);
+  let selected = indexOfLargest(data.steps, value, details.size ? hasDetail : undefined);
   const panel = h("div", { class: "step-panel" });
   const slider = h("input", {
     type: "range",
@@ -73,14 +73,22 @@ export function steps(data) {
     "aria-label": "Step",
     oninput: (event) => select(Number(event.target.value)),
   });
-  const chart = stepChart(data.steps, { value, unit: hasEnergy ? "J" : "s", hasDetail, select: (index) => select(index) });
+  const chart = makeStepChart(data.steps, {
+    value,
+    unit: hasEnergy ? "J" : "s",
+    hasDetail,
+    select: (index) => select(index),
+  });
   const select = (index) => {
     selected = Math.max(0, Math.min(index, data.steps.length - 1));
     const step = data.steps[selected];
     slider.value = String(selected);
-    slider.setAttribute("aria-valuetext", `${titleOf(step)}: ${joules(step.energy_j)}, ${secondsText(step.time_s)}`);
+    slider.setAttribute(
+      "aria-valuetext",
+      `${stepTitle(step)}: ${formatJoules(step.energy_j)}, ${formatSeconds(step.time_s)}`,
+    );
     chart.paint(selected);
-    panel.replaceChildren(...panelOf(context, selected, select));
+    panel.replaceChildren(...stepPanel(context, selected, select));
   };
   const button = (text, act) => h("button", { type: "button", onclick: act }, text);
   const nextDetail = (sign) => {
@@ -89,18 +97,18 @@ export function steps(data) {
     }
     return undefined;
   };
-  const shown = section(
+  const shown = pageSection(
     "steps",
     "Steps",
-    leadOf(data, hasEnergy),
+    leadSentence(data, hasEnergy),
     h(
       "div",
       { class: "toolbar" },
       h(
         "div",
         { class: "buttons" },
-        hasEnergy ? button("Most energy", () => select(indexOfMost(data.steps, energy))) : null,
-        button("Longest", () => select(indexOfMost(data.steps, time))),
+        hasEnergy ? button("Most energy", () => select(indexOfLargest(data.steps, energy))) : null,
+        button("Longest", () => select(indexOfLargest(data.steps, time))),
         details.size ? button("← With layers", () => nextDetail(-1)) : null,
         details.size ? button("With layers →", () => nextDetail(1)) : null,
       ),
@@ -119,47 +127,48 @@ export function steps(data) {
   return shown;
 }
 
-function leadOf(data, hasEnergy) {
+function leadSentence(data, hasEnergy) {
   const what = hasEnergy ? "Energy of the whole machine" : "Time";
   const first = `${what} per step. Click a bar, or move the slider with the arrow keys.`;
   if (!data.step_details.length)
     return `${first} This recording has no kernel records of single steps, so their layers are unknown.`;
   const total = data.steps.reduce((sum, step) => sum + step.count, 0);
   return (
-    `${first} Kernels of ${whole(data.detailed_steps)} of ${plural(total, "step")} were recorded one by one; ` +
-    `this page contains the layers of ${whole(data.step_details.length)}, marked below the bars.`
+    `${first} Kernels of ${formatWhole(data.detailed_steps)} of ${formatCount(total, "step")} were recorded one by one; ` +
+    `this page contains the layers of ${formatWhole(data.step_details.length)}, marked below the bars.`
   );
 }
 
-function panelOf(context, index, select) {
+function stepPanel(context, index, select) {
   const step = context.data.steps[index];
   const detail = context.details.get(index);
   return [
-    h("h3", {}, titleOf(step)),
-    h("p", { class: "step-facts" }, factsOf(context, step)),
-    ...(detail ? detailTables(context, step, detail) : [withoutDetail(context, index, select)]),
+    h("h3", {}, stepTitle(step)),
+    h("p", { class: "step-facts" }, stepFacts(context, step)),
+    ...(detail ? detailTables(context, step, detail) : [missingDetailNote(context, index, select)]),
   ];
 }
 
-function compared(value, median) {
+function comparisonToMedian(value, median) {
   if (value === null || !(median > 0)) return "";
   const share = value / median - 1;
   if (Math.abs(share) < 0.0005) return ", the median";
-  return `, ${percent(Math.abs(share))} ${share > 0 ? "above" : "below"} the median`;
+  return `, ${formatPercent(Math.abs(share))} ${share > 0 ? "above" : "below"} the median`;
 }
 
-function factsOf(context, step) {
+function stepFacts(context, step) {
   const each = step.count > 1 ? " per step" : "";
-  const [energy_j, time_s] = [perStep(step, step.energy_j), perStep(step, step.time_s)];
+  const [energy_j, time_s] = [valuePerStep(step, step.energy_j), valuePerStep(step, step.time_s)];
   const parts = [];
-  if (energy_j !== null) parts.push(`${joules(energy_j)}${each}${compared(energy_j, context.median_j)}`);
-  parts.push(`${secondsText(time_s)}${each}${compared(time_s, context.median_s)}`);
-  if (energy_j !== null && time_s > 0) parts.push(watts(energy_j / time_s));
+  if (energy_j !== null)
+    parts.push(`${formatJoules(energy_j)}${each}${comparisonToMedian(energy_j, context.median_j)}`);
+  parts.push(`${formatSeconds(time_s)}${each}${comparisonToMedian(time_s, context.median_s)}`);
+  if (energy_j !== null && time_s > 0) parts.push(formatWatts(energy_j / time_s));
   if (step.loss !== null) parts.push(`loss ${step.loss.toPrecision(4)}`);
   return parts.join(" · ");
 }
 
-function withoutDetail(context, index, select) {
+function missingDetailNote(context, index, select) {
   if (!context.details.size) return h("p", { class: "unit" }, "Layers of this step are unknown.");
   const nearest = [...context.details.keys()].reduce((a, b) => (Math.abs(b - index) < Math.abs(a - index) ? b : a));
   return h(
@@ -169,7 +178,7 @@ function withoutDetail(context, index, select) {
     h(
       "button",
       { type: "button", class: "more", onclick: () => select(nearest) },
-      `Show ${titleOf(context.data.steps[nearest]).toLowerCase()}, the nearest with layers`,
+      `Show ${stepTitle(context.data.steps[nearest]).toLowerCase()}, the nearest with layers`,
     ),
   );
 }
@@ -184,14 +193,15 @@ function detailTables(context, step, detail) {
     h(
       "p",
       { class: "step-facts" },
-      `On the GPU, ${name} took ${secondsText(length_s)} with ${plural(detail.kernels, "kernel")}; `,
-      `it was idle for ${secondsText(idle_s)} (${percent(length_s > 0 ? idle_s / (length_s * devices) : null)}).${started}`,
+      `On the GPU, ${name} took ${formatSeconds(length_s)} with ${formatCount(detail.kernels, "kernel")}; `,
+      `it was idle for ${formatSeconds(idle_s)} `,
+      `(${formatPercent(length_s > 0 ? idle_s / (length_s * devices) : null)}).${started}`,
     ),
-    h("div", { class: "step-tables" }, layerTable(context, detail, name), waitTable(detail, name)),
+    h("div", { class: "step-tables" }, layerDetailTable(context, detail, name), idleCauseTable(detail, name)),
   ];
 }
 
-function table(caption, heads, rows, foot) {
+function detailTable(caption, heads, rows, foot) {
   const cell = (content, index) =>
     h(index ? "td" : "th", { class: index > 1 ? "number" : null, scope: index ? null : "row" }, content);
   const line = (row) => h("tr", {}, row.map(cell));
@@ -217,51 +227,49 @@ function table(caption, heads, rows, foot) {
   );
 }
 
-function layerTable(context, detail, name) {
-  const gpu_j =
-    detail.other_j +
-    [...detail.layers, ...detail.waits].reduce((sum, one) => sum + (one.energy_j ?? 0), 0);
-  const share = (energy_j) => percent(gpu_j > 0 ? energy_j / gpu_j : null);
+function layerDetailTable(context, detail, name) {
+  const gpu_j = detail.other_j + [...detail.layers, ...detail.waits].reduce((sum, one) => sum + (one.energy_j ?? 0), 0);
+  const share = (energy_j) => formatPercent(gpu_j > 0 ? energy_j / gpu_j : null);
   const path = (layer) => [
     h(
       "span",
       { class: "path" },
       layer.path.slice(0, -1).map((part) => `${part} `),
     ),
-    nameText(layer.path[layer.path.length - 1], context.shorter),
+    shortNameElement(layer.path[layer.path.length - 1], context.shorter),
   ];
   const rows = detail.layers.map((layer) => [
     h("span", { title: layer.path.join(" › ") }, path(layer)),
     layer.device,
-    secondsText(layer.time_s),
-    joules(layer.energy_j),
+    formatSeconds(layer.time_s),
+    formatJoules(layer.energy_j),
     share(layer.energy_j),
   ]);
   const foot =
     detail.other_s > 0
       ? [
-          detail.other_layers ? `${plural(detail.other_layers, "other layer")}` : "outside of layers",
+          detail.other_layers ? `${formatCount(detail.other_layers, "other layer")}` : "outside of layers",
           "",
-          secondsText(detail.other_s),
-          joules(detail.other_j),
+          formatSeconds(detail.other_s),
+          formatJoules(detail.other_j),
           share(detail.other_j),
         ]
       : null;
-  return table(`${capital(name)}: layers`, ["Layer", "Device", "GPU time", "Energy", "Share"], rows, foot);
+  return detailTable(`${capitalize(name)}: layers`, ["Layer", "Device", "GPU time", "Energy", "Share"], rows, foot);
 }
 
-function waitTable(detail, name) {
+function idleCauseTable(detail, name) {
   if (!detail.waits.length) return h("p", { class: "unit" }, "The GPU did not wait in this step.");
   const rows = detail.waits.map((wait) => [
     causeText(wait.cause, wait.device),
     wait.device,
-    secondsText(wait.time_s),
-    joules(wait.energy_j),
+    formatSeconds(wait.time_s),
+    formatJoules(wait.energy_j),
   ]);
   return h(
     "div",
     {},
-    table(`${capital(name)}: what the GPU waited for`, ["Cause", "Device", "Time", "Energy"], rows),
+    detailTable(`${capitalize(name)}: what the GPU waited for`, ["Cause", "Device", "Time", "Energy"], rows),
     h(
       "p",
       { class: "unit step-method" },

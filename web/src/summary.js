@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 // The section "Summary": what ran, its energy, and energy by phase and component.
-import { partsBar } from "./bars.js";
-import { h, quantity, section } from "./dom.js";
-import { joules, plural, scaled, secondsText, watts, whole } from "./format.js";
-import { colourName, ledgerLine, phaseTotals } from "./ledger.js";
-import { activeAndWaiting } from "./waiting.js";
+import { makePartsBar } from "./bars.js";
+import { h, quantityElement, pageSection } from "./dom.js";
+import { formatCount, formatJoules, formatSeconds, formatWatts, formatWhole, scaleRate, scaleUnit } from "./format.js";
+import { colourProperty, ledgerLine, phaseTotals } from "./ledger.js";
+import { makeActiveAndIdleBar } from "./waiting.js";
 
-export function title(data) {
+export function pageTitle(data) {
   const command = data.run.command.map((part) => part.split("/").pop());
   return command.join(" ") || data.run.inputs.map((path) => path.split("/").pop()).join(", ");
 }
 
-function figure(label, value, note) {
+function figureElement(label, value, note) {
   return h(
     "div",
     { class: "figure" },
     h("dt", {}, label),
-    h("dd", {}, quantity(value), note ? h("span", { class: "figure-note" }, note) : null),
+    h("dd", {}, quantityElement(value), note ? h("span", { class: "figure-note" }, note) : null),
   );
 }
 
-function total(data) {
+function totalElement(data) {
   const { figures, run } = data;
   const all_j = run.measured_j ?? run.estimated_j;
   if (all_j === null) return h("p", { class: "hero-note" }, "The energy of this run is unknown; see the notes below.");
   const half_j = figures.is_estimated ? run.estimated_uncertainty_j : run.measured_uncertainty_j;
   return [
-    h("p", { class: "hero" }, quantity(scaled(all_j, "J", 4))),
+    h("p", { class: "hero" }, quantityElement(scaleUnit(all_j, "J", 4))),
     h(
       "p",
       { class: "hero-note" },
@@ -35,58 +35,61 @@ function total(data) {
         { class: `badge ${figures.is_estimated ? "estimated" : "measured"}` },
         figures.is_estimated ? "estimated" : "measured",
       ),
-      ` ± ${joules(half_j, 2)} (${whole(100 * run.interval)} % interval) in ${secondsText(run.elapsed_s, 4)}, `,
-      `${watts(all_j / run.elapsed_s)} mean power`,
+      ` ± ${formatJoules(half_j, 2)} (${formatWhole(100 * run.interval)} % interval) `,
+      `in ${formatSeconds(run.elapsed_s, 4)}, `,
+      `${formatWatts(all_j / run.elapsed_s)} mean power`,
       run.measured_j !== null && run.estimated_j !== null
-        ? `; plus ${joules(run.estimated_j)} estimated, not counted`
+        ? `; plus ${formatJoules(run.estimated_j)} estimated, not counted`
         : "",
     ),
   ];
 }
 
-function figures(data) {
+function figureList(data) {
   const { figures: of, run } = data;
   const list = [];
   const withoutProbing = run.overhead.probe_s ? "without probing" : null;
   if (of.joules_per_step !== null)
     list.push(
-      figure(
+      figureElement(
         "per step",
-        scaled(of.joules_per_step, "J"),
-        `${plural(
+        scaleUnit(of.joules_per_step, "J"),
+        `${formatCount(
           data.steps.reduce((sum, step) => sum + step.count, 0),
           "step",
         )}`,
       ),
     );
   if (of.joules_per_epoch !== null)
-    list.push(figure("per epoch", scaled(of.joules_per_epoch, "J"), plural(data.epochs.length, "epoch")));
+    list.push(
+      figureElement("per epoch", scaleUnit(of.joules_per_epoch, "J"), formatCount(data.epochs.length, "epoch")),
+    );
   if (of.joules_per_sample !== null)
-    list.push(figure("per sample", scaled(of.joules_per_sample, "J"), `${whole(of.samples)} samples`));
-  if (of.samples_per_s !== null) list.push(figure("samples per second", scaled(of.samples_per_s, "/s")));
-  if (of.steps_per_s !== null) list.push(figure("steps per second", scaled(of.steps_per_s, "/s")));
+    list.push(figureElement("per sample", scaleUnit(of.joules_per_sample, "J"), `${formatWhole(of.samples)} samples`));
+  if (of.samples_per_s !== null) list.push(figureElement("samples per second", scaleRate(of.samples_per_s)));
+  if (of.steps_per_s !== null) list.push(figureElement("steps per second", scaleRate(of.steps_per_s)));
   if (of.energy_delay_js !== null)
-    list.push(figure("energy-delay product", scaled(of.energy_delay_js, "J·s"), withoutProbing));
+    list.push(figureElement("energy-delay product", scaleUnit(of.energy_delay_js, "J·s"), withoutProbing));
   return list.length ? h("dl", { class: "figures" }, list) : null;
 }
 
 // The result in words. joulemap writes the sentences (report/text/answer_text.h), so that they equal those of the text
 // report.
-function answer(data) {
+function answerParagraph(data) {
   return h("p", { class: "answer" }, data.answer.join(" "));
 }
 
-function energyBreakdown(data) {
+function phaseEnergyBar(data) {
   const parts = phaseTotals(data)?.map((part, index) => ({
     ...part,
-    colour: colourName(part.name, index),
+    colour: colourProperty(part.name, index),
     hatched: part.name === "not attributed",
   }));
-  return parts ? partsBar("Energy by phase", parts) : null;
+  return parts ? makePartsBar("Energy by phase", parts) : null;
 }
 
 // Table of the energy of GPU, CPU, memory ..., and whether it was measured or estimated.
-function components(data) {
+function componentTable(data) {
   if (!data.components.length) return null;
   // A component that is partly estimated has two rows: measured and estimated energy are never added.
   const rows = data.components.flatMap((one) =>
@@ -129,19 +132,18 @@ function components(data) {
             h(
               "td",
               { class: "bar-cell", "aria-hidden": "true" },
-              h("span", { class: estimated ? "estimate" : "measure", style: { width: `${(100 * one.energy_j) / most}%` } }),
+              h("span", {
+                class: estimated ? "estimate" : "measure",
+                style: { width: `${(100 * one.energy_j) / most}%` },
+              }),
             ),
             h(
               "td",
               { class: "number" },
-              joules(one.energy_j),
-              h("span", { class: "unit" }, ` ± ${joules(one.uncertainty_j, 2)}`),
+              formatJoules(one.energy_j),
+              h("span", { class: "unit" }, ` ± ${formatJoules(one.uncertainty_j, 2)}`),
             ),
-            h(
-              "td",
-              {},
-              h("span", { class: `badge ${one.provenance}` }, one.provenance),
-            ),
+            h("td", {}, h("span", { class: `badge ${one.provenance}` }, one.provenance)),
           );
         }),
       ),
@@ -149,7 +151,7 @@ function components(data) {
   );
 }
 
-function domains(data) {
+function domainTable(data) {
   const heads = ["Domain", "Energy", "±", "Mean power", "Source", "Counted"];
   return h(
     "div",
@@ -175,9 +177,13 @@ function domains(data) {
             "tr",
             { class: one.counted ? null : "quiet" },
             h("th", { scope: "row" }, one.name),
-            h("td", { class: "number" }, one.energy_j === null ? (one.reason ?? "unknown") : joules(one.energy_j, 4)),
-            h("td", { class: "number" }, one.uncertainty_j === null ? "" : joules(one.uncertainty_j, 2)),
-            h("td", { class: "number" }, watts(one.mean_w)),
+            h(
+              "td",
+              { class: "number" },
+              one.energy_j === null ? (one.reason ?? "unknown") : formatJoules(one.energy_j, 4),
+            ),
+            h("td", { class: "number" }, one.uncertainty_j === null ? "" : formatJoules(one.uncertainty_j, 2)),
+            h("td", { class: "number" }, formatWatts(one.mean_w)),
             h(
               "td",
               {},
@@ -192,7 +198,7 @@ function domains(data) {
   );
 }
 
-function provenance(data) {
+function provenanceDetails(data) {
   const { run } = data;
   const facts = [
     ["command", run.command.join(" ")],
@@ -222,7 +228,7 @@ function provenance(data) {
     "details",
     { class: "facts" },
     h("summary", {}, "Sources of the values"),
-    domains(data),
+    domainTable(data),
     h(
       "dl",
       {},
@@ -231,25 +237,25 @@ function provenance(data) {
   );
 }
 
-export function summary(data) {
+export function summarySection(data) {
   const { run } = data;
   const startTime = run.start_unix_ns
     ? new Date(run.start_unix_ns / 1e6).toISOString().slice(0, 16).replace("T", " ") + " UTC"
     : "";
   const level = data.level("phase") ?? data.levels[0];
-  return section(
+  return pageSection(
     "summary",
-    title(data),
+    pageTitle(data),
     [run.hosts.join(", "), startTime, run.complete ? "" : "the recording is incomplete"].filter(Boolean).join(" · "),
-    answer(data),
-    h("div", { class: "answer-bar" }, activeAndWaiting(data)),
+    answerParagraph(data),
+    h("div", { class: "answer-bar" }, makeActiveAndIdleBar(data)),
     h(
       "div",
       { class: "summary" },
-      h("div", {}, total(data), figures(data)),
-      h("div", {}, energyBreakdown(data), components(data)),
+      h("div", {}, totalElement(data), figureList(data)),
+      h("div", {}, phaseEnergyBar(data), componentTable(data)),
     ),
-    provenance(data),
+    provenanceDetails(data),
     ledgerLine(data, level),
   );
 }

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The section with the tables of all levels: sortable by column, filterable by text, with bars and intervals of energy.
-import { isBackground, isProbe, wholeOf } from "./data.js";
-import { choice, h, section } from "./dom.js";
-import { intervalText, joules, percent, plusMinus, plusMinusText, secondsText, watts, whole } from "./format.js";
-import { ledgerLine, sumOf, unrounded } from "./ledger.js";
-import { nameText, shortNamesOfRows } from "./names.js";
+import { isBackground, isProbe, levelTotal } from "./data.js";
+import { choiceButtons, h, pageSection } from "./dom.js";
+import {
+  formatInterval,
+  formatJoules,
+  formatPercent,
+  relativeHalfWidth,
+  formatHalfWidth,
+  formatSeconds,
+  formatWatts,
+  formatWhole,
+} from "./format.js";
+import { ledgerLine, sumEnergies, zeroIfRoundingError } from "./ledger.js";
+import { shortNameElement, shortNamesOfRows } from "./names.js";
 
-const PAGE = 40;
-const TITLES = {
+const ROWS_PER_PAGE = 40;
+const LEVEL_TITLES = {
   phase: "Phases",
   layer: "Layers",
   op: "Operations",
@@ -16,9 +25,9 @@ const TITLES = {
   function: "Functions",
   region: "Regions",
 };
-const ORDER = ["layer", "op", "kernel", "function", "tensor", "region", "phase"];
+const LEVEL_ORDER = ["layer", "op", "kernel", "function", "tensor", "region", "phase"];
 
-const BASES = {
+const BASIS_TEXTS = {
   regressed: "power of the kernel class or layer, from a regression over the run",
   probed: "power of the kernel class, measured while modules were replayed",
   library: "power of the kernel class, from the kernel library",
@@ -28,12 +37,12 @@ const BASES = {
   measured: "measured as a whole",
 };
 
-const CAUSES = {
+const CAUSE_TEXTS = {
   ledger: "from the recorded kernels and calls",
   name: "from the name only",
 };
 
-function columns(data) {
+function tableColumns(data) {
   const steps = data.steps.reduce((sum, step) => sum + step.count, 0);
   const list = [
     { key: "name", text: "Name", value: (row) => pathText(row).toLowerCase(), first: 1 },
@@ -42,9 +51,9 @@ function columns(data) {
     {
       key: "interval",
       text: "±",
-      value: plusMinus,
+      value: relativeHalfWidth,
       number: true,
-      title: `${whole(100 * data.run.interval)} % interval`,
+      title: `${formatWhole(100 * data.run.interval)} % interval`,
     },
     { key: "share", text: "Share", value: (row) => row.share, number: true },
     { key: "power_w", text: "Power", value: (row) => row.power_w, number: true },
@@ -73,11 +82,11 @@ function columns(data) {
 
 const pathText = (row) => (row.path.length > 1 ? row.path.join(" ") : row.name);
 
-export function tables(data) {
+export function tablesSection(data) {
   const hasProgramRows = (level) => level?.rows.some((row) => !isProbe(row) && !isBackground(row));
-  const levels = ORDER.map((by) => data.level(by)).filter(hasProgramRows);
+  const levels = LEVEL_ORDER.map((by) => data.level(by)).filter(hasProgramRows);
   if (!levels.length) return null;
-  const state = { level: levels[0], sort: "energy_j", down: true, filter: "", shown: PAGE };
+  const state = { level: levels[0], sort: "energy_j", down: true, filter: "", shown: ROWS_PER_PAGE };
   const view = h("div", {});
   const status = h("output", { class: "found", for: "table-filter" });
   const draw = () => view.replaceChildren(...drawTable(data, state, status, draw));
@@ -88,21 +97,21 @@ export function tables(data) {
     "aria-label": "Filter rows",
     oninput: (event) => {
       state.filter = event.target.value;
-      state.shown = PAGE;
+      state.shown = ROWS_PER_PAGE;
       draw();
     },
   });
-  const pick = choice(
+  const pick = choiceButtons(
     "Level",
-    levels.map((level) => [level.by, TITLES[level.by]]),
+    levels.map((level) => [level.by, LEVEL_TITLES[level.by]]),
     (by) => {
       state.level = data.level(by);
-      state.shown = PAGE;
+      state.shown = ROWS_PER_PAGE;
       draw();
     },
   );
   draw();
-  return section(
+  return pageSection(
     "tables",
     "Layers, operations, kernels",
     null,
@@ -112,7 +121,7 @@ export function tables(data) {
 }
 
 // Rows that contain every word of `text` in path, name, device, cause or basis, ignoring case.
-export function filtered(rows, text) {
+export function filterRows(rows, text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return rows;
   return rows.filter((row) => {
@@ -123,7 +132,7 @@ export function filtered(rows, text) {
 
 // Header cell of the column `one`: a click sorts by it, or reverses the order. `column`: the column by which the table
 // is sorted. draw() redraws the table; the header keeps the focus.
-export function sortableHead(one, column, state, draw) {
+export function sortableHeaderCell(one, column, state, draw) {
   const isSorted = one === column;
   const sortBy = () => {
     state.down = state.sort === one.key ? !state.down : one.first !== 1;
@@ -149,7 +158,7 @@ export function sortableHead(one, column, state, draw) {
 }
 
 // Rows sorted by a column. Unknown values come last in both directions.
-export function sorted(rows, column, down) {
+export function sortRows(rows, column, down) {
   const sign = down ? -1 : 1;
   return [...rows].sort((a, b) => {
     const left = column.value(a);
@@ -162,21 +171,21 @@ export function sorted(rows, column, down) {
 }
 
 function drawTable(data, state, status, draw) {
-  const list = columns(data);
+  const list = tableColumns(data);
   const column = list.find((one) => one.key === state.sort) ?? list[2];
-  const rows = filtered(state.level.rows, state.filter);
-  const ordered = sorted(rows, column, state.down);
+  const rows = filterRows(state.level.rows, state.filter);
+  const ordered = sortRows(rows, column, state.down);
   const visible = ordered.slice(0, state.shown);
   const shorter = (state.level.shorter ??= shortNamesOfRows(state.level.rows));
   const most = Math.max(...rows.filter((row) => !isProbe(row)).map((row) => row.energy_j ?? 0), 0);
   status.textContent = state.filter
-    ? `${whole(rows.length)} of ${whole(state.level.rows.length)} rows, ${joules(sumOf(rows))}`
-    : `${whole(state.level.rows.length)} rows`;
-  const head = (one) => sortableHead(one, column, state, draw);
+    ? `${formatWhole(rows.length)} of ${formatWhole(state.level.rows.length)} rows, ${formatJoules(sumEnergies(rows))}`
+    : `${formatWhole(state.level.rows.length)} rows`;
+  const head = (one) => sortableHeaderCell(one, column, state, draw);
   const table = h(
     "table",
     { class: "rows" },
-    h("caption", { class: "hidden" }, `${TITLES[state.level.by]}, sorted by ${column.text}`),
+    h("caption", { class: "hidden" }, `${LEVEL_TITLES[state.level.by]}, sorted by ${column.text}`),
     h("thead", {}, h("tr", {}, list.map(head))),
     h(
       "tbody",
@@ -185,14 +194,14 @@ function drawTable(data, state, status, draw) {
         h(
           "tr",
           {},
-          list.map((one) => cell(row, one, most, shorter)),
+          list.map((one) => tableCell(row, one, most, shorter)),
         ),
       ),
     ),
-    h("tfoot", {}, footer(state, ordered, visible, list.length)),
+    h("tfoot", {}, footerRows(state, ordered, visible, list.length)),
   );
   const parts = [
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": TITLES[state.level.by] }, table),
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": LEVEL_TITLES[state.level.by] }, table),
   ];
   if (visible.length < ordered.length) {
     parts.push(
@@ -202,11 +211,11 @@ function drawTable(data, state, status, draw) {
           type: "button",
           class: "more",
           onclick: () => {
-            state.shown += 5 * PAGE;
+            state.shown += 5 * ROWS_PER_PAGE;
             draw();
           },
         },
-        `Show ${whole(Math.min(5 * PAGE, ordered.length - visible.length))} more`,
+        `Show ${formatWhole(Math.min(5 * ROWS_PER_PAGE, ordered.length - visible.length))} more`,
       ),
     );
   }
@@ -222,14 +231,14 @@ export function nameCell(row, name, shorter) {
     h(
       "span",
       { class: "path" },
-      row.path.slice(0, -1).map((part) => [nameText(part, shorter), " "]),
+      row.path.slice(0, -1).map((part) => [shortNameElement(part, shorter), " "]),
       h("span", { class: "on-phone" }, row.device),
     ),
-    h("span", {}, row.path.length > 1 ? nameText(row.path[row.path.length - 1], shorter) : name),
+    h("span", {}, row.path.length > 1 ? shortNameElement(row.path[row.path.length - 1], shorter) : name),
   );
 }
 
-function cell(row, column, most, shorter) {
+function tableCell(row, column, most, shorter) {
   const value = column.value(row);
   switch (column.key) {
     case "name":
@@ -237,38 +246,38 @@ function cell(row, column, most, shorter) {
     case "energy_j":
       return h(
         "td",
-        { class: "number energy", title: intervalText(row), "data-value": value },
-        whisker(row, most),
-        h("span", {}, joules(value, 4)),
+        { class: "number energy", title: formatInterval(row), "data-value": value },
+        whiskerBar(row, most),
+        h("span", {}, formatJoules(value, 4)),
       );
     case "interval":
-      return h("td", { class: "number unit" }, plusMinusText(row));
+      return h("td", { class: "number unit" }, formatHalfWidth(row));
     case "waiting_j":
-      return h("td", { class: "number", title: waitingInterval(row) }, joules(value));
+      return h("td", { class: "number", title: waitingInterval(row) }, formatJoules(value));
     case "per_step":
-      return h("td", { class: "number" }, joules(value));
+      return h("td", { class: "number" }, formatJoules(value));
     case "share":
-      return h("td", { class: "number" }, percent(value));
+      return h("td", { class: "number" }, formatPercent(value));
     case "power_w":
-      return h("td", { class: "number" }, watts(value));
+      return h("td", { class: "number" }, formatWatts(value));
     case "time_s":
-      return h("td", { class: "number" }, secondsText(value));
+      return h("td", { class: "number" }, formatSeconds(value));
     case "count":
-      return h("td", { class: "number" }, whole(value));
+      return h("td", { class: "number" }, formatWhole(value));
     case "cause":
-      return h("td", {}, value && h("span", { class: "basis", title: CAUSES[row.cause_basis] }, value));
+      return h("td", {}, value && h("span", { class: "basis", title: CAUSE_TEXTS[row.cause_basis] }, value));
     case "basis":
-      return h("td", {}, h("span", { class: "basis", title: BASES[value] ?? value }, value));
+      return h("td", {}, h("span", { class: "basis", title: BASIS_TEXTS[value] ?? value }, value));
     default:
       return h("td", {}, value);
   }
 }
 
 const waitingInterval = (row) =>
-  row.waiting_low_j === null ? null : `${joules(row.waiting_low_j)} to ${joules(row.waiting_high_j)}`;
+  row.waiting_low_j === null ? null : `${formatJoules(row.waiting_low_j)} to ${formatJoules(row.waiting_high_j)}`;
 
 // Bar of the energy of a row, with its interval as a whisker. `most`: energy at the full length, in J.
-function whisker(row, most) {
+function whiskerBar(row, most) {
   if (row.energy_j === null || !(most > 0)) return null;
   const at = (value) => `${Math.max(0, Math.min(100, (100 * value) / most))}%`;
   return h(
@@ -281,25 +290,25 @@ function whisker(row, most) {
   );
 }
 
-function footer(state, ordered, visible, width) {
+function footerRows(state, ordered, visible, width) {
   const line = (name, energy_j) =>
     h(
       "tr",
       {},
       h("th", { scope: "row" }, name),
       h("td", {}),
-      h("td", { class: "number" }, joules(energy_j, 4)),
+      h("td", { class: "number" }, formatJoules(energy_j, 4)),
       h("td", { colspan: String(width - 3) }),
     );
   const lines = [];
   const hidden = ordered.slice(visible.length);
-  if (hidden.length) lines.push(line(`and ${whole(hidden.length)} more`, sumOf(hidden)));
+  if (hidden.length) lines.push(line(`and ${formatWhole(hidden.length)} more`, sumEnergies(hidden)));
   const { rest } = state.level;
-  if (rest && !state.filter) lines.push(line(`and ${whole(rest.rows)} more, not in this file`, rest.energy_j));
+  if (rest && !state.filter) lines.push(line(`and ${formatWhole(rest.rows)} more, not in this file`, rest.energy_j));
   if (state.filter || state.level.attributed_j === null) return lines;
   lines.push(
     line("idle", state.level.idle_j),
-    line("not attributed", unrounded(state.level.unattributed_j, wholeOf(state.level))),
+    line("not attributed", zeroIfRoundingError(state.level.unattributed_j, levelTotal(state.level))),
   );
   return lines;
 }

@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Light or dark theme: as the system prefers, unless the reader chooses another;
-// always light in print. onTheme() registers functions that redraw charts when the theme changes.
+// always light in print. onThemeChange() registers functions that redraw charts when the theme changes.
 import { h } from "./dom.js";
 
-const listeners = new Set();
-const system = matchMedia("(prefers-color-scheme: dark)");
-const root = document.documentElement;
-let chosen = null;
+const themeListeners = new Set();
+const darkSchemeQuery = matchMedia("(prefers-color-scheme: dark)");
+const rootElement = document.documentElement;
+let chosenTheme = null;
 
-export function onTheme(listener) {
-  listeners.add(listener);
+export function onThemeChange(listener) {
+  themeListeners.add(listener);
 }
 
-export const isDark = () => root.dataset.theme === "dark";
+export const isDarkTheme = () => rootElement.dataset.theme === "dark";
 
-function show(theme) {
-  if (root.dataset.theme === theme) return;
-  root.dataset.theme = theme;
-  for (const listener of listeners) listener();
+function applyTheme(theme) {
+  if (rootElement.dataset.theme === theme) return;
+  rootElement.dataset.theme = theme;
+  for (const listener of themeListeners) listener();
 }
 
-const activeTheme = () => chosen ?? (system.matches ? "dark" : "light");
-show(activeTheme());
-addEventListener("beforeprint", () => show("light"));
-addEventListener("afterprint", () => show(activeTheme()));
+const activeTheme = () => chosenTheme ?? (darkSchemeQuery.matches ? "dark" : "light");
+applyTheme(activeTheme());
+addEventListener("beforeprint", () => applyTheme("light"));
+addEventListener("afterprint", () => applyTheme(activeTheme()));
 
 export function themeButton() {
   const button = h("button", { type: "button", class: "theme" });
   const label = () => {
-    button.textContent = isDark() ? "Light" : "Dark";
-    button.setAttribute("aria-label", isDark() ? "Use light colours" : "Use dark colours");
+    button.textContent = isDarkTheme() ? "Light" : "Dark";
+    button.setAttribute("aria-label", isDarkTheme() ? "Use light colours" : "Use dark colours");
   };
   button.addEventListener("click", () => {
-    chosen = isDark() ? "light" : "dark";
-    show(chosen);
+    chosenTheme = isDarkTheme() ? "light" : "dark";
+    applyTheme(chosenTheme);
   });
-  system.addEventListener("change", () => show(activeTheme()));
-  onTheme(label);
+  darkSchemeQuery.addEventListener("change", () => applyTheme(activeTheme()));
+  onThemeChange(label);
   label();
   return button;
 }

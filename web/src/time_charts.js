@@ -4,26 +4,26 @@
 // each unit of other gauges. Dragging in one zooms all of them.
 import uPlot from "uplot";
 import { cssColour, h } from "./dom.js";
-import { secondsText, ticks, watts, withUnit } from "./format.js";
+import { formatSeconds, tickLabels, formatWatts, withUnit } from "./format.js";
 
-export const GUTTER = 64; // width of the labels to the left, in px; equal for all charts, so that they align
+export const LABEL_WIDTH = 64; // width of the labels to the left, in px; equal for all charts, so that they align
 const POWER_HEIGHT = 260;
 const TRACK_HEIGHT = 76;
-const TRACKS = { "%": "Utilisation", degC: "Temperature", MHz: "Clocks", B: "Memory", W: "Power limit" };
-const UNITS = { degC: "°C", MHz: "Hz", "%": "%", B: "B", W: "W" };
-const SCALES = { MHz: 1e6 };
+const TRACK_TITLES = { "%": "Utilisation", degC: "Temperature", MHz: "Clocks", B: "Memory", W: "Power limit" };
+const TRACK_UNITS = { degC: "°C", MHz: "Hz", "%": "%", B: "B", W: "W" };
+const UNIT_SCALES = { MHz: 1e6 };
 
-const colourOf = (index) => cssColour(`--line-${(index % 6) + 1}`);
+const lineColour = (index) => cssColour(`--line-${(index % 6) + 1}`);
 
 // Appends the last known value at the end of the last slice, because a stepped line ends at its last point.
 const withEndpoint = (values) => [...values, values.reduce((last, value) => value ?? last, null)];
-const times = (data) =>
+const sliceTimes = (data) =>
   Array.from(
     { length: (data.power.domains[0] ?? data.power.tracks[0]).values.length + 1 },
     (_, i) => i * data.power.slice_s,
   );
 
-function options(width, height, setRange, unit, series) {
+function chartOptions(width, height, setRange, unit, series) {
   const axis = {
     stroke: cssColour("--quiet"),
     grid: { stroke: cssColour("--line"), width: 1 },
@@ -42,14 +42,14 @@ function options(width, height, setRange, unit, series) {
         ...axis,
         size: height > 100 ? 28 : 0,
         show: height > 100,
-        values: (_, splits) => ticks(splits, "s"),
+        values: (_, splits) => tickLabels(splits, "s"),
       },
       {
         ...axis,
-        size: GUTTER,
+        size: LABEL_WIDTH,
         gap: 8,
         space: height > 100 ? 40 : 26,
-        values: (_, splits) => ticks(splits, unit),
+        values: (_, splits) => tickLabels(splits, unit),
       },
     ],
     series: [{}, ...series],
@@ -66,10 +66,10 @@ function options(width, height, setRange, unit, series) {
   };
 }
 
-function line(index, label, unit) {
+function lineSeries(index, label, unit) {
   return {
     label,
-    stroke: colourOf(index),
+    stroke: lineColour(index),
     width: 1.5,
     points: { show: false },
     paths: uPlot.paths.stepped({ align: 1 }),
@@ -77,23 +77,23 @@ function line(index, label, unit) {
   };
 }
 
-export function powerChart(data, target, setRange, state) {
+export function makePowerChart(data, target, setRange, state) {
   const series = data.power.domains.map((one, index) => ({
-    ...line(index, one.name, "W"),
-    fill: index === 0 ? `${colourOf(0)}22` : undefined,
+    ...lineSeries(index, one.name, "W"),
+    fill: index === 0 ? `${lineColour(0)}22` : undefined,
     dash: data.domains.find((row) => row.name === one.name)?.provenance === "estimated" ? [4, 3] : undefined,
     show: state.charts[0]?.series[index + 1]?.show ?? true,
   }));
   const chart = new uPlot(
-    options(target.clientWidth, POWER_HEIGHT, setRange, "W", series),
-    [times(data), ...data.power.domains.map((domain) => withEndpoint(domain.values))],
+    chartOptions(target.clientWidth, POWER_HEIGHT, setRange, "W", series),
+    [sliceTimes(data), ...data.power.domains.map((domain) => withEndpoint(domain.values))],
     target,
   );
-  tooltip(chart, data);
+  chartTooltip(chart, data);
   return chart;
 }
 
-function tooltip(chart, data) {
+function chartTooltip(chart, data) {
   const tip = h("div", { class: "tip", hidden: true, "aria-hidden": "true" });
   chart.over.append(tip);
   chart.over.addEventListener("mouseleave", () => (tip.hidden = true));
@@ -102,16 +102,16 @@ function tooltip(chart, data) {
     if (idx === null || idx === undefined) return;
     tip.hidden = false;
     tip.replaceChildren(
-      h("b", {}, secondsText(idx * data.power.slice_s, 4)),
+      h("b", {}, formatSeconds(idx * data.power.slice_s, 4)),
       ...data.power.domains
         .map((one, index) =>
           chart.series[index + 1].show
             ? h(
                 "span",
                 {},
-                h("i", { style: { background: colourOf(index) } }),
+                h("i", { style: { background: lineColour(index) } }),
                 one.name,
-                h("b", {}, watts(one.values[Math.min(idx, one.values.length - 1)])),
+                h("b", {}, formatWatts(one.values[Math.min(idx, one.values.length - 1)])),
               )
             : null,
         )
@@ -124,18 +124,18 @@ function tooltip(chart, data) {
 }
 
 // One small chart for each unit. Gauges in W, such as the power limit, have a chart of their own, too.
-export function trackCharts(data, target, setRange) {
+export function makeTrackCharts(data, target, setRange) {
   target.replaceChildren();
   const groups = new Map();
   for (const track of data.power.tracks) {
-    if (!TRACKS[track.unit] || track.values.every((value) => value === null)) continue;
-    const values = track.values.map((value) => (value === null ? null : value * (SCALES[track.unit] ?? 1)));
+    if (!TRACK_TITLES[track.unit] || track.values.every((value) => value === null)) continue;
+    const values = track.values.map((value) => (value === null ? null : value * (UNIT_SCALES[track.unit] ?? 1)));
     groups.set(track.unit, [...(groups.get(track.unit) ?? []), { ...track, values }]);
   }
   return [...groups].map(([unit, tracks]) => {
     const known = tracks.flatMap((track) => track.values.filter((value) => value !== null));
-    const [least, most] = [Math.min(...known), Math.max(...known)].map((value) => withUnit(value, UNITS[unit]));
-    const label = `${TRACKS[unit]}: ${tracks.map((track) => track.name).join(", ")}; ${least} to ${most}`;
+    const [least, most] = [Math.min(...known), Math.max(...known)].map((value) => withUnit(value, TRACK_UNITS[unit]));
+    const label = `${TRACK_TITLES[unit]}: ${tracks.map((track) => track.name).join(", ")}; ${least} to ${most}`;
     const names = tracks.map((track, index) =>
       h(
         "span",
@@ -145,11 +145,14 @@ export function trackCharts(data, target, setRange) {
       ),
     );
     const box = h("div", { class: "chart track", role: "img", "aria-label": label });
-    target.append(h("div", { class: "track-head" }, h("b", {}, TRACKS[unit]), names), box);
-    const series = tracks.map((track, index) => ({ ...line(index, track.name, UNITS[unit]), spanGaps: true }));
+    target.append(h("div", { class: "track-head" }, h("b", {}, TRACK_TITLES[unit]), names), box);
+    const series = tracks.map((track, index) => ({
+      ...lineSeries(index, track.name, TRACK_UNITS[unit]),
+      spanGaps: true,
+    }));
     return new uPlot(
-      options(box.clientWidth, TRACK_HEIGHT, setRange, UNITS[unit], series),
-      [times(data), ...tracks.map((track) => withEndpoint(track.values))],
+      chartOptions(box.clientWidth, TRACK_HEIGHT, setRange, TRACK_UNITS[unit], series),
+      [sliceTimes(data), ...tracks.map((track) => withEndpoint(track.values))],
       box,
     );
   });

@@ -2,16 +2,16 @@
 //
 // The section "Power over time": a chart of power by domain, lanes of steps and
 // phases, and charts of other gauges. They zoom together.
-import { asTable, h, section } from "./dom.js";
-import { joules, secondsText, watts } from "./format.js";
-import { lanes } from "./lanes.js";
+import { foldedTable, h, pageSection } from "./dom.js";
+import { formatJoules, formatSeconds, formatWatts } from "./format.js";
+import { makeLanes } from "./lanes.js";
 import { ledgerLine } from "./ledger.js";
-import { onTheme } from "./theme.js";
-import { GUTTER, powerChart, trackCharts } from "./time_charts.js";
+import { onThemeChange } from "./theme.js";
+import { LABEL_WIDTH, makePowerChart, makeTrackCharts } from "./time_charts.js";
 
 const MIN_SLICES = 4; // minimum number of visible slices at any zoom
 
-export function timeline(data) {
+export function timelineSection(data) {
   if (!data.power.domains.length) return null;
   const state = { from: 0, to: data.run.elapsed_s, charts: [] };
   const reading = h("p", { class: "reading", "aria-live": "polite" });
@@ -19,10 +19,10 @@ export function timeline(data) {
     class: "chart",
     tabindex: "0",
     role: "img",
-    "aria-label": describe(data),
+    "aria-label": timelineDescription(data),
     "aria-describedby": "timeline-keys",
   });
-  const strip = lanes(data, GUTTER);
+  const strip = makeLanes(data, LABEL_WIDTH);
   const tracks = h("div", { class: "tracks" });
 
   const setRange = (from, to) => {
@@ -67,11 +67,11 @@ export function timeline(data) {
     button("Show all", "All", reset),
   );
 
-  const shown = section(
+  const shown = pageSection(
     "timeline",
     "Power over time",
-    `Mean power in slices of ${secondsText(data.power.slice_s)}.`,
-    h("div", { class: "toolbar" }, legend(data, state), buttons),
+    `Mean power in slices of ${formatSeconds(data.power.slice_s)}.`,
+    h("div", { class: "toolbar" }, timelineLegend(data, state), buttons),
     h(
       "p",
       { id: "timeline-keys", class: "hidden" },
@@ -81,17 +81,21 @@ export function timeline(data) {
     power,
     strip.element,
     tracks,
-    asTable("Mean power by time", ["Time", ...data.power.domains.map((domain) => domain.name)], meanPowerRows(data)),
+    foldedTable(
+      "Mean power by time",
+      ["Time", ...data.power.domains.map((domain) => domain.name)],
+      meanPowerRows(data),
+    ),
     ledgerLine(data, data.level("phase") ?? data.levels[0]),
   );
   shown.addEventListener("shown", () => {
     const draw = () => {
       for (const chart of state.charts) chart.destroy();
-      state.charts = [powerChart(data, power, setRange, state), ...trackCharts(data, tracks, setRange)];
+      state.charts = [makePowerChart(data, power, setRange, state), ...makeTrackCharts(data, tracks, setRange)];
       setRange(state.from, state.to);
     };
     draw();
-    onTheme(draw);
+    onThemeChange(draw);
     new ResizeObserver(() => {
       for (const chart of state.charts) chart.setSize({ width: power.clientWidth, height: chart.height });
       strip.paint(state.from, state.to);
@@ -100,14 +104,14 @@ export function timeline(data) {
   return shown;
 }
 
-function describe(data) {
+function timelineDescription(data) {
   const parts = data.power.domains.map((one) => {
     const known = one.values.filter((value) => value !== null);
     return known.length
-      ? `${one.name} ${watts(Math.min(...known))} to ${watts(Math.max(...known))}`
+      ? `${one.name} ${formatWatts(Math.min(...known))} to ${formatWatts(Math.max(...known))}`
       : `${one.name} unknown`;
   });
-  return `Power over ${secondsText(data.run.elapsed_s)}: ${parts.join("; ")}`;
+  return `Power over ${formatSeconds(data.run.elapsed_s)}: ${parts.join("; ")}`;
 }
 
 // Energy between two times from the mean powers of slices, and the mean power over the known slices. Both are null if
@@ -130,16 +134,16 @@ function showRange(data, state, reading) {
     .map((one) => [one.name, energyBetween(one.values, data.power.slice_s, state.from, state.to)])
     .map(([name, used]) => [
       h("span", { class: "reading-name" }, name),
-      h("b", {}, joules(used.energy_j)),
-      h("span", { class: "unit" }, ` ${watts(used.power_w)}`),
+      h("b", {}, formatJoules(used.energy_j)),
+      h("span", { class: "unit" }, ` ${formatWatts(used.power_w)}`),
     ]);
   reading.replaceChildren(
-    h("span", {}, h("b", {}, `${secondsText(state.from)} – ${secondsText(state.to)}`)),
+    h("span", {}, h("b", {}, `${formatSeconds(state.from)} – ${formatSeconds(state.to)}`)),
     ...parts.map((part) => h("span", {}, part)),
   );
 }
 
-function legend(data, state) {
+function timelineLegend(data, state) {
   return h(
     "ul",
     { class: "legend toggles" },
@@ -172,9 +176,9 @@ function meanPowerRows(data) {
   const rows = 24;
   const step_s = data.run.elapsed_s / rows;
   return Array.from({ length: rows }, (_, row) => [
-    `${secondsText(row * step_s)} – ${secondsText((row + 1) * step_s)}`,
+    `${formatSeconds(row * step_s)} – ${formatSeconds((row + 1) * step_s)}`,
     ...data.power.domains.map((one) =>
-      watts(energyBetween(one.values, data.power.slice_s, row * step_s, (row + 1) * step_s).power_w),
+      formatWatts(energyBetween(one.values, data.power.slice_s, row * step_s, (row + 1) * step_s).power_w),
     ),
   ]);
 }

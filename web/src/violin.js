@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The section "Variation between steps": distribution of the energy of each layer over the steps, one violin each.
-import { asTable, choice, h, section, svg } from "./dom.js";
-import { joules, ticks as tickTexts, whole } from "./format.js";
-import { colourName, ledgerLine } from "./ledger.js";
+import { foldedTable, choiceButtons, h, pageSection, svgElement } from "./dom.js";
+import { formatJoules, tickLabels as tickTexts, formatWhole } from "./format.js";
+import { colourProperty, ledgerLine } from "./ledger.js";
 import { phaseOf } from "./data.js";
-import { nameText, shortNamesOfRows } from "./names.js";
+import { shortNameElement, shortNamesOfRows } from "./names.js";
 
-const ROW = 30;
-const POINTS = 60;
+const ROW_HEIGHT_PX = 30;
+const DENSITY_POINTS = 60;
 const INITIAL_COUNT = 15;
 
-export function violins(data) {
+export function violinsSection(data) {
   if (!data.spreads.length) return null;
   const box = h("div", { class: "violins" });
   const draw = (most) =>
@@ -22,7 +22,7 @@ export function violins(data) {
   const lead = perStep
     ? "Energy of a layer in each step, from the kernels it launched. Line: quartiles, dot: median."
     : "Energy of a call, as means over time intervals. Line: quartiles, dot: median.";
-  return section(
+  return pageSection(
     "violins",
     "Variation between steps",
     lead,
@@ -30,18 +30,18 @@ export function violins(data) {
       ? h(
           "div",
           { class: "toolbar" },
-          choice("Layers shown", options, (value) => draw(Number(value))),
+          choiceButtons("Layers shown", options, (value) => draw(Number(value))),
         )
       : null,
     box,
-    asTable(
+    foldedTable(
       "Energy of layers per step",
       ["Layer", "Per", "Samples", "P5", "P25", "Median", "P75", "P95"],
       data.spreads.map((one) => [
         one.path.join(" "),
         one.per,
-        whole(one.samples),
-        ...[5, 25, 50, 75, 95].map((at) => joules(one.quantiles_j[at])),
+        formatWhole(one.samples),
+        ...[5, 25, 50, 75, 95].map((at) => formatJoules(one.quantiles_j[at])),
       ]),
     ),
     ledgerLine(data, data.level("layer")),
@@ -50,25 +50,25 @@ export function violins(data) {
 
 // Gaussian kernel density estimate from the 101 quantiles, with Silverman's bandwidth. Returns [energy_j, density]
 // points; the density is not normalized.
-export function density(quantiles) {
+export function kernelDensity(quantiles) {
   const [low, high] = [quantiles[1], quantiles[quantiles.length - 2]];
   const inner = quantiles.slice(1, -1);
   const mean = inner.reduce((sum, value) => sum + value, 0) / inner.length;
   const deviation = Math.sqrt(inner.reduce((sum, value) => sum + (value - mean) ** 2, 0) / inner.length);
   const robust = (quantiles[75] - quantiles[25]) / 1.34;
   const spread = Math.min(deviation, robust > 0 ? robust : deviation);
-  const width = Math.max(0.9 * spread * inner.length ** -0.2, (high - low) / POINTS, high * 1e-6, 1e-12);
+  const width = Math.max(0.9 * spread * inner.length ** -0.2, (high - low) / DENSITY_POINTS, high * 1e-6, 1e-12);
   const from = Math.max(low - 2 * width, 0);
   const to = high + 2 * width;
-  return Array.from({ length: POINTS + 1 }, (_, i) => {
-    const at = from + ((to - from) * i) / POINTS;
+  return Array.from({ length: DENSITY_POINTS + 1 }, (_, i) => {
+    const at = from + ((to - from) * i) / DENSITY_POINTS;
     const sum = inner.reduce((all, value) => all + Math.exp(-(((at - value) / width) ** 2) / 2), 0);
     return [at, sum];
   });
 }
 
 // Axis ticks from 0 to `most`, at multiples of 1, 2 or 5 times a power of ten.
-function ticksUpTo(most) {
+function axisTicks(most) {
   const roughStep = most / 5;
   const power = 10 ** Math.floor(Math.log10(roughStep));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((candidate) => candidate >= roughStep);
@@ -77,21 +77,28 @@ function ticksUpTo(most) {
 
 function drawViolins(spreads) {
   const most = Math.max(...spreads.map((one) => one.quantiles_j[99])) * 1.05 || 1;
-  const height = spreads.length * ROW;
+  const height = spreads.length * ROW_HEIGHT_PX;
   const x = (value) => (1000 * Math.min(value, most)) / most;
-  const ticks = ticksUpTo(most);
+  const ticks = axisTicks(most);
   const grid = ticks.map((tick) =>
-    svg("line", { class: "grid", x1: x(tick), x2: x(tick), y1: 0, y2: height, "vector-effect": "non-scaling-stroke" }),
+    svgElement("line", {
+      class: "grid",
+      x1: x(tick),
+      x2: x(tick),
+      y1: 0,
+      y2: height,
+      "vector-effect": "non-scaling-stroke",
+    }),
   );
-  const shapes = spreads.map((one, index) => violin(one, x, index * ROW + ROW / 2));
-  const picture = svg(
+  const shapes = spreads.map((one, index) => drawViolin(one, x, index * ROW_HEIGHT_PX + ROW_HEIGHT_PX / 2));
+  const picture = svgElement(
     "svg",
     {
       viewBox: `0 0 1000 ${height}`,
       preserveAspectRatio: "none",
       height,
       role: "img",
-      "aria-label": describe(spreads),
+      "aria-label": violinsDescription(spreads),
     },
     grid,
     shapes,
@@ -102,10 +109,10 @@ function drawViolins(spreads) {
       "li",
       { title: one.path.join(" › ") },
       h("span", { class: "path" }, `${one.path.slice(0, -1).join(" ")} `),
-      nameText(one.path[one.path.length - 1], shorter),
+      shortNameElement(one.path[one.path.length - 1], shorter),
     ),
   );
-  const medians = spreads.map((one) => h("li", {}, joules(one.quantiles_j[50])));
+  const medians = spreads.map((one) => h("li", {}, formatJoules(one.quantiles_j[50])));
   const axis = h(
     "div",
     { class: "axis", "aria-hidden": "true" },
@@ -120,25 +127,25 @@ function drawViolins(spreads) {
   );
 }
 
-function violin(one, x, centre) {
-  const curve = density(one.quantiles_j);
+function drawViolin(one, x, centre) {
+  const curve = kernelDensity(one.quantiles_j);
   const tallest = Math.max(...curve.map(([, height]) => height));
-  const half = (height) => (height / tallest) * (ROW / 2 - 3);
+  const half = (height) => (height / tallest) * (ROW_HEIGHT_PX / 2 - 3);
   const above = curve.map(([at, height]) => `${x(at).toFixed(2)},${(centre - half(height)).toFixed(2)}`);
   const below = curve.map(([at, height]) => `${x(at).toFixed(2)},${(centre + half(height)).toFixed(2)}`).reverse();
   const [, quarter, median, threeQuarters] = [0, 25, 50, 75].map((at) => one.quantiles_j[at]);
-  const colour = `var(${colourName(phaseOf(one.path))})`;
-  return svg(
+  const colour = `var(${colourProperty(phaseOf(one.path))})`;
+  return svgElement(
     "g",
     { style: { color: colour } },
-    svg(
+    svgElement(
       "title",
       {},
-      `${one.path.join(" ")}: median ${joules(median)} per ${one.per}, quartiles ${joules(quarter)} to ` +
-        `${joules(threeQuarters)}, ${whole(one.samples)} samples`,
+      `${one.path.join(" ")}: median ${formatJoules(median)} per ${one.per}, quartiles ${formatJoules(quarter)} to ` +
+        `${formatJoules(threeQuarters)}, ${formatWhole(one.samples)} samples`,
     ),
-    svg("polygon", { points: [...above, ...below].join(" "), "vector-effect": "non-scaling-stroke" }),
-    svg("line", {
+    svgElement("polygon", { points: [...above, ...below].join(" "), "vector-effect": "non-scaling-stroke" }),
+    svgElement("line", {
       class: "interquartile",
       x1: x(quarter),
       x2: x(threeQuarters),
@@ -146,7 +153,7 @@ function violin(one, x, centre) {
       y2: centre,
       "vector-effect": "non-scaling-stroke",
     }),
-    svg("line", {
+    svgElement("line", {
       class: "median",
       x1: x(median),
       x2: x(median) + 0.01,
@@ -157,9 +164,9 @@ function violin(one, x, centre) {
   );
 }
 
-function describe(spreads) {
+function violinsDescription(spreads) {
   const [first] = spreads;
-  const [low, median, high] = [5, 50, 95].map((at) => joules(first.quantiles_j[at]));
+  const [low, median, high] = [5, 50, 95].map((at) => formatJoules(first.quantiles_j[at]));
   const largest = `${first.path.join(" ")}: median ${median}, P5 ${low}, P95 ${high}`;
   return `Energy of ${spreads.length} layers per step. Largest: ${largest}.`;
 }

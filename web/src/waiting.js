@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Active and idle energy: what devices used while work ran on them, and while they were idle, by cause.
-import { wholeOf } from "./data.js";
-import { partsBar } from "./bars.js";
-import { ledgerParts, unrounded } from "./ledger.js";
+import { levelTotal } from "./data.js";
+import { makePartsBar } from "./bars.js";
+import { ledgerParts, zeroIfRoundingError } from "./ledger.js";
 
-const CPU = "cpu";
-const LEAST = 1e-6; // smaller fractions of the whole are rounding errors
+const CPU_DEVICE = "cpu";
+const MIN_IDLE_FRACTION = 1e-6; // smaller fractions of the whole are rounding errors
 
 export const IDLE_CAUSES = {
   startup: "start-up",
@@ -22,7 +22,7 @@ export const IDLE_CAUSES = {
   unknown: "unknown cause",
 };
 
-const COLOURS = {
+const CAUSE_COLOURS = {
   data: "--part-4",
   launch: "--part-2",
   synchronization: "--part-3",
@@ -32,19 +32,20 @@ const COLOURS = {
   shutdown: "--part-idle",
 };
 
-export const isCpu = (device) => device === CPU || device.endsWith(`/${CPU}`);
+export const isCpuDevice = (device) => device === CPU_DEVICE || device.endsWith(`/${CPU_DEVICE}`);
 
 // The cause in words: "waiting for data", "idle: start-up". "idle CPUs" for a CPU, whose causes are unknown.
 export function causeText(cause, device) {
-  if (isCpu(device ?? "")) return "idle CPUs";
+  if (isCpuDevice(device ?? "")) return "idle CPUs";
   const text = IDLE_CAUSES[cause] ?? cause;
   return text.startsWith("waiting") ? text : `idle: ${text}`;
 }
 
-export const causeColour = (cause, device) => (isCpu(device) ? "--part-idle" : (COLOURS[cause] ?? "--part-none"));
+export const causeColour = (cause, device) =>
+  isCpuDevice(device) ? "--part-idle" : (CAUSE_COLOURS[cause] ?? "--part-none");
 
 // Idle energy of all devices, summed by causeText(): objects with name, energy_j and colour, the largest first.
-export function idleByText(idle) {
+export function sumIdleByCause(idle) {
   const sums = new Map();
   for (const { cause, device, energy_j } of idle) {
     const text = causeText(cause, device);
@@ -55,12 +56,12 @@ export function idleByText(idle) {
   return [...sums.values()].sort((a, b) => b.energy_j - a.energy_j);
 }
 
-export function activeAndWaiting(data) {
+export function makeActiveAndIdleBar(data) {
   const level = data.level("phase") ?? data.level("layer") ?? data.levels.find((one) => one.attributed_j !== null);
   if (!level || level.attributed_j === null) return null;
-  const whole_j = wholeOf(level);
+  const whole_j = levelTotal(level);
   const { background_j, probe_j } = ledgerParts(level);
-  const causes = idleByText(level.idle);
+  const causes = sumIdleByCause(level.idle);
   const idle_j = causes.reduce((sum, one) => sum + one.energy_j, 0);
   const parts = [
     { name: "active", energy_j: level.attributed_j - (background_j ?? 0) - (probe_j ?? 0), colour: "--part-1" },
@@ -70,12 +71,12 @@ export function activeAndWaiting(data) {
     { name: "idle", energy_j: (level.idle_j ?? 0) - idle_j, colour: "--part-idle" },
     {
       name: "not attributed",
-      energy_j: unrounded(level.unattributed_j ?? 0, whole_j),
+      energy_j: zeroIfRoundingError(level.unattributed_j ?? 0, whole_j),
       colour: "--part-none",
       hatched: true,
     },
   ]
-    .filter((part) => part.energy_j > LEAST * whole_j)
+    .filter((part) => part.energy_j > MIN_IDLE_FRACTION * whole_j)
     .map((part) => ({ ...part, share: part.energy_j / whole_j }));
-  return partsBar("Active and waiting energy", parts);
+  return makePartsBar("Active and waiting energy", parts);
 }

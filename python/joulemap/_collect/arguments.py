@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 
-def positive(text: str) -> float:
+def parse_positive_number(text: str) -> float:
     """Parses a finite number above 0."""
     value = float(text)
     if not (value > 0 and math.isfinite(value)):
@@ -17,7 +17,7 @@ def positive(text: str) -> float:
     return value
 
 
-def count(text: str) -> int:
+def parse_count(text: str) -> int:
     """Parses an integer above 0."""
     if not (text.isascii() and text.isdigit() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")

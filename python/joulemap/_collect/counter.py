@@ -14,15 +14,15 @@ import threading
 import time
 from typing import Callable, NamedTuple, Optional, Sequence
 
-PERIOD_NS = 100_000_000
+COUNTER_PERIOD_NS = 100_000_000
 # Maximum lag between energy use and the counter showing it, ns (docs/reference/evidence.md).
-LAG_NS = 9_000_000
-READ_PERIOD_S = 0.03
+COUNTER_LAG_NS = 9_000_000
+COUNTER_READ_PERIOD_S = 0.03
 # Least number of counter periods for a mean power.
-MIN_PERIODS = 3
+MIN_COUNTER_PERIODS = 3
 
 
-class CounterRead(NamedTuple):
+class CounterReading(NamedTuple):
     before_ns: int
     after_ns: int
     joules: float
@@ -32,8 +32,8 @@ class CounterReader(contextlib.AbstractContextManager):
     """Reads the counter from a thread while the context is open."""
 
     def __init__(self, read_j: Callable[[], Optional[float]]) -> None:
-        self._read_j, self.reads = read_j, []  # type: ignore[var-annotated]
-        self._ended = threading.Event()
+        self._read_j, self.readings = read_j, []  # type: ignore[var-annotated]
+        self._stop_event = threading.Event()
         self._thread = threading.Thread(target=self._read_loop, daemon=True)
 
     def __enter__(self) -> CounterReader:
@@ -41,29 +41,29 @@ class CounterReader(contextlib.AbstractContextManager):
         return self
 
     def __exit__(self, *_) -> None:
-        self._ended.set()
+        self._stop_event.set()
         self._thread.join()
 
     def _read_loop(self) -> None:
-        while not self._ended.is_set():
+        while not self._stop_event.is_set():
             before_ns, joules = time.monotonic_ns(), self._read_j()
             if joules is None:
                 return
-            self.reads.append(CounterRead(before_ns, time.monotonic_ns(), joules))
-            self._ended.wait(READ_PERIOD_S)
+            self.readings.append(CounterReading(before_ns, time.monotonic_ns(), joules))
+            self._stop_event.wait(COUNTER_READ_PERIOD_S)
 
 
-def mean_power_w(reads: Sequence[CounterRead], begin_ns: int, end_ns: int) -> Optional[float]:
+def mean_power_w(reads: Sequence[CounterReading], begin_ns: int, end_ns: int) -> Optional[float]:
     """Returns the mean power in W over the whole periods between counter updates inside [begin, end); None if there
     are too few."""
     updates = [
         ((last.before_ns + read.after_ns) // 2, read.joules)
         for last, read in zip(reads, reads[1:])
-        if read.joules != last.joules and last.before_ns >= begin_ns + LAG_NS and read.after_ns <= end_ns
+        if read.joules != last.joules and last.before_ns >= begin_ns + COUNTER_LAG_NS and read.after_ns <= end_ns
     ]
-    if len(updates) <= MIN_PERIODS:
+    if len(updates) <= MIN_COUNTER_PERIODS:
         return None
     (first_ns, first_j), (last_ns, last_j) = updates[0], updates[-1]
-    periods = round((last_ns - first_ns) / PERIOD_NS)
+    periods = round((last_ns - first_ns) / COUNTER_PERIOD_NS)
     # On a GPU with another update period, the number of updates does not match the number of periods.
-    return (last_j - first_j) / (periods * PERIOD_NS * 1e-9) if periods == len(updates) - 1 else None
+    return (last_j - first_j) / (periods * COUNTER_PERIOD_NS * 1e-9) if periods == len(updates) - 1 else None

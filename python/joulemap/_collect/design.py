@@ -15,17 +15,17 @@ from typing import Iterator, NamedTuple, Sequence
 
 from . import kinds_elements, kinds_images, kinds_optimizer, kinds_products, kinds_recurrent, real_layers
 from .kind import (
-    Cost,
-    Kind,
+    OperationCost,
+    OperationKind,
     Parameters,
-    cost_of,
+    choose_option,
     is_small_enough,
     min_seconds,
-    choose,
+    operation_cost,
 )
-from .tables import value_of
+from .tables import parse_cell
 
-KINDS: dict[str, Kind] = {
+OPERATION_KINDS: dict[str, OperationKind] = {
     kind.name: kind
     for kind in [
         *kinds_products.KINDS, *kinds_images.KINDS, *kinds_elements.KINDS, *kinds_optimizer.KINDS, *kinds_recurrent.KINDS
@@ -34,12 +34,12 @@ KINDS: dict[str, Kind] = {
 # Rows whose tensors have this many bytes may be measured cold: a second call would find its data in the cache (50 to
 # 60 MB on an H200), so calls cycle through copies, which forces them to read from memory.
 COLD_BYTES = (1e6, 60e6)
-COLD_SHARE = 0.3
-# Below this lower bound of its duration, in s, a kernel takes the minimum time of a launch. Only TINY_SHARE of such
+COLD_ROW_SHARE = 0.3
+# Below this lower bound of its duration, in s, a kernel takes the minimum time of a launch. Only TINY_ROW_SHARE of such
 # draws become rows, because a few suffice.
-TINY_S = 2e-6
-TINY_SHARE = 0.3
-SEED = 11
+MAX_TINY_OPERATION_S = 2e-6
+TINY_ROW_SHARE = 0.3
+DESIGN_SEED = 11
 # Consecutive draws without a new row after which the range counts as exhausted.
 MAX_REJECTED_DRAWS = 20000
 
@@ -48,38 +48,40 @@ class PlannedRow(NamedTuple):
     kind: str
     parameters: Parameters
     dtype: str
-    which: str  # name of the pass
-    cold: bool
+    pass_name: str  # name of the pass
+    is_cold: bool
     source: str  # "designed", or the family of networks that contains this layer
 
     @property
     def key(self) -> str:
-        return key_of(self.kind, self.parameters, self.dtype, self.which, self.cold)
+        return operation_row_key(self.kind, self.parameters, self.dtype, self.pass_name, self.is_cold)
 
     @property
-    def cost(self) -> Cost:
-        return cost_of(KINDS[self.kind].work(self.parameters), self.dtype, self.which)
+    def cost(self) -> OperationCost:
+        return operation_cost(OPERATION_KINDS[self.kind].forward_work(self.parameters), self.dtype, self.pass_name)
 
 
-def key_of(kind: str, parameters: Parameters, dtype: str, which: str, cold: bool) -> str:
-    return f"{kind} {parameters_text(parameters)} {dtype} {which}{' cold' if cold else ''}"
+def operation_row_key(kind: str, parameters: Parameters, dtype: str, which: str, cold: bool) -> str:
+    return f"{kind} {format_parameters(parameters)} {dtype} {which}{' cold' if cold else ''}"
 
 
-def with_cost(row: dict) -> dict:
+def recompute_cost(row: dict) -> dict:
     """Returns a measured row with FLOPs and bytes recomputed by the current conventions."""
-    kind = KINDS.get(row["kind"])
+    kind = OPERATION_KINDS.get(row["kind"])
     if kind is None:
         return row
     pairs = (pair.split("=") for pair in row["parameters"].split(";"))
-    cost = cost_of(kind.work({name: value_of(text) for name, text in pairs}), row["dtype"], row["pass"])
+    cost = operation_cost(
+        kind.forward_work({name: parse_cell(text) for name, text in pairs}), row["dtype"], row["pass"]
+    )
     return {**row, **cost._asdict()}
 
 
-def parameters_text(parameters: Parameters) -> str:
+def format_parameters(parameters: Parameters) -> str:
     return ";".join(f"{name}={int(value) if isinstance(value, bool) else value}" for name, value in parameters.items())
 
 
-def points(dimensions: int, offset: float) -> Iterator[list[float]]:
+def quasi_random_points(dimensions: int, offset: float) -> Iterator[list[float]]:
     """Yields points that fill the unit cube evenly."""
     ratio = 2.0
     for _ in range(60):
@@ -89,11 +91,11 @@ def points(dimensions: int, offset: float) -> Iterator[list[float]]:
         yield [(offset + number * step) % 1.0 for step in steps]
 
 
-def rows_of(kind: Kind, count: int) -> Iterator[PlannedRow]:
-    layers = real_layers.of_kind(kind.name)
+def design_rows_of_kind(kind: OperationKind, count: int) -> Iterator[PlannedRow]:
+    layers = real_layers.layers_of_kind(kind.name)
     seen: set[str] = set()
     rejected = 0
-    for point in points(kind.dimensions + 5, offset=0.5):
+    for point in quasi_random_points(kind.dimensions + 5, offset=0.5):
         if len(seen) == count or rejected > MAX_REJECTED_DRAWS:
             return
         row = draw_row(kind, point, layers)
@@ -105,26 +107,26 @@ def rows_of(kind: Kind, count: int) -> Iterator[PlannedRow]:
         yield row
 
 
-def draw_row(kind: Kind, point: Sequence[float], layers: Sequence[real_layers.Layer]) -> PlannedRow | None:
+def draw_row(kind: OperationKind, point: Sequence[float], layers: Sequence[real_layers.RealLayer]) -> PlannedRow | None:
     *shape, dtype_u, pass_u, cold_u, source_u, tiny_u = point
-    parameters, source = kind.draw(shape), "designed"
+    parameters, source = kind.draw_parameters(shape), "designed"
     if layers and source_u < 0.5:
-        layer = choose(source_u * 2, layers)
-        parameters, source = real_layers.with_batch(layer, shape[0]), layer.family
-    dtype, which = choose(dtype_u, kind.dtypes), choose(pass_u, kind.passes)
+        layer = choose_option(source_u * 2, layers)
+        parameters, source = real_layers.scale_to_batch(layer, shape[0]), layer.family
+    dtype, which = choose_option(dtype_u, kind.dtypes), choose_option(pass_u, kind.passes)
     if has_no_backward(kind.name, parameters):
         which = kind.passes[0]
-    work = kind.work(parameters)
-    cost = cost_of(work, dtype, which)
+    work = kind.forward_work(parameters)
+    cost = operation_cost(work, dtype, which)
     if min(work.outputs, work.inputs) < 0 or (work.outputs <= 0 and work.other_bytes <= 0):
         return None
     if not is_small_enough(cost, dtype):
         return None
-    if kind.in_graph and tiny_u > TINY_SHARE and min_seconds(cost, dtype) < TINY_S:
+    if kind.in_graph and tiny_u > TINY_ROW_SHARE and min_seconds(cost, dtype) < MAX_TINY_OPERATION_S:
         return None
     if parameters.get("form") == "batch" and work.inputs == parameters["channels"]:  # no variance: 1 value per channel
         return None
-    cold = kind.in_graph and COLD_BYTES[0] <= cost.bytes <= COLD_BYTES[1] and cold_u < COLD_SHARE
+    cold = kind.in_graph and COLD_BYTES[0] <= cost.bytes <= COLD_BYTES[1] and cold_u < COLD_ROW_SHARE
     return PlannedRow(kind.name, parameters, dtype, which, cold, source)
 
 
@@ -134,13 +136,13 @@ def has_no_backward(kind: str, parameters: Parameters) -> bool:
     return bool(parameters.get("from_bytes")) or forwards_gradient.get(kind, "") == parameters.get("form")
 
 
-def plan(kinds: Sequence[str] = (), scale: float = 1.0) -> list[PlannedRow]:
+def plan_designed_rows(kinds: Sequence[str] = (), scale: float = 1.0) -> list[PlannedRow]:
     """Returns all rows of the given kinds (all kinds if none is given) in measurement order."""
     positioned = []
-    for kind in KINDS.values():
+    for kind in OPERATION_KINDS.values():
         if kinds and kind.name not in kinds:
             continue
-        jitter = random.Random(f"{SEED} {kind.name}")
-        rows = list(rows_of(kind, max(1, round(kind.rows * scale))))
+        jitter = random.Random(f"{DESIGN_SEED} {kind.name}")
+        rows = list(design_rows_of_kind(kind, max(1, round(kind.row_count * scale))))
         positioned += [((index + jitter.random()) / len(rows), row) for index, row in enumerate(rows)]
     return [row for _, row in sorted(positioned, key=lambda item: item[0])]

@@ -14,40 +14,40 @@ import time
 from pathlib import Path
 from typing import Any, Callable
 
-TIMED_LAUNCHES = 60
+TIMED_LAUNCH_COUNT = 60
 # Number of processors kept, for the Python thread and the autograd threads.
 KEPT_PROCESSORS = 3
 AUTOGRAD_THREAD_NAME = "pt_autograd"
 
 
-class Host:
+class HostSpeedMeter:
     """Launch speed of the host. One instance per process, used from its main thread."""
 
     def __init__(self, launch: Callable[[], Any], wait: Callable[[], Any]) -> None:
-        self._launch, self._wait = launch, wait
-        self._allowed = sorted(os.sched_getaffinity(0))
-        self.fastest_launch_s = min(self.launch_s() for _ in range(5))
+        self._launch, self._synchronize = launch, wait
+        self._allowed_processors = sorted(os.sched_getaffinity(0))
+        self.fastest_launch_s = min(self.time_launch_s() for _ in range(5))
 
-    def launch_s(self) -> float:
+    def time_launch_s(self) -> float:
         """Returns the current duration of one launch in seconds: the faster of two tries, since the first has cold
         caches."""
         times_s = []
         for _ in range(2):
-            self._wait()
+            self._synchronize()
             begin = time.perf_counter()
-            for _ in range(TIMED_LAUNCHES):
+            for _ in range(TIMED_LAUNCH_COUNT):
                 self._launch()
-            times_s.append((time.perf_counter() - begin) / TIMED_LAUNCHES)
-        self._wait()
+            times_s.append((time.perf_counter() - begin) / TIMED_LAUNCH_COUNT)
+        self._synchronize()
         return min(times_s)
 
     def move_to_fastest_processors(self) -> float:
         """Moves the launching threads to the processors that are fastest now; returns the duration of a launch there
         in s."""
         by_processor = []
-        for processor in self._allowed:
+        for processor in self._allowed_processors:
             os.sched_setaffinity(0, {processor})
-            by_processor.append((self.launch_s(), processor))
+            by_processor.append((self.time_launch_s(), processor))
         by_processor.sort()
         self._pin_threads({processor for _, processor in by_processor[:KEPT_PROCESSORS]})
         self.fastest_launch_s = min(self.fastest_launch_s, by_processor[0][0])
@@ -59,6 +59,6 @@ class Host:
         for task in Path("/proc/self/task").iterdir():
             try:
                 launches = int(task.name) == os.getpid() or (task / "comm").read_text().startswith(AUTOGRAD_THREAD_NAME)
-                os.sched_setaffinity(int(task.name), processors if launches else set(self._allowed))
+                os.sched_setaffinity(int(task.name), processors if launches else set(self._allowed_processors))
             except (ProcessLookupError, FileNotFoundError):  # the thread has just ended
                 continue

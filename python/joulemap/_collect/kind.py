@@ -15,31 +15,31 @@ from typing import Any, Callable, NamedTuple, Sequence
 
 Parameters = dict[str, Any]  # numbers, strings and booleans, in the order in which they are written
 
-BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "uint8": 1}
+ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "uint8": 1}
 FORWARD, BACKWARD, BACKWARD_WEIGHTS, STEP = "forward", "backward", "backward-weights", "optimizer"
 
 # Upper limits of a drawn operation: a call should fit ten times into a measurement. Rates are roughly those of an
 # H200.
-MAX_BYTES = 1.5e9
-MAX_SECONDS = 0.012
-PEAK_BYTES = 4.3e12
-PEAK_FLOPS = {"fp32": 50e12, "tf32": 350e12, "fp16": 700e12, "bf16": 700e12}
+MAX_OPERATION_BYTES = 1.5e9
+MAX_OPERATION_S = 0.012
+PEAK_BYTES_PER_S = 4.3e12
+PEAK_FLOPS_PER_S = {"fp32": 50e12, "tf32": 350e12, "fp16": 700e12, "bf16": 700e12}
 
 
-class Work(NamedTuple):
-    """Work of a forward pass, in elements of the type that it computes in."""
+class ForwardWork(NamedTuple):
+    """ForwardWork of a forward pass, in elements of the type that it computes in."""
 
     flops: float
     inputs: float
     outputs: float
     weights: float = 0
-    saved: float = 0  # elements that the backward pass reads besides the gradient and the weights
+    saved_for_backward: float = 0  # elements that the backward pass reads besides the gradient and the weights
     intermediates: float = 0  # elements that the forward pass writes and reads again: writes plus reads
     gradients: float = 0  # elements that the backward pass writes besides gradients of inputs and weights
     other_bytes: float = 0  # bytes independent of the type: indices, masks, byte images
 
 
-class Cost(NamedTuple):
+class OperationCost(NamedTuple):
     flops: float
     bytes: float
 
@@ -52,38 +52,40 @@ class BuiltOperation(NamedTuple):
     weights: list = []
 
 
-class Kind(NamedTuple):
+class OperationKind(NamedTuple):
     name: str
-    rows: int  # number of distinct rows in the design
-    dimensions: int  # count of numbers in [0, 1) that `draw` takes
-    draw: Callable[[Sequence[float]], Parameters]
-    build: Callable[[Any, Parameters], BuiltOperation]  # arguments: TensorFactory, parameters
-    work: Callable[[Parameters], Work]
+    row_count: int  # number of distinct rows in the design
+    dimensions: int  # count of numbers in [0, 1) that `draw_parameters` takes
+    draw_parameters: Callable[[Sequence[float]], Parameters]
+    build_operation: Callable[[Any, Parameters], BuiltOperation]  # arguments: TensorFactory, parameters
+    forward_work: Callable[[Parameters], ForwardWork]
     dtypes: Sequence[str] = ("fp32", "fp16", "bf16")
     passes: Sequence[str] = (FORWARD, BACKWARD)
     in_graph: bool = True  # can be captured in a CUDA graph
 
 
-def cost_of(work: Work, dtype: str, which: str) -> Cost:
-    size = BYTES[dtype]
+def operation_cost(work: ForwardWork, dtype: str, which: str) -> OperationCost:
+    size = ELEMENT_BYTES[dtype]
     if which == STEP or which == FORWARD:
-        return Cost(
+        return OperationCost(
             work.flops, size * (work.inputs + work.weights + work.outputs + work.intermediates) + work.other_bytes
         )
-    read = work.outputs + work.saved
+    read = work.outputs + work.saved_for_backward
     if which == BACKWARD_WEIGHTS:
-        return Cost(work.flops, size * (read + work.weights) + work.other_bytes)
+        return OperationCost(work.flops, size * (read + work.weights) + work.other_bytes)
     moved = read + work.inputs + 2 * work.weights + work.gradients
-    return Cost(work.flops * (2 if work.weights and work.flops > work.outputs else 1), size * moved + work.other_bytes)
+    return OperationCost(
+        work.flops * (2 if work.weights and work.flops > work.outputs else 1), size * moved + work.other_bytes
+    )
 
 
-def min_seconds(cost: Cost, dtype: str) -> float:
+def min_seconds(cost: OperationCost, dtype: str) -> float:
     """Lower bound of the duration on an H200, in s."""
-    return max(cost.flops / PEAK_FLOPS[dtype], cost.bytes / PEAK_BYTES)
+    return max(cost.flops / PEAK_FLOPS_PER_S[dtype], cost.bytes / PEAK_BYTES_PER_S)
 
 
-def is_small_enough(cost: Cost, dtype: str) -> bool:
-    return cost.bytes <= MAX_BYTES and cost.flops <= MAX_SECONDS * PEAK_FLOPS[dtype]
+def is_small_enough(cost: OperationCost, dtype: str) -> bool:
+    return cost.bytes <= MAX_OPERATION_BYTES and cost.flops <= MAX_OPERATION_S * PEAK_FLOPS_PER_S[dtype]
 
 
 def draw_size(u: float, minimum: int, maximum: int, multiple: int = 1) -> int:
@@ -98,9 +100,9 @@ def draw_width(u: float, minimum: int, maximum: int) -> int:
     return draw_size(size_fraction, minimum, maximum, (8, 64, 8, 1)[multiple_index] if maximum >= 64 else 1)
 
 
-def choose(u: float, choices: Sequence) -> Any:
+def choose_option(u: float, choices: Sequence) -> Any:
     return choices[min(int(u * len(choices)), len(choices) - 1)]
 
 
-def product(*numbers: int) -> int:
+def element_count(*numbers: int) -> int:
     return math.prod(numbers)

@@ -4,17 +4,17 @@ fused."""
 
 from __future__ import annotations
 
-from .kind import STEP, BuiltOperation, Kind, Work, choose, draw_size
+from .kind import STEP, BuiltOperation, ForwardWork, OperationKind, choose_option, draw_size
 
 # Optimizer state read and written besides parameter and gradient, in tensors of the parameter's size.
-STATES = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2, "rmsprop": 1}
+STATE_TENSORS = {"sgd": 0, "momentum": 1, "adam": 2, "adamw": 2, "rmsprop": 1}
 
 
-def draw_optimizer(u):
+def draw_optimizer_parameters(u):
     tensors = draw_size(u[1], 1, 400)
     return {
-        "form": choose(u[2], ("sgd", "momentum", "adam", "adamw", "adamw", "rmsprop")),
-        "way": choose(u[3], ("default", "default", "fused", "one-by-one")),
+        "form": choose_option(u[2], ("sgd", "momentum", "adam", "adamw", "adamw", "rmsprop")),
+        "way": choose_option(u[3], ("default", "default", "fused", "one-by-one")),
         "tensors": tensors,
         "elements": max(tensors, draw_size(u[0], 1000, 100_000_000)),
     }
@@ -26,7 +26,7 @@ def build_optimizer(make, p):
     rest = p["tensors"] - few
     large = p["elements"] // 2 // few if rest else p["elements"] // few
     sizes = [max(1, large)] * few + [max(1, p["elements"] // 2 // max(1, rest))] * rest
-    parameters = [make.weight(size) for size in sizes]
+    parameters = [make.make_weight(size) for size in sizes]
     for parameter in parameters:
         parameter.requires_grad_(True)
         parameter.grad = make.torch.randn_like(parameter) * 1e-3
@@ -43,11 +43,21 @@ def make_optimizer(torch, form: str, way: str, parameters):
     return torch.optim.SGD(parameters, lr=1e-6, momentum=0.9 if form == "momentum" else 0.0, **more)
 
 
-def work_optimizer(p):
-    states = STATES[p["form"]]
-    return Work((2 + 4 * states) * p["elements"], (2 + states) * p["elements"], (1 + states) * p["elements"])
+def count_optimizer_work(p):
+    states = STATE_TENSORS[p["form"]]
+    return ForwardWork((2 + 4 * states) * p["elements"], (2 + states) * p["elements"], (1 + states) * p["elements"])
 
 
 KINDS = [
-    Kind("optimizer", 320, 4, draw_optimizer, build_optimizer, work_optimizer, ("fp32", "fp32", "bf16"), (STEP,), False)
+    OperationKind(
+        "optimizer",
+        320,
+        4,
+        draw_optimizer_parameters,
+        build_optimizer,
+        count_optimizer_work,
+        ("fp32", "fp32", "bf16"),
+        (STEP,),
+        False,
+    )
 ]

@@ -8,18 +8,18 @@ from .kind import (
     BACKWARD_WEIGHTS,
     FORWARD,
     BuiltOperation,
-    Kind,
-    Work,
-    choose,
-    product,
+    ForwardWork,
+    OperationKind,
+    choose_option,
     draw_size,
     draw_width,
+    element_count,
 )
 
-TENSOR_TYPES = ("bf16", "fp32", "fp16", "tf32")
+PRODUCT_DTYPES = ("bf16", "fp32", "fp16", "tf32")
 
 
-def draw_dense(u):
+def draw_dense_parameters(u):
     return {
         "rows": draw_size(u[0], 1, 65536),
         "in": draw_width(u[1], 16, 16384),
@@ -29,18 +29,20 @@ def draw_dense(u):
 
 
 def build_dense(make, p):
-    x, weight = make.input(p["rows"], p["in"]), make.weight(p["out"], p["in"])
-    bias = make.weight(p["out"]) if p["bias"] else None
+    x, weight = make.make_input(p["rows"], p["in"]), make.make_weight(p["out"], p["in"])
+    bias = make.make_weight(p["out"]) if p["bias"] else None
     linear = make.torch.nn.functional.linear
     return BuiltOperation(lambda: linear(x, weight, bias), [x], [weight] if bias is None else [weight, bias])
 
 
-def work_dense(p):
+def count_dense_work(p):
     rows, into, out = p["rows"], p["in"], p["out"]
-    return Work(2 * rows * into * out, rows * into, rows * out, into * out + p["bias"] * out, saved=rows * into)
+    return ForwardWork(
+        2 * rows * into * out, rows * into, rows * out, into * out + p["bias"] * out, saved_for_backward=rows * into
+    )
 
 
-def draw_bmm(u):
+def draw_bmm_parameters(u):
     return {
         "batch": draw_size(u[0], 1, 1024),
         "m": draw_width(u[1], 8, 4096),
@@ -51,48 +53,50 @@ def draw_bmm(u):
 
 
 def build_bmm(make, p):
-    a = make.input(p["batch"], p["m"], p["k"])
+    a = make.make_input(p["batch"], p["m"], p["k"])
     if p["transposed"]:
-        b = make.input(p["batch"], p["n"], p["k"])
+        b = make.make_input(p["batch"], p["n"], p["k"])
         return BuiltOperation(lambda: make.torch.bmm(a, b.transpose(1, 2)), [a, b])
-    b = make.input(p["batch"], p["k"], p["n"])
+    b = make.make_input(p["batch"], p["k"], p["n"])
     return BuiltOperation(lambda: make.torch.bmm(a, b), [a, b])
 
 
-def work_bmm(p):
+def count_bmm_work(p):
     batch, m, k, n = p["batch"], p["m"], p["k"], p["n"]
     both = batch * (m * k + k * n)
     # The backward pass has two products, as with weights, so both operands count as weights.
-    return Work(2 * batch * m * k * n, 0, batch * m * n, both)
+    return ForwardWork(2 * batch * m * k * n, 0, batch * m * n, both)
 
 
-def draw_attention(u):
+def draw_attention_parameters(u):
     tokens = draw_size(u[2], 16, 4096)
     return {
         "batch": draw_size(u[0], 1, 128),
         "heads": draw_size(u[1], 1, 32),
         "queries": 1 if u[5] < 0.06 else tokens,
         "keys": tokens,
-        "width": choose(u[3], (32, 64, 64, 64, 80, 96, 128, 128)),
+        "width": choose_option(u[3], (32, 64, 64, 64, 80, 96, 128, 128)),
         "causal": u[4] < 0.4 and u[5] >= 0.06,
     }
 
 
 def build_attention(make, p):
-    q = make.input(p["batch"], p["heads"], p["queries"], p["width"])
-    k, v = (make.input(p["batch"], p["heads"], p["keys"], p["width"]) for _ in range(2))
+    q = make.make_input(p["batch"], p["heads"], p["queries"], p["width"])
+    k, v = (make.make_input(p["batch"], p["heads"], p["keys"], p["width"]) for _ in range(2))
     attend = make.torch.nn.functional.scaled_dot_product_attention
     return BuiltOperation(lambda: attend(q, k, v, is_causal=bool(p["causal"])), [q, k, v])
 
 
-def work_attention(p):
+def count_attention_work(p):
     heads = p["batch"] * p["heads"]
     query, key = heads * p["queries"] * p["width"], heads * p["keys"] * p["width"]
     # q, k and v count as weights: the backward pass reads them again and writes their gradients.
-    return Work(4 * heads * p["queries"] * p["keys"] * p["width"], 0, query, query + 2 * key, saved=query)
+    return ForwardWork(
+        4 * heads * p["queries"] * p["keys"] * p["width"], 0, query, query + 2 * key, saved_for_backward=query
+    )
 
 
-def draw_embedding(u):
+def draw_embedding_parameters(u):
     return {
         "vocabulary": draw_size(u[0], 100, 250000),
         "width": draw_width(u[1], 16, 4096),
@@ -101,40 +105,46 @@ def draw_embedding(u):
 
 
 def build_embedding(make, p):
-    table, tokens = make.weight(p["vocabulary"], p["width"]), make.indices(p["vocabulary"], p["tokens"])
+    table, tokens = make.make_weight(p["vocabulary"], p["width"]), make.make_indices(p["vocabulary"], p["tokens"])
     embedding = make.torch.nn.functional.embedding
     return BuiltOperation(lambda: embedding(tokens, table), [], [table])
 
 
-def work_embedding(p):
+def count_embedding_work(p):
     """Work of an embedding. The backward pass writes a gradient of the whole table, which is mostly zeros."""
     moved, table = p["tokens"] * p["width"], p["vocabulary"] * p["width"]
-    return Work(moved, moved, moved, gradients=table, other_bytes=8 * p["tokens"])
+    return ForwardWork(moved, moved, moved, gradients=table, other_bytes=8 * p["tokens"])
 
 
-def draw_loss(u):
+def draw_loss_parameters(u):
     return {"rows": draw_size(u[0], 1, 16384), "classes": draw_width(u[1], 2, 131072)}
 
 
 def build_loss(make, p):
-    x, target = make.input(p["rows"], p["classes"]), make.indices(p["classes"], p["rows"])
+    x, target = make.make_input(p["rows"], p["classes"]), make.make_indices(p["classes"], p["rows"])
     loss = make.torch.nn.functional.cross_entropy
     return BuiltOperation(lambda: loss(x, target), [x])
 
 
-def work_loss(p):
+def count_loss_work(p):
     # Log softmax writes as much as it reads; the loss itself is one number.
-    size = product(p["rows"], p["classes"])
-    return Work(size, size, size, 0, saved=size, other_bytes=8 * p["rows"])
+    size = element_count(p["rows"], p["classes"])
+    return ForwardWork(size, size, size, 0, saved_for_backward=size, other_bytes=8 * p["rows"])
 
 
 ALL_PASSES = (FORWARD, BACKWARD, FORWARD, BACKWARD_WEIGHTS, BACKWARD, FORWARD)
 KINDS = [
-    Kind("dense", 1100, 4, draw_dense, build_dense, work_dense, TENSOR_TYPES, ALL_PASSES),
-    Kind("bmm", 350, 5, draw_bmm, build_bmm, work_bmm, TENSOR_TYPES),
-    Kind(
-        "attention", 600, 6, draw_attention, build_attention, work_attention, ("bf16", "fp16", "fp32", "bf16", "tf32")
+    OperationKind("dense", 1100, 4, draw_dense_parameters, build_dense, count_dense_work, PRODUCT_DTYPES, ALL_PASSES),
+    OperationKind("bmm", 350, 5, draw_bmm_parameters, build_bmm, count_bmm_work, PRODUCT_DTYPES),
+    OperationKind(
+        "attention",
+        600,
+        6,
+        draw_attention_parameters,
+        build_attention,
+        count_attention_work,
+        ("bf16", "fp16", "fp32", "bf16", "tf32"),
     ),
-    Kind("embedding", 260, 3, draw_embedding, build_embedding, work_embedding),
-    Kind("loss", 220, 2, draw_loss, build_loss, work_loss, ("fp32", "bf16")),
+    OperationKind("embedding", 260, 3, draw_embedding_parameters, build_embedding, count_embedding_work),
+    OperationKind("loss", 220, 2, draw_loss_parameters, build_loss, count_loss_work, ("fp32", "bf16")),
 ]

@@ -10,21 +10,21 @@ from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 from .kind import BACKWARD, BACKWARD_WEIGHTS, FORWARD
 
-TYPES = {"float": "fp32", "c10::Half": "fp16", "c10::BFloat16": "bf16"}
-ACTIVATIONS = {name: name for name in "relu gelu silu sigmoid hardswish tanh leaky_relu".split()}
-ACTIVATIONS |= {f"{name}_": name for name in ACTIVATIONS}
-ACTIVATIONS |= {"hardtanh": "relu6", "hardtanh_": "relu6", "_softmax": "softmax", "_log_softmax": "log_softmax"}
-ELEMENTWISE = (
+DTYPE_NAMES = {"float": "fp32", "c10::Half": "fp16", "c10::BFloat16": "bf16"}
+ACTIVATION_FORMS = {name: name for name in "relu gelu silu sigmoid hardswish tanh leaky_relu".split()}
+ACTIVATION_FORMS |= {f"{name}_": name for name in ACTIVATION_FORMS}
+ACTIVATION_FORMS |= {"hardtanh": "relu6", "hardtanh_": "relu6", "_softmax": "softmax", "_log_softmax": "log_softmax"}
+ELEMENTWISE_OPERATIONS = (
     "pow rsqrt sqrt exp neg erf reciprocal hardsigmoid hardsigmoid_ softplus mish mish_ elu elu_ clamp clamp_ cos sin "
     "abs log clamp_min bitwise_not eq ne lt gt le ge isinf isnan fill_ zero_ zeros ones full triu tril arange masked_fill "
     "masked_fill_ where addcmul"
 ).split()
-ADDS = {"add", "add_", "sub", "sub_", "rsub", "maximum", "minimum", "logical_and", "bitwise_and"}
-MULTIPLIES = {"mul", "mul_", "div", "div_"}
-ATTENTION = "_scaled_dot_product_"
+ADD_OPERATIONS = {"add", "add_", "sub", "sub_", "rsub", "maximum", "minimum", "logical_and", "bitwise_and"}
+MULTIPLY_OPERATIONS = {"mul", "mul_", "div", "div_"}
+ATTENTION_PREFIX = "_scaled_dot_product_"
 
 
-class Call(NamedTuple):
+class DispatcherCall(NamedTuple):
     name: str
     sizes: list
     types: list
@@ -32,27 +32,27 @@ class Call(NamedTuple):
     arguments: list
 
 
-class Row(NamedTuple):
+class OperationRow(NamedTuple):
     kind: str
     parameters: dict
     dtype: str
-    which: str
+    pass_name: str
 
 
-def product(sizes: Any) -> int:
+def element_count(sizes: Any) -> int:
     return math.prod(sizes) if sizes else 1
 
 
 def batch_rows_width(sizes: list) -> dict:
     """Returns any tensor shape as (batch, rows, width)."""
     if len(sizes) >= 4:
-        return {"batch": sizes[0], "rows": sizes[1], "width": product(sizes[2:])}
+        return {"batch": sizes[0], "rows": sizes[1], "width": element_count(sizes[2:])}
     if len(sizes) == 3:
         return {"batch": sizes[0], "rows": sizes[1], "width": sizes[2]}
     return {"batch": 1, "rows": sizes[0] if len(sizes) == 2 else 1, "width": sizes[-1] if sizes else 1}
 
 
-def list_of(text: str, otherwise: list) -> list:
+def parse_list(text: str, otherwise: list) -> list:
     try:
         found = json.loads(text)
     except (json.JSONDecodeError, TypeError):
@@ -60,20 +60,20 @@ def list_of(text: str, otherwise: list) -> list:
     return found if isinstance(found, list) and found else otherwise
 
 
-def is_channels_last(call: Call) -> bool:
+def is_channels_last(call: DispatcherCall) -> bool:
     sizes, strides = call.sizes[0], call.strides
     return len(sizes) == 4 and len(strides) == 4 and sizes[1] > 1 and strides[1] == 1 and sizes[2] * sizes[3] > 1
 
 
-def convolution(call: Call) -> Optional[tuple]:
+def convolution_row(call: DispatcherCall) -> Optional[tuple]:
     x, weight = call.sizes[0], call.sizes[1]
     if call.name == "_convolution_mode":
-        stride, dilation = (list_of(call.arguments[index], [1, 1]) for index in (3, 5))
+        stride, dilation = (parse_list(call.arguments[index], [1, 1]) for index in (3, 5))
         groups = call.arguments[6]
         padding = [(size - 1) // 2 for size in weight[2:]]
         transposed = False
     else:
-        stride, padding, dilation = (list_of(call.arguments[index], [1]) for index in (3, 4, 5))
+        stride, padding, dilation = (parse_list(call.arguments[index], [1]) for index in (3, 4, 5))
         transposed, groups = call.arguments[6] == "True", call.arguments[8]
     if len(x) == 3:
         x, weight = [*x[:2], 1, x[2]], [*weight[:2], 1, weight[2]]
@@ -99,29 +99,30 @@ def convolution(call: Call) -> Optional[tuple]:
     return "convolution", parameters | ({"transposed": 1} if transposed else {})
 
 
-def dense(call: Call) -> tuple:
+def dense_row(call: DispatcherCall) -> tuple:
     first, second = call.sizes[1:3] if call.name == "addmm" else call.sizes[:2]
     return "dense", {"rows": first[0], "in": first[1], "out": second[1], "bias": int(call.name == "addmm")}
 
 
-def bmm(call: Call) -> tuple:
+def bmm_row(call: DispatcherCall) -> tuple:
     first, second = call.sizes[1:3] if call.name == "baddbmm" else call.sizes[:2]
     return "bmm", {"batch": first[0], "m": first[1], "k": first[2], "n": second[2], "transposed": 0}
 
 
-def attention(call: Call) -> tuple:
+def attention_row(call: DispatcherCall) -> tuple:
     q, k = call.sizes[0], call.sizes[1]
     causal = int("True" in (call.arguments[5:7] if "math" in call.name else call.arguments[4:7][-1:]))
     return "attention", {
-        "batch": product(q[:-3]), "heads": q[-3], "queries": q[-2], "keys": k[-2], "width": q[-1], "causal": causal,
+        "batch": element_count(q[:-3]), "heads": q[-3], "queries": q[-2], "keys": k[-2], "width": q[-1],
+        "causal": causal,
     }  # fmt: skip
 
 
-def normalization(call: Call) -> Optional[tuple]:
+def normalization_row(call: DispatcherCall) -> Optional[tuple]:
     x = call.sizes[0]
     if call.name == "native_layer_norm":
-        channels = product(list_of(call.arguments[1], x[-1:]))
-        parameters = {"form": "layer", "batch": product(x) // channels, "channels": channels}
+        channels = element_count(parse_list(call.arguments[1], x[-1:]))
+        parameters = {"form": "layer", "batch": element_count(x) // channels, "channels": channels}
         return "normalization", {**parameters, "height": 1, "width": 1}
     form = "group"
     if "batch_norm" in call.name:
@@ -130,68 +131,70 @@ def normalization(call: Call) -> Optional[tuple]:
     return "normalization", {"form": form, "batch": image[0], "channels": image[1], "height": image[2], "width": image[3]}
 
 
-def pooling(call: Call) -> Optional[tuple]:
+def pooling_row(call: DispatcherCall) -> Optional[tuple]:
     x = call.sizes[0]
     if len(x) != 4:
         return None
     image = {"batch": x[0], "channels": x[1], "height": x[2], "width": x[3]}
     if call.name.startswith("_adaptive"):
-        out = list_of(call.arguments[1], [1, 1])
+        out = parse_list(call.arguments[1], [1, 1])
         return "pooling", {"form": "adaptive", **image, "out": out[0]}
-    kernel = list_of(call.arguments[1], [1, 1])
-    stride, padding = list_of(call.arguments[2], kernel), list_of(call.arguments[3], [0, 0])
+    kernel = parse_list(call.arguments[1], [1, 1])
+    stride, padding = parse_list(call.arguments[2], kernel), parse_list(call.arguments[3], [0, 0])
     form = "max" if call.name.startswith("max") else "avg"
     return "pooling", {"form": form, **image, "kernel": kernel[0], "stride": stride[0], "padding": padding[0]}
 
 
-def pair(call: Call) -> tuple:
-    kind = "add" if call.name in ADDS else "multiply"
+def two_operand_row(call: DispatcherCall) -> tuple:
+    kind = "add" if call.name in ADD_OPERATIONS else "multiply"
     x, y = call.sizes[0], call.sizes[1] if len(call.sizes) > 1 else []
-    if product(y) > product(x):
+    if element_count(y) > element_count(x):
         x, y = y, x
-    if not y or product(y) == 1:
+    if not y or element_count(y) == 1:
         return kind, {"form": "scalar", **batch_rows_width(x)}
-    if product(x) == product(y):
+    if element_count(x) == element_count(y):
         return kind, {"form": "same", **batch_rows_width(x)}
     if y[-1] == 1:
         return kind, {"form": "row", **batch_rows_width(x)}
     return kind, {"form": "last", **batch_rows_width(x)}
 
 
-def concatenate(call: Call) -> Optional[tuple]:
+def concatenate_row(call: DispatcherCall) -> Optional[tuple]:
     parts = call.sizes[0]
     if not parts or not isinstance(parts[0], list):
         return None
     return "concatenate", {**batch_rows_width(parts[0]), "parts": len(parts)}
 
 
-def reduce(call: Call) -> tuple:
-    x, over = call.sizes[0], list_of(call.arguments[1] if len(call.arguments) > 1 else "", [])
+def reduce_row(call: DispatcherCall) -> tuple:
+    x, over = call.sizes[0], parse_list(call.arguments[1] if len(call.arguments) > 1 else "", [])
     last = not over or set(value % max(1, len(x)) for value in over) == set(range(len(x) - len(over), len(x)))
     kept = len(x) - len(over)
-    parameters = {"batch": 1, "rows": product(x[:kept]), "width": product(x[kept:])} if last else batch_rows_width(x)
+    parameters = (
+        {"batch": 1, "rows": element_count(x[:kept]), "width": element_count(x[kept:])} if last else batch_rows_width(x)
+    )
     where = "all" if len(over) in (0, len(x)) else "last" if last else "rows"
     return "reduce", {"form": {"sum": "sum", "amax": "amax"}.get(call.name, "mean"), "over": where, **parameters}
 
 
-def copied(call: Call) -> tuple:
+def copy_row(call: DispatcherCall) -> tuple:
     """_to_copy casts; clone and copy_ change the memory order."""
-    kinds = [kind for kind in call.types[:2] if kind in TYPES]
+    kinds = [kind for kind in call.types[:2] if kind in DTYPE_NAMES]
     if call.name == "_to_copy":
         to = {"15": "bf16", "5": "fp16", "6": "fp32"}.get(call.arguments[1] if len(call.arguments) > 1 else "", "fp32")
         return "cast", {"to": to, **batch_rows_width(call.sizes[0])}
     if call.name == "copy_" and len(set(kinds)) == 2:
-        return "cast", {"to": TYPES[kinds[0]], **batch_rows_width(call.sizes[0])}
+        return "cast", {"to": DTYPE_NAMES[kinds[0]], **batch_rows_width(call.sizes[0])}
     return "reshape", {"form": "heads", **batch_rows_width(call.sizes[0])}
 
 
-def embedding(call: Call) -> tuple:
+def embedding_row(call: DispatcherCall) -> tuple:
     table, tokens = call.sizes[0], call.sizes[1]
-    return "embedding", {"vocabulary": table[0], "width": table[-1], "tokens": product(tokens)}
+    return "embedding", {"vocabulary": table[0], "width": table[-1], "tokens": element_count(tokens)}
 
 
-def padding(call: Call) -> Optional[tuple]:
-    x, sides = call.sizes[0], list_of(call.arguments[1], [0])
+def padding_row(call: DispatcherCall) -> Optional[tuple]:
+    x, sides = call.sizes[0], parse_list(call.arguments[1], [0])
     if len(x) != 4:
         return None
     return "padding", {
@@ -199,33 +202,35 @@ def padding(call: Call) -> Optional[tuple]:
     }  # fmt: skip
 
 
-HANDLERS: dict[str, Callable[[Call], Optional[tuple]]] = {
-    "convolution": convolution, "_convolution_mode": convolution, "addmm": dense, "mm": dense, "bmm": bmm, "baddbmm": bmm,
-    "native_layer_norm": normalization, "native_group_norm": normalization, "native_batch_norm": normalization,
-    "cudnn_batch_norm": normalization, "max_pool2d_with_indices": pooling, "avg_pool2d": pooling,
-    "_adaptive_avg_pool2d": pooling, "cat": concatenate, "mean": reduce, "sum": reduce, "amax": reduce,
-    "_to_copy": copied, "clone": copied, "copy_": copied, "embedding": embedding, "constant_pad_nd": padding,
+ROW_HANDLERS: dict[str, Callable[[DispatcherCall], Optional[tuple]]] = {
+    "convolution": convolution_row, "_convolution_mode": convolution_row, "addmm": dense_row, "mm": dense_row,
+    "bmm": bmm_row, "baddbmm": bmm_row, "native_layer_norm": normalization_row, "native_group_norm": normalization_row,
+    "native_batch_norm": normalization_row, "cudnn_batch_norm": normalization_row,
+    "max_pool2d_with_indices": pooling_row, "avg_pool2d": pooling_row, "_adaptive_avg_pool2d": pooling_row,
+    "cat": concatenate_row, "mean": reduce_row, "sum": reduce_row, "amax": reduce_row,
+    "_to_copy": copy_row, "clone": copy_row, "copy_": copy_row, "embedding": embedding_row,
+    "constant_pad_nd": padding_row,
 }  # fmt: skip
 
 
-def kind_of(call: Call) -> Optional[tuple]:
-    if call.name in ACTIVATIONS:
-        return "activation", {"form": ACTIVATIONS[call.name], **batch_rows_width(call.sizes[0])}
-    if call.name.startswith(ATTENTION):
-        return attention(call)
-    if call.name in ADDS or call.name in MULTIPLIES:
-        return pair(call)
-    if call.name in ELEMENTWISE and call.sizes:
-        largest = max((sizes for sizes in call.sizes if sizes), key=product, default=[1])
+def classify_call(call: DispatcherCall) -> Optional[tuple]:
+    if call.name in ACTIVATION_FORMS:
+        return "activation", {"form": ACTIVATION_FORMS[call.name], **batch_rows_width(call.sizes[0])}
+    if call.name.startswith(ATTENTION_PREFIX):
+        return attention_row(call)
+    if call.name in ADD_OPERATIONS or call.name in MULTIPLY_OPERATIONS:
+        return two_operand_row(call)
+    if call.name in ELEMENTWISE_OPERATIONS and call.sizes:
+        largest = max((sizes for sizes in call.sizes if sizes), key=element_count, default=[1])
         return "activation", {"form": call.name.rstrip("_"), **batch_rows_width(largest)}
     if call.name in ("native_dropout", "bernoulli_"):
         return "dropout", {**batch_rows_width(call.sizes[0]), "rate": 0.1}
-    handler = HANDLERS.get(call.name)
+    handler = ROW_HANDLERS.get(call.name)
     return handler(call) if handler else None
 
 
-def dtype_of(call: Call, kind: str, run: str) -> str:
-    types = [TYPES[type_name] for type_name in call.types if type_name in TYPES]
+def compute_dtype(call: DispatcherCall, kind: str, run: str) -> str:
+    types = [DTYPE_NAMES[type_name] for type_name in call.types if type_name in DTYPE_NAMES]
     dtype = types[0] if types else "fp32"
     if kind in ("dense", "convolution") and len(types) > 1:
         dtype = types[1]
@@ -234,8 +239,8 @@ def dtype_of(call: Call, kind: str, run: str) -> str:
     return dtype
 
 
-class Layer(NamedTuple):
-    row: Optional[Row]  # None if the operation belongs to no kind
+class NetworkOperation(NamedTuple):
+    row: Optional[OperationRow]  # None if the operation belongs to no kind
     name: str
     phase: str
     count: int
@@ -243,17 +248,17 @@ class Layer(NamedTuple):
     launches: float
 
 
-def layers_of(line: dict) -> Iterator[Layer]:
+def read_network_operations(line: dict) -> Iterator[NetworkOperation]:
     """Yields the operations of one network at one setting, except optimizer steps, which have a kind of their own."""
     run = line["layers_of"].split()[-2]
     for phase, name, sizes, types, strides, arguments, node, count, time_us, launches in line["operations"]:
         short = name.replace("aten::", "")
-        call = Call(short, *(json.loads(text) if text else [] for text in (sizes, types, strides, arguments)))
-        operation = kind_of(call) if phase in ("forward", "backward") and call.sizes else None
+        call = DispatcherCall(short, *(json.loads(text) if text else [] for text in (sizes, types, strides, arguments)))
+        operation = classify_call(call) if phase in ("forward", "backward") and call.sizes else None
         row = None
         if operation:
             which = FORWARD if phase == "forward" else BACKWARD
             if phase == "backward" and operation[0] == "convolution" and operation[1]["channels"] <= 4:
                 which = BACKWARD_WEIGHTS
-            row = Row(operation[0], operation[1], dtype_of(call, operation[0], run), which)
-        yield Layer(row, f"{short} {node}".strip(), phase, count, time_us * 1e-6 / count, launches / count)
+            row = OperationRow(operation[0], operation[1], compute_dtype(call, operation[0], run), which)
+        yield NetworkOperation(row, f"{short} {node}".strip(), phase, count, time_us * 1e-6 / count, launches / count)

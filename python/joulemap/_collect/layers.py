@@ -15,7 +15,7 @@ import tempfile
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 # Operations that only call other operations, which are counted instead.
-COMPOSITE = {
+COMPOSITE_OPERATIONS = {
     f"aten::{name}"
     for name in (
         "conv1d conv2d conv3d conv_transpose2d _convolution linear matmul einsum batch_norm _batch_norm_impl_index "
@@ -26,9 +26,9 @@ COMPOSITE = {
         "one_hot pixel_shuffle multi_head_attention_forward"
     ).split()
 }
-BACKWARD = "autograd::engine::evaluate_function: "
-OPTIMIZER = "Optimizer.step"
-WARM_STEPS = 2
+BACKWARD_PREFIX = "autograd::engine::evaluate_function: "
+OPTIMIZER_PREFIX = "Optimizer.step"
+WARM_UP_STEPS = 2
 
 
 class OperationIdentity(NamedTuple):
@@ -43,9 +43,9 @@ class OperationIdentity(NamedTuple):
     node: str  # name of the autograd node in a backward pass
 
 
-def profile(torch: Any, call: Callable[[], Any]) -> dict:
+def profile_operations(torch: Any, call: Callable[[], Any]) -> dict:
     """Returns the operations of one call of a network and the GPU work of each; the call has run before."""
-    for _ in range(WARM_STEPS):
+    for _ in range(WARM_UP_STEPS):
         call()
     torch.cuda.synchronize()
     kinds = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
@@ -57,14 +57,14 @@ def profile(torch: Any, call: Callable[[], Any]) -> dict:
     try:
         profiled.export_chrome_trace(path)
         with open(path) as file:
-            return operations_of(json.load(file)["traceEvents"])
+            return sum_by_operation(json.load(file)["traceEvents"])
     finally:
         os.unlink(path)
 
 
-def operations_of(events: list[dict]) -> dict:
+def sum_by_operation(events: list[dict]) -> dict:
     """Sums a trace by operation; times in microseconds."""
-    calls, parents = nested([event for event in events if event.get("cat") in ("cpu_op", "user_annotation")])
+    calls, parents = nest_calls([event for event in events if event.get("cat") in ("cpu_op", "user_annotation")])
     numbers = [call.get("args", {}).get("External id") for call in calls]
     by_id = {number: index for index, number in enumerate(numbers) if number is not None}
     forward_calls = forward_call_by_sequence(calls, parents)
@@ -100,20 +100,20 @@ def operations_of(events: list[dict]) -> dict:
     }
 
 
-def nested(events: list[dict]) -> tuple[list[dict], list[Optional[int]]]:
+def nest_calls(events: list[dict]) -> tuple[list[dict], list[Optional[int]]]:
     """Returns the calls sorted by thread and time, and the index of each call's parent."""
     calls = sorted(events, key=lambda event: (event["tid"], event["ts"], -event["dur"]))
     parents: list[Optional[int]] = []
     open_calls: list[int] = []
     for index, call in enumerate(calls):
-        while open_calls and not is_within(call, calls[open_calls[-1]]):
+        while open_calls and not is_nested_call(call, calls[open_calls[-1]]):
             open_calls.pop()
         parents.append(open_calls[-1] if open_calls else None)
         open_calls.append(index)
     return calls, parents
 
 
-def is_within(inner: dict, outer: dict) -> bool:
+def is_nested_call(inner: dict, outer: dict) -> bool:
     return inner["tid"] == outer["tid"] and inner["ts"] < outer["ts"] + outer["dur"]
 
 
@@ -129,17 +129,17 @@ def forward_call_by_sequence(calls: list[dict], parents: list[Optional[int]]) ->
     forward_calls = {}
     for index, call in enumerate(calls):
         number = call.get("args", {}).get("Sequence number", -1)
-        if number >= 0 and call["name"].startswith("aten::") and call["name"] not in COMPOSITE:
-            forward_calls[number] = outermost(index, calls, parents)
+        if number >= 0 and call["name"].startswith("aten::") and call["name"] not in COMPOSITE_OPERATIONS:
+            forward_calls[number] = outermost_operation(index, calls, parents)
     return forward_calls
 
 
-def outermost(index: int, calls: list[dict], parents: list[Optional[int]]) -> int:
+def outermost_operation(index: int, calls: list[dict], parents: list[Optional[int]]) -> int:
     """Returns the outermost call that is not a wrapper; the innermost call if all are wrappers."""
     operations = [
         ancestor for ancestor in enclosing_calls(index, parents) if calls[ancestor]["name"].startswith("aten::")
     ]
-    unwrapped = [ancestor for ancestor in operations if calls[ancestor]["name"] not in COMPOSITE]
+    unwrapped = [ancestor for ancestor in operations if calls[ancestor]["name"] not in COMPOSITE_OPERATIONS]
     return unwrapped[-1] if unwrapped else operations[0] if operations else index
 
 
@@ -148,18 +148,18 @@ def identify_operation(
 ) -> tuple[OperationIdentity, int]:
     for ancestor in enclosing_calls(index, parents):
         call = calls[ancestor]
-        if call["name"].startswith(OPTIMIZER):
+        if call["name"].startswith(OPTIMIZER_PREFIX):
             return OperationIdentity("optimizer", call["name"], "", "", "", "", ""), ancestor
-        if call["name"].startswith(BACKWARD):
+        if call["name"].startswith(BACKWARD_PREFIX):
             forward_call = forward_calls.get(call.get("args", {}).get("Sequence number", -1))
-            node = call["name"][len(BACKWARD) :]
-            inner = forward_call if forward_call is not None else outermost(index, calls, parents)
-            return describe_call("backward" if forward_call is not None else "accumulate", calls[inner], node), ancestor
-    inner = outermost(index, calls, parents)
-    return describe_call("forward", calls[inner], ""), inner
+            node = call["name"][len(BACKWARD_PREFIX) :]
+            inner = forward_call if forward_call is not None else outermost_operation(index, calls, parents)
+            return call_identity("backward" if forward_call is not None else "accumulate", calls[inner], node), ancestor
+    inner = outermost_operation(index, calls, parents)
+    return call_identity("forward", calls[inner], ""), inner
 
 
-def describe_call(phase: str, call: dict, node: str) -> OperationIdentity:
+def call_identity(phase: str, call: dict, node: str) -> OperationIdentity:
     arguments_of_call = call.get("args", {})
     strides = arguments_of_call.get("Input Strides") or [[]]
     texts = [

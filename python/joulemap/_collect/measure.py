@@ -14,20 +14,20 @@ import math
 import time
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
-from .host import Host
-from .power import State
+from .host import HostSpeedMeter
+from .power import GpuState
 from .rows import MAX_ISSUE_SHARE
 from .windows import run_windows, summarize_windows
 
-Call = Callable[[], Any]
+OperationCall = Callable[[], Any]
 
 # A call that takes longer, in s, is launched without a graph: its launch overhead is negligible.
 MAX_GRAPH_CALL_S = 0.001
 # Total duration of the eager calls in one graph; more would take long to capture.
-GRAPH_LENGTH_S = 0.004
+MAX_CALLS_IN_GRAPH_S = 0.004
 MAX_CALLS_IN_GRAPH = 256
 # When to read clocks and limits, as a share of the run time of a row.
-STATE_READ_SHARE = 0.7
+STATE_READ_TIME_SHARE = 0.7
 MAX_TIMED_ISSUES = 4
 MAX_ISSUE_TIME_S = 0.1
 MAX_ISSUE_TIMED_CALL_S = 0.02
@@ -40,14 +40,14 @@ class NotCapturable(Exception):
     unusable afterwards: start a new process."""
 
 
-class Run(NamedTuple):
+class RunResult(NamedTuple):
     begin_ns: int
     end_ns: int
     calls: int
     time_s: float  # time of a call
     eager_s: float  # time of an eager call without gaps between calls
-    way: str  # "graph" or "eager"
-    state: State
+    launch_mode: str  # "graph" or "eager"
+    state: GpuState
     issue_s: Optional[float] = None  # networks only: time until a call returns on the host, with an idle GPU before it
     launch_s: Optional[float] = None  # duration of a trivial kernel launch during the run: the speed of the host
     quiet_windows: Optional[int] = None  # host-bound networks only: number of windows with an undisturbed host
@@ -59,24 +59,24 @@ class CudaRunner:
 
     device = "cuda"
 
-    def __init__(self, torch: Any, read_state: Callable[[], State]) -> None:
+    def __init__(self, torch: Any, read_state: Callable[[], GpuState]) -> None:
         self.torch, self._read_state = torch, read_state
         self._stream = torch.cuda.Stream()
         self._pool_graph: Optional[Any] = None
-        self._host: Optional[Host] = None
+        self._host: Optional[HostSpeedMeter] = None
         self._small_tensor = torch.zeros(8, device="cuda") + 1  # loads the kernel of + before a graph captures it
         torch.cuda.synchronize()
 
-    def prepare(self, make: Callable[[], Any]) -> Any:
+    def allocate_calls(self, make: Callable[[], Any]) -> Any:
         """Allocates tensors on the stream that uses them."""
         with self.torch.cuda.stream(self._stream):
             return make()
 
-    def run(self, calls: Sequence[Call], active_s: float, in_graph: bool) -> Run:
+    def run_calls(self, calls: Sequence[OperationCall], active_s: float, in_graph: bool) -> RunResult:
         with self.torch.cuda.stream(self._stream):
-            return self._run(calls, active_s, in_graph)
+            return self._run_on_stream(calls, active_s, in_graph)
 
-    def _run(self, calls: Sequence[Call], active_s: float, in_graph: bool) -> Run:
+    def _run_on_stream(self, calls: Sequence[OperationCall], active_s: float, in_graph: bool) -> RunResult:
         for call in calls[:2]:
             call()
         call()
@@ -84,14 +84,14 @@ class CudaRunner:
         call_s = min(self._time_calls_s(calls, 1) for _ in range(2))
         eager_s = self._time_calls_s(calls, max(1, min(20, int(0.003 / call_s)))) if call_s < 0.003 else call_s
         if not in_graph or eager_s >= MAX_GRAPH_CALL_S:
-            run = self._run_for(itertools.cycle(calls).__next__, 1, active_s, eager_s, "eager")
+            run = self._run_for_duration(itertools.cycle(calls).__next__, 1, active_s, eager_s, "eager")
             # An operation that launches many kernels per call may be host-bound.
             return (
                 run
                 if in_graph or eager_s > MAX_ISSUE_TIMED_CALL_S
                 else run._replace(issue_s=self._time_issue_s(calls[0])[0])
             )
-        calls_per_replay = max(4, min(MAX_CALLS_IN_GRAPH, math.ceil(GRAPH_LENGTH_S / eager_s)))
+        calls_per_replay = max(4, min(MAX_CALLS_IN_GRAPH, math.ceil(MAX_CALLS_IN_GRAPH_S / eager_s)))
         calls_per_replay = math.ceil(calls_per_replay / len(calls)) * len(calls)
         try:
             graph = self._make_graph(calls, calls_per_replay)
@@ -99,39 +99,39 @@ class CudaRunner:
             raise NotCapturable(str(error)) from error
         graph.replay()
         replay_s = self._time_calls_s([graph.replay], 2)
-        return self._run_for(
+        return self._run_for_duration(
             lambda: graph.replay, calls_per_replay, active_s, replay_s / calls_per_replay, "graph"
         )._replace(eager_s=eager_s)
 
-    def run_network(self, call: Call, active_s: float, min_calls: int) -> Run:
+    def run_network(self, call: OperationCall, active_s: float, min_calls: int) -> RunResult:
         """Times a network; where the host is the bottleneck, times it in windows with an undisturbed host."""
         with self.torch.cuda.stream(self._stream):
             for _ in range(3):
                 call()
             if self._host is None:
-                self._host = Host(lambda: self._small_tensor.add_(1), self._stream.synchronize)
+                self._host = HostSpeedMeter(lambda: self._small_tensor.add_(1), self._stream.synchronize)
             launch_s = self._host.move_to_fastest_processors()
             issue_s, call_s = self._time_issue_s(call)
             active_s = max(active_s, min_calls * call_s)
             if issue_s >= MAX_ISSUE_SHARE * call_s:
                 return self._run_windows(call, active_s, call_s)._replace(issue_s=issue_s)
-            run = self._run_for(lambda: call, 1, active_s, call_s, "eager")
+            run = self._run_for_duration(lambda: call, 1, active_s, call_s, "eager")
             if issue_s >= MAX_ISSUE_SHARE * run.time_s:  # back-to-back calls take less time than a single one
                 return self._run_windows(call, active_s, run.time_s)._replace(issue_s=issue_s)
-            return run._replace(issue_s=issue_s, launch_s=max(launch_s, self._host.launch_s()))
+            return run._replace(issue_s=issue_s, launch_s=max(launch_s, self._host.time_launch_s()))
 
-    def _run_windows(self, call: Call, active_s: float, step_s: float) -> Run:
+    def _run_windows(self, call: OperationCall, active_s: float, step_s: float) -> RunResult:
         self._stream.synchronize()
         begin_ns = time.monotonic_ns()
         windows, steps = run_windows(self._host, lambda count: self._time_window_s(call, count), step_s, active_s)
         state, end_ns = self._read_state(), time.monotonic_ns()
         summary = summarize_windows(windows, self._host.fastest_launch_s)
-        return Run(
+        return RunResult(
             begin_ns, end_ns, steps, summary.time_s, summary.time_s, "eager", state,
             launch_s=summary.launch_s, quiet_windows=summary.undisturbed,
         )  # fmt: skip
 
-    def _time_window_s(self, call: Call, count: int) -> float:
+    def _time_window_s(self, call: OperationCall, count: int) -> float:
         begin, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
         call()
         begin.record(self._stream)
@@ -141,7 +141,7 @@ class CudaRunner:
         self._stream.synchronize()
         return begin.elapsed_time(end) * 1e-3
 
-    def _time_issue_s(self, call: Call) -> tuple[float, float]:
+    def _time_issue_s(self, call: OperationCall) -> tuple[float, float]:
         """Returns the time until a call returns and the time until the GPU has finished it, in s; the fastest of a
         few."""
         issued, finished = [], []
@@ -154,7 +154,7 @@ class CudaRunner:
             finished.append(time.perf_counter() - begin)
         return min(issued), min(finished)
 
-    def _time_calls_s(self, calls: Sequence[Call], count: int) -> float:
+    def _time_calls_s(self, calls: Sequence[OperationCall], count: int) -> float:
         self._stream.synchronize()
         begin = time.perf_counter()
         for call in itertools.islice(itertools.cycle(calls), count):
@@ -162,9 +162,9 @@ class CudaRunner:
         self._stream.synchronize()
         return max(1e-7, (time.perf_counter() - begin) / count)
 
-    def _run_for(
-        self, next_call: Callable[[], Call], calls_per_replay: int, active_s: float, call_s: float, way: str
-    ) -> Run:
+    def _run_for_duration(
+        self, next_call: Callable[[], OperationCall], calls_per_replay: int, active_s: float, call_s: float, way: str
+    ) -> RunResult:
         event = self.torch.cuda.Event
         begin, end, repetitions = (
             event(enable_timing=True),
@@ -181,22 +181,24 @@ class CudaRunner:
         self._stream.synchronize()
         end_ns = time.monotonic_ns()
         time_s = begin.elapsed_time(end) * 1e-3 / (repetitions * calls_per_replay)
-        return Run(begin_ns, end_ns, repetitions * calls_per_replay, time_s, time_s, way, state)
+        return RunResult(begin_ns, end_ns, repetitions * calls_per_replay, time_s, time_s, way, state)
 
-    def _read_state_late(self, begin_ns: int, active_s: float) -> State:
+    def _read_state_late(self, begin_ns: int, active_s: float) -> GpuState:
         """Reads clocks and limits late in the run: they change within tens of milliseconds."""
-        time.sleep(max(0.0, STATE_READ_SHARE * active_s - (time.monotonic_ns() - begin_ns) * 1e-9))
+        time.sleep(max(0.0, STATE_READ_TIME_SHARE * active_s - (time.monotonic_ns() - begin_ns) * 1e-9))
         return self._read_state()
 
-    def _make_graph(self, calls: Sequence[Call], count: int) -> Any:
+    def _make_graph(self, calls: Sequence[OperationCall], count: int) -> Any:
         if self._pool_graph is None:
             self._pool_graph = self.torch.cuda.CUDAGraph()
-            self._capture(self._pool_graph, [lambda: self._small_tensor + 1], 1, self.torch.cuda.graph_pool_handle())
+            self._capture_graph(
+                self._pool_graph, [lambda: self._small_tensor + 1], 1, self.torch.cuda.graph_pool_handle()
+            )
         graph = self.torch.cuda.CUDAGraph()
-        self._capture(graph, calls, count, self._pool_graph.pool())
+        self._capture_graph(graph, calls, count, self._pool_graph.pool())
         return graph
 
-    def _capture(self, graph: Any, calls: Sequence[Call], count: int, pool: Any) -> None:
+    def _capture_graph(self, graph: Any, calls: Sequence[OperationCall], count: int, pool: Any) -> None:
         """Captures like torch.cuda.graph, but without garbage collection and emptying caches: those take longer than
         a row."""
         self._stream.synchronize()
@@ -221,14 +223,14 @@ class CpuRunner:
     def __init__(self, torch: Any) -> None:
         self.torch = torch
 
-    def prepare(self, make: Callable[[], Any]) -> Any:
+    def allocate_calls(self, make: Callable[[], Any]) -> Any:
         return make()
 
-    def run_network(self, call: Call, active_s: float, min_calls: int) -> Run:
+    def run_network(self, call: OperationCall, active_s: float, min_calls: int) -> RunResult:
         del min_calls
-        return self.run([call], active_s, False)
+        return self.run_calls([call], active_s, False)
 
-    def run(self, calls: Sequence[Call], active_s: float, in_graph: bool) -> Run:
+    def run_calls(self, calls: Sequence[OperationCall], active_s: float, in_graph: bool) -> RunResult:
         del in_graph
         calls[0]()
         begin_ns, finished = time.monotonic_ns(), 0
@@ -239,7 +241,7 @@ class CpuRunner:
                 break
         end_ns = time.monotonic_ns()
         time_s = (end_ns - begin_ns) * 1e-9 / finished
-        return Run(begin_ns, end_ns, finished, time_s, time_s, "eager", State(None, None, None))
+        return RunResult(begin_ns, end_ns, finished, time_s, time_s, "eager", GpuState(None, None, None))
 
     def release_memory(self) -> None:
         pass

@@ -5,21 +5,21 @@ from __future__ import annotations
 
 from typing import Any
 
-TOKENS, FEATURES, PAIRS = "tokens", "features", "pairs"
+TOKEN_INPUT, FEATURE_INPUT, TOKEN_PAIR_INPUT = "tokens", "features", "pairs"
 WORD_COUNT, LETTER_COUNT = 10_000, 96
 # Family: name, input type, feature width, sequence lengths with the usual one first.
-NETWORKS = {
-    "LSTM language model": ("lstm-lm", TOKENS, 0, (64, 128)),
-    "GRU translation": ("gru-seq2seq", PAIRS, 0, (32, 64)),
-    "BiLSTM speech": ("bilstm-speech", FEATURES, 161, (256, 400)),
-    "BiGRU text": ("bigru-text", TOKENS, 0, (128, 200)),
-    "RNN characters": ("rnn-characters", TOKENS, 0, (100, 200)),
-    "LSTM series": ("lstm-series", FEATURES, 16, (96, 192)),
+RECURRENT_NETWORKS = {
+    "LSTM language model": ("lstm-lm", TOKEN_INPUT, 0, (64, 128)),
+    "GRU translation": ("gru-seq2seq", TOKEN_PAIR_INPUT, 0, (32, 64)),
+    "BiLSTM speech": ("bilstm-speech", FEATURE_INPUT, 161, (256, 400)),
+    "BiGRU text": ("bigru-text", TOKEN_INPUT, 0, (128, 200)),
+    "RNN characters": ("rnn-characters", TOKEN_INPUT, 0, (100, 200)),
+    "LSTM series": ("lstm-series", FEATURE_INPUT, 16, (96, 192)),
 }
-INPUT_KINDS = {name: (input_kind, width) for name, input_kind, width, _ in NETWORKS.values()}
+INPUT_KINDS = {name: (input_kind, width) for name, input_kind, width, _ in RECURRENT_NETWORKS.values()}
 
 
-def make(torch: Any, name: str) -> Any:
+def make_recurrent_network(torch: Any, name: str) -> Any:
     nn = torch.nn
 
     class TokenNetwork(nn.Module):
@@ -74,9 +74,12 @@ def make(torch: Any, name: str) -> Any:
     return FrameNetwork(nn.LSTM(16, 128, 2, **batch_first), 128, 8, True)
 
 
-def inputs_of(torch: Any, device: str, name: str, batch: int, steps: int, dtype: Any) -> tuple:
+def make_recurrent_inputs(torch: Any, device: str, name: str, batch: int, steps: int, dtype: Any) -> tuple:
     input_kind, width = INPUT_KINDS[name]
-    if input_kind == FEATURES:
+    if input_kind == FEATURE_INPUT:
         return (torch.randn(batch, steps, width, device=device, dtype=dtype),)
-    tokens = [torch.randint(0, LETTER_COUNT, (batch, steps), device=device) for _ in range(1 + (input_kind == PAIRS))]
+    tokens = [
+        torch.randint(0, LETTER_COUNT, (batch, steps), device=device)
+        for _ in range(1 + (input_kind == TOKEN_PAIR_INPUT))
+    ]
     return tuple(tokens)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def sized(width: int, layers: int, heads: int, inner: int = 0) -> dict:
+def model_sizes(width: int, layers: int, heads: int, inner: int = 0) -> dict:
     return {
         "hidden_size": width,
         "num_hidden_layers": layers,
@@ -15,22 +15,22 @@ def sized(width: int, layers: int, heads: int, inner: int = 0) -> dict:
     }
 
 
-def coded(width: int, layers: int, heads: int) -> dict:
+def encoder_decoder_sizes(width: int, layers: int, heads: int) -> dict:
     """Sizes of an encoder and an equally large decoder."""
     each = {"layers": layers, "attention_heads": heads, "ffn_dim": 4 * width}
     return {"d_model": width, **{f"{part}_{name}": each[name] for part in ("encoder", "decoder") for name in each}}
 
 
 # Class of the model, class of its configuration, and overrides of the configuration's defaults.
-MODELS: dict[str, tuple[str, str, dict]] = {
-    "bert-mini": ("BertForMaskedLM", "BertConfig", sized(256, 4, 4)),
-    "bert-small": ("BertForMaskedLM", "BertConfig", sized(512, 4, 8)),
+TEXT_MODELS: dict[str, tuple[str, str, dict]] = {
+    "bert-mini": ("BertForMaskedLM", "BertConfig", model_sizes(256, 4, 4)),
+    "bert-small": ("BertForMaskedLM", "BertConfig", model_sizes(512, 4, 8)),
     "bert-base": ("BertForMaskedLM", "BertConfig", {}),
-    "bert-large": ("BertForMaskedLM", "BertConfig", sized(1024, 24, 16)),
+    "bert-large": ("BertForMaskedLM", "BertConfig", model_sizes(1024, 24, 16)),
     "roberta-base": ("RobertaForMaskedLM", "RobertaConfig", {"max_position_embeddings": 514}),
     "distilbert-base": ("DistilBertForMaskedLM", "DistilBertConfig", {}),
     "electra-small": ("ElectraForMaskedLM", "ElectraConfig", {}),
-    "electra-base": ("ElectraForMaskedLM", "ElectraConfig", {**sized(768, 12, 12), "embedding_size": 768}),
+    "electra-base": ("ElectraForMaskedLM", "ElectraConfig", {**model_sizes(768, 12, 12), "embedding_size": 768}),
     "mobilebert": ("MobileBertForMaskedLM", "MobileBertConfig", {}),
     "squeezebert": ("SqueezeBertForMaskedLM", "SqueezeBertConfig", {"embedding_size": 768}),
     "mpnet-base": ("MPNetForMaskedLM", "MPNetConfig", {"max_position_embeddings": 514}),
@@ -63,26 +63,26 @@ MODELS: dict[str, tuple[str, str, dict]] = {
         "BloomConfig",
         {"hidden_size": 768, "n_layer": 8, "n_head": 12, "vocab_size": 50000},
     ),
-    "llama-160m": ("LlamaForCausalLM", "LlamaConfig", sized(768, 12, 12, 3072)),
-    "llama-1b": ("LlamaForCausalLM", "LlamaConfig", {**sized(2048, 16, 32, 8192), "num_key_value_heads": 8}),
-    "qwen2-0.5b": ("Qwen2ForCausalLM", "Qwen2Config", {**sized(896, 24, 14, 4864), "num_key_value_heads": 2}),
+    "llama-160m": ("LlamaForCausalLM", "LlamaConfig", model_sizes(768, 12, 12, 3072)),
+    "llama-1b": ("LlamaForCausalLM", "LlamaConfig", {**model_sizes(2048, 16, 32, 8192), "num_key_value_heads": 8}),
+    "qwen2-0.5b": ("Qwen2ForCausalLM", "Qwen2Config", {**model_sizes(896, 24, 14, 4864), "num_key_value_heads": 2}),
     "gemma-small": (
         "GemmaForCausalLM",
         "GemmaConfig",
-        {**sized(1024, 8, 8, 4096), "num_key_value_heads": 1, "head_dim": 128, "vocab_size": 64000},
+        {**model_sizes(1024, 8, 8, 4096), "num_key_value_heads": 1, "head_dim": 128, "vocab_size": 64000},
     ),
-    "phi-small": ("PhiForCausalLM", "PhiConfig", sized(1024, 12, 16)),
-    "falcon-small": ("FalconForCausalLM", "FalconConfig", sized(1024, 12, 16)),
+    "phi-small": ("PhiForCausalLM", "PhiConfig", model_sizes(1024, 12, 16)),
+    "falcon-small": ("FalconForCausalLM", "FalconConfig", model_sizes(1024, 12, 16)),
     "roberta-large": (
         "RobertaForMaskedLM",
         "RobertaConfig",
-        {**sized(1024, 24, 16), "max_position_embeddings": 514},
+        {**model_sizes(1024, 24, 16), "max_position_embeddings": 514},
     ),
     "deberta-v2-base": (
         "DebertaV2ForMaskedLM",
         "DebertaV2Config",
         {
-            **sized(768, 12, 12),
+            **model_sizes(768, 12, 12),
             **{"relative_attention": True, "pos_att_type": "c2p|p2c", "share_att_key": True, "position_buckets": 256},
             **{"norm_rel_ebd": "layer_norm", "position_biased_input": False, "type_vocab_size": 0},
         },
@@ -93,13 +93,13 @@ MODELS: dict[str, tuple[str, str, dict]] = {
     "convbert-base": ("ConvBertForMaskedLM", "ConvBertConfig", {}),
     "funnel-small": ("FunnelForMaskedLM", "FunnelConfig", {}),
     "nystromformer-base": ("NystromformerForMaskedLM", "NystromformerConfig", {"max_position_embeddings": 512}),
-    "mbart-small": ("MBartForConditionalGeneration", "MBartConfig", coded(768, 6, 12)),
+    "mbart-small": ("MBartForConditionalGeneration", "MBartConfig", encoder_decoder_sizes(768, 6, 12)),
     "pegasus-small": (
         "PegasusForConditionalGeneration",
         "PegasusConfig",
-        {**coded(512, 8, 8), "vocab_size": 96103},
+        {**encoder_decoder_sizes(512, 8, 8), "vocab_size": 96103},
     ),
-    "marian-base": ("MarianMTModel", "MarianConfig", coded(512, 6, 8)),
+    "marian-base": ("MarianMTModel", "MarianConfig", encoder_decoder_sizes(512, 6, 8)),
     "gpt-neo-125m": (
         "GPTNeoForCausalLM",
         "GPTNeoConfig",
@@ -107,51 +107,51 @@ MODELS: dict[str, tuple[str, str, dict]] = {
     ),
     "starcoder-small": ("GPTBigCodeForCausalLM", "GPTBigCodeConfig", {}),
     "mpt-small": ("MptForCausalLM", "MptConfig", {"d_model": 1024, "n_layers": 12, "n_heads": 16}),
-    "mistral-small": ("MistralForCausalLM", "MistralConfig", {**sized(1024, 12, 16, 3584), "num_key_value_heads": 4}),
+    "mistral-small": ("MistralForCausalLM", "MistralConfig", {**model_sizes(1024, 12, 16, 3584), "num_key_value_heads": 4}),
     "stablelm-small": (
         "StableLmForCausalLM",
         "StableLmConfig",
-        {**sized(1024, 12, 16, 2816), "num_key_value_heads": 16},
+        {**model_sizes(1024, 12, 16, 2816), "num_key_value_heads": 16},
     ),
-    "olmo-small": ("OlmoForCausalLM", "OlmoConfig", sized(1024, 12, 16)),
-    "granite-small": ("GraniteForCausalLM", "GraniteConfig", {**sized(1024, 16, 16, 2816), "num_key_value_heads": 4}),
+    "olmo-small": ("OlmoForCausalLM", "OlmoConfig", model_sizes(1024, 12, 16)),
+    "granite-small": ("GraniteForCausalLM", "GraniteConfig", {**model_sizes(1024, 16, 16, 2816), "num_key_value_heads": 4}),
     "qwen3-small": (
         "Qwen3ForCausalLM",
         "Qwen3Config",
-        {**sized(1024, 12, 16, 3072), "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 64000},
+        {**model_sizes(1024, 12, 16, 3072), "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 64000},
     ),
-    "phi3-small": ("Phi3ForCausalLM", "Phi3Config", {**sized(1024, 16, 16, 2816), "pad_token_id": 0}),
+    "phi3-small": ("Phi3ForCausalLM", "Phi3Config", {**model_sizes(1024, 16, 16, 2816), "pad_token_id": 0}),
     "gemma2-small": (
         "Gemma2ForCausalLM",
         "Gemma2Config",
-        {**sized(1024, 10, 8, 4096), "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 64000},
+        {**model_sizes(1024, 10, 8, 4096), "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 64000},
     ),
     "falcon-alibi": (
         "FalconForCausalLM",
         "FalconConfig",
-        {**sized(768, 16, 12), "alibi": True, "multi_query": False, "parallel_attn": False},
+        {**model_sizes(768, 16, 12), "alibi": True, "multi_query": False, "parallel_attn": False},
     ),
-    "albert-base": ("AlbertForMaskedLM", "AlbertConfig", sized(768, 12, 12)),
-    "albert-large": ("AlbertForMaskedLM", "AlbertConfig", sized(1024, 24, 16)),
+    "albert-base": ("AlbertForMaskedLM", "AlbertConfig", model_sizes(768, 12, 12)),
+    "albert-large": ("AlbertForMaskedLM", "AlbertConfig", model_sizes(1024, 24, 16)),
     "t5-small": ("T5ForConditionalGeneration", "T5Config", {}),
     "t5-base": (
         "T5ForConditionalGeneration",
         "T5Config",
         {"d_model": 768, "d_ff": 3072, "num_layers": 12, "num_heads": 12},
     ),
-    "pythia-160m": ("GPTNeoXForCausalLM", "GPTNeoXConfig", sized(768, 12, 12)),
-    "pythia-410m": ("GPTNeoXForCausalLM", "GPTNeoXConfig", sized(1024, 24, 16)),
+    "pythia-160m": ("GPTNeoXForCausalLM", "GPTNeoXConfig", model_sizes(768, 12, 12)),
+    "pythia-410m": ("GPTNeoXForCausalLM", "GPTNeoXConfig", model_sizes(1024, 24, 16)),
 }
 
 
-def make(name: str) -> Any:
+def make_text_model(name: str) -> Any:
     import transformers
 
-    model, configuration, changes = MODELS[name]
+    model, configuration, changes = TEXT_MODELS[name]
     made = getattr(transformers, configuration)(**changes)
     made.use_cache = False
     return getattr(transformers, model)(made)
 
 
 def has_decoder(name: str) -> bool:
-    return MODELS[name][0].endswith(("ForConditionalGeneration", "MTModel"))
+    return TEXT_MODELS[name][0].endswith(("ForConditionalGeneration", "MTModel"))

@@ -13,21 +13,21 @@ import random
 from typing import Any, Callable, Iterator, NamedTuple, Optional
 
 from . import network_recurrent
-from .design import SEED
+from .design import DESIGN_SEED
 from .kinds_optimizer import make_optimizer
-from .network_list import HELD_OUT, TEXTS, TIMM, TORCHVISION
-from .network_texts import has_decoder, make
-from .tensors import precision
+from .network_list import HELD_OUT_FAMILIES, TEXT_NETWORKS, TIMM_NETWORKS, TORCHVISION_NETWORKS
+from .network_texts import has_decoder, make_text_model
+from .tensors import matmul_precision
 
-CLASSES = 1000
-MLPS = {
+CLASS_COUNT = 1000
+MLP_SIZES = {
     f"mlp-{depth}x{width}": (depth, width) for depth, width in ((2, 512), (4, 1024), (8, 2048), (3, 4096), (6, 8192))
 }
-PRECISIONS = {
+PRECISIONS_BY_PASS = {
     "inference": ("default", "fp16", "bf16", "tf32", "default", "amp-bf16", "fp32"),
     "training": ("default", "amp-bf16", "tf32", "default", "amp-bf16", "bf16", "fp32"),
 }
-PASSES = ("inference", "training")
+NETWORK_PASSES = ("inference", "training")
 # Values of Network.package for networks that this package defines; the other values are names of Python packages.
 OWN_PACKAGES = ("mlp", "recurrent")
 # Errors that skip a network. Packages raise them if their installed version lacks it.
@@ -41,12 +41,12 @@ class Network(NamedTuple):
     sizes: tuple  # pixels of an image, tokens of a text
 
 
-class Setting(NamedTuple):
+class NetworkSetting(NamedTuple):
     network: Network
     batch: int
     size: int
     dtype: str
-    which: str
+    pass_name: str
 
     @property
     def parameters(self) -> dict:
@@ -56,51 +56,55 @@ class Setting(NamedTuple):
     @property
     def key(self) -> str:
         name = f"{self.network.package}/{self.network.name}"
-        return f"network {name} {self.batch}x{self.size} {self.dtype} {self.which}"
+        return f"network {name} {self.batch}x{self.size} {self.dtype} {self.pass_name}"
 
 
 def all_networks(held_out: bool) -> list[Network]:
-    found = [Network("mlp", name, "mlp", (1024,)) for name in MLPS]
-    for family, (name, _, _, sizes) in network_recurrent.NETWORKS.items():
+    found = [Network("mlp", name, "mlp", (1024,)) for name in MLP_SIZES]
+    for family, (name, _, _, sizes) in network_recurrent.RECURRENT_NETWORKS.items():
         found.append(Network("recurrent", name, family, sizes))
-    for package, listed in (("torchvision", TORCHVISION), ("timm", TIMM), ("transformers", TEXTS)):
+    for package, listed in (
+        ("torchvision", TORCHVISION_NETWORKS),
+        ("timm", TIMM_NETWORKS),
+        ("transformers", TEXT_NETWORKS),
+    ):
         found += [
             Network(package, name, family, sizes) for family, (names, sizes) in listed.items() for name in names.split()
         ]
-    return [network for network in found if (network.family in HELD_OUT) == held_out]
+    return [network for network in found if (network.family in HELD_OUT_FAMILIES) == held_out]
 
 
-def settings_of(network: Network, count: int) -> Iterator[Setting]:
+def draw_settings(network: Network, count: int) -> Iterator[NetworkSetting]:
     """Yields up to `count` different combinations of batch, size, precision and pass for one network, in a fixed random
     order that alternates between inference and training."""
-    rng = random.Random(f"{SEED} {network.name}")
+    rng = random.Random(f"{DESIGN_SEED} {network.name}")
     batches = (1, 8, 32, 64, 128) if network.package != "transformers" else (1, 4, 16, 32)
     offset = rng.randrange(7)
     seen = set()
     for number in range(count * 20):
         if len(seen) == count:
             return
-        which = PASSES[number % 2]
+        which = NETWORK_PASSES[number % 2]
         batch = rng.choice(batches[1:] if which == "training" else batches)
         size = network.sizes[0] if rng.random() < 0.6 else rng.choice(network.sizes)
-        dtype = PRECISIONS[which][(number // 2 + offset) % 7]
-        setting = Setting(network, batch, size, dtype, which)
+        dtype = PRECISIONS_BY_PASS[which][(number // 2 + offset) % 7]
+        setting = NetworkSetting(network, batch, size, dtype, which)
         if setting not in seen:
             seen.add(setting)
             yield setting
 
 
-def plan_networks(each: int = 8, held_out: bool = False, package: Optional[str] = None) -> list[list[Setting]]:
+def plan_networks(each: int = 8, held_out: bool = False, package: Optional[str] = None) -> list[list[NetworkSetting]]:
     """Returns settings by network, networks in random order: an inference and a training run of each, then two more
     of each."""
     networks = [one for one in all_networks(held_out) if package in (None, one.package)]
-    random.Random(SEED).shuffle(networks)
-    settings = [list(settings_of(network, each)) for network in networks]
+    random.Random(DESIGN_SEED).shuffle(networks)
+    settings = [list(draw_settings(network, each)) for network in networks]
     return [settings_of_network[first : first + 2] for first in range(0, each, 2) for settings_of_network in settings]
 
 
 class LoadedNetwork(contextlib.AbstractContextManager):
-    """One network on the device; `call_of` returns a callable for one of its settings."""
+    """One network on the device; `make_call` returns a callable for one of its settings."""
 
     def __init__(self, torch: Any, device: str, network: Network) -> None:
         self._torch, self._device, self._network = torch, device, network
@@ -110,29 +114,31 @@ class LoadedNetwork(contextlib.AbstractContextManager):
             )  # before the device is set: modules imported here need no default device
         with torch.device(device):
             # XLNet allocates some of its parameters on the host regardless of the default device.
-            self._model = MAKERS[network.package](torch, network).to(device)
-        self._type: Optional[Any] = None
+            self._model = NETWORK_MAKERS[network.package](torch, network).to(device)
+        self._dtype: Optional[Any] = None
 
     def __exit__(self, *_) -> None:
         del self._model
 
-    def call_of(self, setting: Setting, wrapped: Callable[[Any], Any] = lambda model: model) -> Callable[[], Any]:
+    def make_call(
+        self, setting: NetworkSetting, wrapped: Callable[[Any], Any] = lambda model: model
+    ) -> Callable[[], Any]:
         """Returns a callable for a setting. `wrapped` converts the network, on its device and in its type, into what
         is called."""
         torch = self._torch
         model_dtype = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(setting.dtype, torch.float32)
-        if model_dtype != self._type:
+        if model_dtype != self._dtype:
             self._model.to(model_dtype)
-            self._type = model_dtype
-        make_inputs = inputs_of(torch, self._device, setting, model_dtype)
+            self._dtype = model_dtype
+        make_inputs = make_setting_inputs(torch, self._device, setting, model_dtype)
         uses_autocast = setting.dtype == "amp-bf16"
         autocast_context = (
             torch.autocast(self._device, dtype=torch.bfloat16) if uses_autocast else contextlib.nullcontext()
         )
-        if setting.which == "inference":
+        if setting.pass_name == "inference":
             self._model.eval()
             model = wrapped(self._model)
-            return lambda: self._infer(model, make_inputs, autocast_context)
+            return lambda: self._run_inference(model, make_inputs, autocast_context)
         self._model.train()
         for parameter in self._model.parameters():
             parameter.requires_grad_(True)
@@ -141,22 +147,22 @@ class LoadedNetwork(contextlib.AbstractContextManager):
             list(self._model.parameters()),
         )  # fmt: skip
         model = wrapped(self._model)
-        return lambda: self._train(model, make_inputs, autocast_context, optimizer)
+        return lambda: self._run_training_step(model, make_inputs, autocast_context, optimizer)
 
-    def _infer(self, model: Any, make_inputs: dict, autocast_context: Any) -> Any:
+    def _run_inference(self, model: Any, make_inputs: dict, autocast_context: Any) -> Any:
         with self._torch.no_grad(), autocast_context:
             return model(*make_inputs["inputs"], **make_inputs["named"])
 
-    def _train(self, model: Any, make_inputs: dict, autocast_context: Any, optimizer: Any) -> None:
+    def _run_training_step(self, model: Any, make_inputs: dict, autocast_context: Any, optimizer: Any) -> None:
         with autocast_context:
-            output = first_tensor(model(*make_inputs["inputs"], **make_inputs["named"]))
+            output = find_logits(model(*make_inputs["inputs"], **make_inputs["named"]))
             loss = self._torch.nn.functional.cross_entropy(output.flatten(0, -2).float(), make_inputs["target"](output))
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
 
 
-def first_tensor(output: Any) -> Any:
+def find_logits(output: Any) -> Any:
     """Returns the logits from any output structure; googlenet and inception return them first, before auxiliary
     outputs."""
     for name in ("logits", "last_hidden_state"):
@@ -165,7 +171,7 @@ def first_tensor(output: Any) -> Any:
     return output[0] if isinstance(output, (tuple, list)) else output
 
 
-def inputs_of(torch: Any, device: str, setting: Setting, model_dtype: Any) -> dict:
+def make_setting_inputs(torch: Any, device: str, setting: NetworkSetting, model_dtype: Any) -> dict:
     def target(output: Any) -> Any:
         rows = output.numel() // output.shape[-1]
         if "made" not in kept or kept["made"].numel() != rows:
@@ -178,7 +184,7 @@ def inputs_of(torch: Any, device: str, setting: Setting, model_dtype: Any) -> di
         decoded = {"decoder_input_ids": tokens} if has_decoder(setting.network.name) else {}
         return {"inputs": (), "named": {"input_ids": tokens, **decoded}, "target": target}
     if setting.network.package == "recurrent":
-        given = network_recurrent.inputs_of(
+        given = network_recurrent.make_recurrent_inputs(
             torch, device, setting.network.name, setting.batch, setting.size, model_dtype
         )
         return {"inputs": given, "named": {}, "target": target}
@@ -200,28 +206,33 @@ def make_torchvision(_: Any, network: Network) -> Any:
 def make_timm(_: Any, network: Network) -> Any:
     import timm
 
-    return timm.create_model(network.name, pretrained=False, num_classes=CLASSES)
+    return timm.create_model(network.name, pretrained=False, num_classes=CLASS_COUNT)
 
 
-def make_text(_: Any, network: Network) -> Any:
-    return make(network.name)
+def make_text_network(_: Any, network: Network) -> Any:
+    return make_text_model(network.name)
 
 
 def make_mlp(torch: Any, network: Network) -> Any:
-    depth, width = MLPS[network.name]
+    depth, width = MLP_SIZES[network.name]
     layers: list = [torch.nn.Linear(network.sizes[0], width), torch.nn.ReLU()]
     for _ in range(depth - 1):
         layers += [torch.nn.Linear(width, width), torch.nn.ReLU()]
-    return torch.nn.Sequential(*layers, torch.nn.Linear(width, CLASSES))
+    return torch.nn.Sequential(*layers, torch.nn.Linear(width, CLASS_COUNT))
 
 
 def make_recurrent(torch: Any, network: Network) -> Any:
-    return network_recurrent.make(torch, network.name)
+    return network_recurrent.make_recurrent_network(torch, network.name)
 
 
-MAKERS = {"torchvision": make_torchvision, "timm": make_timm, "transformers": make_text, "mlp": make_mlp}
-MAKERS |= {"recurrent": make_recurrent}
+NETWORK_MAKERS = {
+    "torchvision": make_torchvision,
+    "timm": make_timm,
+    "transformers": make_text_network,
+    "mlp": make_mlp,
+}
+NETWORK_MAKERS |= {"recurrent": make_recurrent}
 
 
-def applied_setting(torch: Any, setting: Setting) -> Any:
-    return precision(torch, setting.dtype)
+def set_precision(torch: Any, setting: NetworkSetting) -> Any:
+    return matmul_precision(torch, setting.dtype)

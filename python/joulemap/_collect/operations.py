@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .design import KINDS, PlannedRow
+from .design import OPERATION_KINDS, PlannedRow
 from .kind import BACKWARD, BACKWARD_WEIGHTS
-from .measure import Call
+from .measure import OperationCall
 from .tensors import TensorFactory
 
 # Total size, in bytes, of the copies that a cold row uses in turn: a copy is no longer in the cache when it is used
@@ -17,21 +17,21 @@ COLD_BYTES = 150e6
 MAX_COPIES = 64
 
 
-def copies_of(row: PlannedRow) -> int:
-    return min(MAX_COPIES, max(2, math.ceil(COLD_BYTES / row.cost.bytes))) if row.cold else 1
+def tensor_copy_count(row: PlannedRow) -> int:
+    return min(MAX_COPIES, max(2, math.ceil(COLD_BYTES / row.cost.bytes))) if row.is_cold else 1
 
 
-def calls_of(torch: Any, device: str, row: PlannedRow) -> list[Call]:
-    gradients = row.which in (BACKWARD, BACKWARD_WEIGHTS)
+def make_operation_calls(torch: Any, device: str, row: PlannedRow) -> list[OperationCall]:
+    gradients = row.pass_name in (BACKWARD, BACKWARD_WEIGHTS)
     make = TensorFactory(torch, device, row.dtype, gradients)
-    return [one_call(torch, make, row) for _ in range(copies_of(row))]
+    return [make_operation_call(torch, make, row) for _ in range(tensor_copy_count(row))]
 
 
-def one_call(torch: Any, make: TensorFactory, row: PlannedRow) -> Call:
-    built = KINDS[row.kind].build(make, row.parameters)
-    if not make.gradients:
+def make_operation_call(torch: Any, make: TensorFactory, row: PlannedRow) -> OperationCall:
+    built = OPERATION_KINDS[row.kind].build_operation(make, row.parameters)
+    if not make.requires_gradients:
         return built.forward
-    wanted = built.weights if row.which == BACKWARD_WEIGHTS else [*built.inputs, *built.weights]
+    wanted = built.weights if row.pass_name == BACKWARD_WEIGHTS else [*built.inputs, *built.weights]
     output = built.forward()
     gradient = torch.randn_like(output)
     grad = torch.autograd.grad

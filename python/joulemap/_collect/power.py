@@ -16,22 +16,22 @@ import threading
 import time
 from typing import Callable, NamedTuple, Optional, Sequence
 
-LAG_NS = 3_900_000
-TIME_CONSTANT_NS = 13_400_000
+POWER_LAG_NS = 3_900_000
+POWER_TIME_CONSTANT_NS = 13_400_000
 # Upper bound of the uncertainty of the lag, ns: a sample this close to an edge may cover time beyond it.
-MARGIN_NS = 2_000_000
+STEADY_MARGIN_NS = 2_000_000
 # Period of reading samples, in s: shorter than the 2.4 s for which the driver keeps them.
-READ_PERIOD_S = 0.5
+POWER_READ_PERIOD_S = 0.5
 # Throttle reasons (clock event reasons), as numbered in nvml.h: power cap by software or hardware, temperature.
-LIMIT_REASONS = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+THROTTLE_REASON_BITS = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 
 
-class Sample(NamedTuple):
-    at_ns: int
+class PowerSample(NamedTuple):
+    time_ns: int
     watts: float
 
 
-class State(NamedTuple):
+class GpuState(NamedTuple):
     temperature_c: Optional[int]
     sm_clock_mhz: Optional[int]
     limited: Optional[bool]
@@ -43,14 +43,14 @@ class PowerEstimate(NamedTuple):
     samples: int
 
 
-def steady_power(samples: Sequence[Sample], begin_ns: int, end_ns: int) -> Optional[PowerEstimate]:
+def steady_power(samples: Sequence[PowerSample], begin_ns: int, end_ns: int) -> Optional[PowerEstimate]:
     """Estimates the steady power in [begin, end) by least squares; None if fewer than three samples cover it."""
-    first_ns, last_ns = begin_ns + LAG_NS + MARGIN_NS, end_ns + LAG_NS - MARGIN_NS
-    covered = [sample for sample in samples if first_ns <= sample.at_ns <= last_ns]
+    first_ns, last_ns = begin_ns + POWER_LAG_NS + STEADY_MARGIN_NS, end_ns + POWER_LAG_NS - STEADY_MARGIN_NS
+    covered = [sample for sample in samples if first_ns <= sample.time_ns <= last_ns]
     if len(covered) < 3:
         return None
     # watts = power + before * decay, where the decay is known.
-    decays = [math.exp(-(sample.at_ns - LAG_NS - begin_ns) / TIME_CONSTANT_NS) for sample in covered]
+    decays = [math.exp(-(sample.time_ns - POWER_LAG_NS - begin_ns) / POWER_TIME_CONSTANT_NS) for sample in covered]
     count, sum_d = len(covered), sum(decays)
     sum_dd = sum(decay * decay for decay in decays)
     sum_w = sum(sample.watts for sample in covered)
@@ -69,10 +69,10 @@ class RunningMean:
     def __init__(self) -> None:
         self._sum, self._count = 0.0, 0
 
-    def add(self, value: float) -> None:
+    def add_value(self, value: float) -> None:
         self._sum, self._count = self._sum + value, self._count + 1
 
-    def value(self) -> Optional[float]:
+    def mean(self) -> Optional[float]:
         return self._sum / self._count if self._count else None
 
 
@@ -80,9 +80,9 @@ class NvmlSample(ctypes.Structure):
     _fields_ = [("timestamp_us", ctypes.c_ulonglong), ("milliwatts", ctypes.c_ulonglong)]
 
 
-class Gpu:
-    """One GPU through NVML. A thread reads samples before the driver discards them; collect() reads the newest ones at
-    once."""
+class NvmlGpu:
+    """One GPU through NVML. A thread reads samples before the driver discards them; read_samples() reads the newest
+    ones at once."""
 
     MAX_SAMPLES = 1024
 
@@ -93,24 +93,24 @@ class Gpu:
         if self.nvml.nvmlDeviceGetHandleByUUID(uuid.encode(), ctypes.byref(self.device)) != 0:
             found = self.nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))
             self._check_code(found, f"neither GPU {uuid} nor GPU 0 exists")
-        self.samples: list[Sample] = []
-        self.mean = RunningMean()
+        self.samples: list[PowerSample] = []
+        self.mean_power = RunningMean()
         self._last_us = time.time_ns() // 1000
-        self._reading = threading.Lock()
+        self._read_lock = threading.Lock()
         threading.Thread(target=self._read_loop, daemon=True).start()
 
     def _read_loop(self) -> None:
         while True:
-            time.sleep(READ_PERIOD_S)
-            self.collect()
+            time.sleep(POWER_READ_PERIOD_S)
+            self.read_samples()
 
     @staticmethod
     def _check_code(code: int, what: str) -> None:
         if code != 0:
             raise OSError(f"NVML: {what}: error {code}")
 
-    def collect(self) -> None:
-        with self._reading:
+    def read_samples(self) -> None:
+        with self._read_lock:
             now_ns, unix_ns = time.monotonic_ns(), time.time_ns()
             values, count, kind = (NvmlSample * self.MAX_SAMPLES)(), ctypes.c_uint(self.MAX_SAMPLES), ctypes.c_uint()
             since = ctypes.c_ulonglong(self._last_us)
@@ -124,15 +124,15 @@ class Gpu:
                 if value.timestamp_us >= self._last_us + 1000:
                     self._last_us = value.timestamp_us
                     at_ns = value.timestamp_us * 1000 - (unix_ns - now_ns)
-                    self.samples.append(Sample(at_ns, (value.milliwatts & 0xFFFFFFFF) * 1e-3))
-                    self.mean.add(self.samples[-1].watts)
+                    self.samples.append(PowerSample(at_ns, (value.milliwatts & 0xFFFFFFFF) * 1e-3))
+                    self.mean_power.add_value(self.samples[-1].watts)
 
-    def drop_before(self, at_ns: int) -> None:
-        with self._reading:
-            self.samples = [sample for sample in self.samples if sample.at_ns >= at_ns]
+    def drop_samples_before(self, at_ns: int) -> None:
+        with self._read_lock:
+            self.samples = [sample for sample in self.samples if sample.time_ns >= at_ns]
 
-    def samples_until_ns(self) -> int:
-        return self.samples[-1].at_ns if self.samples else 0
+    def last_sample_ns(self) -> int:
+        return self.samples[-1].time_ns if self.samples else 0
 
     def energy_j(self) -> Optional[float]:
         value = ctypes.c_ulonglong()
@@ -141,25 +141,25 @@ class Gpu:
         return value.value * 1e-3
 
     def power_limit_w(self) -> Optional[float]:
-        value = self._number(self.nvml.nvmlDeviceGetEnforcedPowerLimit)
+        value = self._read_number(self.nvml.nvmlDeviceGetEnforcedPowerLimit)
         return None if value is None else value * 1e-3
 
-    def state(self) -> State:
+    def read_state(self) -> GpuState:
         reasons = ctypes.c_ulonglong()
         newer, older = "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"
         read_reasons = getattr(self.nvml, newer if hasattr(self.nvml, newer) else older)
         is_known = read_reasons(self.device, ctypes.byref(reasons)) == 0
-        return State(
-            self._number(self.nvml.nvmlDeviceGetTemperature, 0),
-            self._number(self.nvml.nvmlDeviceGetClockInfo, 1),
-            bool(reasons.value & LIMIT_REASONS) if is_known else None,
+        return GpuState(
+            self._read_number(self.nvml.nvmlDeviceGetTemperature, 0),
+            self._read_number(self.nvml.nvmlDeviceGetClockInfo, 1),
+            bool(reasons.value & THROTTLE_REASON_BITS) if is_known else None,
         )
 
-    def _number(self, call, *which: int) -> Optional[int]:
+    def _read_number(self, call, *which: int) -> Optional[int]:
         value = ctypes.c_uint()
         return value.value if call(self.device, *which, ctypes.byref(value)) == 0 else None
 
-    def versions(self) -> dict:
+    def driver_versions(self) -> dict:
         text = ctypes.create_string_buffer(96)
         found = {}
         if self.nvml.nvmlSystemGetDriverVersion(text, 96) == 0:
@@ -177,21 +177,21 @@ class SimulatedGpu:
     WATTS = 100.0
 
     def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
-        self.mean = RunningMean()
-        self.samples: list[Sample] = []
+        self.mean_power = RunningMean()
+        self.samples: list[PowerSample] = []
         self._clock_ns, self._next_ns = clock_ns, clock_ns()
 
-    def collect(self) -> None:
+    def read_samples(self) -> None:
         now_ns = self._clock_ns()
         while self._next_ns <= now_ns:
-            self.samples.append(Sample(self._next_ns, self.WATTS))
+            self.samples.append(PowerSample(self._next_ns, self.WATTS))
             self._next_ns += 20_000_000
 
-    def drop_before(self, at_ns: int) -> None:
-        self.samples = [sample for sample in self.samples if sample.at_ns >= at_ns]
+    def drop_samples_before(self, at_ns: int) -> None:
+        self.samples = [sample for sample in self.samples if sample.time_ns >= at_ns]
 
-    def samples_until_ns(self) -> int:
-        return self.samples[-1].at_ns if self.samples else 0
+    def last_sample_ns(self) -> int:
+        return self.samples[-1].time_ns if self.samples else 0
 
     def energy_j(self) -> Optional[float]:
         return None
@@ -199,8 +199,8 @@ class SimulatedGpu:
     def power_limit_w(self) -> Optional[float]:
         return None
 
-    def state(self) -> State:
-        return State(None, None, None)
+    def read_state(self) -> GpuState:
+        return GpuState(None, None, None)
 
-    def versions(self) -> dict:
+    def driver_versions(self) -> dict:
         return {"gpu": "simulated"}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from .kind import Parameters, draw_size
 
-FILE = Path(__file__).resolve().parent / "real_layers.csv"
+REAL_LAYERS_FILE = Path(__file__).resolve().parent / "real_layers.csv"
 # The parameter that scales with the batch size, by kind.
 BATCH_PARAMETER = {"dense": "rows", "embedding": "tokens", "loss": "rows"}
 MAX_BATCH = 256
@@ -23,13 +23,13 @@ MAX_BATCH = 256
 CHANNELS_LAST_SHARE = 0.3
 
 
-class Layer(NamedTuple):
+class RealLayer(NamedTuple):
     kind: str
     family: str
     parameters: Parameters
 
 
-def value_of(text: str):
+def parse_parameter_value(text: str):
     if text in ("True", "False"):
         return text == "True"
     try:
@@ -39,25 +39,28 @@ def value_of(text: str):
 
 
 @functools.cache
-def all_layers() -> tuple[Layer, ...]:
-    if not FILE.exists():
+def read_real_layers() -> tuple[RealLayer, ...]:
+    if not REAL_LAYERS_FILE.exists():
         return ()
-    with FILE.open(newline="") as file:
+    with REAL_LAYERS_FILE.open(newline="") as file:
         return tuple(
-            Layer(
+            RealLayer(
                 line["kind"],
                 line["family"],
-                {name: value_of(text) for name, text in (pair.split("=") for pair in line["parameters"].split(";"))},
+                {
+                    name: parse_parameter_value(text)
+                    for name, text in (pair.split("=") for pair in line["parameters"].split(";"))
+                },
             )
             for line in csv.DictReader(file)
         )
 
 
-def of_kind(kind: str) -> list[Layer]:
-    return [layer for layer in all_layers() if layer.kind == kind]
+def layers_of_kind(kind: str) -> list[RealLayer]:
+    return [layer for layer in read_real_layers() if layer.kind == kind]
 
 
-def with_batch(layer: Layer, u: float) -> Parameters:
+def scale_to_batch(layer: RealLayer, u: float) -> Parameters:
     batch_parameter = BATCH_PARAMETER.get(layer.kind, "batch")
     parameters = {**layer.parameters, batch_parameter: layer.parameters[batch_parameter] * draw_size(u, 1, MAX_BATCH)}
     if "channels_last" in parameters:

@@ -3,7 +3,7 @@
 
 A folder contains `rows.jsonl` (one measurement per line), `slices.jsonl` (one run of the collector per line) and
 `begun`, the key of the row in progress. If the process dies, the next run finds that key in `begun` and skips the
-row. Rows in files of other runs (`*.jsonl`, `*.jsonl.gz`) count as measured, too.
+row. RowStore in files of other runs (`*.jsonl`, `*.jsonl.gz`) count as measured, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MIN_CALL_S = 3e-7
 MIN_CALL_WITHOUT_GRAPH_S = 7e-4
 NEVER_IN_GRAPH = {"network", "compiled", "optimizer", "input", "recurrent"}
 # Failure text of early slices for lost power samples; such rows are no longer written.
-MISSING_SAMPLES = "too few samples of power"
+MISSING_SAMPLES_REASON = "too few samples of power"
 
 
 # A step with a lower GPU-busy share is host-bound.
@@ -38,55 +38,57 @@ SMALL_ISSUE_SHARE = 0.5
 MAX_STEP_RATIO = 1.3
 
 
-class Rows:
+class RowStore:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.failed = {
-            line["key"] for line in lines_of(folder) if "failed" in line and line["failed"] != MISSING_SAMPLES
+        self.failed_keys = {
+            line["key"]
+            for line in read_json_lines(folder)
+            if "failed" in line and line["failed"] != MISSING_SAMPLES_REASON
         }
-        self.times = Counter(line["key"] for line in measured_in(folder))
-        self._to_repeat = disturbed_networks(folder)
-        self.not_in_graph = {line["not_in_graph"] for line in lines_of(folder) if "not_in_graph" in line}
+        self.measurement_counts = Counter(line["key"] for line in read_measured_rows(folder))
+        self._keys_to_repeat = disturbed_networks(folder)
+        self.groups_not_in_graph = {line["not_in_graph"] for line in read_json_lines(folder) if "not_in_graph" in line}
         begun_file = folder / "begun"
-        if begun_file.exists() and (key := begun_file.read_text()) and key not in self.times:
+        if begun_file.exists() and (key := begun_file.read_text()) and key not in self.measurement_counts:
             self.add_failure(key, "the process that measured it ended")
         begun_file.unlink(missing_ok=True)
 
     def is_settled(self, key: str) -> bool:
-        return (key in self.times and key not in self._to_repeat) or key in self.failed
+        return (key in self.measurement_counts and key not in self._keys_to_repeat) or key in self.failed_keys
 
-    def begin(self, key: str) -> None:
+    def begin_row(self, key: str) -> None:
         (self.folder / "begun").write_text(key)
 
-    def end(self) -> None:
+    def end_row(self) -> None:
         (self.folder / "begun").unlink(missing_ok=True)
 
-    def add(self, row: dict) -> None:
-        self._append("rows.jsonl", {**row, "repeat": self.times[row["key"]]})
-        self.times[row["key"]] += 1
-        self._to_repeat.discard(row["key"])
+    def add_row(self, row: dict) -> None:
+        self._append_line("rows.jsonl", {**row, "repeat": self.measurement_counts[row["key"]]})
+        self.measurement_counts[row["key"]] += 1
+        self._keys_to_repeat.discard(row["key"])
 
     def add_failure(self, key: str, reason: str) -> None:
-        self._append("rows.jsonl", {"key": key, "failed": reason})
-        self.failed.add(key)
+        self._append_line("rows.jsonl", {"key": key, "failed": reason})
+        self.failed_keys.add(key)
 
     def add_not_in_graph(self, group: str, reason: str) -> None:
-        self._append("rows.jsonl", {"not_in_graph": group, "reason": reason})
+        self._append_line("rows.jsonl", {"not_in_graph": group, "reason": reason})
 
     def add_layers(self, line: dict) -> None:
-        self._append("layers.jsonl", line)
+        self._append_line("layers.jsonl", line)
 
     def add_slice(self, line: dict) -> None:
-        self._append("slices.jsonl", line)
+        self._append_line("slices.jsonl", line)
 
-    def _append(self, name: str, line: dict) -> None:
+    def _append_line(self, name: str, line: dict) -> None:
         with (self.folder / name).open("a") as file:
             file.write(json.dumps(line) + "\n")
 
 
-def lines_of(folder: Path) -> Iterator[dict]:
-    yield from tables.lines_of(folder)
+def read_json_lines(folder: Path) -> Iterator[dict]:
+    yield from tables.read_rows(folder)
     for path in sorted([*folder.glob("*.jsonl"), *folder.glob("*.jsonl.gz")]):
         stream = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
         with stream as file:
@@ -97,10 +99,10 @@ def lines_of(folder: Path) -> Iterator[dict]:
                     continue
 
 
-def measured_in(folder: Path) -> list[dict]:
-    lines = list(lines_of(folder))
+def read_measured_rows(folder: Path) -> list[dict]:
+    lines = list(read_json_lines(folder))
     not_in_graph = {line["not_in_graph"] for line in lines if "not_in_graph" in line}
-    rows = [line for line in lines if "energy_j" in line and is_valid(line, not_in_graph)]
+    rows = [line for line in lines if "energy_j" in line and is_valid_row(line, not_in_graph)]
     # The same row may be stored as a JSON line and in a table.
     return list({(row["key"], row.get("slice"), row.get("repeat")): row for row in rows}.values())
 
@@ -108,8 +110,8 @@ def measured_in(folder: Path) -> list[dict]:
 def disturbed_networks(folder: Path) -> set[str]:
     """Returns keys of host-bound networks whose host was disturbed in every measurement, or for which this is
     unknown."""
-    busy_s = {line["layers_of"]: line["busy_us"] * 1e-6 for line in lines_of(folder) if "busy_us" in line}
-    networks = [row for row in measured_in(folder) if row["kind"] == "network"]
+    busy_s = {line["layers_of"]: line["busy_us"] * 1e-6 for line in read_json_lines(folder) if "busy_us" in line}
+    networks = [row for row in read_measured_rows(folder) if row["kind"] == "network"]
     timed = [row for row in networks if row.get("launch_s") is not None]
     fastest_launch_s: dict[str, float] = {}
     for row in timed:
@@ -136,14 +138,14 @@ def has_plausible_time(row: dict, busy_s: Optional[float]) -> bool:
     return (row.get("time_s") or 0.0) < MAX_STEP_RATIO * max(row["issue_s"], busy_s)
 
 
-def is_valid(row: dict, not_in_graph: set[str]) -> bool:
+def is_valid_row(row: dict, not_in_graph: set[str]) -> bool:
     """Returns False for rows that launched nothing, and for rows that ran without a graph although they are short."""
-    if row["kind"] in NEVER_IN_GRAPH or group_of(row) in not_in_graph:
+    if row["kind"] in NEVER_IN_GRAPH or graph_group(row) in not_in_graph:
         return True
     return row["time_s"] >= (MIN_CALL_S if row["way"] == "graph" else MIN_CALL_WITHOUT_GRAPH_S)
 
 
-def group_of(row: dict) -> str:
+def graph_group(row: dict) -> str:
     """Returns the group of rows that run the same code: kind, form and pass."""
     form = dict(pair.split("=") for pair in row["parameters"].split(";")).get("form", "")
     return f"{row['kind']} {form} {row['pass']}"

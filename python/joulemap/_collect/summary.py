@@ -7,11 +7,11 @@ import math
 from collections import defaultdict
 from typing import Callable, Sequence
 
-Row = dict
+MeasuredRow = dict
 NETWORK_KINDS = ("network", "compiled")
 
 
-def summarize(rows: Sequence[Row]) -> str:
+def summarize_rows(rows: Sequence[MeasuredRow]) -> str:
     operations = [row for row in rows if row["kind"] not in NETWORK_KINDS]
     networks = [row for row in rows if row["kind"] == "network"]
     parts = []
@@ -33,7 +33,7 @@ def summarize(rows: Sequence[Row]) -> str:
     return "\n\n".join([*parts, repeats_table(rows)])
 
 
-def group_table(title: str, rows: Sequence[Row], name_of: Callable[[Row], str]) -> str:
+def group_table(title: str, rows: Sequence[MeasuredRow], name_of: Callable[[MeasuredRow], str]) -> str:
     groups: dict = defaultdict(list)
     for row in rows:
         groups[name_of(row)].append(row)
@@ -48,7 +48,7 @@ def group_table(title: str, rows: Sequence[Row], name_of: Callable[[Row], str]) 
     return "\n".join(lines)
 
 
-def table_line(name: str, rows: Sequence[Row]) -> str:
+def table_line(name: str, rows: Sequence[MeasuredRow]) -> str:
     distinct = len({row["key"] for row in rows})
     times, joules = (format_spread([row[column] for row in rows]) for column in ("time_s", "energy_j"))
     limited = sum(bool(row["limited"]) for row in rows) / len(rows)
@@ -76,7 +76,7 @@ def format_spread(values: Sequence[float]) -> str:
     return f"{low * scale:.3g}..{median_value * scale:.3g}..{high * scale:.3g} {prefix}"
 
 
-def repeats_table(rows: Sequence[Row]) -> str:
+def repeats_table(rows: Sequence[MeasuredRow]) -> str:
     """Compares repeated rows with the mean of their group: the lower bound of any prediction's error."""
     by_key: dict = defaultdict(list)
     for row in rows:
@@ -95,7 +95,7 @@ def repeats_table(rows: Sequence[Row]) -> str:
     )
 
 
-def repeats_within_slices(groups: Sequence[Sequence[Row]]) -> list[list[Row]]:
+def repeats_within_slices(groups: Sequence[Sequence[MeasuredRow]]) -> list[list[MeasuredRow]]:
     by_slice: dict = defaultdict(list)
     for group in groups:
         for row in group:
@@ -103,13 +103,13 @@ def repeats_within_slices(groups: Sequence[Sequence[Row]]) -> list[list[Row]]:
     return [group for group in by_slice.values() if len(group) > 1]
 
 
-def repeats_across_slices(groups: Sequence[Sequence[Row]]) -> list[list[Row]]:
+def repeats_across_slices(groups: Sequence[Sequence[MeasuredRow]]) -> list[list[MeasuredRow]]:
     """Returns the first row of each slice: another day, perhaps another card."""
     first_rows = [list({row["slice"]: row for row in reversed(group)}.values()) for group in groups]
     return [group for group in first_rows if len(group) > 1]
 
 
-def repeat_lines(where: str, groups: Sequence[Sequence[Row]]) -> list[str]:
+def repeat_lines(where: str, groups: Sequence[Sequence[MeasuredRow]]) -> list[str]:
     by_name: dict = defaultdict(list)
     for group in groups:
         row = group[0]
@@ -118,12 +118,12 @@ def repeat_lines(where: str, groups: Sequence[Sequence[Row]]) -> list[str]:
         by_name["from the host" if row["kind"] in ("input", "optimizer") else name].append(group)
     lines = []
     for name, group in sorted(by_name.items()):
-        differences = " | ".join(spread_text(group, column) for column in ("energy_j", "time_s", "power_w"))
+        differences = " | ".join(format_repeat_spread(group, column) for column in ("energy_j", "time_s", "power_w"))
         lines.append(f"| {name}, {where} | {len(group)} | {differences} |")
     return lines
 
 
-def spread_text(groups: Sequence[Sequence[Row]], column: str) -> str:
+def format_repeat_spread(groups: Sequence[Sequence[MeasuredRow]], column: str) -> str:
     deviations = []
     for group in groups:
         logs = [math.log(row[column]) for row in group]

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Any, Iterator, Sequence
 
-COLUMNS = (
+ROW_COLUMNS = (
     "kind parameters dtype pass cold source way flops bytes time_s eager_s energy_j power_w history_w power_error_w "
     "samples length_s temperature_c sm_clock_mhz limited idle_w repeat slice "
     "issue_s launch_s quiet_windows"
@@ -28,27 +28,27 @@ SLICE_COLUMNS = (
 SLICE_NUMBERS = {"seconds", "measured", "power_limit_w", "idle_w", "counter_w", "history_w"}
 
 
-def lines_of(folder: Path) -> Iterator[dict]:
+def read_rows(folder: Path) -> Iterator[dict]:
     for name in ("networks", "compiled", "operations"):
-        for line in records_of(folder / f"{name}.csv.gz"):
-            row = {name: value_of(text) for name, text in line.items()}
+        for line in read_csv_records(folder / f"{name}.csv.gz"):
+            row = {name: parse_cell(text) for name, text in line.items()}
             row["parameters"], row["slice"] = line["parameters"], line["slice"]
-            yield {"key": key_of(row), **row}
-    for line in records_of(folder / "busy.csv.gz"):  # settings whose layers were already profiled
+            yield {"key": row_key(row), **row}
+    for line in read_csv_records(folder / "busy.csv.gz"):  # settings whose layers were already profiled
         yield {"layers_of": f"network {line['setting']}", "busy_us": float(line["busy_s"]) * 1e6}
     if (folder / "slices.csv").exists():
         with (folder / "slices.csv").open(newline="") as file:
             for line in csv.DictReader(file):
-                yield {name: value_of(text) if name in SLICE_NUMBERS else text for name, text in line.items()}
+                yield {name: parse_cell(text) if name in SLICE_NUMBERS else text for name, text in line.items()}
 
 
-def records_of(path: Path) -> Iterator[dict]:
+def read_csv_records(path: Path) -> Iterator[dict]:
     if path.exists():
         with gzip.open(path, "rt", newline="") as file:
             yield from csv.DictReader(file)
 
 
-def value_of(text: str) -> Any:
+def parse_cell(text: str) -> Any:
     for kind in (int, float):
         try:
             return kind(text)
@@ -57,8 +57,8 @@ def value_of(text: str) -> Any:
     return text or None
 
 
-def key_of(row: dict) -> str:
-    """Returns the same key as PlannedRow.key, Setting.key and compiled.key_of."""
+def row_key(row: dict) -> str:
+    """Returns the same key as PlannedRow.key, Setting.key and compiled.row_key."""
     if row["kind"] in ("network", "compiled"):
         parameters = dict(pair.split("=") for pair in row["parameters"].split(";"))
         setting = f"{parameters['package']}/{parameters['name']} {parameters['batch']}x{parameters['size']}"
@@ -67,11 +67,11 @@ def key_of(row: dict) -> str:
     return f"{row['kind']} {row['parameters']} {row['dtype']} {row['pass']}{' cold' if row['cold'] else ''}"
 
 
-def rounded(value):
+def round_to_digits(value):
     return float(f"{value:.5g}") if isinstance(value, float) else int(value) if isinstance(value, bool) else value
 
 
-def write(measured: Sequence[dict], slices: Sequence[dict], out: Path) -> dict[str, int]:
+def write_tables(measured: Sequence[dict], slices: Sequence[dict], out: Path) -> dict[str, int]:
     """Writes sorted tables with one row per repeat; returns the row count of each table."""
     out.mkdir(parents=True, exist_ok=True)
     measured = sorted(measured, key=lambda row: (row["kind"], row["key"], row["slice"], row["repeat"]))
@@ -83,13 +83,13 @@ def write(measured: Sequence[dict], slices: Sequence[dict], out: Path) -> dict[s
         tables["compiled"] = compiled
     for name, rows in tables.items():
         # mtime=0: equal rows give equal bytes.
-        replace(out / f"{name}.csv.gz", gzip.compress(table_of(rows, COLUMNS).encode(), mtime=0))
+        replace_file(out / f"{name}.csv.gz", gzip.compress(format_csv(rows, ROW_COLUMNS).encode(), mtime=0))
     by_slice = {line["slice"]: line for line in slices}
-    replace(out / "slices.csv", table_of([by_slice[name] for name in sorted(by_slice)], SLICE_COLUMNS).encode())
+    replace_file(out / "slices.csv", format_csv([by_slice[name] for name in sorted(by_slice)], SLICE_COLUMNS).encode())
     return {name: len(rows) for name, rows in tables.items()}
 
 
-def replace(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes) -> None:
     """Replaces a file atomically: a full disk leaves the older table intact."""
     temporary_path = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -99,9 +99,9 @@ def replace(path: Path, content: bytes) -> None:
         temporary_path.unlink(missing_ok=True)
 
 
-def table_of(rows: Sequence[dict], columns: Sequence[str]) -> str:
+def format_csv(rows: Sequence[dict], columns: Sequence[str]) -> str:
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: rounded(row.get(name)) for name in columns} for row in rows)
+    writer.writerows({name: round_to_digits(row.get(name)) for name in columns} for row in rows)
     return text.getvalue()

@@ -12,38 +12,38 @@ class TensorFactory:
     """Allocates tensors of one type on one device; for backward passes they require gradients."""
 
     def __init__(self, torch: Any, device: str, dtype: str, gradients: bool) -> None:
-        self.torch, self.device, self.gradients = torch, device, gradients
+        self.torch, self.device, self.requires_gradients = torch, device, gradients
         self.dtype = self.dtype_of(dtype)
 
     def dtype_of(self, name: str) -> Any:
         types = {"fp16": self.torch.float16, "bf16": self.torch.bfloat16, "uint8": self.torch.uint8}
         return types.get(name, self.torch.float32)
 
-    def input(self, *shape: int, channels_last: bool = False) -> Any:
+    def make_input(self, *shape: int, channels_last: bool = False) -> Any:
         made = self.torch.randn(shape, device=self.device, dtype=self.dtype)
         if channels_last:
             made = made.to(memory_format=self.torch.channels_last)
-        return made.requires_grad_(self.gradients)
+        return made.requires_grad_(self.requires_gradients)
 
-    def weight(self, *shape: int, channels_last: bool = False) -> Any:
+    def make_weight(self, *shape: int, channels_last: bool = False) -> Any:
         """Normally distributed weights divided by the square root of the fan-in, like those of real networks."""
         fan_in = 1
         for size in shape[1:]:
             fan_in *= size
         with self.torch.no_grad():
-            made = self.input(*shape, channels_last=channels_last).detach().mul_(max(1, fan_in) ** -0.5)
-        return made.requires_grad_(self.gradients)
+            made = self.make_input(*shape, channels_last=channels_last).detach().mul_(max(1, fan_in) ** -0.5)
+        return made.requires_grad_(self.requires_gradients)
 
-    def constant(self, value: float, *shape: int) -> Any:
+    def make_constant(self, value: float, *shape: int) -> Any:
         return self.torch.full(shape, value, device=self.device, dtype=self.dtype)
 
-    def indices(self, below: int, count: int) -> Any:
+    def make_indices(self, below: int, count: int) -> Any:
         return self.torch.randint(0, below, (count,), device=self.device)
 
-    def bytes(self, *shape: int) -> Any:
+    def make_byte_tensor(self, *shape: int) -> Any:
         return self.torch.randint(0, 256, shape, device=self.device, dtype=self.torch.uint8)
 
-    def on_host(self, *shape: int, pinned: bool, as_bytes: bool) -> Any:
+    def make_host_tensor(self, *shape: int, pinned: bool, as_bytes: bool) -> Any:
         """A tensor in host memory that repeats 65536 random values: the host generates normal numbers slowly, and the
         energy of a copy depends on its size only."""
         count = 1
@@ -56,7 +56,7 @@ class TensorFactory:
 
 
 @contextlib.contextmanager
-def precision(torch: Any, name: str) -> Iterator[None]:
+def matmul_precision(torch: Any, name: str) -> Iterator[None]:
     """Sets the precision of 32-bit products and convolutions inside the context. fp32: full precision; tf32: TF32 in
     both; any other name: PyTorch's default, TF32 in convolutions only."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn

@@ -14,23 +14,23 @@ from typing import Any, Callable, NamedTuple
 
 WINDOW_S = 0.02
 # Windows up to this factor slower than the fastest one count as undisturbed.
-UNDISTURBED_RATIO = 1.05
+MAX_UNDISTURBED_STEP_RATIO = 1.05
 # After a window slower than this factor, the process looks for another processor.
-DISTURBED_RATIO = 1.15
+MIN_DISTURBED_STEP_RATIO = 1.15
 # Tolerance for launches right after steps, which have colder caches than others.
-SLOW_LAUNCH_RATIO = 1.25
+MAX_LAUNCH_RATIO = 1.25
 # Fewer windows with an idle host could be coincidence.
 MIN_WINDOWS = 4
 # Maximum run time as a multiple of the requested time, when waiting for an idle host.
-MAX_TIME_FACTOR = 3.0
+MAX_WINDOW_TIME_FACTOR = 3.0
 
 
-class Window(NamedTuple):
+class StepWindow(NamedTuple):
     step_s: float  # mean duration of its steps
     launch_s: float  # duration of a launch right after the window
 
 
-class WindowSummary(NamedTuple):
+class StepWindowSummary(NamedTuple):
     """Result of the windows of one run."""
 
     time_s: float  # time of a step
@@ -38,37 +38,37 @@ class WindowSummary(NamedTuple):
     undisturbed: int  # number of windows used; 0: too few agreed, so all were used
 
 
-def undisturbed_windows(windows: list[Window], launch_s: float) -> list[Window]:
+def select_undisturbed(windows: list[StepWindow], launch_s: float) -> list[StepWindow]:
     """Returns the windows close to the fastest one whose launches are not far slower than the fastest of this
     process. The launch criterion detects a co-tenant that was active during all windows."""
     fastest_step_s = min(window.step_s for window in windows)
     return [
         window
         for window in windows
-        if window.step_s <= UNDISTURBED_RATIO * fastest_step_s and window.launch_s <= SLOW_LAUNCH_RATIO * launch_s
+        if window.step_s <= MAX_UNDISTURBED_STEP_RATIO * fastest_step_s and window.launch_s <= MAX_LAUNCH_RATIO * launch_s
     ]
 
 
-def summarize_windows(windows: list[Window], fastest_launch_s: float) -> WindowSummary:
-    undisturbed = undisturbed_windows(windows, fastest_launch_s)
+def summarize_windows(windows: list[StepWindow], fastest_launch_s: float) -> StepWindowSummary:
+    undisturbed = select_undisturbed(windows, fastest_launch_s)
     counted = undisturbed if len(undisturbed) >= MIN_WINDOWS else windows
     time_s = sum(window.step_s for window in counted) / len(counted)
     # Other processes slowed down some of these launches, too: use the lower quartile.
     launch_s = sorted(window.launch_s for window in counted)[len(counted) // 4]
-    return WindowSummary(time_s, launch_s, len(undisturbed) if counted is undisturbed else 0)
+    return StepWindowSummary(time_s, launch_s, len(undisturbed) if counted is undisturbed else 0)
 
 
 def run_windows(
     host: Any, time_steps: Callable[[int], float], step_s: float, active_s: float
-) -> tuple[list[Window], int]:
+) -> tuple[list[StepWindow], int]:
     """Runs windows until enough are undisturbed or time runs out. `time_steps(n)` runs one step to fill the queue, then
     n timed steps, and returns their total time in s. Returns the windows and the total number of steps run."""
     steps_per_window = max(1, round(WINDOW_S / step_s))
-    windows: list[Window] = []
-    deadline_s = time.monotonic() + MAX_TIME_FACTOR * active_s
+    windows: list[StepWindow] = []
+    deadline_s = time.monotonic() + MAX_WINDOW_TIME_FACTOR * active_s
     while not windows or time.monotonic() < deadline_s:
-        windows.append(Window(time_steps(steps_per_window) / steps_per_window, host.launch_s()))
-        undisturbed = undisturbed_windows(windows, host.fastest_launch_s)
+        windows.append(StepWindow(time_steps(steps_per_window) / steps_per_window, host.time_launch_s()))
+        undisturbed = select_undisturbed(windows, host.fastest_launch_s)
         if (
             len(undisturbed) >= MIN_WINDOWS
             and sum(window.step_s for window in undisturbed) * steps_per_window >= active_s / 2
@@ -76,8 +76,8 @@ def run_windows(
             break
         fastest_step_s = min(window.step_s for window in windows)
         if (
-            windows[-1].step_s > DISTURBED_RATIO * fastest_step_s
-            or windows[-1].launch_s > SLOW_LAUNCH_RATIO * host.fastest_launch_s
+            windows[-1].step_s > MIN_DISTURBED_STEP_RATIO * fastest_step_s
+            or windows[-1].launch_s > MAX_LAUNCH_RATIO * host.fastest_launch_s
         ):
             host.move_to_fastest_processors()
     return windows, (steps_per_window + 1) * len(windows)

@@ -11,20 +11,28 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Sequence
 
-from .shapes import OperationSpec, broadcast_form, by_dimension, element_count, is_tensor, tensors_in, batch_rows_width
+from .shapes import (
+    OperationSpec,
+    batch_rows_width,
+    broadcast_form,
+    element_count,
+    is_tensor,
+    shape_by_dimension,
+    tensors_in,
+)
 
 ACTIVATION_FORMS = {"hardtanh": "relu6", "_softmax": "softmax", "_log_softmax": "log_softmax"}
-DTYPES = {"torch.float16": "fp16", "torch.bfloat16": "bf16"}  # all other types map to fp32
+DTYPE_NAMES = {"torch.float16": "fp16", "torch.bfloat16": "bf16"}  # all other types map to fp32
 MULTIPLY_OPERATIONS = {"mul", "div", "where", "fmod", "remainder", "pow", "addcmul", "addcdiv", "lerp", "masked_fill"}
 MULTIPLY_OPERATIONS |= {"floor_divide", "true_divide", "atan2", "rsub_mul"}
-FILLS = """arange full zeros ones fill zero new_zeros new_ones new_full full_like zeros_like ones_like scalar_tensor
-    linspace eye bernoulli uniform normal rand randn randint randperm rand_like randn_like exponential random
-    tril_indices triu_indices randint_like logspace""".split()
-ACTIVATIONS = """hardswish hardsigmoid hardtanh mish elu selu leaky_relu softplus log_sigmoid_forward hardshrink softshrink
-    threshold rrelu_with_noise relu6 tril triu cumsum cumprod logcumsumexp glu
+FILL_OPERATIONS = """arange full zeros ones fill zero new_zeros new_ones new_full full_like zeros_like ones_like
+    scalar_tensor linspace eye bernoulli uniform normal rand randn randint randperm rand_like randn_like exponential
+    random tril_indices triu_indices randint_like logspace""".split()
+ACTIVATION_OPERATIONS = """hardswish hardsigmoid hardtanh mish elu selu leaky_relu softplus log_sigmoid_forward
+    hardshrink softshrink threshold rrelu_with_noise relu6 tril triu cumsum cumprod logcumsumexp glu
     _weight_norm_interface celu prelu _prelu_kernel""".split()
-GATHERS = """gather index index_select index_put _index_put_impl scatter scatter_add scatter_reduce index_add index_copy
-    roll flip repeat repeat_interleave take take_along_dim masked_select masked_scatter _unsafe_index
+GATHER_OPERATIONS = """gather index index_select index_put _index_put_impl scatter scatter_add scatter_reduce index_add
+    index_copy roll flip repeat repeat_interleave take take_along_dim masked_select masked_scatter _unsafe_index
     _unsafe_index_put unfold_copy im2col col2im index_fill select_scatter slice_scatter diag_embed rot90
     put nonzero""".split()
 REDUCE_FORMS = {
@@ -41,17 +49,17 @@ REDUCE_FORMS |= {"std": "mean", "std_mean": "mean", "linalg_vector_norm": "sum",
 REDUCE_FORMS |= {"nansum": "sum", "aminmax": "amax", "count_nonzero": "sum", "dot": "sum", "vdot": "sum"}
 
 # Elementwise losses of two tensors, followed by a mean or a sum.
-LOSSES = """mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss
-    l1_loss kl_div""".split()
+LOSS_OPERATIONS = """mse_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits
+    soft_margin_loss l1_loss kl_div""".split()
 
 Handler = Callable[[str, Sequence, Sequence], Sequence[OperationSpec]]
 
 
 def dtype_name(dtype: Any) -> str:
-    return DTYPES.get(str(dtype), "fp32")
+    return DTYPE_NAMES.get(str(dtype), "fp32")
 
 
-def pointwise(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_pointwise(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """Classifies an operation on one or more tensors that writes each element once."""
     shapes = sorted((argument.shape for argument in tensors_in(args)), key=element_count, reverse=True)
     out = outs[0].shape if outs else shapes[0]
@@ -68,19 +76,19 @@ def pointwise(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSp
     return [OperationSpec(kind, form, parameters)]
 
 
-def softmax(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [OperationSpec("activation", ACTIVATION_FORMS[name], by_dimension(args[0].shape, args[1]))]
+def classify_softmax(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+    return [OperationSpec("activation", ACTIVATION_FORMS[name], shape_by_dimension(args[0].shape, args[1]))]
 
 
-def fill(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_fill(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     return [OperationSpec("activation", "fill", batch_rows_width(outs[0].shape))]
 
 
-def named_activation(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_activation(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     return [OperationSpec("activation", ACTIVATION_FORMS.get(name, name), batch_rows_width(outs[0].shape))]
 
 
-def gather(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_gather(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """Classifies reads or writes by index. Only the elements that are moved count, not the whole table."""
     values = args[2] if name.startswith(("scatter", "index_put", "_index_put", "index_copy", "index_add")) else None
     values = args[3] if name.startswith(("scatter", "index_copy", "index_add")) and len(args) > 3 else values
@@ -88,7 +96,7 @@ def gather(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]
     return [OperationSpec("reshape", "gather", batch_rows_width(shape))]
 
 
-def layout_form(x: Any) -> str:
+def reshape_form(x: Any) -> str:
     if x.dim() >= 4:
         return "heads"
     if x.dim() == 3:
@@ -108,7 +116,7 @@ def is_dense(x: Any) -> bool:
     return True
 
 
-def same_order(x: Any, y: Any) -> bool:
+def has_same_order(x: Any, y: Any) -> bool:
     """Returns whether a copy reads in the order in which it writes."""
     if x.stride() == y.stride():
         return True
@@ -118,28 +126,28 @@ def same_order(x: Any, y: Any) -> bool:
     return all(left[1] <= right[1] for left, right in zip(stride_pairs, stride_pairs[1:]))
 
 
-def copy(source: Any, target: Any) -> Sequence[OperationSpec]:
+def copy_spec(source: Any, target: Any) -> Sequence[OperationSpec]:
     parameters = batch_rows_width(target.shape)
     if source.dtype != target.dtype:
         return [OperationSpec("cast", dtype_name(target.dtype), parameters)]
-    if same_order(source, target):
+    if has_same_order(source, target):
         return [OperationSpec("cast", dtype_name(target.dtype), parameters)]
-    return [OperationSpec("reshape", layout_form(source), parameters)]
+    return [OperationSpec("reshape", reshape_form(source), parameters)]
 
 
-def clone(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return copy(args[0], outs[0])
+def classify_clone(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+    return copy_spec(args[0], outs[0])
 
 
-def copy_into(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return copy(args[1], args[0]) if is_tensor(args[1]) else fill(name, args, [args[0]])
+def classify_copy(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+    return copy_spec(args[1], args[0]) if is_tensor(args[1]) else classify_fill(name, args, [args[0]])
 
 
-def host_read(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_host_read(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     return [OperationSpec("cast", "fp32", batch_rows_width(args[0].shape))]
 
 
-def concatenate(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_concatenate(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     parts = [tensor for tensor in args[0] if tensor.numel()]
     out = [int(size) for size in outs[0].shape]
     dim = (args[1] if len(args) > 1 else 0) % len(out)
@@ -151,20 +159,20 @@ def concatenate(name: str, args: Sequence, outs: Sequence) -> Sequence[Operation
     return [OperationSpec("concatenate", "", {**parameters, "parts": count})]
 
 
-def reduce(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_reduce(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     x, form = args[0], REDUCE_FORMS[name]
     dims = args[1] if len(args) > 1 and name != "linalg_vector_norm" else args[2] if len(args) > 2 else None
     if name == "norm":
         dims = args[2] if len(args) > 2 else None
     if is_tensor(dims):  # elementwise maximum of two tensors
-        return pointwise(name, args, outs)
+        return classify_pointwise(name, args, outs)
     if isinstance(dims, bool) or dims is None or dims == []:
         return [OperationSpec("reduce", form, {**batch_rows_width(x.shape), "over": 2})]
     reduced_dims = [dims] if isinstance(dims, int) else list(dims)
-    return [OperationSpec("reduce", form, reduction_shape([int(size) for size in x.shape] or [1], reduced_dims))]
+    return [OperationSpec("reduce", form, reduce_parameters([int(size) for size in x.shape] or [1], reduced_dims))]
 
 
-def reduction_shape(sizes: list[int], dims: list[int]) -> dict[str, int]:
+def reduce_parameters(sizes: list[int], dims: list[int]) -> dict[str, int]:
     """The reduction of a tensor [batch, rows, width] that equals a reduction of `sizes` over `dims`. "over" is 0 for
     the width (trailing dimensions), 2 for all of it, and 1 for the rows, which any other dimensions are treated as."""
     dims = sorted(dim % len(sizes) for dim in dims)
@@ -178,7 +186,7 @@ def reduction_shape(sizes: list[int], dims: list[int]) -> dict[str, int]:
     return {"batch": math.prod(sizes) // (width * after), "rows": width, "width": after, "over": 1}
 
 
-def elementwise_loss(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_elementwise_loss(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     specs = [OperationSpec("add", "same", batch_rows_width(args[0].shape))]
     return (
         specs
@@ -187,7 +195,7 @@ def elementwise_loss(name: str, args: Sequence, outs: Sequence) -> Sequence[Oper
     )
 
 
-def foreach(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_foreach(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """Classifies _foreach_* operations, which do the same for every tensor of a list, in a few kernels, as one
     operation on all their elements."""
     base_name = name.removeprefix("_foreach_")
@@ -205,7 +213,7 @@ def foreach(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec
     return [OperationSpec("multiply" if base_name in MULTIPLY_OPERATIONS else "add", "same", size)]
 
 
-def partial_gradient(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_slice_gradient(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """The gradient of a slice or selection: PyTorch fills a tensor with zeros and copies the partial gradient into
     it."""
     return [
@@ -214,22 +222,24 @@ def partial_gradient(name: str, args: Sequence, outs: Sequence) -> Sequence[Oper
     ]
 
 
-def handlers() -> dict[str, Handler]:
-    handlers_by_name: dict[str, Handler] = {"_softmax": softmax, "_log_softmax": softmax}
+def elementwise_handlers() -> dict[str, Handler]:
+    handlers_by_name: dict[str, Handler] = {"_softmax": classify_softmax, "_log_softmax": classify_softmax}
     handlers_by_name |= (
-        dict.fromkeys(FILLS, fill)
-        | dict.fromkeys(ACTIVATIONS, named_activation)
-        | dict.fromkeys(GATHERS, gather)
+        dict.fromkeys(FILL_OPERATIONS, classify_fill)
+        | dict.fromkeys(ACTIVATION_OPERATIONS, classify_activation)
+        | dict.fromkeys(GATHER_OPERATIONS, classify_gather)
     )
-    handlers_by_name |= dict.fromkeys(REDUCE_FORMS, reduce) | dict.fromkeys(("clone", "_to_copy", "contiguous"), clone)
-    handlers_by_name |= dict.fromkeys(("cat", "stack", "_cat"), concatenate) | dict.fromkeys(
-        LOSSES, elementwise_loss
+    handlers_by_name |= dict.fromkeys(REDUCE_FORMS, classify_reduce) | dict.fromkeys(
+        ("clone", "_to_copy", "contiguous"), classify_clone
     )
-    handlers_by_name |= dict.fromkeys(("copy_", "_copy_from"), copy_into)
-    handlers_by_name |= {"_local_scalar_dense": host_read, "masked_fill": pointwise}
+    handlers_by_name |= dict.fromkeys(("cat", "stack", "_cat"), classify_concatenate) | dict.fromkeys(
+        LOSS_OPERATIONS, classify_elementwise_loss
+    )
+    handlers_by_name |= dict.fromkeys(("copy_", "_copy_from"), classify_copy)
+    handlers_by_name |= {"_local_scalar_dense": classify_host_read, "masked_fill": classify_pointwise}
     parts = "slice_backward select_backward diagonal_backward unfold_backward index_select_backward".split()
-    handlers_by_name |= dict.fromkeys(parts, partial_gradient)
+    handlers_by_name |= dict.fromkeys(parts, classify_slice_gradient)
     handlers_by_name |= dict.fromkeys(
-        ("pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle"), clone
+        ("pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "native_channel_shuffle"), classify_clone
     )
     return handlers_by_name

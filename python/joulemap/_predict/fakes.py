@@ -27,18 +27,18 @@ class FakeTensorFactory:
         self._fakes[id(tensor)] = (tensor, fake)
         return fake
 
-    def convert(self, value: Any) -> Any:
+    def replace_tensors(self, value: Any) -> Any:
         """Returns a copy of a list, dictionary or object with fake tensors."""
         if isinstance(value, self._torch.Tensor):
             return self.fake_of(value)
         if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-            return type(value)(self.convert(entry) for entry in value)
+            return type(value)(self.replace_tensors(entry) for entry in value)
         if isinstance(value, dict):
-            return {key: self.convert(entry) for key, entry in value.items()}
+            return {key: self.replace_tensors(entry) for key, entry in value.items()}
         return value
 
 
-def holds_tensors(torch: Any, value: Any) -> bool:
+def contains_tensors(torch: Any, value: Any) -> bool:
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         return any(isinstance(entry, torch.Tensor) for entry in value)
     if isinstance(value, dict):
@@ -47,7 +47,7 @@ def holds_tensors(torch: Any, value: Any) -> bool:
 
 
 @contextlib.contextmanager
-def fake_state(torch: Any, model: Any, factory: FakeTensorFactory) -> Iterator[None]:
+def model_tensors_faked(torch: Any, model: Any, factory: FakeTensorFactory) -> Iterator[None]:
     """Replaces parameters, buffers and plain attributes of all modules. Restores everything afterwards, including
     state that a module keeps for the next call."""
     saved: list[tuple[dict, dict]] = []
@@ -57,7 +57,8 @@ def fake_state(torch: Any, model: Any, factory: FakeTensorFactory) -> Iterator[N
             caches = [value for key, value in plain.items() if type(value) is dict and not key.startswith("_")]
             for mapping in (*caches, module._parameters, module._buffers, module.__dict__):
                 saved.append((mapping, dict(mapping)))
-                mapping.update({key: factory.convert(entry) for key, entry in mapping.items() if holds_tensors(torch, entry)
+                mapping.update({key: factory.replace_tensors(entry) for key, entry in mapping.items()
+                             if contains_tensors(torch, entry)
                              and not (mapping is module.__dict__ and key in ("_parameters", "_buffers"))})  # fmt: skip
         yield
     finally:

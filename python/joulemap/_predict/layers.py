@@ -8,38 +8,38 @@ import math
 from typing import Any, Optional, Sequence
 
 from . import elements, recurrent
-from .shapes import OperationSpec, tensors_in, batch_rows_width
+from .shapes import OperationSpec, batch_rows_width, tensors_in
 
 
-def dense(rows: int, in_features: int, out: int, bias: bool) -> OperationSpec:
+def dense_spec(rows: int, in_features: int, out: int, bias: bool) -> OperationSpec:
     return OperationSpec("dense", "", {"rows": int(rows), "in": int(in_features), "out": int(out), "bias": int(bias)})
 
 
-def product(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_dense(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     bias = name in ("addmm", "addmv", "_addmm_activation")
     x, w = args[1:3] if bias else args[:2]
-    return [dense(x.shape[0], x.shape[1], w.shape[1] if w.dim() > 1 else 1, bias)]
+    return [dense_spec(x.shape[0], x.shape[1], w.shape[1] if w.dim() > 1 else 1, bias)]
 
 
-def outer(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [dense(outs[0].shape[0], 1, outs[0].shape[1], name == "addr")]
+def classify_outer_product(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+    return [dense_spec(outs[0].shape[0], 1, outs[0].shape[1], name == "addr")]
 
 
-def products(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_batched_product(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     a, b = args[1:3] if name in ("baddbmm", "addbmm") else args[:2]
     transposed = int(b.stride(-1) != 1 and b.stride(-2) == 1)
     sizes = {"batch": a.shape[0], "m": a.shape[1], "k": a.shape[2], "n": b.shape[2]}
     return [OperationSpec("bmm", "", {**{key: int(size) for key, size in sizes.items()}, "transposed": transposed})]
 
 
-def attention_of(q: Any, k: Any, causal: bool) -> OperationSpec:
+def attention_spec(q: Any, k: Any, causal: bool) -> OperationSpec:
     sizes = {"batch": math.prod(q.shape[:-3]), "heads": q.shape[-3], "queries": q.shape[-2], "keys": k.shape[-2]}
     parameters = {key: int(size) for key, size in sizes.items()}
     return OperationSpec("attention", "", {**parameters, "width": int(q.shape[-1]), "causal": int(causal)})
 
 
-def attention(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [attention_of(args[0], args[1], any(argument is True for argument in args[3:6]))]
+def classify_attention(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+    return [attention_spec(args[0], args[1], any(argument is True for argument in args[3:6]))]
 
 
 def is_channels_last(x: Any) -> bool:
@@ -47,19 +47,23 @@ def is_channels_last(x: Any) -> bool:
     return x.dim() == 4 and x.shape[1] > 1 and x.stride(1) == 1 and x.shape[2] * x.shape[3] > 1
 
 
-def two(values: Any) -> tuple[int, int]:
+def height_and_width(values: Any) -> tuple[int, int]:
     """Returns the values for height and width: a scalar applies to both, one dimension is the width."""
     listed = [values] if isinstance(values, int) else list(values)
     return int(listed[-2 if len(listed) > 1 else -1]), int(listed[-1])
 
 
-def differing(named: dict[str, Any]) -> dict[str, int]:
+def height_and_width_parameters(named: dict[str, Any]) -> dict[str, int]:
     """Returns for each name its value for the height and, where the value for the width differs, also `name_width`."""
-    heights = {key: two(values)[0] for key, values in named.items()}
-    return heights | {f"{key}_width": two(values)[1] for key, values in named.items() if len(set(two(values))) > 1}
+    heights = {key: height_and_width(values)[0] for key, values in named.items()}
+    return heights | {
+        f"{key}_width": height_and_width(values)[1]
+        for key, values in named.items()
+        if len(set(height_and_width(values))) > 1
+    }
 
 
-def convolution(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_convolution(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     x, weight, bias, stride, padding, dilation, transposed, _, groups = args[:9]
     flat, kernel = x.dim() == 3, [int(size) for size in weight.shape[2:]]
     sizes = [int(size) for size in x.shape]
@@ -75,7 +79,7 @@ def convolution(name: str, args: Sequence, outs: Sequence) -> Sequence[Operation
     if flat:
         ones = {"kernel": 1, "stride": 1, "padding": 0, "dilation": 1}
         window = {key: [ones[key], values[-1]] for key, values in window.items()}
-    window = differing(window)
+    window = height_and_width_parameters(window)
     plain = {key: value for key, value in window.items() if not key.endswith("_width")}
     parameters |= {
         **plain,
@@ -92,25 +96,27 @@ def convolution(name: str, args: Sequence, outs: Sequence) -> Sequence[Operation
     return [OperationSpec("convolution", "", parameters)]
 
 
-def image(shape: Sequence[int]) -> dict[str, int]:
+def image_parameters(shape: Sequence[int]) -> dict[str, int]:
     sizes = [1] * (4 - len(shape)) + [int(size) for size in shape]
     sizes = [sizes[0], math.prod(sizes[1:-2]), *sizes[-2:]]
     return dict(zip(("batch", "channels", "height", "width"), sizes))
 
 
-def pooling(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_pooling(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     form = "max" if name.startswith("max") else "avg"
     kernel, stride = args[1], args[2] if len(args) > 2 and args[2] else args[1]
     padding = args[3] if len(args) > 3 else [0]
-    parameters = image(args[0].shape) | differing({"kernel": kernel, "stride": stride, "padding": padding})
+    parameters = image_parameters(args[0].shape) | height_and_width_parameters(
+        {"kernel": kernel, "stride": stride, "padding": padding}
+    )
     if any(one is True for one in args[4:6]):  # ceil_mode: sizes are rounded up at the edges
         parameters |= {"out_height": int(outs[0].shape[-2]), "out_width": int(outs[0].shape[-1])}
     return [OperationSpec("pooling", form, parameters)]
 
 
-def adaptive_pooling(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    height, width = two(outs[0].shape[-2:])
-    parameters = image(args[0].shape) | {"out": height}
+def classify_adaptive_pooling(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+    height, width = height_and_width(outs[0].shape[-2:])
+    parameters = image_parameters(args[0].shape) | {"out": height}
     return [
         OperationSpec(
             "pooling",
@@ -120,10 +126,10 @@ def adaptive_pooling(name: str, args: Sequence, outs: Sequence) -> Sequence[Oper
     ]
 
 
-def pad(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_padding(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     form = next((prefix for prefix in ("reflect", "replic") if name.startswith(prefix)), "constant")
     form = {"replic": "replicate"}.get(form, form)
-    before, after = image(args[0].shape), image(outs[0].shape)
+    before, after = image_parameters(args[0].shape), image_parameters(outs[0].shape)
     if (before["batch"], before["channels"]) != (after["batch"], after["channels"]):
         before = {"batch": 1, "channels": 1, "height": 1, "width": args[0].numel()}
         after = {"height": 1, "width": outs[0].numel()}
@@ -133,17 +139,17 @@ def pad(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     return [OperationSpec("padding", form, parameters)]
 
 
-def resize(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_resize(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     form = name.replace("_upsample", "upsample").split("_")[1].rstrip("123d")
     if args[0].dim() == 5:
-        return flat_resize({"trilinear": "bilinear"}.get(form, form), args[0], outs[0])
+        return flat_resize_spec({"trilinear": "bilinear"}.get(form, form), args[0], outs[0])
     height, width = int(outs[0].shape[-2]), int(outs[0].shape[-1])
-    parameters = image(args[0].shape) | {"out": height}
+    parameters = image_parameters(args[0].shape) | {"out": height}
     parameters |= {} if height == width else {"out_height": height, "out_width": width}
     return [OperationSpec("resize", {"linear": "bilinear", "trilinear": "bilinear"}.get(form, form), parameters)]
 
 
-def batch_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_batch_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     is_training = name != "_batch_norm_no_training" and name != "_native_batch_norm_legit_no_training"
     is_training = is_training and next((argument for argument in args[3:] if isinstance(argument, bool)), True)
     sizes = [int(size) for size in args[0].shape]
@@ -152,17 +158,17 @@ def batch_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationS
     return [OperationSpec("normalization", "batch" if is_training else "batch-inference", parameters)]
 
 
-def row_norm(form: str, x: Any, shape: Sequence[int]) -> OperationSpec:
+def row_norm_spec(form: str, x: Any, shape: Sequence[int]) -> OperationSpec:
     channels = math.prod(int(size) for size in shape)
     parameters = {"batch": x.numel() // channels, "channels": channels, "height": 1, "width": 1}
     return OperationSpec("normalization", form, parameters)
 
 
-def layer_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [row_norm("rms" if "rms" in name else "layer", args[0], args[1])]
+def classify_layer_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+    return [row_norm_spec("rms" if "rms" in name else "layer", args[0], args[1])]
 
 
-def group_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_group_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """Arguments: (input, weight, bias, batch, channels, pixels, groups, epsilon)."""
     sizes = [int(size) for size in args[0].shape]
     width = sizes[3] if len(sizes) > 3 else 1
@@ -174,12 +180,12 @@ def group_norm(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationS
     ]
 
 
-def grid_sample(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_grid_sample(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """grid_sample: costs as much as an interpolation to the size of the grid."""
-    return flat_resize("bilinear", args[0], outs[0])
+    return flat_resize_spec("bilinear", args[0], outs[0])
 
 
-def flat_resize(form: str, x: Any, out: Any) -> Sequence[OperationSpec]:
+def flat_resize_spec(form: str, x: Any, out: Any) -> Sequence[OperationSpec]:
     sizes = {"batch": 1, "channels": 1, "height": 1, "width": int(x.numel())}
     return [
         OperationSpec(
@@ -188,18 +194,18 @@ def flat_resize(form: str, x: Any, out: Any) -> Sequence[OperationSpec]:
     ]
 
 
-def packed_attention(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_packed_attention(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """Attention kernels that scaled_dot_product_attention calls. In their tensors the heads come after the
     positions."""
     q, k = args[0].transpose(-3, -2), args[1].transpose(-3, -2)
-    return [attention_of(q, k, any(argument is True for argument in args[3:]))]
+    return [attention_spec(q, k, any(argument is True for argument in args[3:]))]
 
 
-def dropout(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_dropout(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     return [OperationSpec("dropout", "", batch_rows_width(args[0].shape))]
 
 
-def embedding(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_embedding(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     table, indices = args[:2]
     return [
         OperationSpec(
@@ -210,26 +216,26 @@ def embedding(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSp
     ]
 
 
-def loss(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_loss(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     x = args[0]
     classes = int(x.shape[1 if x.dim() > 1 else 0])
     return [OperationSpec("loss", "", {"rows": x.numel() // classes, "classes": classes})]
 
 
-def multi_head(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_multi_head_attention(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """PyTorch's own attention module in inference on a GPU, where it is one call."""
     x, width, heads = args[0], int(args[3]), int(args[4])
     rows, in_features = x.numel() // int(x.shape[-1]), int(x.shape[-1])
     tokens = {"queries": int(x.shape[1]), "keys": int(args[1].shape[1]), "width": width // heads}
     attention_parameters = {"batch": int(x.shape[0]), "heads": heads, **tokens, "causal": 0}
     return [
-        dense(rows, in_features, 3 * width, True),
+        dense_spec(rows, in_features, 3 * width, True),
         OperationSpec("attention", "", attention_parameters),
-        dense(rows, width, in_features, True),
+        dense_spec(rows, width, in_features, True),
     ]
 
 
-def encoder_layer(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_encoder_layer(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """A whole transformer encoder layer as one call, in inference."""
     x, width, heads, inner = args[0], int(args[1]), int(args[2]), int(args[14].shape[0])
     rows, shape = x.numel() // width, batch_rows_width(x.shape)
@@ -240,66 +246,87 @@ def encoder_layer(name: str, args: Sequence, outs: Sequence) -> Sequence[Operati
         "keys": int(x.shape[1]),
     }
     attention_parameters |= {"width": width // heads, "causal": 0}
-    norm, add = row_norm("layer", x, [width]), OperationSpec("add", "same", shape)
+    norm, add = row_norm_spec("layer", x, [width]), OperationSpec("add", "same", shape)
     form = "gelu" if args[7] else "relu"
     between = OperationSpec("activation", form, {**shape, "width": inner})
     first = [
-        dense(rows, width, 3 * width, True),
+        dense_spec(rows, width, 3 * width, True),
         OperationSpec("attention", "", attention_parameters),
-        dense(rows, width, width, True),
+        dense_spec(rows, width, width, True),
         add,
     ]
-    return [*first, norm, dense(rows, width, inner, True), between, dense(rows, inner, width, True), add, norm]
+    return [
+        *first,
+        norm,
+        dense_spec(rows, width, inner, True),
+        between,
+        dense_spec(rows, inner, width, True),
+        add,
+        norm,
+    ]
 
 
-def handlers() -> dict[str, elements.Handler]:
-    handlers_by_name = elements.handlers()
-    handlers_by_name |= dict.fromkeys("mm addmm mv addmv _int_mm _scaled_mm _addmm_activation".split(), product)
-    handlers_by_name |= dict.fromkeys("ger addr".split(), outer)
-    handlers_by_name |= dict.fromkeys("bmm baddbmm addbmm".split(), products)
+def operation_handlers() -> dict[str, elements.Handler]:
+    handlers_by_name = elements.elementwise_handlers()
+    handlers_by_name |= dict.fromkeys("mm addmm mv addmv _int_mm _scaled_mm _addmm_activation".split(), classify_dense)
+    handlers_by_name |= dict.fromkeys("ger addr".split(), classify_outer_product)
+    handlers_by_name |= dict.fromkeys("bmm baddbmm addbmm".split(), classify_batched_product)
     handlers_by_name |= dict.fromkeys(
-        ("convolution", "_convolution", "cudnn_convolution", "mkldnn_convolution"), convolution
+        ("convolution", "_convolution", "cudnn_convolution", "mkldnn_convolution"), classify_convolution
     )
     pools = "max_pool2d_with_indices avg_pool2d avg_pool1d max_pool1d max_pool3d_with_indices avg_pool3d".split()
-    handlers_by_name |= dict.fromkeys(pools, pooling)
+    handlers_by_name |= dict.fromkeys(pools, classify_pooling)
     pools = "_adaptive_avg_pool2d adaptive_max_pool2d adaptive_avg_pool1d _adaptive_avg_pool3d adaptive_max_pool3d".split()
-    handlers_by_name |= dict.fromkeys(pools, adaptive_pooling)
+    handlers_by_name |= dict.fromkeys(pools, classify_adaptive_pooling)
     sides = [f"{form}_pad{dimensions}d" for form in ("reflection", "replication") for dimensions in (1, 2, 3)]
-    handlers_by_name |= dict.fromkeys(["constant_pad_nd", *sides], pad)
+    handlers_by_name |= dict.fromkeys(["constant_pad_nd", *sides], classify_padding)
     sizes = "nearest1d nearest2d linear1d bilinear2d bicubic2d nearest3d trilinear3d".split()
-    handlers_by_name |= dict.fromkeys([f"upsample_{size}" for size in sizes], resize)
+    handlers_by_name |= dict.fromkeys([f"upsample_{size}" for size in sizes], classify_resize)
     handlers_by_name |= dict.fromkeys(
-        ["_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_nearest_exact2d"], resize
+        ["_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_nearest_exact2d"], classify_resize
     )
     norms = "native_batch_norm cudnn_batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training"
-    handlers_by_name |= dict.fromkeys([*norms.split(), "_batch_norm_with_update", "batch_norm"], batch_norm)
-    handlers_by_name |= dict.fromkeys(("native_layer_norm", "_fused_rms_norm"), layer_norm)
-    handlers_by_name |= {"native_group_norm": group_norm, "native_dropout": dropout, "embedding": embedding}
-    handlers_by_name |= dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), loss)
-    handlers_by_name |= {"_native_multi_head_attention": multi_head, "_transformer_encoder_layer_fwd": encoder_layer}
-    handlers_by_name |= dict.fromkeys("grid_sampler_2d grid_sampler_3d cudnn_grid_sampler".split(), grid_sample)
-    handlers_by_name |= dict.fromkeys("_embedding_bag embedding_bag _embedding_bag_forward_only".split(), embedding)
-    handlers_by_name |= dict.fromkeys(("_flash_attention_forward", "_efficient_attention_forward"), packed_attention)
-    handlers_by_name |= {"_cudnn_rnn": recurrent.cudnn}
-    handlers_by_name |= dict.fromkeys(("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"), recurrent.gates)
+    handlers_by_name |= dict.fromkeys([*norms.split(), "_batch_norm_with_update", "batch_norm"], classify_batch_norm)
+    handlers_by_name |= dict.fromkeys(("native_layer_norm", "_fused_rms_norm"), classify_layer_norm)
+    handlers_by_name |= {
+        "native_group_norm": classify_group_norm,
+        "native_dropout": classify_dropout,
+        "embedding": classify_embedding,
+    }
+    handlers_by_name |= dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), classify_loss)
+    handlers_by_name |= {
+        "_native_multi_head_attention": classify_multi_head_attention,
+        "_transformer_encoder_layer_fwd": classify_encoder_layer,
+    }
+    handlers_by_name |= dict.fromkeys(
+        "grid_sampler_2d grid_sampler_3d cudnn_grid_sampler".split(), classify_grid_sample
+    )
+    handlers_by_name |= dict.fromkeys(
+        "_embedding_bag embedding_bag _embedding_bag_forward_only".split(), classify_embedding
+    )
+    handlers_by_name |= dict.fromkeys(
+        ("_flash_attention_forward", "_efficient_attention_forward"), classify_packed_attention
+    )
+    handlers_by_name |= {"_cudnn_rnn": recurrent.classify_cudnn_rnn}
+    handlers_by_name |= dict.fromkeys(("_thnn_fused_lstm_cell", "_thnn_fused_gru_cell"), recurrent.classify_gates)
     return handlers_by_name
 
 
-HANDLERS = handlers()
+OPERATION_HANDLERS = operation_handlers()
 
 
-def classify(func: Any, name: str, args: Sequence, outs: Sequence) -> Optional[Sequence[OperationSpec]]:
+def classify_operation(func: Any, name: str, args: Sequence, outs: Sequence) -> Optional[Sequence[OperationSpec]]:
     """Returns the classified operation, None if it is unknown. `name` excludes the trailing underscore of in-place
     variants."""
-    handler = HANDLERS.get(name)
+    handler = OPERATION_HANDLERS.get(name)
     if handler:
         return handler(name, args, outs)
     if name.startswith("_scaled_dot_product") and "backward" not in name:
-        return attention(name, args, outs)
+        return classify_attention(name, args, outs)
     if name.startswith("_foreach_") and name != "_foreach_mm":
-        return elements.foreach(name, args, outs)
+        return elements.classify_foreach(name, args, outs)
     if name.endswith("_copy") and outs:  # a materialized view
-        return elements.clone(name, args, outs)
+        return elements.classify_clone(name, args, outs)
     if any(str(tag) == "Tag.pointwise" for tag in func.tags) and tensors_in(args):
-        return elements.pointwise(name, args, outs)
+        return elements.classify_pointwise(name, args, outs)
     return None

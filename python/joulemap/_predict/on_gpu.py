@@ -14,23 +14,23 @@ import sys
 import warnings
 from typing import Any, Callable, Iterator, Sequence
 
-from .layers import attention_of, row_norm
+from .layers import attention_spec, row_norm_spec
 from .recurrent import RecurrentKernels
 from .shapes import OperationSpec, is_tensor
 
 # Operations that autocast computes in 32 bits on a GPU but not on the CPU, from PyTorch's
 # aten/src/ATen/autocast_mode.h.
-IN_32_BITS = """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow.Tensor_Scalar
-    pow.Tensor_Tensor pow.Scalar softplus layer_norm native_layer_norm group_norm cosine_similarity
+OPERATIONS_IN_32_BITS = """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan
+    pow.Tensor_Scalar pow.Tensor_Tensor pow.Scalar softplus layer_norm native_layer_norm group_norm cosine_similarity
     poisson_nll_loss cosine_embedding_loss hinge_embedding_loss kl_div l1_loss smooth_l1_loss
     huber_loss margin_ranking_loss soft_margin_loss triplet_margin_loss
     binary_cross_entropy_with_logits dist renorm logsumexp upsample_nearest1d upsample_nearest2d
     upsample_bilinear2d upsample_bicubic2d upsample_linear1d norm.Scalar""".split()
 # Operations that autocast computes in 32 bits on a GPU with one kernel that also casts its input.
-CAST_INSIDE = """softmax.int log_softmax.int sum sum.dim_IntList cumsum cumprod linalg_vector_norm""".split()
-IN_16_BITS = ("prelu", "addmv")
+CASTING_OPERATIONS = """softmax.int log_softmax.int sum sum.dim_IntList cumsum cumprod linalg_vector_norm""".split()
+OPERATIONS_IN_16_BITS = ("prelu", "addmv")
 # Batch, heads, positions, width: the dimensions that PyTorch's attention kernels require.
-ATTENDED_DIMENSIONS = 4
+ATTENTION_DIMENSIONS = 4
 
 
 def make_single_kernel(torch: Any, recorder: Any) -> Callable:
@@ -44,7 +44,7 @@ def make_single_kernel(torch: Any, recorder: Any) -> Callable:
             ctx.operation, ctx.shapes = operation, [tensor.shape for tensor in tensors]
             ctx.like = tensors[0].detach()
             ctx.set_materialize_grads(False)
-            with recorder.paused():
+            with recorder.pause_recording():
                 if shape and not isinstance(shape[0], int):
                     return tuple(tensors[0].new_empty(tensor) for tensor in shape)
                 return tensors[0].new_empty(shape)
@@ -53,7 +53,7 @@ def make_single_kernel(torch: Any, recorder: Any) -> Callable:
         def backward(ctx: Any, *gradients: Any) -> Any:
             recorder.record_backward(ctx.operation)
             wanted = ctx.needs_input_grad[3:]
-            with recorder.paused():
+            with recorder.pause_recording():
                 result = [
                     ctx.like.new_empty(shape) if is_wanted else None for shape, is_wanted in zip(ctx.shapes, wanted)
                 ]
@@ -67,7 +67,7 @@ class ReplacementKernels:
 
     def __init__(self, torch: Any, recorder: Any) -> None:
         self._torch, self._recorder = torch, recorder
-        self.single = make_single_kernel(torch, recorder)
+        self.single_kernel = make_single_kernel(torch, recorder)
         self._fake = torch._subclasses.fake_tensor.FakeTensor
 
     def is_traced(self, args: Sequence) -> bool:
@@ -78,15 +78,15 @@ class ReplacementKernels:
             original = self._torch.ops.aten.scaled_dot_product_attention.default
             named = {"scale": scale, "enable_gqa": enable_gqa}
             return original.decompose(q, k, v, attn_mask, dropout_p, is_causal, **named)
-        if q.dim() != ATTENDED_DIMENSIONS:  # no fused kernel supports this rank
+        if q.dim() != ATTENTION_DIMENSIONS:  # no fused kernel supports this rank
             if attn_mask is not None and attn_mask.dtype == self._torch.bool:
                 attn_mask = self._torch.zeros_like(attn_mask, dtype=q.dtype).masked_fill(~attn_mask, float("-inf"))
             unfused = self._torch.ops.aten._scaled_dot_product_attention_math
             return unfused(q, k, v, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa)[0]
-        spec = attention_of(q, k, is_causal)
+        spec = attention_spec(q, k, is_causal)
         if attn_mask is not None:  # a mask selects another kernel
             spec.parameters["masked"] = 1
-        return self.single(spec, "aten.scaled_dot_product_attention", [*q.shape[:-1], v.shape[-1]], q, k, v)
+        return self.single_kernel(spec, "aten.scaled_dot_product_attention", [*q.shape[:-1], v.shape[-1]], q, k, v)
 
     def dropout(self, x, p, train):
         if not self.is_traced((x,)):
@@ -101,10 +101,10 @@ class ReplacementKernels:
         if not self.is_traced((x,)):
             return self._torch.ops.aten.rms_norm.default.decompose(x, normalized_shape, weight, eps)
         tensors = (x,) if weight is None else (x, weight)
-        return self.single(row_norm("rms", x, normalized_shape), "aten.rms_norm", x.shape, *tensors)
+        return self.single_kernel(row_norm_spec("rms", x, normalized_shape), "aten.rms_norm", x.shape, *tensors)
 
     def softmax(self, x, dim, dtype=None):
-        return self._torch.ops.aten._softmax(self._cast_inside(x, dtype), dim, False)
+        return self._torch.ops.aten._softmax(self._cast_unrecorded(x, dtype), dim, False)
 
     def safe_softmax(self, x, dim, dtype=None):
         """Softmax that sets fully masked rows to zero. Finding these rows has no gradient."""
@@ -116,22 +116,22 @@ class ReplacementKernels:
         return result
 
     def log_softmax(self, x, dim, dtype=None):
-        return self._torch.ops.aten._log_softmax(self._cast_inside(x, dtype), dim, False)
+        return self._torch.ops.aten._log_softmax(self._cast_unrecorded(x, dtype), dim, False)
 
-    def _cast_inside(self, x: Any, dtype: Any) -> Any:
+    def _cast_unrecorded(self, x: Any, dtype: Any) -> Any:
         if dtype is None or dtype == x.dtype:
             return x
         if not self.is_traced((x,)) or x.dtype not in (self._torch.float16, self._torch.bfloat16):
             return x.to(dtype)
-        with self._recorder.paused():
+        with self._recorder.pause_recording():
             return x.to(dtype)
 
-    def in_32_bits(self, func: Any, cast_inside: bool) -> Callable:
+    def make_32_bit_kernel(self, func: Any, cast_inside: bool) -> Callable:
         torch, low_precision = self._torch, (self._torch.float16, self._torch.bfloat16)
 
         def cast(value: Any) -> Any:
             if is_tensor(value) and value.dtype in low_precision:
-                return self._cast_inside(value, torch.float32) if cast_inside else value.to(torch.float32)
+                return self._cast_unrecorded(value, torch.float32) if cast_inside else value.to(torch.float32)
             return value
 
         def compute(*args: Any, **named: Any) -> Any:
@@ -142,7 +142,7 @@ class ReplacementKernels:
 
         return compute
 
-    def in_16_bits(self, func: Any, dtype: Any) -> Callable:
+    def make_16_bit_kernel(self, func: Any, dtype: Any) -> Callable:
         torch = self._torch
 
         def cast(value: Any) -> Any:
@@ -156,7 +156,7 @@ class ReplacementKernels:
 
 
 @contextlib.contextmanager
-def gpu_kernels(torch: Any, recorder: Any, autocast: Any) -> Iterator[None]:
+def gpu_kernels_selected(torch: Any, recorder: Any, autocast: Any) -> Iterator[None]:
     kernels = ReplacementKernels(torch, recorder)
     library = torch.library.Library("aten", "IMPL")
     try:
@@ -166,11 +166,13 @@ def gpu_kernels(torch: Any, recorder: Any, autocast: Any) -> Iterator[None]:
             named |= {"softmax.int": kernels.softmax, "log_softmax.int": kernels.log_softmax}
             named |= {"_safe_softmax": kernels.safe_softmax} if hasattr(torch.ops.aten, "_safe_softmax") else {}
             named |= {"rms_norm": kernels.rms_norm} if hasattr(torch.ops.aten, "_fused_rms_norm") else {}
-            named |= RecurrentKernels(torch, recorder, kernels.single, kernels.is_traced, autocast).by_name()
+            named |= RecurrentKernels(
+                torch, recorder, kernels.single_kernel, kernels.is_traced, autocast
+            ).kernels_by_name()
             for name, kernel in named.items():
                 library.impl(name, kernel, "AutogradCPU")
             if autocast is not None:
-                register_autocast(torch, library, kernels, autocast)
+                register_autocast_kernels(torch, library, kernels, autocast)
         casting = torch.autocast("cpu", dtype=autocast) if autocast is not None else contextlib.nullcontext()
         with casting, fake_tensor_check_disabled(), flex_compile_disabled():
             yield
@@ -209,12 +211,16 @@ def flex_compile_disabled() -> Iterator[None]:
         setattr(module, name, before)
 
 
-def register_autocast(torch: Any, library: Any, kernels: ReplacementKernels, dtype: Any) -> None:
-    for name in (*IN_32_BITS, *CAST_INSIDE, *IN_16_BITS):
+def register_autocast_kernels(torch: Any, library: Any, kernels: ReplacementKernels, dtype: Any) -> None:
+    for name in (*OPERATIONS_IN_32_BITS, *CASTING_OPERATIONS, *OPERATIONS_IN_16_BITS):
         packet, _, overload = name.partition(".")
         if not hasattr(torch.ops.aten, packet):
             continue
         func = getattr(getattr(torch.ops.aten, packet), overload or "default")
-        low_precision = name in IN_16_BITS
-        kernel = kernels.in_16_bits(func, dtype) if low_precision else kernels.in_32_bits(func, name in CAST_INSIDE)
+        low_precision = name in OPERATIONS_IN_16_BITS
+        kernel = (
+            kernels.make_16_bit_kernel(func, dtype)
+            if low_precision
+            else kernels.make_32_bit_kernel(func, name in CASTING_OPERATIONS)
+        )
         library.impl(name, kernel, "AutocastCPU")

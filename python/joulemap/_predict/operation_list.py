@@ -10,15 +10,15 @@ import contextlib
 from typing import Any, Callable, Iterator, Optional, Union
 
 from .elements import dtype_name
-from .fakes import FakeTensorFactory, fake_state
-from .on_gpu import gpu_kernels
+from .fakes import FakeTensorFactory, model_tensors_faked
+from .on_gpu import gpu_kernels_selected
 from .python_calls import PythonCallCounter
-from .recorder import Recorder, dispatch_recorder
+from .recorder import OperationTrace, make_dispatch_mode
 from .shapes import OperationSpec
 
 SCHEMA = "joulemap.operations/1"
-FORMS = ("sgd", "momentum", "adam", "adamw", "rmsprop")
-OPTIMIZERS = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw", "RMSprop": "rmsprop"}
+OPTIMIZER_FORMS = ("sgd", "momentum", "adam", "adamw", "rmsprop")
+FORM_OF_OPTIMIZER = {"SGD": "sgd", "Adam": "adam", "AdamW": "adamw", "RMSprop": "rmsprop"}
 
 
 def list_operations(
@@ -37,31 +37,32 @@ def list_operations(
 
     - `inputs`: a tensor, a sequence of arguments or a dictionary of keyword arguments
     - `named`: more keyword arguments
-    - `optimizer`: a PyTorch optimizer, or its name: sgd, momentum, adam, adamw, rmsprop
+    - `optimizer`: a PyTorch optimizer, or its name: sgd, momentum, adam, adamw, rmsprop; None lists no optimizer step
     - `loss`: a function of the model's output; by default the cross entropy of its first tensor
-    - `precision`: precision of products of 32-bit numbers: default (TF32 in convolutions only, as PyTorch), tf32, fp32
+    - `precision`: precision of fp32 matrix products and convolutions: default (TF32 in convolutions only, as PyTorch),
+      tf32, fp32
     - `autocast`: a type, such as torch.bfloat16
     """
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     if isinstance(optimizer, str):
-        form_of(optimizer)  # validates before anything is changed
-    arguments, keywords = _arguments_of(inputs, named)
-    recorder, mode = Recorder(torch, precision), FakeTensorMode(allow_non_fake_inputs=True)
+        optimizer_form(optimizer)  # validates before anything is changed
+    arguments, keywords = _split_arguments(inputs, named)
+    recorder, mode = OperationTrace(torch, precision), FakeTensorMode(allow_non_fake_inputs=True)
     factory, call_counter = FakeTensorFactory(torch, mode), PythonCallCounter()
     was_training = model.training
     try:
         model.train(training)
-        with fake_state(torch, model, factory), mode:
-            args, kwargs = factory.convert(arguments), factory.convert(keywords)
-            run_once(torch, model, Recorder(torch, precision), args, kwargs, training, autocast)
-            with named_modules(torch, model, recorder):
+        with model_tensors_faked(torch, model, factory), mode:
+            args, kwargs = factory.replace_tensors(arguments), factory.replace_tensors(keywords)
+            run_to_fill_caches(torch, model, OperationTrace(torch, precision), args, kwargs, training, autocast)
+            with modules_tracked(torch, model, recorder):
                 if training:
-                    run_training(torch, model, recorder, call_counter, args, kwargs, loss, autocast)
+                    record_training_step(torch, model, recorder, call_counter, args, kwargs, loss, autocast)
                     record_optimizer(model, recorder, optimizer)
                 else:
-                    run_inference(torch, model, recorder, call_counter, args, kwargs, autocast)
+                    record_inference(torch, model, recorder, call_counter, args, kwargs, autocast)
             weights = [parameter for parameter in model.parameters() if parameter.requires_grad]
             counted = {
                 "weight_tensors": len(weights),
@@ -75,46 +76,55 @@ def list_operations(
         "format": "torch",
         "pass": "training" if training else "inference",
         "operations": recorder.operations,
-        "unknown": recorder.unknown,
+        "unknown": recorder.unknown_operations,
         **counted,
-        **({} if call_counter.count is None else {"python_calls": call_counter.count}),
+        **({} if call_counter.call_count is None else {"python_calls": call_counter.call_count}),
         "notes": recorder.notes,
     }
 
 
-def _arguments_of(inputs: Any, named: Optional[dict]) -> tuple:
+def _split_arguments(inputs: Any, named: Optional[dict]) -> tuple:
     if isinstance(inputs, dict):
         return (), {**inputs, **(named or {})}
     is_tensor = hasattr(inputs, "data_ptr")
     return (inputs,) if is_tensor else tuple(inputs), dict(named or {})
 
 
-def run_once(
-    torch: Any, model: Any, discarded: Recorder, args: tuple, kwargs: dict, training: bool, autocast: Any
+def run_to_fill_caches(
+    torch: Any, model: Any, discarded: OperationTrace, args: tuple, kwargs: dict, training: bool, autocast: Any
 ) -> None:
     """Runs once to create state that a module caches for later calls (positions, masks): it is not part of
     each pass."""
-    with torch.set_grad_enabled(training), gpu_kernels(torch, discarded, autocast), dispatch_recorder(torch, discarded):
+    with (
+        torch.set_grad_enabled(training),
+        gpu_kernels_selected(torch, discarded, autocast),
+        make_dispatch_mode(torch, discarded),
+    ):
         model(*args, **kwargs)
 
 
-def run_inference(
+def record_inference(
     torch: Any,
     model: Any,
-    recorder: Recorder,
+    recorder: OperationTrace,
     call_counter: PythonCallCounter,
     args: tuple,
     kwargs: dict,
     autocast: Any,
 ) -> None:
-    with torch.no_grad(), gpu_kernels(torch, recorder, autocast), dispatch_recorder(torch, recorder), call_counter:
+    with (
+        torch.no_grad(),
+        gpu_kernels_selected(torch, recorder, autocast),
+        make_dispatch_mode(torch, recorder),
+        call_counter,
+    ):
         model(*args, **kwargs)
 
 
-def run_training(
+def record_training_step(
     torch: Any,
     model: Any,
-    recorder: Recorder,
+    recorder: OperationTrace,
     call_counter: PythonCallCounter,
     args: tuple,
     kwargs: dict,
@@ -122,16 +132,16 @@ def run_training(
     autocast: Any,
 ) -> None:
     with torch.enable_grad():
-        with gpu_kernels(torch, recorder, autocast), dispatch_recorder(torch, recorder):
+        with gpu_kernels_selected(torch, recorder, autocast), make_dispatch_mode(torch, recorder):
             with call_counter:
                 output = model(*args, **kwargs)
-            value = (loss or cross_entropy_of(torch, recorder))(output)
+            value = (loss or make_cross_entropy(torch, recorder))(output)
         recorder.begin_backward()
-        with gpu_kernels(torch, recorder, None), dispatch_recorder(torch, recorder):
+        with gpu_kernels_selected(torch, recorder, None), make_dispatch_mode(torch, recorder):
             value.backward()
 
 
-def first_tensor(output: Any) -> Any:
+def find_logits(output: Any) -> Any:
     """Returns the logits from any output structure."""
     for name in ("logits", "last_hidden_state"):
         if hasattr(output, name):
@@ -141,11 +151,11 @@ def first_tensor(output: Any) -> Any:
     return output[0] if isinstance(output, (tuple, list)) else output
 
 
-def cross_entropy_of(torch: Any, recorder: Recorder) -> Callable[[Any], Any]:
+def make_cross_entropy(torch: Any, recorder: OperationTrace) -> Callable[[Any], Any]:
     def compute(output: Any) -> Any:
-        logits = first_tensor(output)
+        logits = find_logits(output)
         logits = logits.flatten(0, -2) if logits.dim() > 2 else logits
-        with recorder.paused():
+        with recorder.pause_recording():
             target = torch.empty(logits.shape[0], dtype=torch.int64, device=logits.device)
         return torch.nn.functional.cross_entropy(logits.float(), target)
 
@@ -153,19 +163,19 @@ def cross_entropy_of(torch: Any, recorder: Recorder) -> Callable[[Any], Any]:
 
 
 @contextlib.contextmanager
-def named_modules(torch: Any, model: Any, recorder: Recorder) -> Iterator[None]:
+def modules_tracked(torch: Any, model: Any, recorder: OperationTrace) -> Iterator[None]:
     """Assigns operations to the innermost running module."""
     names = {id(module): name for name, module in model.named_modules()}
     for name, parameter in model.named_parameters():
         recorder.layer_of_parameter.setdefault(id(parameter), name.rpartition(".")[0])
 
     def enter(module: Any, _: Any) -> None:
-        parent = recorder.modules[-1] if recorder.modules else ""
-        recorder.modules.append(names.get(id(module), parent))
+        parent = recorder.module_path_stack[-1] if recorder.module_path_stack else ""
+        recorder.module_path_stack.append(names.get(id(module), parent))
 
     def leave(module: Any, _: Any, __: Any) -> None:
-        if recorder.modules:
-            recorder.modules.pop()
+        if recorder.module_path_stack:
+            recorder.module_path_stack.pop()
 
     hooks = [
         torch.nn.modules.module.register_module_forward_pre_hook(enter),
@@ -178,16 +188,16 @@ def named_modules(torch: Any, model: Any, recorder: Recorder) -> Iterator[None]:
             hook.remove()
 
 
-def record_optimizer(model: Any, recorder: Recorder, optimizer: Union[str, Any, None]) -> None:
+def record_optimizer(model: Any, recorder: OperationTrace, optimizer: Union[str, Any, None]) -> None:
     """Records one optimizer step over the weights that received a gradient."""
     if optimizer is None:
         return
     recorder.phase = "optimizer"
     source = optimizer if isinstance(optimizer, str) else f"torch.optim.{type(optimizer).__name__}"
-    form, variant = form_of(optimizer)
+    form, variant = optimizer_form(optimizer)
     if form is None:
         reason = "an unmeasured optimizer"
-        recorder.unknown.append({"layer": "", "source": source, "reason": reason, "bounded": True})
+        recorder.unknown_operations.append({"layer": "", "source": source, "reason": reason, "bounded": True})
     by_type: dict[str, list] = {}
     for weight in (weight for weight in model.parameters() if weight.grad is not None):
         by_type.setdefault(dtype_name(weight.dtype), []).append(weight)
@@ -200,13 +210,13 @@ def record_optimizer(model: Any, recorder: Recorder, optimizer: Union[str, Any, 
         recorder.record_spec(spec, source, group[0], "", "optimizer")
 
 
-def form_of(optimizer: Union[str, Any]) -> tuple[Optional[str], dict[str, int]]:
+def optimizer_form(optimizer: Union[str, Any]) -> tuple[Optional[str], dict[str, int]]:
     if isinstance(optimizer, str):
-        if optimizer not in FORMS:
-            raise ValueError(f"unknown optimizer {optimizer}; choose from {', '.join(FORMS)}")
+        if optimizer not in OPTIMIZER_FORMS:
+            raise ValueError(f"unknown optimizer {optimizer}; choose from {', '.join(OPTIMIZER_FORMS)}")
         return optimizer, {"fused": 0, "foreach": 1}
     settings = optimizer.defaults
-    form = OPTIMIZERS.get(type(optimizer).__name__)
+    form = FORM_OF_OPTIMIZER.get(type(optimizer).__name__)
     if form == "sgd" and settings.get("momentum"):
         form = "momentum"
     fused = bool(settings.get("fused"))

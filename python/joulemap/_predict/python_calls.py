@@ -32,37 +32,37 @@ TRACING_PATHS = tuple(
     )
 )
 # nn.Module calls this function only if hooks exist, which tracing adds.
-HOOK_WRAPPER = "inner"
+HOOK_WRAPPER_NAME = "inner"
 
 
 class PythonCallCounter(contextlib.AbstractContextManager):
-    """`count` is valid after exit; None if another profiler occupies Python's profiler slot."""
+    """`call_count` is valid after exit; None if another profiler occupies Python's profiler slot."""
 
     def __init__(self) -> None:
-        self.count: Optional[int] = None
-        self._outside, self._depth = {}, 0  # type: ignore[var-annotated]
+        self.call_count: Optional[int] = None
+        self._outside_paths, self._outside_depth = {}, 0  # type: ignore[var-annotated]
 
     def __enter__(self) -> PythonCallCounter:
         if sys.getprofile() is None:
-            self.count = 0
+            self.call_count = 0
             sys.setprofile(self._on_event)
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self.count is not None:
+        if self.call_count is not None:
             sys.setprofile(None)
 
     def _on_event(self, frame: FrameType, event: str, _: Any) -> None:
         if event == "call":
-            if self._depth or self._is_outside(frame):
-                self._depth += 1
-            elif frame.f_code.co_name != HOOK_WRAPPER:
-                self.count += 1  # type: ignore[operator]
-        elif event == "return" and self._depth:
-            self._depth -= 1
+            if self._outside_depth or self._is_outside(frame):
+                self._outside_depth += 1
+            elif frame.f_code.co_name != HOOK_WRAPPER_NAME:
+                self.call_count += 1  # type: ignore[operator]
+        elif event == "return" and self._outside_depth:
+            self._outside_depth -= 1
 
     def _is_outside(self, frame: FrameType) -> bool:
         path = frame.f_code.co_filename
-        if path not in self._outside:
-            self._outside[path] = path.startswith(PACKAGE_PATH) or any(part in path for part in TRACING_PATHS)
-        return self._outside[path]
+        if path not in self._outside_paths:
+            self._outside_paths[path] = path.startswith(PACKAGE_PATH) or any(part in path for part in TRACING_PATHS)
+        return self._outside_paths[path]

@@ -4,8 +4,8 @@ the forward operation whose gradient they compute.
 
 Autograd numbers its nodes. A number that appears while an operation runs belongs to the node of that operation. When
 the backward pass processes that node, the operations that it runs are the gradient of that operation. They are
-recorded as one backward operation where they were measured as one (`GRADIENTS`), else one by one, as forward
-operations of the backward phase.
+recorded as one backward operation where they were measured as one (`BACKWARD_OPERATIONS_BY_KIND`), else one by one, as
+forward operations of the backward phase.
 """
 
 from __future__ import annotations
@@ -13,79 +13,91 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Iterator, Optional, Sequence
 
-from .scalar_values import ScalarValues
 from .elements import dtype_name
-from .layers import attention_of, dense, classify
+from .layers import attention_spec, classify_operation, dense_spec
+from .scalar_values import ScalarValues
 from .shapes import OperationSpec, tensors_in
 
 # Operations that launch nothing: PyTorch's internal bookkeeping on fake tensors.
-NO_LAUNCH = {"detach", "detach_", "lift_fresh", "is_same_size", "_has_compatible_shallow_copy_type", "device"}
-NO_LAUNCH |= {"size", "stride", "sym_size", "sym_stride", "sym_numel", "is_contiguous", "layout"}
-NO_LAUNCH |= {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
+OPERATIONS_WITHOUT_LAUNCH = {
+    "detach",
+    "detach_",
+    "lift_fresh",
+    "is_same_size",
+    "_has_compatible_shallow_copy_type",
+    "device",
+}
+OPERATIONS_WITHOUT_LAUNCH |= {"size", "stride", "sym_size", "sym_stride", "sym_numel", "is_contiguous", "layout"}
+OPERATIONS_WITHOUT_LAUNCH |= {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"}
 # Views besides those that PyTorch itself marks as views.
-VIEWS = {"_unsafe_view", "resize", "set", "as_strided", "unsafe_split", "unsafe_split_with_sizes"}
+UNMARKED_VIEWS = {"_unsafe_view", "resize", "set", "as_strided", "unsafe_split", "unsafe_split_with_sizes"}
 # Operations of a node that together form its one backward operation, by the kind of the forward operation.
-GRADIENTS = {
+BACKWARD_OPERATIONS_BY_KIND = {
     "dense": {"mm", "sum", "t", "view", "transpose", "unsqueeze", "squeeze", "mv", "mul", "expand"},
     "bmm": {"bmm", "transpose", "sum", "view", "baddbmm"},
     "multiply": {"mul", "sum", "view", "div", "neg"},
     "add": {"sum", "view"},
 }
-PRODUCTS = {"dense", "bmm", "attention"}
+PRODUCT_OPERATIONS = {"dense", "bmm", "attention"}
 
 
-class Recorder:
+class OperationTrace:
     """Recorded operations and the current state of the trace."""
 
     def __init__(self, torch: Any, dtype: str) -> None:
         self._torch, self._dtype = torch, dtype
         self.operations: list[dict] = []
-        self.unknown: list[dict] = []
+        self.unknown_operations: list[dict] = []
         self.notes: list[str] = []
         self.phase = "forward"
-        self.modules: list[str] = []
+        self.module_path_stack: list[str] = []
         self.layer_of_parameter: dict[int, str] = {}
-        self._pauses = 0
+        self._pause_depth = 0
         self._operation_of_node: dict[int, Optional[dict]] = {}
-        self._number = self._next_number()
-        self._claimed = range(0)
+        self._first_unclaimed_node = self._next_node_number()
+        self._claimed_nodes = range(0)
 
-    def _next_number(self) -> int:
+    def _next_node_number(self) -> int:
         return self._torch._C._autograd._get_sequence_nr()
 
     @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
+    def pause_recording(self) -> Iterator[None]:
         """Records no operations inside: they are part of another operation, and so are their gradients."""
-        self._pauses += 1
+        self._pause_depth += 1
         try:
             yield
         finally:
-            self._pauses -= 1
-            self._claim({"part": True})
+            self._pause_depth -= 1
+            self._claim_nodes({"part": True})
 
-    def _claim(self, operation: Optional[dict]) -> None:
+    def _claim_nodes(self, operation: Optional[dict]) -> None:
         """Assigns the autograd nodes created since the last call to this operation."""
-        after = self._next_number()
-        if after > self._number:
-            self._claimed = range(self._number, after)
-        for number in range(self._number, after):
+        after = self._next_node_number()
+        if after > self._first_unclaimed_node:
+            self._claimed_nodes = range(self._first_unclaimed_node, after)
+        for number in range(self._first_unclaimed_node, after):
             self._operation_of_node[number] = operation
-        self._number = after
+        self._first_unclaimed_node = after
 
-    def _claim_from_copy(self) -> None:
+    def _reclaim_nodes_of_clone(self) -> None:
         """Before an in-place operation whose gradient needs the input, autograd clones the input. The node belongs to
-        the in-place operation: this makes the next _claim() reassign it from the clone."""
+        the in-place operation: this makes the next _claim_nodes() reassign it from the clone."""
         last = self.operations[-1] if self.operations else None
-        if last and last["source"] == "aten.clone" and self._next_number() == self._number and self._claimed:
-            if self._operation_of_node.get(self._claimed[-1]) is last:
-                self._number = self._claimed[0]
+        if (
+            last
+            and last["source"] == "aten.clone"
+            and self._next_node_number() == self._first_unclaimed_node
+            and self._claimed_nodes
+        ):
+            if self._operation_of_node.get(self._claimed_nodes[-1]) is last:
+                self._first_unclaimed_node = self._claimed_nodes[0]
 
     def record_spec(
         self, spec: OperationSpec, source: str, tensor: Any, layer: Optional[str] = None, which: str = "forward"
     ) -> dict:
         if layer is None:
-            layer = self.modules[-1] if self.modules else ""
-        dtype = self.dtype_of(spec.kind, tensor)
+            layer = self.module_path_stack[-1] if self.module_path_stack else ""
+        dtype = self.compute_dtype(spec.kind, tensor)
         operation = {
             "layer": layer,
             "source": source,
@@ -96,47 +108,47 @@ class Recorder:
         operation |= {"dtype": dtype, "pass": which, "phase": self.phase, "count": 1}
         self.operations.append(operation)
         if which == "forward":
-            self._claim(operation)
+            self._claim_nodes(operation)
         return operation
 
-    def dtype_of(self, kind: str, tensor: Any) -> str:
+    def compute_dtype(self, kind: str, tensor: Any) -> str:
         name = dtype_name(tensor.dtype) if tensor is not None else "fp32"
         if name != "fp32" or tensor is None or tensor.dtype != self._torch.float32:
             return name
         if kind in ("convolution", "recurrent"):  # cuDNN, for which PyTorch allows TF32
             return "fp32" if self._dtype == "fp32" else "tf32"
-        return "tf32" if kind in PRODUCTS and self._dtype == "tf32" else name
+        return "tf32" if kind in PRODUCT_OPERATIONS and self._dtype == "tf32" else name
 
     def record_backward(self, forward: dict, which: str = "backward") -> None:
         """Records one backward operation per forward operation, however many kernels it takes."""
-        if forward.get("part") or id(forward) in self._done:
+        if forward.get("part") or id(forward) in self._recorded_backward:
             return
-        self._done[id(forward)] = forward
+        self._recorded_backward[id(forward)] = forward
         self.operations.append({**forward, "pass": which, "phase": "backward"})
 
     def begin_backward(self) -> None:
-        self.phase, self._done = "backward", {}
+        self.phase, self._recorded_backward = "backward", {}
 
-    def record(self, func: Any, name: str, args: Sequence, outs: Sequence, node: Any, in_place: bool) -> None:
+    def record_operation(self, func: Any, name: str, args: Sequence, outs: Sequence, node: Any, in_place: bool) -> None:
         """Records one operation. `name` excludes the trailing underscore of in-place variants."""
-        if self._pauses or name in NO_LAUNCH:
+        if self._pause_depth or name in OPERATIONS_WITHOUT_LAUNCH:
             return
         forward = self._operation_of_node.get(node._sequence_nr()) if node is not None else None
-        if forward is not None and self._is_gradient(forward, name, args, node):
+        if forward is not None and self._record_gradient(forward, name, args, node):
             return
         layer = self._layer_of(node, forward)
         source = f"{func.namespace}.{name}"
-        main_input = main_tensor(name, tensors_in(args), outs)
-        if is_view(func) or name in VIEWS:
+        main_input = dtype_determining_tensor(name, tensors_in(args), outs)
+        if is_view(func) or name in UNMARKED_VIEWS:
             specs: Optional[Sequence[OperationSpec]] = [OperationSpec("view", "", {"batch": 1, "rows": 1, "width": 1})]
         else:
-            specs = classify(func, name, args, outs) if func.namespace in ("aten", "prims") else None
+            specs = classify_operation(func, name, args, outs) if func.namespace in ("aten", "prims") else None
         if name.startswith("nll_loss") and self._merge_into_softmax(specs):
             return
         if specs is None:
-            specs = [self._unknown(func.namespace, source, layer, args, outs)]
+            specs = [self._unknown_spec(func.namespace, source, layer, args, outs)]
         if in_place and node is None:
-            self._claim_from_copy()
+            self._reclaim_nodes_of_clone()
         for spec in specs:
             self.record_spec(spec, source, main_input, layer)
 
@@ -146,7 +158,7 @@ class Recorder:
         if not specs or last is None or last["form"] != "log_softmax" or last["pass"] != "forward":
             return False
         last.update(kind="loss", form="", parameters=specs[0].parameters, source="aten.nll_loss_forward")
-        self._claim(last)
+        self._claim_nodes(last)
         return True
 
     def _layer_of(self, node: Any, forward: Optional[dict]) -> str:
@@ -154,39 +166,39 @@ class Recorder:
             return forward["layer"]
         if node is not None and hasattr(node, "variable"):
             return self.layer_of_parameter.get(id(node.variable), "")
-        return self.modules[-1] if self.modules else ""
+        return self.module_path_stack[-1] if self.module_path_stack else ""
 
     def record_unknown(self, name: str, namespace: str, args: Sequence, outs: Sequence) -> None:
         layer, source = self._layer_of(None, None), f"{namespace}.{name}"
-        spec = self._unknown(namespace, source, layer, args, outs)
-        self.record_spec(spec, source, main_tensor(name, tensors_in(args), outs), layer)
+        spec = self._unknown_spec(namespace, source, layer, args, outs)
+        self.record_spec(spec, source, dtype_determining_tensor(name, tensors_in(args), outs), layer)
 
-    def _unknown(self, namespace: str, source: str, layer: str, args: Sequence, outs: Sequence) -> OperationSpec:
+    def _unknown_spec(self, namespace: str, source: str, layer: str, args: Sequence, outs: Sequence) -> OperationSpec:
         known = namespace in ("aten", "prims")
         reason = "an operation of unknown kind" if known else f"an operation of the library {namespace}"
-        self.unknown.append({"layer": layer, "source": source, "reason": reason, "bounded": True})
+        self.unknown_operations.append({"layer": layer, "source": source, "reason": reason, "bounded": True})
         sizes = [sum(int(tensor.numel()) for tensor in tensors) for tensors in (tensors_in(args), outs)]
         return OperationSpec(
             "unknown", "", {"batch": 1, "rows": 1, "width": max(sizes), "in": sizes[0], "out": sizes[1]}
         )
 
-    def _is_gradient(self, forward: dict, name: str, args: Sequence, node: Any) -> bool:
+    def _record_gradient(self, forward: dict, name: str, args: Sequence, node: Any) -> bool:
         """Records an operation of a node as part of its one backward operation; returns False if it is separate."""
         if forward.get("part"):
             return True
         kind = forward["kind"]
         if name == "convolution_backward":
-            return self._convolution(forward, args[-1])
+            return self._record_convolution_gradient(forward, args[-1])
         if "_backward" in name and not name.endswith(("slice_backward", "select_backward")):
             if kind in ("view", "unknown", "cast", "reshape"):
                 return False
             self.record_backward(forward)
             return True
-        if name not in GRADIENTS.get(kind, ()):
+        if name not in BACKWARD_OPERATIONS_BY_KIND.get(kind, ()):
             return False
         edges = [edge is not None for edge, _ in node.next_functions]
         if kind == "dense":
-            return self._dense(forward, name, edges)
+            return self._record_dense_gradients(forward, name, edges)
         if kind == "add":
             if name == "sum":
                 self.record_backward(forward)
@@ -196,7 +208,7 @@ class Recorder:
             return True
         return False
 
-    def _convolution(self, forward: dict, wanted: Sequence[bool]) -> bool:
+    def _record_convolution_gradient(self, forward: dict, wanted: Sequence[bool]) -> bool:
         if wanted[0] and not wanted[1]:  # the input gradient alone costs as much as the forward pass
             self.record_spec(
                 OperationSpec(forward["kind"], forward["form"], forward["parameters"]), forward["source"], None, ""
@@ -206,7 +218,7 @@ class Recorder:
         self.record_backward(forward, "backward" if wanted[0] else "backward-weights")
         return True
 
-    def _dense(self, forward: dict, name: str, edges: Sequence[bool]) -> bool:
+    def _record_dense_gradients(self, forward: dict, name: str, edges: Sequence[bool]) -> bool:
         """Handles the gradients of (bias,) input and weights."""
         if name not in ("mm", "mv"):
             return True
@@ -214,7 +226,7 @@ class Recorder:
         if into and not weights:
             sizes = forward["parameters"]
             self.record_spec(
-                dense(sizes["rows"], sizes["out"], sizes["in"], False), forward["source"], None, forward["layer"]
+                dense_spec(sizes["rows"], sizes["out"], sizes["in"], False), forward["source"], None, forward["layer"]
             )
             self.operations[-1]["dtype"] = forward["dtype"]
             return True
@@ -222,7 +234,7 @@ class Recorder:
         return True
 
 
-def main_tensor(name: str, tensors: Sequence, outs: Sequence) -> Any:
+def dtype_determining_tensor(name: str, tensors: Sequence, outs: Sequence) -> Any:
     """Returns the tensor whose type the operation computes in: the first floating-point one; for elementwise
     operations the widest."""
     floating = [tensor for tensor in tensors if tensor.dtype.is_floating_point]
@@ -237,7 +249,7 @@ def is_view(func: Any) -> bool:
     return bool(aliases) and all(alias is not None and not alias.is_write for alias in aliases)
 
 
-def dispatch_recorder(torch: Any, recorder: Recorder) -> Any:
+def make_dispatch_mode(torch: Any, recorder: OperationTrace) -> Any:
     """Returns the dispatch mode that passes every operation to the recorder."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -256,34 +268,36 @@ def dispatch_recorder(torch: Any, recorder: Recorder) -> Any:
                 name = func.overloadpacket.__name__
                 name = name if name == "copy_" or not name.endswith("_") else name[:-1]
                 plain[func] = name
-            if name in NO_LAUNCH:
+            if name in OPERATIONS_WITHOUT_LAUNCH:
                 return func(*args, **(kwargs or {}))
-            out = scalars.value_of(args[0]) if name == "_local_scalar_dense" else fake_outputs(torch, name, args)
+            out = (
+                scalars.scalar_of_tensor(args[0]) if name == "_local_scalar_dense" else fake_outputs(torch, name, args)
+            )
             out = func(*args, **(kwargs or {})) if out is None else out
             outs = tensors_in(out) if isinstance(out, (list, tuple)) else tensors_in([out])
             scalars.record_outputs(func, name, args, outs)
-            given = [*args, *(kwargs or {}).values()] if name in WITH_KEYWORD_TENSORS else args
-            recorder.record(func, name, given, outs, node_of(), name != func.overloadpacket.__name__)
+            given = [*args, *(kwargs or {}).values()] if name in OPERATIONS_WITH_KEYWORD_TENSORS else args
+            recorder.record_operation(func, name, given, outs, node_of(), name != func.overloadpacket.__name__)
             return out
 
     return DispatchRecorder()
 
 
-def record_higher_order(torch: Any, recorder: Recorder, func: Any, args: Sequence, named: dict) -> Any:
+def record_higher_order(torch: Any, recorder: OperationTrace, func: Any, args: Sequence, named: dict) -> Any:
     """Records an operator that takes functions. The operations inside are part of it: flex_attention is one attention
     kernel."""
-    with recorder.paused():
+    with recorder.pause_recording():
         out = func(*args, **named)
     outs = tensors_in(out) if isinstance(out, (list, tuple)) else tensors_in([out])
     name = func.name()
     if name == "flex_attention":
-        recorder.record_spec(attention_of(args[0], args[1], False), f"higher_order.{name}", args[0])
+        recorder.record_spec(attention_spec(args[0], args[1], False), f"higher_order.{name}", args[0])
     else:
         recorder.record_unknown(name, "higher_order", args, outs)
     return out
 
 
-WITH_KEYWORD_TENSORS = {"_scaled_dot_product_flash_attention_for_cpu"}
+OPERATIONS_WITH_KEYWORD_TENSORS = {"_scaled_dot_product_flash_attention_for_cpu"}
 
 
 def fake_outputs(torch: Any, name: str, args: Sequence) -> Any:

@@ -9,64 +9,66 @@ from typing import Any, Callable, NamedTuple, Sequence
 
 from .shapes import OperationSpec, batch_rows_width
 
-GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+GATE_COUNTS = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 # Forms, indexed by the argument `mode` of _cudnn_rnn.
 FORMS_BY_MODE = ("rnn_relu", "rnn_tanh", "lstm", "gru")
 
 
-class Stack(NamedTuple):
-    """A stack of layers; `projection` is 0 if the output is as wide as the state."""
+class RecurrentStack(NamedTuple):
+    """A stack of layers; `projection_width` is 0 if the output is as wide as the state."""
 
     form: str
     batch: int
     steps: int
     input_width: int
-    hidden: int
+    hidden_width: int
     layers: int
     directions: int
     bias: bool
-    projection: int = 0
+    projection_width: int = 0
 
     @property
-    def output(self) -> int:
-        return self.projection or self.hidden
+    def output_width(self) -> int:
+        return self.projection_width or self.hidden_width
 
     def spec(self) -> OperationSpec:
-        sizes = {"batch": self.batch, "steps": self.steps, "in": self.input_width, "hidden": self.hidden}
+        sizes = {"batch": self.batch, "steps": self.steps, "in": self.input_width, "hidden": self.hidden_width}
         sizes |= {"layers": self.layers, "directions": self.directions, "bias": int(self.bias)}
-        sizes |= {"projection": self.projection} if self.projection else {}
+        sizes |= {"projection": self.projection_width} if self.projection_width else {}
         return OperationSpec("recurrent", self.form, {key: int(size) for key, size in sizes.items()})
 
 
-def stack_of(form: str, x: Any, params: Sequence, layers: int, bidirectional: bool, bias: bool, batch_first: bool) -> Stack:
+def stack_from_input(
+    form: str, x: Any, params: Sequence, layers: int, bidirectional: bool, bias: bool, batch_first: bool
+) -> RecurrentStack:
     steps, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
     return stack_from_weights(form, steps, batch, x.shape[-1], params, layers, bidirectional, bias)
 
 
 def stack_from_weights(
     form: str, steps: int, batch: int, input_width: int, params: Sequence, layers: int, bidirectional: bool, bias: bool
-) -> Stack:
+) -> RecurrentStack:
     """Derives sizes from the weights: the first is (gates * hidden, in), the second (gates * hidden, output)."""
-    hidden, output = int(params[0].shape[0]) // GATES[form], int(params[1].shape[1])
+    hidden, output = int(params[0].shape[0]) // GATE_COUNTS[form], int(params[1].shape[1])
     projection = output if output != hidden else 0
-    return Stack(
+    return RecurrentStack(
         form, int(batch), int(steps), int(input_width), hidden, int(layers), 1 + bool(bidirectional), bias, projection
     )
 
 
-def cudnn(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+def classify_cudnn_rnn(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
     """Arguments: (input, weights, weights of a layer, buffer, hx, cx, mode, hidden, projection, layers, batch first,
     dropout, train, bidirectional)."""
     x, weights, form = args[0], args[1], FORMS_BY_MODE[int(args[6])]
-    return [stack_of(form, x, weights, args[9], args[13], int(args[2]) > 2, args[10]).spec()]
+    return [stack_from_input(form, x, weights, args[9], args[13], int(args[2]) > 2, args[10]).spec()]
 
 
-def gates(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
-    return [gates_of(name.removeprefix("_thnn_fused_"), args[0])]
+def classify_gates(name: str, args: Sequence, outs: Sequence) -> Sequence[OperationSpec]:
+    return [gates_spec(name.removeprefix("_thnn_fused_"), args[0])]
 
 
-def gates_of(form: str, products: Any) -> OperationSpec:
-    rows = GATES[form.removesuffix("_cell")]
+def gates_spec(form: str, products: Any) -> OperationSpec:
+    rows = GATE_COUNTS[form.removesuffix("_cell")]
     return OperationSpec("activation", form, {"batch": int(products.shape[0]), "rows": rows,
                                      "width": int(products.shape[1]) // rows})  # fmt: skip
 
@@ -76,18 +78,22 @@ class RecurrentKernels:
     recurrent layers then run in fp16, whatever that type is."""
 
     def __init__(self, torch: Any, recorder: Any, single: Callable, is_traced: Callable, autocast: Any) -> None:
-        self._torch, self._recorder, self._single = torch, recorder, single
+        self._torch, self._recorder, self._single_kernel = torch, recorder, single
         self._is_traced, self._autocast = is_traced, autocast
 
-    def by_name(self) -> dict[str, Callable]:
+    def kernels_by_name(self) -> dict[str, Callable]:
         found: dict[str, Callable] = {}
-        for form in GATES:
-            found[f"{form}.input"] = self._layers(form)
-            found[f"{form}.data"] = self._packed(form)
+        for form in GATE_COUNTS:
+            found[f"{form}.input"] = self._make_layers_kernel(form)
+            found[f"{form}.data"] = self._make_packed_layers_kernel(form)
         cells = {"lstm_cell": self.lstm_cell, "gru_cell": self.gru_cell}
-        return found | cells | {"_pack_padded_sequence": self.pack, "_pad_packed_sequence": self.unpack}
+        return (
+            found
+            | cells
+            | {"_pack_padded_sequence": self.pack_sequences, "_pad_packed_sequence": self.unpack_sequences}
+        )
 
-    def _layers(self, form: str) -> Callable:
+    def _make_layers_kernel(self, form: str) -> Callable:
         def run(x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
             if not self._is_traced([x, *params]):
                 original = getattr(self._torch.ops.aten, form).input
@@ -95,13 +101,13 @@ class RecurrentKernels:
                     x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first
                 )
             x = x.transpose(0, 1).contiguous() if batch_first else x  # cuDNN reads time steps one after the other
-            stack = stack_of(form, x, params, num_layers, bidirectional, has_biases, False)
-            y, *states = self._call(stack, f"aten.{form}", x, hx, params, [stack.steps, stack.batch])
+            stack = stack_from_input(form, x, params, num_layers, bidirectional, has_biases, False)
+            y, *states = self._call_single_kernel(stack, f"aten.{form}", x, hx, params, [stack.steps, stack.batch])
             return (y.transpose(0, 1) if batch_first else y, *states)
 
         return run
 
-    def _packed(self, form: str) -> Callable:
+    def _make_packed_layers_kernel(self, form: str) -> Callable:
         def run(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
             if not self._is_traced([data, *params]):
                 original = getattr(self._torch.ops.aten, form).data
@@ -113,11 +119,11 @@ class RecurrentKernels:
             stack = stack_from_weights(
                 form, steps, batch, data.shape[-1], params, num_layers, bidirectional, has_biases
             )
-            return self._call(stack, f"aten.{form}", data, hx, params, [rows])
+            return self._call_single_kernel(stack, f"aten.{form}", data, hx, params, [rows])
 
         return run
 
-    def pack(self, x, lengths, batch_first):
+    def pack_sequences(self, x, lengths, batch_first):
         """Packs with the longest length for every sequence, since fake tensors contain no lengths."""
         if not self._is_traced((x,)):
             with self._torch._C._AutoDispatchBelowAutograd():
@@ -126,11 +132,11 @@ class RecurrentKernels:
         self._recorder.notes += [] if note in self._recorder.notes else [note]
         rows, steps = int(x.shape[0]) * int(x.shape[1]), int(x.shape[1 if batch_first else 0])
         spec = OperationSpec("reshape", "gather", batch_rows_width([rows, *x.shape[2:]]))
-        (data,) = self._single(spec, "aten._pack_padded_sequence", [[rows, *x.shape[2:]]], x)
-        with self._recorder.paused():
+        (data,) = self._single_kernel(spec, "aten._pack_padded_sequence", [[rows, *x.shape[2:]]], x)
+        with self._recorder.pause_recording():
             return data, self._torch.full((steps,), rows // max(1, steps), dtype=self._torch.int64)
 
-    def unpack(self, data, batch_sizes, batch_first, padding_value, total_length):
+    def unpack_sequences(self, data, batch_sizes, batch_first, padding_value, total_length):
         if not self._is_traced((data,)):
             original = self._torch.ops.aten._pad_packed_sequence.default
             return original.decompose(data, batch_sizes, batch_first, padding_value, total_length)
@@ -138,15 +144,17 @@ class RecurrentKernels:
         batch = int(data.shape[0]) // max(1, steps)
         shape = [batch, steps, *data.shape[1:]] if batch_first else [steps, batch, *data.shape[1:]]
         spec = OperationSpec("reshape", "gather", batch_rows_width(data.shape))
-        (padded,) = self._single(spec, "aten._pad_packed_sequence", [shape], data)
-        with self._recorder.paused():
+        (padded,) = self._single_kernel(spec, "aten._pad_packed_sequence", [shape], data)
+        with self._recorder.pause_recording():
             return padded, self._torch.full((batch,), steps, dtype=self._torch.int64)
 
-    def _call(self, stack: Stack, source: str, x: Any, hx: Any, params: Sequence, leading: Sequence[int]) -> tuple:
+    def _call_single_kernel(
+        self, stack: RecurrentStack, source: str, x: Any, hx: Any, params: Sequence, leading: Sequence[int]
+    ) -> tuple:
         hx = [hx] if not isinstance(hx, (list, tuple)) else list(hx)
         given = [self._to_fp16(tensor) for tensor in (x, *hx, *params)]
-        shapes = [[*leading, stack.directions * stack.output], *[list(tensor.shape) for tensor in hx]]
-        return self._single(stack.spec(), source, shapes, *given)
+        shapes = [[*leading, stack.directions * stack.output_width], *[list(tensor.shape) for tensor in hx]]
+        return self._single_kernel(stack.spec(), source, shapes, *given)
 
     def _to_fp16(self, tensor: Any) -> Any:
         is_cast = self._autocast is not None and tensor.dtype == self._torch.float32
@@ -155,20 +163,20 @@ class RecurrentKernels:
     def lstm_cell(self, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
         if not self._is_traced((x, w_ih)):
             return self._torch.ops.aten.lstm_cell.default.decompose(x, hx, w_ih, w_hh, b_ih, b_hh)
-        from_input, from_state = self._products(x, hx[0], w_ih, w_hh)
+        from_input, from_state = self._gate_products(x, hx[0], w_ih, w_hh)
         shapes = [list(hx[0].shape), list(hx[1].shape)]
         biases = [bias for bias in (b_ih, b_hh) if bias is not None]
-        spec = gates_of("lstm_cell", from_input)
-        return self._single(spec, "aten._thnn_fused_lstm_cell", shapes, from_input, from_state, hx[1], *biases)
+        spec = gates_spec("lstm_cell", from_input)
+        return self._single_kernel(spec, "aten._thnn_fused_lstm_cell", shapes, from_input, from_state, hx[1], *biases)
 
     def gru_cell(self, x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
         if not self._is_traced((x, w_ih)):
             return self._torch.ops.aten.gru_cell.default.decompose(x, hx, w_ih, w_hh, b_ih, b_hh)
-        from_input, from_state = self._products(x, hx, w_ih, w_hh)
+        from_input, from_state = self._gate_products(x, hx, w_ih, w_hh)
         biases = [bias for bias in (b_ih, b_hh) if bias is not None]
-        spec = gates_of("gru_cell", from_input)
+        spec = gates_spec("gru_cell", from_input)
         shapes = [list(hx.shape)]
-        return self._single(spec, "aten._thnn_fused_gru_cell", shapes, from_input, from_state, hx, *biases)[0]
+        return self._single_kernel(spec, "aten._thnn_fused_gru_cell", shapes, from_input, from_state, hx, *biases)[0]
 
-    def _products(self, x: Any, state: Any, w_ih: Any, w_hh: Any) -> tuple:
+    def _gate_products(self, x: Any, state: Any, w_ih: Any, w_hh: Any) -> tuple:
         return self._torch.matmul(x, w_ih.t()), self._torch.matmul(state, w_hh.t())

@@ -13,7 +13,7 @@ class ScalarValues:
     computed. Masks count as empty: `all` is true and `any` is false. A random number is never below the dropout
     probability. On a GPU, the host waits for such a value."""
 
-    BY_NAME = {"all": True, "any": False, "lt": False}
+    VALUES_BY_OPERATION = {"all": True, "any": False, "lt": False}
 
     def __init__(self, torch: Any) -> None:
         from torch.utils._python_dispatch import _disable_current_modes
@@ -32,20 +32,20 @@ class ScalarValues:
         if len(outs) != 1 or outs[0].dim() != 0 or self._torch._C._current_autograd_node() is not None:
             return
         out, tensors = outs[0], tensors_in(args)
-        values = [self._value(tensor) for tensor in tensors]
+        values = [self._find_value(tensor) for tensor in tensors]
         if name in ("fill", "full", "scalar_tensor"):
             number = args[0] if name == "scalar_tensor" else args[1]
             value = number if isinstance(number, (int, float, bool)) else None
         elif name == "sum" and not args[0].dtype.is_floating_point:
             value = int(args[0].numel())
         elif tensors and None not in values and name != "_local_scalar_dense":
-            value = self._compute(func, args)
+            value = self._compute_scalar(func, args)
         else:
-            value = self.BY_NAME.get(name)
+            value = self.VALUES_BY_OPERATION.get(name)
         if value is not None:
             self._known_scalars[id(out)] = (out, value)
 
-    def _value(self, tensor: Any) -> Any:
+    def _find_value(self, tensor: Any) -> Any:
         constant = tensor.constant if hasattr(tensor, "constant") else tensor  # a host tensor has data
         if constant is not None and constant.dim() == 0 and constant.device.type == "cpu":
             with self._real_tensors():
@@ -54,8 +54,8 @@ class ScalarValues:
             return self._known_scalars[id(tensor)][1]
         return self._filled_tensors.get(storage_id(tensor), (None, None))[1]
 
-    def _compute(self, func: Any, args: Sequence) -> Any:
-        values = {id(tensor): self._value(tensor) for tensor in tensors_in(args)}
+    def _compute_scalar(self, func: Any, args: Sequence) -> Any:
+        values = {id(tensor): self._find_value(tensor) for tensor in tensors_in(args)}
         with self._real_tensors():
             real = [
                 self._torch.tensor(values[id(tensor)], dtype=tensor.dtype) if id(tensor) in values else tensor
@@ -63,8 +63,8 @@ class ScalarValues:
             ]
             return func(*real).item()
 
-    def value_of(self, tensor: Any) -> Any:
-        return self._value(tensor)
+    def scalar_of_tensor(self, tensor: Any) -> Any:
+        return self._find_value(tensor)
 
 
 def storage_id(tensor: Any) -> Optional[int]:

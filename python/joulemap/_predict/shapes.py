@@ -29,7 +29,7 @@ def batch_rows_width(shape: Sequence[int]) -> dict[str, int]:
     return {"batch": sizes[0], "rows": sizes[1], "width": sizes[2]}
 
 
-def by_dimension(shape: Sequence[int], dim: int) -> dict[str, int]:
+def shape_by_dimension(shape: Sequence[int], dim: int) -> dict[str, int]:
     """Returns the shape with the dimension of computation as `width`, wherever it is."""
     sizes = [int(size) for size in shape] or [1]
     dim %= len(sizes)

@@ -20,6 +20,11 @@ CAPTURE_MODULES = {
     "jax": "_jax_capture",
     "onnxruntime": "_onnxruntime_capture",
     "transformers.generation.utils": "_transformers_capture",
+    "transformers.generation.continuous_batching.continuous_api": "_transformers_batching_capture",
+    "vllm.v1.core.sched.scheduler": "_vllm_capture",
+    "sglang.srt.managers.scheduler": "_sglang_capture",
+    "llama_cpp.llama": "_llama_cpp_capture",
+    "onnxruntime_genai": "_onnxruntime_genai_capture",
 }
 
 
@@ -33,7 +38,7 @@ def _record_failure(error):
         pass
 
 
-class _Finder:
+class _FrameworkFinder:
     """Finds the joulemap package that belongs to the running `joulemap record`, and detects imports of frameworks."""
 
     def __init__(self, packages):
@@ -73,24 +78,35 @@ class _Finder:
 
     def _call_afterwards(self, name, loader):
         execute = loader.exec_module
+        watched = getattr(execute, "joulemap_watched", None)
+        if watched is not None:
+            watched.add(name)  # a loader may be shared, as that of a zip file
+            return
+        watched = {name}
 
         def execute_and_watch(module):
-            del loader.exec_module
+            name = module.__name__
+            if name not in watched:
+                return execute(module)
+            watched.discard(name)
+            if not watched and vars(loader).get("exec_module") is execute_and_watch:
+                del loader.exec_module
             execute(module)  # if it fails, the program may retry the import
-            watcher = self._waiting.pop(name, None)
-            if watcher is None:
+            capture_module = self._waiting.pop(name, None)
+            if capture_module is None:
                 return
             try:
                 from importlib import import_module
 
-                import_module("joulemap." + watcher).install(module)
+                import_module("joulemap." + capture_module).install(module)
             except Exception as error:  # noqa: BLE001
                 _record_failure(error)
 
+        execute_and_watch.joulemap_watched = watched
         loader.exec_module = execute_and_watch
 
 
-def _finish():
+def _finish_recording():
     """Completes this process's part of the recording before os._exit, execv or execve bypasses Python's normal
     shutdown."""
     if "joulemap._capture" in sys.modules or "joulemap._hot" in sys.modules:
@@ -106,18 +122,18 @@ def _wrap_exec_calls():
     leave, execute, execute_in = os._exit, os.execv, os.execve
 
     def _exit(status):
-        _finish()
+        _finish_recording()
         leave(status)
 
     # os.execvp calls execv for each folder of PATH, so only a path that can be executed completes the recording.
     def execv(path, argv, /):
         if os.access(path, os.X_OK):
-            _finish()
+            _finish_recording()
         execute(path, argv)
 
     def execve(path, argv, env):
         if isinstance(path, int) or os.access(path, os.X_OK):
-            _finish()
+            _finish_recording()
         execute_in(path, argv, env)
 
     for wrapper, original in ((_exit, leave), (execv, execute), (execve, execute_in)):
@@ -126,17 +142,17 @@ def _wrap_exec_calls():
         setattr(os, wrapper.__name__, wrapper)
 
 
-def _start():
+def _start_capture():
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != here]
     if not os.environ.get("JOULEMAP_RECORDING"):
         return
-    sys.meta_path.insert(0, _Finder(os.path.dirname(os.path.dirname(here))))
+    sys.meta_path.insert(0, _FrameworkFinder(os.path.dirname(os.path.dirname(here))))
     _wrap_exec_calls()
 
 
 try:
-    _start()
+    _start_capture()
 except Exception as _error:  # noqa: BLE001
     _record_failure(_error)
 

@@ -23,33 +23,36 @@ using EntryKey = std::pair<std::string, std::vector<std::string>>;  // device, p
 // Values of an entry on one side, by recording; 0 where a recording has no such row.
 struct SideValues {
   std::vector<double> energy_j;
-  std::vector<double> within_j;  // standard deviation within the recording
-  double waiting_j = 0;          // mean of all recordings
+  std::vector<double> within_recording_sd_j;  // standard deviation within the recording
+  double waiting_j = 0;                       // mean of all recordings, as are the following
+  double count = 0;
+  double time_s = 0;
   bool has_waiting = false;
+  bool has_count = true;
   bool is_present = false;
   bool is_known = true;  // all rows have intervals
 
-  explicit SideValues(std::size_t recordings) : energy_j(recordings), within_j(recordings) {}
+  explicit SideValues(std::size_t recordings) : energy_j(recordings), within_recording_sd_j(recordings) {}
 };
 
-struct GatheredEntry {
+struct TwoSidedEntry {
   DifferenceEntry entry;
   SideValues a;
   SideValues b;
   statistics::RunContrast contrast = {};
 };
 
-using Gathered = std::map<EntryKey, GatheredEntry>;
+using TwoSidedEntries = std::map<EntryKey, TwoSidedEntry>;
 
-void gather_side(Gathered& gathered, std::span<const RecordingEntries> side, SideValues GatheredEntry::*values,
-                 std::pair<std::size_t, std::size_t> recordings) {
+void collect_side_values(TwoSidedEntries& gathered, std::span<const RecordingEntries> side,
+                         SideValues TwoSidedEntry::*values, std::pair<std::size_t, std::size_t> recordings) {
   for (std::size_t i = 0; i < side.size(); ++i) {
     for (const ReportRow& row : side[i].rows->rows) {
       if (!row.energy_j || row.path == std::vector<std::string>{std::string(kProbeMode)}) continue;
-      GatheredEntry& one =
+      TwoSidedEntry& one =
           gathered
               .try_emplace({row.device, row.path},
-                           GatheredEntry{{}, SideValues(recordings.first), SideValues(recordings.second)})
+                           TwoSidedEntry{{}, SideValues(recordings.first), SideValues(recordings.second)})
               .first->second;
       one.entry.path = row.path;
       one.entry.name = row.name;
@@ -59,17 +62,21 @@ void gather_side(Gathered& gathered, std::span<const RecordingEntries> side, Sid
       here.is_present = true;
       here.energy_j[i] = *row.energy_j / side[i].unit_count;
       here.has_waiting = here.has_waiting || row.waiting_j.has_value();
-      here.waiting_j += row.waiting_j.value_or(0) / side[i].unit_count / static_cast<double>(side.size());
+      const double share = 1 / side[i].unit_count / static_cast<double>(side.size());
+      here.waiting_j += row.waiting_j.value_or(0) * share;
+      here.has_count = here.has_count && row.count.has_value();
+      here.count += static_cast<double>(row.count.value_or(0)) * share;
+      here.time_s += row.time_s * share;
       if (!row.low_j || !row.high_j) here.is_known = false;
       if (!here.is_known) continue;
-      here.within_j[i] = 0.5 * (*row.high_j - *row.low_j) / kHalfWidth90 / side[i].unit_count;
+      here.within_recording_sd_j[i] = 0.5 * (*row.high_j - *row.low_j) / kHalfWidth90 / side[i].unit_count;
     }
   }
 }
 
-statistics::RunGroup group_of(const SideValues& side) {
+statistics::RunGroup to_run_group(const SideValues& side) {
   if (!side.is_present) return {};
-  return {side.energy_j, side.within_j};
+  return {side.energy_j, side.within_recording_sd_j};
 }
 
 double mean_energy(const SideValues& side) {
@@ -85,20 +92,23 @@ double family_factor(const statistics::RunContrast& run, double level) {
   return statistics::t_quantile(level, run.degrees_of_freedom) / statistics::t_quantile(level, kMany);
 }
 
-void fill_side(std::optional<ComparedEnergy>& energy, const SideValues& side, double half_width_j, bool is_known) {
+void set_compared_energy(std::optional<ComparedEnergy>& energy, const SideValues& side, double half_width_j,
+                         bool is_known) {
   if (!side.is_present) return;
   energy = ComparedEnergy{mean_energy(side), {}, {}};
   if (side.has_waiting) energy->waiting_j = side.waiting_j;
+  if (side.has_count) energy->count = side.count;
+  energy->time_s = side.time_s;
   if (!is_known) return;
   energy->low_j = energy->energy_j - half_width_j;
   energy->high_j = energy->energy_j + half_width_j;
 }
 
-void judge_entry(GatheredEntry& one, double alpha, double half_widths) {
+void judge_entry_difference(TwoSidedEntry& one, double alpha, double half_widths) {
   DifferenceEntry& entry = one.entry;
   const bool is_known = (!one.a.is_present || one.a.is_known) && (!one.b.is_present || one.b.is_known);
-  fill_side(entry.a, one.a, half_widths * one.contrast.standard_error_a, one.a.is_known);
-  fill_side(entry.b, one.b, half_widths * one.contrast.standard_error_b, one.b.is_known);
+  set_compared_energy(entry.a, one.a, half_widths * one.contrast.standard_error_a, one.a.is_known);
+  set_compared_energy(entry.b, one.b, half_widths * one.contrast.standard_error_b, one.b.is_known);
   entry.difference_j = (entry.b ? entry.b->energy_j : 0) - (entry.a ? entry.a->energy_j : 0);
   if (entry.a && entry.a->energy_j > 0) entry.relative_change = *entry.difference_j / entry.a->energy_j;
   if (is_known) {
@@ -116,7 +126,7 @@ void judge_entry(GatheredEntry& one, double alpha, double half_widths) {
   }
 }
 
-double probability_of(const GatheredEntry& one, double factor) {
+double difference_probability(const TwoSidedEntry& one, double factor) {
   const bool is_compared = one.a.is_present && one.b.is_present && one.a.is_known && one.b.is_known;
   if (!is_compared) return std::numeric_limits<double>::quiet_NaN();
   const double error_j = factor * one.contrast.standard_error();
@@ -149,15 +159,16 @@ std::vector<IdleDifference> compare_idle(std::span<const RecordingEntries> a, st
 void compare_entries(std::span<const RecordingEntries> a, std::span<const RecordingEntries> b,
                      const statistics::RunContrast& run, RunDifference& difference) {
   difference.idle = compare_idle(a, b);
-  Gathered gathered;
-  gather_side(gathered, a, &GatheredEntry::a, {a.size(), b.size()});
-  gather_side(gathered, b, &GatheredEntry::b, {a.size(), b.size()});
+  TwoSidedEntries gathered;
+  collect_side_values(gathered, a, &TwoSidedEntry::a, {a.size(), b.size()});
+  collect_side_values(gathered, b, &TwoSidedEntry::b, {a.size(), b.size()});
   const double alpha = 1 - difference.interval;
   const double factor = family_factor(run, difference.interval);
   std::vector<double> probabilities;
   for (auto& [key, one] : gathered) {
-    one.contrast = statistics::contrast_of(group_of(one.a), group_of(one.b), {run.relative_sd, kEntryDegreesOfFreedom});
-    probabilities.push_back(probability_of(one, factor));
+    one.contrast =
+        statistics::contrast_runs(to_run_group(one.a), to_run_group(one.b), {run.relative_sd, kEntryDegreesOfFreedom});
+    probabilities.push_back(difference_probability(one, factor));
   }
   const std::vector<double> adjusted_p_values =
       statistics::adjusted_p_values(probabilities, statistics::Adjustment::benjamini_hochberg);
@@ -171,8 +182,8 @@ void compare_entries(std::span<const RecordingEntries> a, std::span<const Record
   for (auto& [key, one] : gathered) {
     const double p = adjusted_p_values[index++];
     if (!std::isnan(p)) one.entry.p_adjusted = p;
-    judge_entry(one, alpha,
-                factor * statistics::t_quantile(difference.entry_confidence, one.contrast.degrees_of_freedom));
+    judge_entry_difference(
+        one, alpha, factor * statistics::t_quantile(difference.entry_confidence, one.contrast.degrees_of_freedom));
     difference.entries.push_back(std::move(one.entry));
   }
   std::stable_sort(difference.entries.begin(), difference.entries.end(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/analysis/compared_recordings.h"
 
+#include "attribution/analysis/operator_comparison.h"
 #include "attribution/analysis/report_builder.h"
 #include "attribution/analysis/steady_reports.h"
 
@@ -25,6 +26,33 @@ Result<RunReports> read_rows(const std::string& file, RecordedSteps read, RowLev
   return reports;
 }
 
+// The whole run at level work contains the steps whose operations are recorded, even if the compared part does not.
+Result<OperatorRecording> read_operator_recording(const std::string& file, RunReports reports) {
+  OperatorRecording recording{std::move(reports), {}};
+  const ReportResult& rows = recording.reports.rows;
+  recording.work.idle = rows.idle;
+  if (!recording.reports.is_steady) {
+    recording.work.work = operator_work(rows, rows);
+    return recording;
+  }
+  const Result<ReportResult> whole = build_report(std::span(&file, 1), {.level = RowLevel::work});
+  if (!whole) return whole.error();
+  recording.work.work = operator_work(rows, *whole);
+  return recording;
+}
+
+Result<RunDifference> compare_work(std::span<const std::string> files, std::vector<RunReports> reports,
+                                   std::size_t of_a, const ComparisonQuery& query) {
+  std::vector<OperatorRecording> recordings;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    Result<OperatorRecording> one = read_operator_recording(files[i], std::move(reports[i]));
+    if (!one) return std::move(one).error();
+    recordings.push_back(std::move(*one));
+  }
+  const std::span<const OperatorRecording> all = recordings;
+  return compare_operators(all.first(of_a), all.subspan(of_a), query);
+}
+
 }  // namespace
 
 Result<RunDifference> compare_recordings(std::span<const std::string> a, std::span<const std::string> b, RowLevel level,
@@ -46,6 +74,7 @@ Result<RunDifference> compare_recordings(std::span<const std::string> a, std::sp
     if (!one) return std::move(one).error();
     reports.push_back(std::move(*one));
   }
+  if (level == RowLevel::work) return compare_work(files, std::move(reports), a.size(), query);
   const std::span<const RunReports> all = reports;
   return compare_runs(all.first(a.size()), all.subspan(a.size()), query);
 }

@@ -9,18 +9,18 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr double kUnitsDiffer = 0.05;         // relative difference, above which start-up has a different weight
-constexpr double kWaitsForHost = 0.3;         // fraction of the energy that idle GPUs use
-constexpr std::size_t kRecordingsEnough = 3;  // on each side, to estimate the variation between runs
+constexpr double kMaxUnitDifference = 0.05;       // relative difference, above which start-up has a different weight
+constexpr double kMinIdleEnergyFraction = 0.3;    // fraction of the energy that idle GPUs use
+constexpr std::size_t kMinRecordingsPerSide = 3;  // on each side, to estimate the variation between runs
 
-double units_of_each(const ComparedRun& side) {
+double units_per_recording(const ComparedRun& side) {
   return side.units / static_cast<double>(std::max<std::size_t>(side.recordings.size(), 1));
 }
 
 void note_whole_runs(RunDifference& difference, bool is_whole_run_requested) {
-  const double a = units_of_each(difference.a);
-  const double b = units_of_each(difference.b);
-  if (difference.per != "run" && std::abs(b / a - 1) > kUnitsDiffer) {
+  const double a = units_per_recording(difference.a);
+  const double b = units_per_recording(difference.b);
+  if (difference.per != "run" && std::abs(b / a - 1) > kMaxUnitDifference) {
     difference.diagnostics.add(
         {"units_differ", 1,
          fmt::format(
@@ -40,7 +40,7 @@ void note_whole_runs(RunDifference& difference, bool is_whole_run_requested) {
                               "mark steps with jm.step(), or record more steps"});
 }
 
-void note_unsettled(RunDifference& difference, std::string_view letter, const ComparedRun& side) {
+void note_unsettled_runs(RunDifference& difference, std::string_view letter, const ComparedRun& side) {
   for (const ComparedRecording& recording : side.recordings) {
     if (!recording.exclusion || recording.exclusion->is_settled) continue;
     difference.diagnostics.add(
@@ -54,7 +54,7 @@ void note_unsettled(RunDifference& difference, std::string_view letter, const Co
 std::optional<double> idle_share(const ReportResult& rows) {
   double all_j = 0;
   for (const DomainEnergy& domain : rows.domains) {
-    if (!domain.counted || !domain.joules || domain.provenance != Provenance::measured) continue;
+    if (!domain.is_counted || !domain.joules || domain.provenance != Provenance::measured) continue;
     if (domain.device_model.empty()) return std::nullopt;
     all_j += *domain.joules;
   }
@@ -66,18 +66,25 @@ std::optional<double> idle_share(const ReportResult& rows) {
 
 void add_host_waiting_diagnostic(RunDifference& difference, std::span<const RunReports> a,
                                  std::span<const RunReports> b) {
-  if (std::min(a.size(), b.size()) >= kRecordingsEnough) return;
+  if (std::min(a.size(), b.size()) >= kMinRecordingsPerSide) return;
   double most = 0;
   for (const auto& side : {a, b}) {
     for (const RunReports& run : side) most = std::max(most, idle_share(run.rows).value_or(0));
   }
-  if (most <= kWaitsForHost) return;
+  if (most <= kMinIdleEnergyFraction) return;
   difference.diagnostics.add(
       {"waits_for_host", 1,
        fmt::format("{:.0f} % of the energy is idle GPU energy: the host limits such programs, and on shared machines "
                    "the host's speed varies more between runs than the prior assumes",
                    100 * most),
        "record several runs of each: joulemap diff B1 B2 B3 --baseline A1 A2 A3, or set --run-sd"});
+}
+
+void add_estimate_diagnostic(RunDifference& difference) {
+  difference.diagnostics.add(
+      {"estimates_compared", 1,
+       "all energies are estimates from CPU time, of the commands alone: relative changes are more certain than joules",
+       "to compare measured energies, run joulemap doctor"});
 }
 
 void add_recording_diagnostics(RunDifference& difference, std::span<const RunReports> a,
@@ -101,8 +108,8 @@ void add_comparison_limit_diagnostics(RunDifference& difference, const std::set<
          "run joulemap doctor on the machines that did not measure them"});
   }
   if (!difference.is_steady) note_whole_runs(difference, is_whole_run_requested);
-  note_unsettled(difference, "A", difference.a);
-  note_unsettled(difference, "B", difference.b);
+  note_unsettled_runs(difference, "A", difference.a);
+  note_unsettled_runs(difference, "B", difference.b);
   if (!difference.failure_threshold ||
       *difference.failure_threshold >= difference.smallest_detectable_change.value_or(0))
     return;

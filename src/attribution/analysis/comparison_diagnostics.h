@@ -13,6 +13,8 @@
 namespace joulemap::attribution {
 
 void add_recording_diagnostics(RunDifference& difference, std::span<const RunReports> a, std::span<const RunReports> b);
+// Adds what a comparison of estimates by one power model contains.
+void add_estimate_diagnostic(RunDifference& difference);
 // Adds a diagnostic if GPUs wait for the host for much of the energy: such programs vary more between runs than the
 // prior states. Not if each side has three recordings or more, which show that variation.
 void add_host_waiting_diagnostic(RunDifference& difference, std::span<const RunReports> a,

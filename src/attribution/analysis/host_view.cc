@@ -13,13 +13,13 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::size_t kPhaseCells = 4096;
+constexpr std::size_t kPhaseCurveCells = 4096;
 // A cell that is busy for a smaller fraction of its time belongs to no phase.
-constexpr double kMinBusy = 0.02;
+constexpr double kMinPhaseBusyFraction = 0.02;
 // More phases than any program has; further ones are not shown over time.
 constexpr std::size_t kMaxPhases = 64;
 // Fewer samples show no distribution.
-constexpr std::size_t kMinSamples = 5;
+constexpr std::size_t kMinDistributionSamples = 5;
 
 std::string phase_name(const ResolvedScope& resolved_scope) {
   if (resolved_scope.is_probe()) return std::string(kProbeMode);
@@ -30,7 +30,7 @@ std::string phase_name(const ResolvedScope& resolved_scope) {
 
 // Serial number of the step of each kernel, counted from `first`; 0: none. Kernels are stored step by step, so the
 // kernel counts of steps assign them; if counts do not match, because some kernels belong to no step, their times do.
-std::vector<std::uint64_t> steps_of_kernels(const Activity& activity, std::uint64_t first) {
+std::vector<std::uint64_t> find_step_of_each_kernel(const Activity& activity, std::uint64_t first) {
   std::vector<std::uint64_t> steps;
   steps.reserve(activity.kernels.size());
   for (std::size_t i = 0; i < activity.steps.size(); ++i) {
@@ -54,8 +54,8 @@ std::vector<std::uint64_t> steps_of_kernels(const Activity& activity, std::uint6
 
 }  // namespace
 
-LayerDistribution HostView::spread_of(const LayerKey& layer, std::string_view per, const Samples& samples,
-                                      std::size_t max_points) {
+LayerDistribution HostView::layer_distribution(const LayerKey& layer, std::string_view per, const Samples& samples,
+                                               std::size_t max_points) {
   std::vector<float> joules;
   for (const Sample& sample : samples.closed_samples) joules.push_back(sample.energy_j);
   LayerDistribution spread{layer.first, layer.second, std::string(per), joules.size(), 0, {}, {}};
@@ -79,48 +79,48 @@ LayerDistribution HostView::spread_of(const LayerKey& layer, std::string_view pe
   return spread;
 }
 
-std::uint32_t HostView::milliseconds_at(std::int64_t time_ns) const {
+std::uint32_t HostView::ms_since_begin(std::int64_t time_ns) const {
   return static_cast<std::uint32_t>(std::max<std::int64_t>(time_ns - span_.begin_ns, 0) / kNanosecondsPerMillisecond);
 }
 
 HostView::HostView(TimeSpan span, const MachineEnergy& energy, ActivitySums& sums, DistributionLevel level,
                    std::vector<std::int64_t> steps_ns)
     : span_(span),
-      energy_(energy),
-      sums_(sums),
+      machine_energy_(energy),
+      activity_sums_(sums),
       gpu_attribution_(energy, sums),
       cpu_attribution_(energy, sums),
-      level_(level),
-      steps_ns_(std::move(steps_ns)) {}
+      distribution_level_(level),
+      step_begins_ns_(std::move(steps_ns)) {}
 
-std::vector<std::string> HostView::spread_path(const ResolvedScope& resolved_scope) const {
-  return level_ == DistributionLevel::phase ? resolved_scope.phase_path() : resolved_scope.layer_path();
+std::vector<std::string> HostView::distribution_row_path(const ResolvedScope& resolved_scope) const {
+  return distribution_level_ == DistributionLevel::phase ? resolved_scope.phase_path() : resolved_scope.layer_path();
 }
 
-std::uint64_t HostView::steps_between(std::int64_t begin_ns, std::int64_t end_ns) const {
-  const auto from = std::ranges::lower_bound(steps_ns_, begin_ns);
-  return static_cast<std::uint64_t>(std::ranges::lower_bound(from, steps_ns_.end(), end_ns) - from);
+std::uint64_t HostView::count_steps_between(std::int64_t begin_ns, std::int64_t end_ns) const {
+  const auto from = std::ranges::lower_bound(step_begins_ns_, begin_ns);
+  return static_cast<std::uint64_t>(std::ranges::lower_bound(from, step_begins_ns_.end(), end_ns) - from);
 }
 
-TimeCurve* HostView::curve_of(PhaseCurves& curves, const ResolvedScope& resolved_scope) const {
+TimeCurve* HostView::find_phase_curve(PhaseCurves& curves, const ResolvedScope& resolved_scope) const {
   std::string name = phase_name(resolved_scope);
   if (name.empty() || (curves.size() >= kMaxPhases && !curves.contains(name))) return nullptr;
-  return &curves.try_emplace(std::move(name), span_, kPhaseCells).first->second;
+  return &curves.try_emplace(std::move(name), span_, kPhaseCurveCells).first->second;
 }
 
 HostView::KernelAccumulators& HostView::kernel_accumulators(std::uint32_t process, const Kernel& kernel) {
   const auto [slot, is_new] = kernel_accumulators_.try_emplace({process, kernel.class_id, kernel.queue, kernel.scope});
   KernelAccumulators& known = slot->second;
   if (!is_new) return known;
-  ProcessNames& names = sums_.names(process);
+  ProcessActivity& names = activity_sums_.process_activity(process);
   const ResolvedScope& resolved_scope = names.scopes.resolved_scope(kernel.scope);
-  known.device = names.device_of(kernel.queue);
+  known.device = names.device_of_queue(kernel.queue);
   known.weight = gpu_attribution_.weight_by_length(known.device, process, kernel.class_id);
-  known.phase = curve_of(gpu_phases_, resolved_scope);
-  const auto gpu = energy_.gpus.find(known.device);
-  std::vector<std::string> path = spread_path(resolved_scope);
-  if (gpu == energy_.gpus.end() || path.empty() || resolved_scope.is_probe()) return known;
-  const auto layer = gpu_layers_.try_emplace({std::move(path), gpu->second.domain}).first;
+  known.phase = find_phase_curve(gpu_phases_, resolved_scope);
+  const auto gpu = machine_energy_.gpus.find(known.device);
+  std::vector<std::string> path = distribution_row_path(resolved_scope);
+  if (gpu == machine_energy_.gpus.end() || path.empty() || resolved_scope.is_probe()) return known;
+  const auto layer = gpu_layers_.try_emplace({std::move(path), gpu->second.domain_name}).first;
   known.layer = &layer->second;
   known.layer_key = &layer->first;
   return known;
@@ -128,7 +128,7 @@ HostView::KernelAccumulators& HostView::kernel_accumulators(std::uint32_t proces
 
 void HostView::add_kernels(std::uint32_t process, const Activity& activity) {
   const std::uint64_t first = step_count_ + 1;
-  const std::vector<std::uint64_t> steps = steps_of_kernels(activity, first);
+  const std::vector<std::uint64_t> steps = find_step_of_each_kernel(activity, first);
   step_count_ += activity.steps.size();
   for (std::size_t i = 0; i < activity.kernels.size(); ++i) {
     const Kernel& kernel = activity.kernels[i];
@@ -140,18 +140,18 @@ void HostView::add_kernels(std::uint32_t process, const Activity& activity) {
     if (layer.step != steps[i] && layer.step != 0) layer.close(layer.open_sample_j);
     if (layer.step != steps[i]) {
       layer.open_sample_j = 0;
-      layer.open_sample = {0, milliseconds_at(kernel.start_ns), activity.steps[steps[i] - first].number};
+      layer.open_sample = {0, ms_since_begin(kernel.start_ns), activity.steps[steps[i] - first].number};
     }
     layer.step = steps[i];
-    layer.open_sample_j += energy_of(accumulators, kernel);
+    layer.open_sample_j += kernel_energy_j(accumulators, kernel);
   }
   add_step_details(process, activity, steps, first);
 }
 
-double HostView::energy_of(const KernelAccumulators& accumulators, const Kernel& kernel) const {
+double HostView::kernel_energy_j(const KernelAccumulators& accumulators, const Kernel& kernel) const {
   const std::int64_t length_ns = kernel.end_ns - kernel.start_ns;
-  return seconds(length_ns) * accumulators.weight.at(static_cast<double>(length_ns)) *
-         gpu_attribution_.rate_of_kernel(accumulators.device, kernel);
+  return seconds(length_ns) * accumulators.weight.weight_of_length(static_cast<double>(length_ns)) *
+         gpu_attribution_.kernel_power_per_weight(accumulators.device, kernel);
 }
 
 // `steps`: serial number of the step of each kernel, counted from `first`.
@@ -182,17 +182,17 @@ void HostView::add_step_details(std::uint32_t process, const Activity& activity,
       kernels.push_back({{kernel.start_ns, kernel.end_ns},
                          &accumulators.device,
                          accumulators.layer_key,
-                         energy_of(accumulators, kernel)});
+                         kernel_energy_j(accumulators, kernel)});
     }
     details.add_kernels(kernels);
   }
 }
 
 void HostView::add_waits(std::uint32_t process, const Activity& activity) {
-  ProcessNames& names = sums_.names(process);
+  ProcessActivity& names = activity_sums_.process_activity(process);
   const TimeSpan span{activity.begin_ns, activity.end_ns};
   for (const WaitTally& wait : activity.waits) {
-    const std::pair key{names.device_of(wait.queue), idle_cause_of(names, wait, span)};
+    const std::pair key{names.device_of_queue(wait.queue), idle_cause_of(names, wait, span)};
     TimeCurve& curve = waits_by_cause_.try_emplace(key, span_, cell_count_for(span_)).first->second;
     curve.add(span.begin_ns, span.end_ns, seconds(wait.time_ns));
   }
@@ -201,10 +201,10 @@ void HostView::add_waits(std::uint32_t process, const Activity& activity) {
 HostView::ScopeAccumulators& HostView::scope_accumulators(std::uint32_t process, std::uint32_t scope) {
   const auto [slot, is_new] = scope_accumulators_.try_emplace({process, scope});
   if (!is_new) return slot->second;
-  const ResolvedScope& resolved_scope = sums_.names(process).scopes.resolved_scope(scope);
-  slot->second.phase = curve_of(cpu_phases_, resolved_scope);
+  const ResolvedScope& resolved_scope = activity_sums_.process_activity(process).scopes.resolved_scope(scope);
+  slot->second.phase = find_phase_curve(cpu_phases_, resolved_scope);
   slot->second.is_layer = resolved_scope.op.empty() && resolved_scope.function.empty();
-  std::vector<std::string> path = spread_path(resolved_scope);
+  std::vector<std::string> path = distribution_row_path(resolved_scope);
   if (!path.empty() && !resolved_scope.is_probe())
     slot->second.layer = &cpu_layers_[{std::move(path), std::string(kCpuDevice)}];
   return slot->second;
@@ -212,20 +212,20 @@ HostView::ScopeAccumulators& HostView::scope_accumulators(std::uint32_t process,
 
 // Calls are counted in the interval in which they begin: energy of an interval without a call is added to the next
 // interval that has one.
-void HostView::add_scopes(std::uint32_t process, const Activity& activity) {
+void HostView::add_scope_energies(std::uint32_t process, const Activity& activity) {
   if (activity.scope_tallies.empty()) return;
-  const CpuAttribution::Rates rates = cpu_attribution_.rates(activity.begin_ns, activity.end_ns);
+  const CpuAttribution::Rates rates = cpu_attribution_.rates_between(activity.begin_ns, activity.end_ns);
   const std::vector<double> present_s = busy_wall_s(activity);
-  const std::uint64_t steps = steps_between(activity.begin_ns, activity.end_ns);
+  const std::uint64_t steps = count_steps_between(activity.begin_ns, activity.end_ns);
   std::map<Samples*, std::uint64_t> calls;  // or steps, at level phase
   for (std::size_t i = 0; i < activity.scope_tallies.size(); ++i) {
     const ScopeTally& tally = activity.scope_tallies[i];
     const ScopeAccumulators& here = scope_accumulators(process, tally.scope);
     const double cpu_s = seconds(tally.cpu_ns + tally.helper_threads_ns);
     if (here.phase != nullptr) here.phase->add(activity.begin_ns, activity.end_ns, cpu_s);
-    if (here.layer == nullptr || !energy_.cpu_j) continue;
-    here.layer->open_sample_j += cpu_attribution_.attribute_tally(process, tally, present_s[i], rates).sum();
-    if (level_ == DistributionLevel::phase) {
+    if (here.layer == nullptr || !machine_energy_.cpu_energy_j) continue;
+    here.layer->open_sample_j += cpu_attribution_.attribute_tally(process, tally, present_s[i], rates).total_j();
+    if (distribution_level_ == DistributionLevel::phase) {
       calls[here.layer] = steps;
     } else if (here.is_layer) {
       calls[here.layer] += tally.count;
@@ -233,7 +233,7 @@ void HostView::add_scopes(std::uint32_t process, const Activity& activity) {
   }
   for (const auto& [layer, count] : calls) {
     if (count == 0) continue;
-    layer->open_sample.begin_ms = milliseconds_at(activity.begin_ns);
+    layer->open_sample.begin_ms = ms_since_begin(activity.begin_ns);
     layer->close(layer->open_sample_j / static_cast<double>(count));
     layer->sum_j += layer->open_sample_j;
     layer->open_sample_j = 0;
@@ -242,20 +242,20 @@ void HostView::add_scopes(std::uint32_t process, const Activity& activity) {
 
 void HostView::add(std::uint32_t process, const Activity& activity) {
   add_kernels(process, activity);
-  add_scopes(process, activity);
+  add_scope_energies(process, activity);
   add_waits(process, activity);
 }
 
-std::vector<PhaseSpan> HostView::phases() const {
+std::vector<NamedPhaseSpan> HostView::phases() const {
   const PhaseCurves& curves = gpu_phases_.empty() ? cpu_phases_ : gpu_phases_;
-  std::vector<PhaseSpan> spans;
+  std::vector<NamedPhaseSpan> spans;
   const double length_ns = static_cast<double>(span_.end_ns - span_.begin_ns);
   const auto edge_ns = [&](std::size_t cell) {
-    return span_.begin_ns + static_cast<std::int64_t>(length_ns * static_cast<double>(cell) / kPhaseCells);
+    return span_.begin_ns + static_cast<std::int64_t>(length_ns * static_cast<double>(cell) / kPhaseCurveCells);
   };
-  for (std::size_t cell = 0; cell < kPhaseCells && !curves.empty(); ++cell) {
+  for (std::size_t cell = 0; cell < kPhaseCurveCells && !curves.empty(); ++cell) {
     const auto most = std::ranges::max_element(curves, {}, [&](const auto& curve) { return curve.second[cell]; });
-    if (most->second[cell] < kMinBusy * most->second.cell_s()) continue;
+    if (most->second[cell] < kMinPhaseBusyFraction * most->second.cell_s()) continue;
     const bool goes_on =
         !spans.empty() && spans.back().name == most->first && spans.back().span.end_ns == edge_ns(cell);
     if (goes_on) spans.back().span.end_ns = edge_ns(cell + 1);
@@ -264,7 +264,7 @@ std::vector<PhaseSpan> HostView::phases() const {
   return spans;
 }
 
-std::vector<LayerDistribution> HostView::spreads(const ViewLimits& limits) const {
+std::vector<LayerDistribution> HostView::layer_distributions(const ViewLimits& limits) const {
   struct Candidate {
     double sum_j;
     LayerDistribution spread;
@@ -273,14 +273,14 @@ std::vector<LayerDistribution> HostView::spreads(const ViewLimits& limits) const
   for (const auto& [layer, samples] : gpu_layers_) {
     Samples whole = samples;
     if (samples.step != 0) whole.close(samples.open_sample_j);
-    if (whole.closed_samples.size() < kMinSamples) continue;
-    LayerDistribution spread = spread_of(layer, "step", whole, limits.layer_points);
+    if (whole.closed_samples.size() < kMinDistributionSamples) continue;
+    LayerDistribution spread = layer_distribution(layer, "step", whole, limits.layer_points);
     all.push_back({spread.mean_j * static_cast<double>(spread.samples), std::move(spread)});
   }
   for (const auto& [layer, samples] : cpu_layers_) {
-    if (samples.closed_samples.size() < kMinSamples) continue;
-    const std::string_view per = level_ == DistributionLevel::phase ? "step" : "call";
-    all.push_back({samples.sum_j, spread_of(layer, per, samples, limits.layer_points)});
+    if (samples.closed_samples.size() < kMinDistributionSamples) continue;
+    const std::string_view per = distribution_level_ == DistributionLevel::phase ? "step" : "call";
+    all.push_back({samples.sum_j, layer_distribution(layer, per, samples, limits.layer_points)});
   }
   std::ranges::stable_sort(all, std::greater<>(), &Candidate::sum_j);
   std::vector<LayerDistribution> distributions;
@@ -289,27 +289,27 @@ std::vector<LayerDistribution> HostView::spreads(const ViewLimits& limits) const
   return distributions;
 }
 
-const StepDetails* HostView::longest_details() const {
+const StepDetails* HostView::find_most_step_details() const {
   const auto most =
       std::ranges::max_element(step_details_, {}, [](const auto& details) { return details.second.step_count(); });
   return most == step_details_.end() ? nullptr : &most->second;
 }
 
-std::uint64_t HostView::detailed_steps() const {
-  const StepDetails* const details = longest_details();
+std::uint64_t HostView::count_steps_with_kernels() const {
+  const StepDetails* const details = find_most_step_details();
   return details == nullptr ? 0 : details->step_count();
 }
 
 std::vector<StepDetail> HostView::step_details() {
   for (auto& [key, curve] : waits_by_cause_) curve.finish();
   std::vector<StepDetail> all;
-  const StepDetails* const details = longest_details();
+  const StepDetails* const details = find_most_step_details();
   if (details == nullptr) return all;
-  for (const CollectedStep* step : details->steps()) all.push_back(detail_of(*step));
+  for (const CollectedStep* step : details->steps()) all.push_back(make_step_detail(*step));
   return all;
 }
 
-StepDetail HostView::detail_of(const CollectedStep& step) {
+StepDetail HostView::make_step_detail(const CollectedStep& step) {
   StepDetail detail;
   detail.number = static_cast<std::uint64_t>(step.number);
   detail.begin_s = seconds(step.begin_ns - span_.begin_ns);
@@ -327,7 +327,7 @@ StepDetail HostView::detail_of(const CollectedStep& step) {
   }
   const double length_s = seconds(step.gpu_span.end_ns - step.gpu_span.begin_ns);
   for (const auto& [device, busy_s] : step.busy_s) {
-    const std::vector<StepWait> waits = waits_of(device, length_s - busy_s, step.gpu_span);
+    const std::vector<StepWait> waits = gpu_waits_in_step(device, length_s - busy_s, step.gpu_span);
     detail.waits.insert(detail.waits.end(), waits.begin(), waits.end());
   }
   std::ranges::stable_sort(detail.waits, std::greater<>(), &StepWait::time_s);
@@ -336,13 +336,13 @@ StepDetail HostView::detail_of(const CollectedStep& step) {
 
 // Splits the idle time of a step among causes in proportion to the waits recorded for its time. These are sums over
 // about a second, so they also contain neighbouring steps.
-std::vector<StepWait> HostView::waits_of(const std::string& device, double idle_s, TimeSpan span) {
-  const auto gpu = energy_.gpus.find(device);
-  if (gpu == energy_.gpus.end() || idle_s <= 0) return {};
+std::vector<StepWait> HostView::gpu_waits_in_step(const std::string& device, double idle_s, TimeSpan span) {
+  const auto gpu = machine_energy_.gpus.find(device);
+  if (gpu == machine_energy_.gpus.end() || idle_s <= 0) return {};
   std::map<IdleCause, double> recorded_s;
   double all_s = 0;
   for (const auto& [key, curve] : waits_by_cause_) {
-    const double time_s = key.first == device ? curve.between(span.begin_ns, span.end_ns) : 0;
+    const double time_s = key.first == device ? curve.amount_between(span.begin_ns, span.end_ns) : 0;
     if (time_s <= 0) continue;
     recorded_s[key.second] = time_s;
     all_s += time_s;
@@ -352,7 +352,7 @@ std::vector<StepWait> HostView::waits_of(const std::string& device, double idle_
   std::vector<StepWait> waits;
   for (const auto& [cause, cause_s] : recorded_s) {
     const double time_s = idle_s * cause_s / all_s;
-    waits.push_back({cause, gpu->second.domain, time_s, idle_w ? std::optional(*idle_w * time_s) : std::nullopt});
+    waits.push_back({cause, gpu->second.domain_name, time_s, idle_w ? std::optional(*idle_w * time_s) : std::nullopt});
   }
   return waits;
 }

@@ -32,7 +32,7 @@
 
 namespace joulemap::attribution {
 
-struct PhaseSpan {
+struct NamedPhaseSpan {
   std::string name;
   TimeSpan span;
 };
@@ -44,10 +44,10 @@ struct MachineView {
   std::vector<NumberedEnergy> epochs = {};
   std::vector<TimeSpan> probing = {};
   std::vector<TimeSpan> dithering = {};
-  std::vector<PhaseSpan> phases = {};
-  std::vector<LayerDistribution> spreads = {};
+  std::vector<NamedPhaseSpan> phases = {};
+  std::vector<LayerDistribution> layer_distributions = {};
   std::vector<StepDetail> step_details = {};
-  std::uint64_t detailed_steps = 0;  // steps with kernel records
+  std::uint64_t steps_with_kernel_records = 0;  // steps with kernel records
 };
 
 class HostView {
@@ -59,12 +59,12 @@ class HostView {
   void add(std::uint32_t process, const Activity& activity);
 
   // Sorted by time, without overlap. From kernels if any were recorded individually, else from CPU time.
-  std::vector<PhaseSpan> phases() const;
+  std::vector<NamedPhaseSpan> phases() const;
   // The layers with the most energy.
-  std::vector<LayerDistribution> spreads(const ViewLimits& limits) const;
+  std::vector<LayerDistribution> layer_distributions(const ViewLimits& limits) const;
   // Single steps of the process with the most of them.
   std::vector<StepDetail> step_details();
-  std::uint64_t detailed_steps() const;
+  std::uint64_t count_steps_with_kernels() const;
 
  private:
   struct Sample {  // energy of a layer in a step, or per call in an interval
@@ -113,25 +113,25 @@ class HostView {
   void add_step_details(std::uint32_t process, const Activity& activity, std::span<const std::uint64_t> steps,
                         std::uint64_t first);
   void add_waits(std::uint32_t process, const Activity& activity);
-  double energy_of(const KernelAccumulators& accumulators, const Kernel& kernel) const;
-  const StepDetails* longest_details() const;
-  StepDetail detail_of(const CollectedStep& step);
-  std::vector<StepWait> waits_of(const std::string& device, double idle_s, TimeSpan span);
-  void add_scopes(std::uint32_t process, const Activity& activity);
-  std::uint32_t milliseconds_at(std::int64_t time_ns) const;
-  static LayerDistribution spread_of(const LayerKey& layer, std::string_view per, const Samples& samples,
-                                     std::size_t max_points);
-  std::vector<std::string> spread_path(const ResolvedScope& resolved_scope) const;
-  std::uint64_t steps_between(std::int64_t begin_ns, std::int64_t end_ns) const;
-  TimeCurve* curve_of(PhaseCurves& curves, const ResolvedScope& resolved_scope) const;
+  double kernel_energy_j(const KernelAccumulators& accumulators, const Kernel& kernel) const;
+  const StepDetails* find_most_step_details() const;
+  StepDetail make_step_detail(const CollectedStep& step);
+  std::vector<StepWait> gpu_waits_in_step(const std::string& device, double idle_s, TimeSpan span);
+  void add_scope_energies(std::uint32_t process, const Activity& activity);
+  std::uint32_t ms_since_begin(std::int64_t time_ns) const;
+  static LayerDistribution layer_distribution(const LayerKey& layer, std::string_view per, const Samples& samples,
+                                              std::size_t max_points);
+  std::vector<std::string> distribution_row_path(const ResolvedScope& resolved_scope) const;
+  std::uint64_t count_steps_between(std::int64_t begin_ns, std::int64_t end_ns) const;
+  TimeCurve* find_phase_curve(PhaseCurves& curves, const ResolvedScope& resolved_scope) const;
 
   TimeSpan span_;
-  const MachineEnergy& energy_;
-  ActivitySums& sums_;
+  const MachineEnergy& machine_energy_;
+  ActivitySums& activity_sums_;
   GpuAttribution gpu_attribution_;
   CpuAttribution cpu_attribution_;
-  DistributionLevel level_;
-  std::vector<std::int64_t> steps_ns_;
+  DistributionLevel distribution_level_;
+  std::vector<std::int64_t> step_begins_ns_;
   PhaseCurves gpu_phases_;
   PhaseCurves cpu_phases_;
   std::map<LayerKey, Samples> gpu_layers_;

@@ -31,7 +31,7 @@ TEST(PowerOverTime, AnIdlePhaseBetweenLoadsHasIdlePower) {
     const std::int64_t idle_ns = gpu.begin_ns() + H200Phases::to_ns(2 + load_s);
     const TimeSpan idle{idle_ns + 100 * kMillisecond, idle_ns + 2400 * kMillisecond};
     const RecordedEnergy::Result part = energy_of_h200(gpu, idle);  // as `report --time` does
-    EXPECT_NEAR(part.table.rows.at(0).mean_w.value(), 128, 128 * 0.02);
+    EXPECT_NEAR(part.domain_table.rows.at(0).mean_w.value(), 128, 128 * 0.02);
 
     const TimeSpan whole{gpu.begin_ns(), gpu.end_ns()};
     const RecordedEnergy::Result run = energy_of_h200(gpu, whole, 1000);  // as power over time in JSON and on pages
@@ -41,7 +41,7 @@ TEST(PowerOverTime, AnIdlePhaseBetweenLoadsHasIdlePower) {
     for (std::size_t i = 0; i < 1000; ++i) {
       const std::int64_t from_ns = whole.begin_ns + static_cast<std::int64_t>(slice_ns * static_cast<double>(i));
       if (from_ns < idle.begin_ns || from_ns + static_cast<std::int64_t>(slice_ns) > idle.end_ns) continue;
-      sum_w += run.power.at(0).watts[i].value();
+      sum_w += run.power_series.at(0).watts[i].value();
       ++slices;
     }
     EXPECT_NEAR(sum_w / slices, 128, 128 * 0.02);
@@ -51,11 +51,11 @@ TEST(PowerOverTime, AnIdlePhaseBetweenLoadsHasIdlePower) {
 TEST(PowerOverTime, AdjacentWindowsSumToTheWhole) {
   const H200Phases gpu{.phases = {{1, 128}, {4, 600}, {3, 128}, {4, 400}, {1, 128}}, .seed = 3};
   const TimeSpan whole{gpu.begin_ns(), gpu.end_ns()};
-  const double whole_j = energy_of_h200(gpu, whole).table.rows.at(0).joules.value();
+  const double whole_j = energy_of_h200(gpu, whole).domain_table.rows.at(0).joules.value();
   double sum_j = 0;
   for (std::int64_t from_ns = whole.begin_ns; from_ns < whole.end_ns; from_ns += 370 * kMillisecond) {
     const TimeSpan part{from_ns, std::min(from_ns + 370 * kMillisecond, whole.end_ns)};
-    sum_j += energy_of_h200(gpu, part).table.rows.at(0).joules.value();
+    sum_j += energy_of_h200(gpu, part).domain_table.rows.at(0).joules.value();
   }
   EXPECT_NEAR(sum_j, whole_j, 1e-6 * whole_j);
 }
@@ -69,10 +69,10 @@ TEST(PowerOverTime, WithoutPowerHistoryPowerIsConstantBetweenReads) {
   }
   const RecordedEnergy::Result energy = recorded.finish();
   const double truth_j = gpu.joules_until(gpu.end_s()) - gpu.joules_until(gpu.begin_s);
-  EXPECT_NEAR(energy.table.rows.at(0).joules.value() / truth_j, 1, 0.01);
+  EXPECT_NEAR(energy.domain_table.rows.at(0).joules.value() / truth_j, 1, 0.01);
   double sum_j = 0;
-  for (const std::optional<double>& watts : energy.power.at(0).watts) sum_j += watts.value() * energy.slice_s;
-  EXPECT_NEAR(sum_j / *energy.table.rows[0].joules, 1, 1e-6);
+  for (const std::optional<double>& watts : energy.power_series.at(0).watts) sum_j += watts.value() * energy.slice_s;
+  EXPECT_NEAR(sum_j / *energy.domain_table.rows[0].joules, 1, 1e-6);
 }
 
 // A GPU waits at 75 W for 1.8 s and then trains at 500 W, with a counter that is read every 2.5 s: a step of 70 ms uses
@@ -82,12 +82,12 @@ TEST(PowerOverTime, TheFirstTrainingStepsExcludeStartUpEnergy) {
   const TimeSpan span{gpu.begin_ns(), gpu.end_ns()};
   const std::int64_t begin_ns = gpu.begin_ns() + 1800 * kMillisecond;
   const RecordedEnergy::Result energy = energy_of_h200(gpu, span);
-  ASSERT_EQ(energy.curves.size(), 1u);
+  ASSERT_EQ(energy.domain_curves.size(), 1u);
   std::vector<NumberedMark> moments;
   for (std::uint64_t step = 0; step < 100; ++step)
     moments.push_back({begin_ns + static_cast<std::int64_t>(step) * 70 * kMillisecond, step});
   const EnergyFunction between = [&](std::int64_t from_ns, std::int64_t to_ns) {
-    return energy.curves[0].curve.joules_at(to_ns) - energy.curves[0].curve.joules_at(from_ns);
+    return energy.domain_curves[0].curve.joules_at(to_ns) - energy.domain_curves[0].curve.joules_at(from_ns);
   };
   const std::vector<NumberedEnergy> steps = energies_between_marks(moments, between, span, ProbeSpans(span));
   for (std::size_t step = 0; step < 99; ++step) EXPECT_NEAR(steps[step].energy_j.value(), 35, 2.5) << "step " << step;

@@ -15,31 +15,33 @@ namespace joulemap::attribution {
 namespace {
 
 // Assumed fraction of the work that is done after the first and after the second pass; only for progress reports.
-constexpr double kSurveyed = 0.2;
-constexpr double kSummed = 0.6;
+constexpr double kProgressAfterSurvey = 0.2;
+constexpr double kProgressAfterSums = 0.6;
 
 // Ratio of the half widths of 90 % intervals (reported) and 95 % intervals (computed), for normally distributed errors.
-constexpr double kNinetyOfNinetyFive = 1.6449 / 1.9600;
+constexpr double kHalfWidth90Per95 = 1.6449 / 1.9600;
 
 // Visitor of the second pass: computes energies from the samples, and sums of what ran.
-class EnergyPass final : public recording::RecordingVisitor {
+class EnergySumVisitor final : public recording::RecordingVisitor {
  public:
-  EnergyPass(const std::vector<SurveyedSource>& sources, std::size_t slices, HostTotals& totals, RunEvents* events)
+  EnergySumVisitor(const std::vector<SurveyedSource>& sources, std::size_t slices, HostTotals& totals,
+                   RunEvents* events)
       : totals_(totals), events_(events) {
     for (std::uint32_t i = 0; i < sources.size(); ++i) {
-      const std::optional<TimeSpan> span = sources[i].span();
+      const std::optional<TimeSpan> span = sources[i].command_span();
       // A recorder without sensors still records when the command ran.
       if (!span || sources[i].is_duplicate || (sources[i].channels.empty() && sources[i].source.role != "recorder"))
         continue;
-      passes_.emplace(i, Pass{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, slices)});
+      energy_by_source_.emplace(
+          i, SourceEnergy{sources[i].first_channel, RecordedEnergy(sources[i].channels, *span, slices)});
     }
   }
   void on_samples(std::uint32_t source, std::span<const Sample> samples) override {
-    const auto pass = passes_.find(source);
-    if (pass == passes_.end()) return;
+    const auto pass = energy_by_source_.find(source);
+    if (pass == energy_by_source_.end()) return;
     for (Sample sample : samples) {
       sample.channel -= pass->second.first_channel;
-      pass->second.energy.add(sample);
+      pass->second.recorded_energy.add(sample);
     }
   }
   void on_activity(std::uint32_t source, const Activity& activity) override { totals_.add(source, activity); }
@@ -51,27 +53,27 @@ class EnergyPass final : public recording::RecordingVisitor {
   void on_metric(std::uint32_t source, const Metric& metric) override {
     if (events_ != nullptr) events_->add(source, metric);
   }
-  std::size_t count() const { return passes_.size(); }
+  std::size_t recorded_source_count() const { return energy_by_source_.size(); }
   std::vector<HostEnergy> finish() {
     std::vector<HostEnergy> energies;
-    for (auto& [source, pass] : passes_) energies.push_back({source, pass.energy.finish()});
+    for (auto& [source, pass] : energy_by_source_) energies.push_back({source, pass.recorded_energy.finish()});
     return energies;
   }
 
  private:
-  struct Pass {
+  struct SourceEnergy {
     std::uint32_t first_channel = 0;
-    RecordedEnergy energy;
+    RecordedEnergy recorded_energy;
   };
   HostTotals& totals_;
   RunEvents* events_;
-  std::map<std::uint32_t, Pass> passes_;
+  std::map<std::uint32_t, SourceEnergy> energy_by_source_;
 };
 
 // Visitor of the third pass: attributes the energy.
-class LedgerPass final : public recording::RecordingVisitor {
+class AttributionVisitor final : public recording::RecordingVisitor {
  public:
-  explicit LedgerPass(HostAttribution& attribution) : attribution_(attribution) {}
+  explicit AttributionVisitor(HostAttribution& attribution) : attribution_(attribution) {}
   void on_activity(std::uint32_t source, const Activity& activity) override { attribution_.add(source, activity); }
   void on_engine_steps(std::uint32_t source, const EngineSteps& steps) override { attribution_.add(source, steps); }
 
@@ -79,15 +81,16 @@ class LedgerPass final : public recording::RecordingVisitor {
   HostAttribution& attribution_;
 };
 
-void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::string& prefix) {
-  for (DomainEnergy& domain : energy.table.rows) {
+void add_energy_to_report(ReportResult& result, RecordedEnergy::Result energy, const std::string& prefix) {
+  for (DomainEnergy& domain : energy.domain_table.rows) {
     domain.name = prefix + domain.name;
     if (!domain.part_of.empty()) domain.part_of = prefix + domain.part_of;
-    if (domain.uncertainty_j) *domain.uncertainty_j *= kNinetyOfNinetyFive;
+    if (domain.uncertainty_j) *domain.uncertainty_j *= kHalfWidth90Per95;
     result.domains.push_back(std::move(domain));
   }
-  for (PowerSeries& series : energy.power) result.power.push_back({prefix + series.domain, std::move(series.watts)});
-  for (ReportTrack& track : energy.tracks) {
+  for (PowerSeries& series : energy.power_series)
+    result.power.push_back({prefix + series.domain, std::move(series.watts)});
+  for (ReportTrack& track : energy.gauge_tracks) {
     track.name = prefix + track.name;
     result.tracks.push_back(std::move(track));
   }
@@ -98,19 +101,19 @@ void add_to(ReportResult& result, RecordedEnergy::Result energy, const std::stri
   result.slice_s = energy.slice_s;
   result.clock_readings.readings += energy.clock_readings.readings;
   result.clock_readings.throttled += energy.clock_readings.throttled;
-  result.diagnostics.add_all(energy.table.diagnostics);
+  result.diagnostics.add_all(energy.domain_table.diagnostics);
 }
 
 // A ledger sums over machines: if any machine was measured, the energy of machines with estimates only is left out.
-void keep_one_provenance(std::vector<HostEnergy>& energies, const std::vector<std::string>& hosts,
-                         Diagnostics& diagnostics) {
+void drop_mixed_provenance(std::vector<HostEnergy>& energies, const std::vector<std::string>& hosts,
+                           Diagnostics& diagnostics) {
   const auto is_measured = [](const HostEnergy& one) {
-    return total_energy(one.energy.table.rows).measured.has_value();
+    return total_energy(one.energy.domain_table.rows).measured.has_value();
   };
   if (std::none_of(energies.begin(), energies.end(), is_measured)) return;
   for (HostEnergy& one : energies) {
-    if (is_measured(one) || one.energy.curves.empty()) continue;
-    one.energy.curves.clear();
+    if (is_measured(one) || one.energy.domain_curves.empty()) continue;
+    one.energy.domain_curves.clear();
     diagnostics.add(
         {"estimates_not_added", 1,
          fmt::format("{}: its energy is only estimated and is not added to the measured energy of the other hosts",
@@ -125,7 +128,7 @@ void note_missing_samples(ReportResult& result, const std::vector<SurveyedSource
     if (seen.source.role != "recorder") continue;
     has_recorder = true;
     if (seen.command_end_ns) continue;
-    const std::optional<TimeSpan> span = seen.span();
+    const std::optional<TimeSpan> span = seen.command_span();
     result.diagnostics.add({"cut_off", 1,
                             fmt::format("the recording ends {} s after the command began, before the command ended: "
                                         "energy and time cover only this part",
@@ -171,19 +174,19 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   if (!files) return std::move(files).error();
   RecordingSurvey survey;
   Result<recording::RecordingSummary> summary =
-      recording::read_recording(*files, survey, part_of_progress(query.on_progress, 0, kSurveyed));
+      recording::read_recording(*files, survey, part_of_progress(query.on_progress, 0, kProgressAfterSurvey));
   if (!summary) return std::move(summary).error();
   survey.finish();
-  if (const Status clipped = survey.clip(query.time_range); !clipped) return clipped.error();
+  if (const Status clipped = survey.limit_time_range(query.time_range); !clipped) return clipped.error();
   survey.exclude_domains(query.excluded_domains);
-  const KernelPriors priors =
-      query.library ? KernelPriors::from_library(*query.library) : KernelPriors::from_recording(survey.powers());
+  const KernelPriors priors = query.library ? KernelPriors::make_from_library(*query.library)
+                                            : KernelPriors::make_from_recording(survey.kernel_priors());
   const auto spreads = query.views ? std::optional(query.views->distribution_level) : std::nullopt;
   HostTotals totals(survey.sources(), {query.levels, spreads}, query.mode, priors);
   RecordingAnalysis found{.summary = {}, .sources = survey.sources(), .ledgers = {}};
-  EnergyPass energy(survey.sources(), query.slices, totals, query.views ? &found.events : nullptr);
-  Result<recording::RecordingSummary> again =
-      recording::read_recording(*files, energy, part_of_progress(query.on_progress, kSurveyed, kSummed));
+  EnergySumVisitor energy(survey.sources(), query.power_slices, totals, query.views ? &found.events : nullptr);
+  Result<recording::RecordingSummary> again = recording::read_recording(
+      *files, energy, part_of_progress(query.on_progress, kProgressAfterSurvey, kProgressAfterSums));
   if (!again) return std::move(again).error();
 
   ReportResult& result = found.summary;
@@ -191,27 +194,27 @@ Result<RecordingAnalysis> analyse_recording(std::span<const std::string> paths, 
   result.samples = summary->samples;
   result.file_bytes = summary->bytes;
   result.diagnostics = summary->diagnostics;
-  survey.describe(result);
+  survey.fill_in_metadata(result);
   const bool all_written = !result.diagnostics.contains("recording_write_failed");
-  result.complete = summary->ended && summary->damaged_ranges == 0 && all_written;
-  const bool several = energy.count() > 1 && survey.machine_count() > 1;
+  result.complete = summary->all_sources_ended && summary->damaged_ranges == 0 && all_written;
+  const bool several = energy.recorded_source_count() > 1 && survey.machine_count() > 1;
   const std::vector<std::string> hosts = survey.host_names();
   std::vector<HostEnergy> energies = energy.finish();
   for (HostEnergy& one : energies) one.prefix = several ? hosts[one.source] + "/" : "";
-  keep_one_provenance(energies, hosts, result.diagnostics);
-  HostAttribution attribution = std::move(totals).attribute(energies);
+  drop_mixed_provenance(energies, hosts, result.diagnostics);
+  HostAttribution attribution = std::move(totals).attribute_energies(energies);
   for (auto& [source, source_energy, prefix] : energies) {
     for (const Channel& channel : survey.sources()[source].channels) {
-      if (measures_energy(channel)) found.domain_class_of.try_emplace(prefix + channel.domain, channel.domain_class);
+      if (measures_energy(channel)) found.domain_classes.try_emplace(prefix + channel.domain, channel.domain_class);
     }
-    add_to(result, std::move(source_energy), prefix);
+    add_energy_to_report(result, std::move(source_energy), prefix);
   }
   result.totals = total_energy(result.domains);
   result.probe = attribution.probe_cost();
   result.dither_s = attribution.dither_s();
   if (std::ranges::all_of(query.levels, [](RowLevel level) { return level == RowLevel::domain; })) return found;
-  LedgerPass pass(attribution);
-  const auto read = recording::read_recording(*files, pass, part_of_progress(query.on_progress, kSummed, 1));
+  AttributionVisitor pass(attribution);
+  const auto read = recording::read_recording(*files, pass, part_of_progress(query.on_progress, kProgressAfterSums, 1));
   if (!read) return read.error();
   HostLedgers ledgers = std::move(attribution).finish();
   for (const RowLevel level : query.levels) {
@@ -241,7 +244,7 @@ void add_domain_rows(ReportResult& result) {
   const std::optional<EnergyWithProvenance> shown = preferred_energy(result.totals);
   if (!shown) return;
   for (const DomainEnergy& domain : result.domains) {
-    if (!domain.counted || !domain.joules || domain.provenance != shown->provenance) continue;
+    if (!domain.is_counted || !domain.joules || domain.provenance != shown->provenance) continue;
     ReportRow row;
     row.path = {domain.name};
     row.name = row.display_name = domain.name;
@@ -268,14 +271,14 @@ Result<std::vector<KernelPower>> learn_kernel_powers(std::span<const std::string
   RecordingSurvey survey;
   if (const auto read = recording::read_recording(*files, survey); !read) return read.error();
   survey.finish();
-  if (const Status clipped = survey.clip(time_range); !clipped) return clipped.error();
+  if (const Status clipped = survey.limit_time_range(time_range); !clipped) return clipped.error();
   // Without priors from a library: learning from them would count the same data repeatedly.
   const KernelPriors none;
   HostTotals totals(survey.sources(), {{RowLevel::kernel}}, AttributionMode::regress, none);
-  EnergyPass energy(survey.sources(), kReportPowerSlices, totals, nullptr);
+  EnergySumVisitor energy(survey.sources(), kReportPowerSlices, totals, nullptr);
   if (const auto read = recording::read_recording(*files, energy); !read) return read.error();
   std::vector<HostEnergy> energies = energy.finish();
-  return std::move(totals).attribute(energies).learned_kernel_powers(default_gpu_model);
+  return std::move(totals).attribute_energies(energies).learned_kernel_powers(default_gpu_model);
 }
 
 }  // namespace joulemap::attribution

@@ -28,7 +28,7 @@ struct AnalysisQuery {
   AttributionMode mode = AttributionMode::regress;
   CommandTimeRange time_range = {};
   std::optional<std::vector<KernelPower>> library = {};  // replaces the priors stored in the recording
-  std::size_t slices = kReportPowerSlices;               // number of values of power over time
+  std::size_t power_slices = kReportPowerSlices;         // number of values of power over time
   std::optional<ViewLimits> views = {};                  // also build timelines
   Grouping grouping = {};
   std::vector<DomainClass> excluded_domains = {};  // domains that are not counted
@@ -43,7 +43,7 @@ struct RecordingAnalysis {
   // Filled if the query asks for views; for with_step_times only `machine_views`.
   std::vector<MachineView> machine_views = {};
   RunEvents events = {};
-  std::map<std::string, DomainClass> domain_class_of = {};  // by domain
+  std::map<std::string, DomainClass> domain_classes = {};  // by domain
 };
 
 // `paths`: the files of one recording, or of its parts. Fails if none is readable, if they do not belong together, or

@@ -13,34 +13,34 @@ namespace joulemap::attribution {
 namespace {
 
 // Limit of kernel powers: more than a program has classes, on several GPUs.
-constexpr std::size_t kMaxPowers = 200'000;
+constexpr std::size_t kMaxKernelPriors = 200'000;
 
 }  // namespace
 
-std::optional<TimeSpan> SurveyedSource::span() const {
+std::optional<TimeSpan> SurveyedSource::command_span() const {
   const std::optional<std::int64_t> from_ns = command_begin_ns ? command_begin_ns : first_sample_ns;
   const std::optional<std::int64_t> to_ns = command_end_ns ? command_end_ns : last_sample_ns;
   if (!from_ns || !to_ns) return std::nullopt;
   return TimeSpan{*from_ns, std::max(*from_ns, *to_ns)};
 }
 
-SurveyedSource& RecordingSurvey::at(std::uint32_t source) {
+SurveyedSource& RecordingSurvey::find_or_add_source(std::uint32_t source) {
   if (source >= sources_.size()) sources_.resize(source + 1);
   return sources_[source];
 }
 
 void RecordingSurvey::on_source(std::uint32_t source, const RecordingSource& described) {
-  at(source).source = described;
+  find_or_add_source(source).source = described;
 }
 
 void RecordingSurvey::on_channels(std::uint32_t source, std::uint32_t first_channel,
                                   std::span<const Channel> channels) {
-  at(source).first_channel = first_channel;
-  at(source).channels.assign(channels.begin(), channels.end());
+  find_or_add_source(source).first_channel = first_channel;
+  find_or_add_source(source).channels.assign(channels.begin(), channels.end());
 }
 
 void RecordingSurvey::on_samples(std::uint32_t source, std::span<const Sample> samples) {
-  SurveyedSource& seen = at(source);
+  SurveyedSource& seen = find_or_add_source(source);
   for (const Sample& sample : samples) {
     const std::int64_t time_ns = sample.reading.time_ns();
     seen.first_sample_ns = std::min(seen.first_sample_ns.value_or(time_ns), time_ns);
@@ -49,14 +49,14 @@ void RecordingSurvey::on_samples(std::uint32_t source, std::span<const Sample> s
 }
 
 void RecordingSurvey::on_clock(std::uint32_t source, const ClockPair& pair) {
-  if (!at(source).clock) at(source).clock = pair;
+  if (!find_or_add_source(source).clock_pair) find_or_add_source(source).clock_pair = pair;
 }
 
 void RecordingSurvey::on_mark(std::uint32_t source, const Mark& mark) {
-  if (mark.kind == MarkKind::command_begin) at(source).command_begin_ns = mark.time_ns;
-  if (mark.kind == MarkKind::command_end) at(source).command_end_ns = mark.time_ns;
-  if (mark.kind == MarkKind::step) ++at(source).steps;
-  if (mark.kind == MarkKind::epoch) ++at(source).epochs;
+  if (mark.kind == MarkKind::command_begin) find_or_add_source(source).command_begin_ns = mark.time_ns;
+  if (mark.kind == MarkKind::command_end) find_or_add_source(source).command_end_ns = mark.time_ns;
+  if (mark.kind == MarkKind::step) ++find_or_add_source(source).step_count;
+  if (mark.kind == MarkKind::epoch) ++find_or_add_source(source).epoch_count;
 }
 
 void RecordingSurvey::on_metric(std::uint32_t /*source*/, const Metric& metric) {
@@ -70,10 +70,10 @@ void RecordingSurvey::on_metric(std::uint32_t /*source*/, const Metric& metric) 
 
 void RecordingSurvey::on_fact(std::uint32_t source, const EnvironmentFact& fact) {
   if (fact.name == recording::kRankFactName) {
-    at(source).rank = fact.value;
+    find_or_add_source(source).rank = fact.value;
     return;
   }
-  if (fact.name == "cpus_online") at(source).cpus_online = fact.value;
+  if (fact.name == "cpus_online") find_or_add_source(source).cpus_online = fact.value;
   const bool known = std::any_of(facts_.begin(), facts_.end(), [&](const EnvironmentFact& other) {
     return other.name == fact.name && other.value == fact.value;
   });
@@ -81,19 +81,21 @@ void RecordingSurvey::on_fact(std::uint32_t source, const EnvironmentFact& fact)
 }
 
 void RecordingSurvey::on_calibration(std::uint32_t source, const ChannelCalibration& known) {
-  at(source).calibration.push_back(known);
+  find_or_add_source(source).calibration.push_back(known);
   calibration_.push_back(known);
 }
 
 void RecordingSurvey::on_power(std::uint32_t /*source*/, const KernelPower& known) {
-  if (powers_.size() < kMaxPowers) powers_.push_back(known);
+  if (kernel_priors_.size() < kMaxKernelPriors) kernel_priors_.push_back(known);
 }
 
 void RecordingSurvey::on_activity(std::uint32_t source, const Activity& activity) {
-  for (const StepRecord& step : activity.steps) at(source).traced_steps.add(step);
+  for (const StepRecord& step : activity.steps) find_or_add_source(source).traced_step_count.add(step);
 }
 
-void RecordingSurvey::on_end(std::uint32_t source, const RecordingEnd& end) { at(source).end = end; }
+void RecordingSurvey::on_end(std::uint32_t source, const RecordingEnd& end) {
+  find_or_add_source(source).recording_end = end;
+}
 
 void RecordingSurvey::exclude_domains(std::span<const DomainClass> classes) {
   const auto holds = [&](DomainClass wanted) {
@@ -107,7 +109,7 @@ void RecordingSurvey::exclude_domains(std::span<const DomainClass> classes) {
       if (is_left_platform) platforms.push_back(channel.domain);
       if (is_left_platform || holds(channel.domain_class)) channel.is_countable = false;
     }
-    // The parts of an excluded platform count by themselves.
+    // The domains inside an excluded platform domain now count towards the totals.
     for (Channel& channel : seen.channels) {
       if (std::find(platforms.begin(), platforms.end(), channel.part_of) != platforms.end()) channel.part_of.clear();
     }
@@ -118,10 +120,10 @@ void RecordingSurvey::exclude_domains(std::span<const DomainClass> classes) {
 // samples of both only once, as those of the earlier one.
 void RecordingSurvey::finish() {
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    const std::optional<TimeSpan> span = sources_[i].span();
+    const std::optional<TimeSpan> span = sources_[i].command_span();
     if (sources_[i].source.role != "recorder" || !span) continue;
     for (std::size_t j = 0; j < i && !sources_[i].is_duplicate; ++j) {
-      const std::optional<TimeSpan> first = sources_[j].span();
+      const std::optional<TimeSpan> first = sources_[j].command_span();
       const bool are_same_views = sources_[j].source.role == "recorder" && !sources_[j].is_duplicate &&
                                   sources_[j].source.boot_id == sources_[i].source.boot_id;
       sources_[i].is_duplicate =
@@ -130,13 +132,13 @@ void RecordingSurvey::finish() {
   }
 }
 
-Status RecordingSurvey::clip(const CommandTimeRange& time_range) {
+Status RecordingSurvey::limit_time_range(const CommandTimeRange& time_range) {
   if (time_range.is_whole_run()) return Done{};
   constexpr auto kSecond = static_cast<double>(kNanosecondsPerSecond);
   double longest_s = 0;
   bool is_any_left = false;
   for (SurveyedSource& seen : sources_) {
-    const std::optional<TimeSpan> span = seen.span();
+    const std::optional<TimeSpan> span = seen.command_span();
     if (!span) continue;
     const double length_s = seconds(span->end_ns - span->begin_ns);
     longest_s = std::max(longest_s, length_s);
@@ -159,11 +161,11 @@ void RecordingSurvey::count_steps(ReportResult& result) const {
   std::uint64_t epochs_of_ranks = 0;
   for (const SurveyedSource& seen : sources_) {
     if (seen.rank.empty()) {
-      result.steps += seen.steps;
-      result.epochs += seen.epochs;
+      result.steps += seen.step_count;
+      result.epochs += seen.epoch_count;
     } else {
-      steps_of_ranks = std::max(steps_of_ranks, seen.steps);
-      epochs_of_ranks = std::max(epochs_of_ranks, seen.epochs);
+      steps_of_ranks = std::max(steps_of_ranks, seen.step_count);
+      epochs_of_ranks = std::max(epochs_of_ranks, seen.epoch_count);
     }
   }
   result.steps += steps_of_ranks;
@@ -188,7 +190,7 @@ std::vector<std::string> RecordingSurvey::host_names() const {
   return names;
 }
 
-void RecordingSurvey::describe(ReportResult& result) const {
+void RecordingSurvey::fill_in_metadata(ReportResult& result) const {
   count_steps(result);
   result.metrics = metrics_;
   result.environment = facts_;
@@ -196,24 +198,25 @@ void RecordingSurvey::describe(ReportResult& result) const {
   for (const SurveyedSource& seen : sources_) {
     const std::string& host = seen.source.host;
     if (std::find(result.hosts.begin(), result.hosts.end(), host) == result.hosts.end()) result.hosts.push_back(host);
-    if (seen.end) result.diagnostics.add_all(seen.end->diagnostics);
+    if (seen.recording_end) result.diagnostics.add_all(seen.recording_end->diagnostics);
     result.is_clipped = result.is_clipped || seen.is_clipped;
     if (seen.source.role != "recorder") continue;
     if (result.command.empty()) result.command = seen.source.command;
-    if (seen.end) {
+    if (seen.recording_end) {
       // Of several recorders, one whose command failed determines how the run ended.
       const bool went_well = result.exit_code.value_or(0) == 0 && !result.signal;
-      if (went_well) result.exit_code = seen.end->exit_code;
-      if (went_well) result.signal = seen.end->signal;
+      if (went_well) result.exit_code = seen.recording_end->exit_code;
+      if (went_well) result.signal = seen.recording_end->signal;
       // Of a part of the run it is unknown.
-      if (!seen.is_clipped) result.overhead_cpu_s = result.overhead_cpu_s.value_or(0) + seen.end->overhead_cpu_s;
+      if (!seen.is_clipped)
+        result.overhead_cpu_s = result.overhead_cpu_s.value_or(0) + seen.recording_end->overhead_cpu_s;
     }
-    const std::optional<TimeSpan> span = seen.span();
+    const std::optional<TimeSpan> span = seen.command_span();
     if (!span) continue;
     if (!result.start_monotonic_ns) result.start_monotonic_ns = span->begin_ns;
     result.elapsed_s = std::max(result.elapsed_s, seconds(span->end_ns - span->begin_ns));
-    if (!seen.clock) continue;
-    const std::int64_t start_ns = seen.clock->unix_ns - seen.clock->monotonic_ns + span->begin_ns;
+    if (!seen.clock_pair) continue;
+    const std::int64_t start_ns = seen.clock_pair->unix_ns - seen.clock_pair->monotonic_ns + span->begin_ns;
     result.start_unix_ns = std::min(result.start_unix_ns.value_or(start_ns), start_ns);
   }
 }

@@ -34,19 +34,19 @@ struct SurveyedSource {
   std::optional<std::int64_t> command_end_ns;
   std::optional<std::int64_t> first_sample_ns;
   std::optional<std::int64_t> last_sample_ns;
-  std::optional<ClockPair> clock;
-  std::optional<RecordingEnd> end;
+  std::optional<ClockPair> clock_pair;
+  std::optional<RecordingEnd> recording_end;
   bool is_clipped = false;    // the command's marks are those of a requested part of its time
   bool is_duplicate = false;  // another recorder recorded this machine at the same time and counts instead
   std::string cpus_online;    // a list such as "0-3"; empty if not recorded
   std::vector<ChannelCalibration> calibration;
   std::string rank;  // of a distributed run; empty if none or unknown
-  TracedSteps traced_steps;
-  std::uint64_t steps = 0;
-  std::uint64_t epochs = 0;
+  TracedSteps traced_step_count;
+  std::uint64_t step_count = 0;
+  std::uint64_t epoch_count = 0;
 
   // The command's time, or the time covered by samples where a mark is missing. Empty without samples and marks.
-  std::optional<TimeSpan> span() const;
+  std::optional<TimeSpan> command_span() const;
 };
 
 class RecordingSurvey final : public recording::RecordingVisitor {
@@ -66,7 +66,7 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   // Call after the last callback: finds duplicate recorders.
   void finish();
   // Limits the span of every source to a part of the command's time. Fails if nothing remains.
-  Status clip(const CommandTimeRange& time_range);
+  Status limit_time_range(const CommandTimeRange& time_range);
 
   // Excludes domains of these classes from the totals; they are still reported. Excluding CPUs or memory also excludes
   // platform domains, which contain them.
@@ -74,16 +74,16 @@ class RecordingSurvey final : public recording::RecordingVisitor {
 
   const std::vector<SurveyedSource>& sources() const { return sources_; }
   // Kernel powers stored in the recording when it was made.
-  const std::vector<KernelPower>& powers() const { return powers_; }
+  const std::vector<KernelPower>& kernel_priors() const { return kernel_priors_; }
   // Number of machines, by boot id.
   std::size_t machine_count() const;
   // Machine name of each source, with a number where several machines have the same name.
   std::vector<std::string> host_names() const;
   // Fills in all that needs no samples.
-  void describe(ReportResult& result) const;
+  void fill_in_metadata(ReportResult& result) const;
 
  private:
-  SurveyedSource& at(std::uint32_t source);
+  SurveyedSource& find_or_add_source(std::uint32_t source);
   void count_steps(ReportResult& result) const;
 
   std::vector<SurveyedSource> sources_;
@@ -91,7 +91,7 @@ class RecordingSurvey final : public recording::RecordingVisitor {
   std::map<std::string, std::size_t> metric_index_;
   std::vector<EnvironmentFact> facts_;
   std::vector<ChannelCalibration> calibration_;
-  std::vector<KernelPower> powers_;
+  std::vector<KernelPower> kernel_priors_;
 };
 
 }  // namespace joulemap::attribution

@@ -8,7 +8,7 @@ namespace {
 
 // `result` is the summary of the run; adds the rows of one level.
 void add_rows(ReportResult& result, RowLevel level, RecordingAnalysis& analysis) {
-  result.by = name_of(level);
+  result.by = row_level_name(level);
   if (level == RowLevel::domain) {
     add_domain_rows(result);
   } else {

@@ -10,15 +10,19 @@
 
 #include "attribution/analysis/compared_entries.h"
 #include "attribution/analysis/comparison_diagnostics.h"
+#include "attribution/ledger/ledger.h"
 #include "base/quadrature.h"
 #include "model/run_rates.h"
 
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::array<std::size_t, 3> kRecordingsASide = {1, 3, 5};
+constexpr std::array<std::size_t, 3> kAdvisedRecordingCounts = {1, 3, 5};
+// Relative standard error that two estimates by one power model of one machine do not share: programs differ in the
+// power of their instructions. An assumption; the model's scale, which is less certain, cancels in their ratio.
+constexpr double kUnsharedEstimateError = 0.1;
 
-std::optional<double> units_of(const RunRates& rates, std::string_view per) {
+std::optional<double> unit_count(const RunRates& rates, std::string_view per) {
   if (per == "sample") return rates.samples;
   if (per == "step") return rates.steps;
   if (per == "epoch") return rates.epochs;
@@ -26,7 +30,7 @@ std::optional<double> units_of(const RunRates& rates, std::string_view per) {
 }
 
 // Rates of the whole run, even if the rows cover only a part of it.
-RunRates whole_rates(const RunReports& reports) {
+RunRates whole_run_rates(const RunReports& reports) {
   ReportResult whole = reports.rows;
   whole.is_clipped = false;
   RunRates rates = run_rates(whole);
@@ -35,13 +39,14 @@ RunRates whole_rates(const RunReports& reports) {
 }
 
 // A recording, and its energy in the domains that all recordings have.
-struct Measured {
+struct RatedRecording {
   const RunReports* reports = nullptr;
   RunRates rates = {};
-  double common = 1;   // fraction of the energy in domains that all recordings contain
-  double sensors = 0;  // relative standard error from the sensors
+  double common_fraction = 1;  // fraction of the energy in domains that all recordings contain
+  double command_fraction = 1;  // fraction of the energy that other processes did not use; 1 if they are included
+  double sensor_error = 0;      // relative standard error from the sensors
   ComparedRecording recording = {};
-  double row_units = 1;
+  double units_in_rows = 1;
   double time_s = 0;  // per unit
 };
 
@@ -50,10 +55,10 @@ std::set<std::string> counted_domains(const ReportResult& result, Provenance pro
   return sum ? std::set<std::string>(sum->domains.begin(), sum->domains.end()) : std::set<std::string>();
 }
 
-Result<std::string> unit_to_use(const std::vector<Measured>& all, const std::string& wanted) {
+Result<std::string> choose_unit(const std::vector<RatedRecording>& all, const std::string& wanted) {
   const auto have = [&](std::string_view per) {
     return std::all_of(all.begin(), all.end(),
-                       [&](const Measured& one) { return units_of(one.rates, per).has_value(); });
+                       [&](const RatedRecording& one) { return unit_count(one.rates, per).has_value(); });
   };
   if (!wanted.empty()) {
     if (have(wanted)) return wanted;
@@ -66,18 +71,18 @@ Result<std::string> unit_to_use(const std::vector<Measured>& all, const std::str
   return std::string("run");
 }
 
-void keep_common(Measured& one, const std::set<std::string>& domains) {
+void set_common_fraction(RatedRecording& one, const std::set<std::string>& domains) {
   const std::vector<DomainEnergy>& rows = one.reports->rows.domains;
   const Provenance provenance = one.rates.provenance.value_or(Provenance::measured);
   const std::optional<EnergyWithProvenance> all = energy_by_provenance(total_energy(rows), provenance);
   const std::optional<EnergyWithProvenance> common = energy_by_provenance(total_energy(rows, domains), provenance);
   const double common_j = common ? common->joules : 0;
-  if (all && all->joules > 0) one.common = common_j / all->joules;
-  if (common_j > 0) one.sensors = common->uncertainty_j.value_or(0) / kHalfWidth90 / common_j;
+  if (all && all->joules > 0) one.common_fraction = common_j / all->joules;
+  if (common_j > 0) one.sensor_error = common->uncertainty_j.value_or(0) / kHalfWidth90 / common_j;
 }
 
 // What the comparison excludes: time and energy of the whole run minus those of the steady steps.
-SteadyStateExclusion left_out_of(const RunReports& reports) {
+SteadyStateExclusion steady_state_exclusion(const RunReports& reports) {
   const SteadyState& steady_state = *reports.steady_state;
   const double kept = static_cast<double>(steady_state.steps - steady_state.long_steps);
   SteadyStateExclusion left{.warm_up_steps = steady_state.first_step, .long_steps = steady_state.long_steps};
@@ -87,36 +92,36 @@ SteadyStateExclusion left_out_of(const RunReports& reports) {
   return left;
 }
 
-void measure(Measured& one, std::string_view per, bool is_steady) {
+void compute_per_unit_values(RatedRecording& one, std::string_view per, bool is_steady) {
   const RunReports& reports = *one.reports;
   ComparedRecording& recording = one.recording;
   if (!reports.rows.inputs.empty()) recording.input = reports.rows.inputs.front();
   recording.steps = one.rates.steps.value_or(0);
-  const double units = units_of(one.rates, per).value_or(1);
+  const double units = unit_count(one.rates, per).value_or(1);
   double scatter = 0;
   if (reports.steady_state && reports.steady_state->energy_j > 0)
     scatter = reports.steady_state->standard_error_j / reports.steady_state->energy_j;
-  recording.within_run_error = add_in_quadrature(one.sensors, scatter);
+  recording.within_run_error = add_in_quadrature(one.sensor_error, scatter);
   if (is_steady) {
     const double of_step = units / recording.steps;
     recording.units = of_step * static_cast<double>(reports.steady_state->steps - reports.steady_state->long_steps);
-    recording.energy_j = one.common * reports.steady_state->energy_j / of_step;
-    recording.exclusion = left_out_of(reports);
-    one.row_units = of_step * reports.steps_in_rows;
+    recording.energy_j = one.common_fraction * one.command_fraction * reports.steady_state->energy_j / of_step;
+    recording.exclusion = steady_state_exclusion(reports);
+    one.units_in_rows = of_step * reports.steps_in_rows;
     one.time_s = reports.steady_state->time_s / of_step;
   } else {
-    recording.units = one.row_units = units;
-    recording.energy_j = one.common * one.rates.energy_j.value_or(0) / units;
+    recording.units = one.units_in_rows = units;
+    recording.energy_j = one.common_fraction * one.command_fraction * one.rates.energy_j.value_or(0) / units;
     one.time_s = one.rates.time_s / units;
   }
 }
 
-ComparedRun side_of(std::span<const Measured> side) {
+ComparedRun make_compared_run(std::span<const RatedRecording> side) {
   ComparedRun run{.units = 0, .time_s = 0.0};
   run.command = side.front().reports->rows.command;
   run.is_estimated = side.front().rates.is_estimated();
   const auto n = static_cast<double>(side.size());
-  for (const Measured& one : side) {
+  for (const RatedRecording& one : side) {
     const std::vector<std::string>& inputs = one.reports->rows.inputs;
     run.inputs.insert(run.inputs.end(), inputs.begin(), inputs.end());
     run.recordings.push_back(one.recording);
@@ -130,20 +135,20 @@ ComparedRun side_of(std::span<const Measured> side) {
   return run;
 }
 
-statistics::RunContrast contrast_totals(std::span<const Measured> a, std::span<const Measured> b,
+statistics::RunContrast contrast_totals(std::span<const RatedRecording> a, std::span<const RatedRecording> b,
                                         const statistics::VariationPrior& prior) {
   std::array<std::vector<double>, 2> energy_j;
   std::array<std::vector<double>, 2> within_j;
   for (const std::size_t side : {0, 1}) {
-    for (const Measured& one : side == 0 ? a : b) {
+    for (const RatedRecording& one : side == 0 ? a : b) {
       energy_j[side].push_back(one.recording.energy_j);
       within_j[side].push_back(one.recording.within_run_error * one.recording.energy_j);
     }
   }
-  return statistics::contrast_of({energy_j[0], within_j[0]}, {energy_j[1], within_j[1]}, prior);
+  return statistics::contrast_runs({energy_j[0], within_j[0]}, {energy_j[1], within_j[1]}, prior);
 }
 
-void judge_total(RunDifference& difference, const statistics::RunContrast& contrast) {
+void judge_total_difference(RunDifference& difference, const statistics::RunContrast& contrast) {
   const double widths = statistics::t_quantile(difference.interval, contrast.degrees_of_freedom);
   const auto side = [&](double mean_j, double error_j) {
     return ComparedEnergy{mean_j, mean_j - widths * error_j, mean_j + widths * error_j};
@@ -159,8 +164,8 @@ void judge_total(RunDifference& difference, const statistics::RunContrast& contr
   total.verdict = *total.low_j > 0 ? Verdict::grew : *total.high_j < 0 ? Verdict::shrank : Verdict::within_noise;
 }
 
-void state_power(RunDifference& difference, const statistics::RunContrast& contrast,
-                 const statistics::VariationPrior& prior) {
+void set_detectable_changes(RunDifference& difference, const statistics::RunContrast& contrast,
+                            const statistics::VariationPrior& prior) {
   difference.variation.sd = contrast.relative_sd;
   difference.variation.degrees_of_freedom = contrast.degrees_of_freedom;
   const auto smallest = [&](double freedom, std::size_t of_a, std::size_t of_b) {
@@ -168,7 +173,7 @@ void state_power(RunDifference& difference, const statistics::RunContrast& contr
   };
   difference.smallest_detectable_change =
       smallest(contrast.degrees_of_freedom, difference.a.recordings.size(), difference.b.recordings.size());
-  for (const std::size_t runs : kRecordingsASide) {
+  for (const std::size_t runs : kAdvisedRecordingCounts) {
     const double freedom = prior.degrees_of_freedom + 2 * static_cast<double>(runs - 1);
     difference.detectable_changes.push_back({runs, smallest(freedom, runs, runs)});
   }
@@ -176,28 +181,64 @@ void state_power(RunDifference& difference, const statistics::RunContrast& contr
 
 // Domains that every recording contains, and those that only some contain.
 struct SharedDomains {
-  std::set<std::string> common;
-  std::set<std::string> others;
+  std::set<std::string> common_domains;
+  std::set<std::string> partial_domains;
 };
 
-SharedDomains shared_domains(const std::vector<Measured>& all) {
+SharedDomains shared_domains(const std::vector<RatedRecording>& all) {
   SharedDomains shared;
   std::set<std::string> any;
-  for (const Measured& one : all) {
+  for (const RatedRecording& one : all) {
     const std::set<std::string> names = counted_domains(one.reports->rows, *one.rates.provenance);
-    if (&one == &all.front()) shared.common = names;
+    if (&one == &all.front()) shared.common_domains = names;
     any.insert(names.begin(), names.end());
-    std::erase_if(shared.common, [&](const std::string& name) { return !names.contains(name); });
+    std::erase_if(shared.common_domains, [&](const std::string& name) { return !names.contains(name); });
   }
-  std::set_difference(any.begin(), any.end(), shared.common.begin(), shared.common.end(),
-                      std::inserter(shared.others, shared.others.end()));
+  std::set_difference(any.begin(), any.end(), shared.common_domains.begin(), shared.common_domains.end(),
+                      std::inserter(shared.partial_domains, shared.partial_domains.end()));
   return shared;
 }
 
-std::vector<RecordingEntries> entries_of(std::span<const Measured> side) {
+bool is_background_row(const ReportRow& row) { return !row.path.empty() && row.path.front() == kBackgroundRow; }
+
+// Whether all energies are estimates by one power model, of one machine. Its CPU time is known, its power is not.
+bool share_one_estimate(const std::vector<RatedRecording>& all) {
+  return std::ranges::all_of(all, [&](const RatedRecording& one) {
+    const std::vector<std::string>& hosts = one.reports->rows.hosts;
+    return one.rates.is_estimated() && hosts.size() == 1 && hosts == all.front().reports->rows.hosts;
+  });
+}
+
+// Leaves out other processes, whose CPU time differs from run to run, and the error that all recordings share.
+void compare_command_alone(RatedRecording& one) {
+  double background_j = 0;
+  for (const ReportRow& row : one.reports->rows.rows) {
+    if (is_background_row(row)) background_j += row.energy_j.value_or(0);
+  }
+  const double total_j = preferred_energy(one.reports->rows.totals).value_or(EnergyWithProvenance{}).joules;
+  if (total_j > 0) one.command_fraction = std::clamp(1 - background_j / total_j, 0.0, 1.0);
+  one.sensor_error = std::min(one.sensor_error, kUnsharedEstimateError);
+}
+
+// Entries of one side, and copies of the reports that they refer to, if rows are left out.
+struct SideEntries {
+  std::vector<ReportResult> filtered_reports;
   std::vector<RecordingEntries> entries;
-  for (const Measured& one : side) entries.push_back({&one.reports->rows, one.row_units});
-  return entries;
+};
+
+SideEntries entries_of_side(std::span<const RatedRecording> side, bool without_background) {
+  SideEntries found;
+  found.filtered_reports.reserve(side.size());
+  for (const RatedRecording& one : side) {
+    const ReportResult* rows = &one.reports->rows;
+    if (without_background) {
+      found.filtered_reports.push_back(*rows);
+      std::erase_if(found.filtered_reports.back().rows, is_background_row);
+      rows = &found.filtered_reports.back();
+    }
+    found.entries.push_back({rows, one.units_in_rows});
+  }
+  return found;
 }
 
 }  // namespace
@@ -210,10 +251,10 @@ bool can_compare_steady_states(std::span<const std::optional<SteadyState>> stead
 
 Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<const RunReports> b,
                                    const ComparisonQuery& query) {
-  std::vector<Measured> all;
-  for (const RunReports& one : a) all.push_back({&one, whole_rates(one)});
-  for (const RunReports& one : b) all.push_back({&one, whole_rates(one)});
-  for (const Measured& one : all) {
+  std::vector<RatedRecording> all;
+  for (const RunReports& one : a) all.push_back({&one, whole_run_rates(one)});
+  for (const RunReports& one : b) all.push_back({&one, whole_run_rates(one)});
+  for (const RatedRecording& one : all) {
     if (!one.rates.provenance) {
       return Error{ErrorCode::unsupported,
                    fmt::format("{} contains no energies to compare", fmt::join(one.reports->rows.inputs, " ")),
@@ -226,11 +267,11 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
     }
   }
   const SharedDomains shared = shared_domains(all);
-  if (shared.common.empty()) {
+  if (shared.common_domains.empty()) {
     return Error{ErrorCode::unsupported, "the recordings have no domain in common",
                  "record on machines with the same sensors"};
   }
-  const Result<std::string> per = unit_to_use(all, query.per);
+  const Result<std::string> per = choose_unit(all, query.per);
   if (!per) return per.error();
 
   statistics::VariationPrior prior = kRunVariationPrior;
@@ -238,27 +279,31 @@ Result<RunDifference> compare_runs(std::span<const RunReports> a, std::span<cons
   const ReportResult& first = a.front().rows;
   RunDifference difference{.by = first.by, .per = *per, .interval = first.interval};
   difference.is_steady =
-      std::all_of(all.begin(), all.end(), [](const Measured& one) { return one.reports->is_steady; });
+      std::all_of(all.begin(), all.end(), [](const RatedRecording& one) { return one.reports->is_steady; });
   difference.variation = {prior.relative_sd, prior.degrees_of_freedom, query.run_sd.has_value()};
-  for (Measured& one : all) {
-    keep_common(one, shared.common);
-    measure(one, *per, difference.is_steady);
+  const bool compares_command = share_one_estimate(all);
+  for (RatedRecording& one : all) {
+    set_common_fraction(one, shared.common_domains);
+    if (compares_command) compare_command_alone(one);
+    compute_per_unit_values(one, *per, difference.is_steady);
   }
-  const auto of_a = std::span<const Measured>(all).first(a.size());
-  const auto of_b = std::span<const Measured>(all).subspan(a.size());
-  difference.a = side_of(of_a);
-  difference.b = side_of(of_b);
-  difference.domains.assign(shared.common.begin(), shared.common.end());
+  const auto of_a = std::span<const RatedRecording>(all).first(a.size());
+  const auto of_b = std::span<const RatedRecording>(all).subspan(a.size());
+  difference.a = make_compared_run(of_a);
+  difference.b = make_compared_run(of_b);
+  difference.domains.assign(shared.common_domains.begin(), shared.common_domains.end());
   const statistics::RunContrast contrast = contrast_totals(of_a, of_b, prior);
-  judge_total(difference, contrast);
-  state_power(difference, contrast, prior);
-  compare_entries(entries_of(of_a), entries_of(of_b), contrast, difference);
+  judge_total_difference(difference, contrast);
+  set_detectable_changes(difference, contrast, prior);
+  compare_entries(entries_of_side(of_a, compares_command).entries, entries_of_side(of_b, compares_command).entries,
+                  contrast, difference);
   difference.failure_threshold = query.failure_threshold;
   difference.failed = query.failure_threshold && difference.total.verdict == Verdict::grew &&
                       difference.total.relative_change.value_or(0) > *query.failure_threshold;
   add_recording_diagnostics(difference, a, b);
+  if (compares_command) add_estimate_diagnostic(difference);
   add_host_waiting_diagnostic(difference, a, b);
-  add_comparison_limit_diagnostics(difference, shared.others, query.whole_run);
+  add_comparison_limit_diagnostics(difference, shared.partial_domains, query.whole_run);
   return difference;
 }
 

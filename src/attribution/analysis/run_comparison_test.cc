@@ -153,6 +153,47 @@ TEST(RunComparison, RefusesToCompareMeasurementWithEstimate) {
   EXPECT_FALSE(compare_pair(steady_state(1), b));
 }
 
+// A run on a CPU without a sensor: its model has an error of 60 %, and other processes use `background_j`.
+RunReports estimated_run(double factor, double background_j) {
+  RunReports reports = steady_state(factor);
+  ReportResult& rows = reports.rows;
+  rows.domains.erase(rows.domains.begin());
+  const double own_j = factor * 1000;
+  rows.domains[0].joules = own_j + background_j;
+  rows.domains[0].uncertainty_j = 0.6 * (own_j + background_j);
+  rows.totals = total_energy(rows.domains);
+  ReportRow background;
+  background.path = {"background"};
+  background.device = "cpu";
+  background.energy_j = background_j;
+  rows.rows.push_back(background);
+  for (StepEnergy& step : reports.steps) step.energy_j *= (own_j + background_j) / own_j;
+  reports.steady_state = find_steady_state(reports.steps);
+  return reports;
+}
+
+TEST(RunComparison, EstimatesOfOneMachineAreComparedWithoutTheirCommonErrorAndOtherProcesses) {
+  const Result<RunDifference> less = compare_pair(estimated_run(1, 3000), estimated_run(0.5, 200));
+  ASSERT_TRUE(less);
+  EXPECT_NEAR(*less->total.relative_change, -0.5, 0.01);
+  EXPECT_EQ(less->total.verdict, Verdict::shrank);
+  EXPECT_TRUE(less->diagnostics.contains("estimates_compared"));
+  EXPECT_FALSE(std::ranges::any_of(
+      less->entries, [](const DifferenceEntry& one) { return !one.path.empty() && one.path[0] == "background"; }));
+  const Result<RunDifference> equal = compare_pair(estimated_run(1, 200), estimated_run(1, 3000));
+  ASSERT_TRUE(equal);
+  EXPECT_EQ(equal->total.verdict, Verdict::within_noise);
+}
+
+TEST(RunComparison, EstimatesOfTwoMachinesKeepTheErrorOfTheModel) {
+  RunReports other = estimated_run(0.5, 200);
+  other.rows.hosts = {"node2"};
+  const Result<RunDifference> found = compare_pair(estimated_run(1, 200), other);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->total.verdict, Verdict::within_noise);
+  EXPECT_FALSE(found->diagnostics.contains("estimates_compared"));
+}
+
 TEST(RunComparison, TheTotalHasOnlyDomainsOfAllRecordings) {
   RunReports b = steady_state(1);
   b.rows.domains[1].provenance = Provenance::measured;

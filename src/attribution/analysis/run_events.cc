@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxValues = std::size_t{1} << 18;
 // A page shows some thousand regions; of a program with more than this, only the first are kept.
-constexpr std::size_t kMaxRegions = 200'000;
+constexpr std::size_t kMaxRegionSpans = 200'000;
 
 }  // namespace
 
@@ -37,7 +37,7 @@ void RunEvents::add(std::uint32_t source, const Mark& mark) {
   open_regions_.erase(begun);
   region.span.end_ns = std::max(mark.time_ns, region.span.begin_ns);
   std::vector<NamedSpan>& all = regions_[source];
-  if (all.size() < kMaxRegions) all.push_back(std::move(region));
+  if (all.size() < kMaxRegionSpans) all.push_back(std::move(region));
 }
 
 }  // namespace joulemap::attribution

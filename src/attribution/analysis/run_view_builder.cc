@@ -16,44 +16,46 @@ namespace {
 // Limit of region names shown over time: a program that numbers its regions may have any number of names.
 constexpr std::size_t kMaxRegionNames = 40;
 
-constexpr std::array<std::pair<DomainClass, std::string_view>, 5> kComponents = {{{DomainClass::gpu, "GPU"},
-                                                                                  {DomainClass::cpu, "CPU"},
-                                                                                  {DomainClass::memory, "memory"},
-                                                                                  {DomainClass::platform, "platform"},
-                                                                                  {DomainClass::other, "other"}}};
+constexpr std::array<std::pair<DomainClass, std::string_view>, 5> kComponentNames = {
+    {{DomainClass::gpu, "GPU"},
+     {DomainClass::cpu, "CPU"},
+     {DomainClass::memory, "memory"},
+     {DomainClass::platform, "platform"},
+     {DomainClass::other, "other"}}};
 
-double since(const TimeSpan& span, std::int64_t time_ns) { return seconds(time_ns - span.begin_ns); }
+double seconds_since_begin(const TimeSpan& span, std::int64_t time_ns) { return seconds(time_ns - span.begin_ns); }
 
-std::vector<StepOrEpochView> stages_of(const std::vector<NumberedEnergy>& energies, const TimeSpan& command,
-                                       const ViewLimits& limits) {
+std::vector<StepOrEpochView> group_steps_or_epochs(const std::vector<NumberedEnergy>& energies, const TimeSpan& command,
+                                                   const ViewLimits& limits) {
   std::vector<StepOrEpochView> stages;
   const std::size_t group_size = (energies.size() + limits.steps_and_epochs - 1) / limits.steps_and_epochs;
   for (std::size_t i = 0; i < energies.size(); ++i) {
     const NumberedEnergy& one = energies[i];
     if (i % group_size == 0) {
-      stages.push_back({.number = one.number, .count = 0, .begin_s = since(command, one.span.begin_ns)});
+      stages.push_back({.number = one.number, .count = 0, .begin_s = seconds_since_begin(command, one.span.begin_ns)});
       if (one.energy_j) stages.back().energy_j = 0;
     }
     StepOrEpochView& stage = stages.back();
     ++stage.count;
-    stage.end_s = since(command, one.span.end_ns);
+    stage.end_s = seconds_since_begin(command, one.span.end_ns);
     stage.time_s += one.time_s;
     stage.energy_j = one.energy_j && stage.energy_j ? std::optional(*stage.energy_j + *one.energy_j) : std::nullopt;
   }
   return stages;
 }
 
-std::vector<NamedTimeSpan> bands_of(const std::vector<TimeSpan>& spans, const TimeSpan& command,
-                                    std::string_view name) {
+std::vector<NamedTimeSpan> name_spans(const std::vector<TimeSpan>& spans, const TimeSpan& command,
+                                      std::string_view name) {
   std::vector<NamedTimeSpan> bands;
   for (const TimeSpan& span : spans) {
-    bands.push_back({std::string(name), since(command, span.begin_ns), since(command, span.end_ns)});
+    bands.push_back(
+        {std::string(name), seconds_since_begin(command, span.begin_ns), seconds_since_begin(command, span.end_ns)});
   }
   return bands;
 }
 
 // Merges neighbouring bands of one name whose gap is too small to see.
-std::vector<NamedTimeSpan> joined_bands(std::vector<NamedTimeSpan> bands, double least_gap_s) {
+std::vector<NamedTimeSpan> merge_close_bands(std::vector<NamedTimeSpan> bands, double least_gap_s) {
   std::ranges::sort(bands, {}, [](const NamedTimeSpan& band) { return std::tie(band.name, band.begin_s); });
   std::vector<NamedTimeSpan> joined;
   for (NamedTimeSpan& band : bands) {
@@ -68,8 +70,8 @@ std::vector<NamedTimeSpan> joined_bands(std::vector<NamedTimeSpan> bands, double
 }
 
 // The regions whose names took the most time, merged if there are too many to show.
-std::vector<NamedTimeSpan> bands_of_regions(const std::vector<NamedSpan>& regions, const TimeSpan& command,
-                                            const ViewLimits& limits) {
+std::vector<NamedTimeSpan> make_region_bands(const std::vector<NamedSpan>& regions, const TimeSpan& command,
+                                             const ViewLimits& limits) {
   std::map<std::string, double> time_s;
   for (const NamedSpan& region : regions) time_s[region.name] += seconds(region.span.end_ns - region.span.begin_ns);
   std::vector<std::pair<double, std::string>> names;
@@ -81,27 +83,28 @@ std::vector<NamedTimeSpan> bands_of_regions(const std::vector<NamedSpan>& region
     for (const NamedSpan& region : regions) {
       if (region.name != name || region.span.end_ns < command.begin_ns || region.span.begin_ns > command.end_ns)
         continue;
-      bands.push_back({name, std::max(since(command, region.span.begin_ns), 0.0),
-                       since(command, std::min(region.span.end_ns, command.end_ns))});
+      bands.push_back({name, std::max(seconds_since_begin(command, region.span.begin_ns), 0.0),
+                       seconds_since_begin(command, std::min(region.span.end_ns, command.end_ns))});
     }
   }
   const double length_s = seconds(command.end_ns - command.begin_ns);
   if (bands.size() > limits.steps_and_epochs)
-    bands = joined_bands(std::move(bands), length_s / static_cast<double>(limits.steps_and_epochs));
+    bands = merge_close_bands(std::move(bands), length_s / static_cast<double>(limits.steps_and_epochs));
   std::ranges::stable_sort(bands, {}, &NamedTimeSpan::begin_s);
   return bands;
 }
 
 // Sets the mean loss of each stage (an epoch, a step or a group of steps) from the losses reported during it. Both are
 // sorted by time.
-void add_losses(std::vector<StepOrEpochView>& stages, const MetricValues& losses, const TimeSpan& command) {
+void add_metric_losses(std::vector<StepOrEpochView>& stages, const MetricValues& losses, const TimeSpan& command) {
   std::size_t next = 0;
   std::optional<double> before;
   for (StepOrEpochView& stage : stages) {
     double sum = 0;
     std::size_t count = 0;
-    for (; next < losses.values.size() && since(command, losses.values[next].time_ns) < stage.end_s; ++next) {
-      if (since(command, losses.values[next].time_ns) < stage.begin_s) continue;
+    for (; next < losses.values.size() && seconds_since_begin(command, losses.values[next].time_ns) < stage.end_s;
+         ++next) {
+      if (seconds_since_begin(command, losses.values[next].time_ns) < stage.begin_s) continue;
       sum += losses.values[next].value;
       ++count;
     }
@@ -113,25 +116,25 @@ void add_losses(std::vector<StepOrEpochView>& stages, const MetricValues& losses
   }
 }
 
-MetricSeries series_of(const std::string& name, const MetricValues& values, const TimeSpan& command,
-                       std::size_t max_points) {
+MetricSeries make_metric_series(const std::string& name, const MetricValues& values, const TimeSpan& command,
+                                std::size_t max_points) {
   MetricSeries series{name, values.count, {}};
   const std::size_t stride = (values.values.size() + max_points - 1) / max_points;
   for (std::size_t i = 0; i < values.values.size(); i += stride) {
     const MetricValue& value = values.values[i];
     if (value.time_ns < command.begin_ns || value.time_ns > command.end_ns) continue;
-    series.points.push_back({since(command, value.time_ns), value.step, value.value});
+    series.points.push_back({seconds_since_begin(command, value.time_ns), value.step, value.value});
   }
   return series;
 }
 
 // The command's span on the machine of a source, by boot id; null if no recorder ran on that machine. `by_boot`: cache,
 // filled by the first call.
-const TimeSpan* command_of(const std::vector<SurveyedSource>& sources, std::uint32_t source,
-                           std::map<std::string, TimeSpan>& by_boot) {
+const TimeSpan* find_command_span(const std::vector<SurveyedSource>& sources, std::uint32_t source,
+                                  std::map<std::string, TimeSpan>& by_boot) {
   if (by_boot.empty()) {
     for (const SurveyedSource& seen : sources) {
-      const std::optional<TimeSpan> span = seen.span();
+      const std::optional<TimeSpan> span = seen.command_span();
       if (seen.source.role == "recorder" && span) by_boot.try_emplace(seen.source.boot_id, *span);
     }
   }
@@ -151,39 +154,42 @@ void add_events(RunView& view, const RecordingAnalysis& found, const ViewLimits&
   }
   bool has_loss = false;
   for (const auto& [name, source] : source_of_metric) {
-    const TimeSpan* const command = command_of(found.sources, source, by_boot);
+    const TimeSpan* const command = find_command_span(found.sources, source, by_boot);
     if (command == nullptr) continue;
     const MetricValues& values = found.events.metrics().at({source, name});
-    view.metrics.push_back(series_of(name, values, *command, limits.metric_points));
+    view.metrics.push_back(make_metric_series(name, values, *command, limits.metric_points));
     if (has_loss || name.find("loss") == std::string::npos) continue;
     if (source_of_metric.contains("loss") && name != "loss") continue;
     has_loss = true;
-    add_losses(view.steps, values, *command);
-    add_losses(view.epochs, values, *command);
+    add_metric_losses(view.steps, values, *command);
+    add_metric_losses(view.epochs, values, *command);
   }
   for (const auto& [source, regions] : found.events.regions()) {
-    const TimeSpan* const command = command_of(found.sources, source, by_boot);
-    if (command != nullptr && view.regions.empty()) view.regions = bands_of_regions(regions, *command, limits);
+    const TimeSpan* const command = find_command_span(found.sources, source, by_boot);
+    if (command != nullptr && view.regions.empty()) view.regions = make_region_bands(regions, *command, limits);
   }
 }
 
 // Adds times from the machine with the most steps only: the ranks of a run do the same at the same time. Returns its
 // number of steps.
-std::size_t add_times(RunView& view, const std::vector<MachineView>& machines, const ViewLimits& limits) {
+std::size_t add_step_and_epoch_times(RunView& view, const std::vector<MachineView>& machines,
+                                     const ViewLimits& limits) {
   if (machines.empty()) return 0;
   const auto most = std::ranges::max_element(
       machines, {}, [](const MachineView& one) { return std::tuple(one.steps.size(), one.phases.size()); });
-  view.steps = stages_of(most->steps, most->span, limits);
-  view.epochs = stages_of(most->epochs, most->span, limits);
+  view.steps = group_steps_or_epochs(most->steps, most->span, limits);
+  view.epochs = group_steps_or_epochs(most->epochs, most->span, limits);
   view.step_details = most->step_details;
-  view.detailed_steps = most->detailed_steps;
-  view.probing = bands_of(most->probing, most->span, "probe");
-  view.dithering = bands_of(most->dithering, most->span, "dither");
-  for (const PhaseSpan& phase : most->phases) {
-    view.phases.push_back({phase.name, since(most->span, phase.span.begin_ns), since(most->span, phase.span.end_ns)});
+  view.detailed_steps = most->steps_with_kernel_records;
+  view.probing = name_spans(most->probing, most->span, "probe");
+  view.dithering = name_spans(most->dithering, most->span, "dither");
+  for (const NamedPhaseSpan& phase : most->phases) {
+    view.phases.push_back({phase.name, seconds_since_begin(most->span, phase.span.begin_ns),
+                           seconds_since_begin(most->span, phase.span.end_ns)});
   }
   for (const MachineView& machine : machines) {
-    view.layer_distributions.insert(view.layer_distributions.end(), machine.spreads.begin(), machine.spreads.end());
+    view.layer_distributions.insert(view.layer_distributions.end(), machine.layer_distributions.begin(),
+                                    machine.layer_distributions.end());
   }
   const auto sum_j = [](const LayerDistribution& spread) {
     return spread.mean_j * static_cast<double>(spread.samples);
@@ -208,7 +214,7 @@ void add_rates(RunView& view, std::size_t steps) {
 }
 
 void add_components(RunView& view, const std::map<std::string, DomainClass>& domain_class_of) {
-  for (const auto& [domain_class, name] : kComponents) {
+  for (const auto& [domain_class, name] : kComponentNames) {
     std::set<std::string> names;
     for (const auto& [domain, known] : domain_class_of) {
       if (known == domain_class) names.insert(domain);
@@ -218,7 +224,7 @@ void add_components(RunView& view, const std::map<std::string, DomainClass>& dom
   }
 }
 
-void add_levels(RunView& view, RecordingAnalysis& found, const std::vector<RowLevel>& levels) {
+void add_level_views(RunView& view, RecordingAnalysis& found, const std::vector<RowLevel>& levels) {
   for (const RowLevel level : levels) {
     const auto ledger = found.ledgers.find(level);
     if (ledger == found.ledgers.end() || ledger->second.rows.empty()) continue;
@@ -228,7 +234,7 @@ void add_levels(RunView& view, RecordingAnalysis& found, const std::vector<RowLe
         std::ranges::any_of(result.rows, [](const ReportRow& row) { return row.device != kCpuDevice; });
     if (level == RowLevel::stack && !has_kernels) continue;
     if (result.serving) view.run.serving = std::move(result.serving);
-    view.levels.push_back({std::string(name_of(level)), std::move(result.rows), std::move(result.groups),
+    view.levels.push_back({std::string(row_level_name(level)), std::move(result.rows), std::move(result.groups),
                            result.attributed_j, result.idle_j, result.unattributed_j, std::move(result.idle),
                            std::move(result.diagnostics)});
   }
@@ -243,7 +249,7 @@ Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQue
                                                               query.library,
                                                               query.limits.slices,
                                                               query.limits,
-                                                              {query.groups},
+                                                              {query.includes_branch_sums},
                                                               query.excluded_domains,
                                                               query.on_progress});
   if (!found) return std::move(found).error();
@@ -251,11 +257,11 @@ Result<RunView> build_run_view(std::span<const std::string> paths, const ViewQue
   view.run = std::move(found->summary);
   add_domain_rows(view.run);
   note_missing_data(view.run, found->sources);
-  const std::size_t steps = add_times(view, found->machine_views, query.limits);
+  const std::size_t steps = add_step_and_epoch_times(view, found->machine_views, query.limits);
   add_events(view, *found, query.limits);
   add_rates(view, steps);
-  add_components(view, found->domain_class_of);
-  add_levels(view, *found, query.levels);
+  add_components(view, found->domain_classes);
+  add_level_views(view, *found, query.levels);
   return view;
 }
 

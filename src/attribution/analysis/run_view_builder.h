@@ -18,7 +18,7 @@ struct ViewQuery {
   AttributionMode mode = AttributionMode::regress;
   CommandTimeRange time_range = {};
   std::optional<std::vector<KernelPower>> library = {};  // as in ReportQuery
-  bool groups = false;                                   // sums over branches of the levels' trees (scopes/path_tree.h)
+  bool includes_branch_sums = false;                     // sums over branches of the levels' trees (scopes/path_tree.h)
   // Levels to build. Pages show all of them; a plot needs only one, which takes less time.
   std::vector<RowLevel> levels = {RowLevel::phase,    RowLevel::layer,  RowLevel::op,     RowLevel::tensor,
                                   RowLevel::function, RowLevel::region, RowLevel::kernel, RowLevel::stack};

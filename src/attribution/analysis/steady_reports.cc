@@ -10,7 +10,8 @@ namespace joulemap::attribution {
 namespace {
 
 // Combines the energy of all machines, from the rows, with the step times of the machine that recorded the most steps.
-std::vector<StepEnergy> placed_steps(const std::vector<MachineView>& machines, const std::vector<ReportRow>& rows) {
+std::vector<StepEnergy> combine_step_energies(const std::vector<MachineView>& machines,
+                                              const std::vector<ReportRow>& rows) {
   std::vector<StepEnergy> steps;
   for (const MachineView& machine : machines) {
     if (machine.steps.size() <= steps.size()) continue;
@@ -32,7 +33,7 @@ Result<RecordedSteps> read_steps(std::span<const std::string> paths) {
   Result<RecordingAnalysis> found = analyse_recording(paths, {.levels = {RowLevel::step}, .with_step_times = true});
   if (!found) return std::move(found).error();
   const LedgerResult& level = found->ledgers[RowLevel::step];
-  RecordedSteps read{placed_steps(found->machine_views, level.rows), found->summary.probe.has_value()};
+  RecordedSteps read{combine_step_energies(found->machine_views, level.rows), found->summary.probe.has_value()};
   const RunRates rates = run_rates(found->summary);  // without probing
   read.elapsed_s = rates.time_s;
   read.energy_j = rates.energy_j;

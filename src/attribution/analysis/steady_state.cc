@@ -8,40 +8,41 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::size_t kMinSteps = 12;
-constexpr std::size_t kBatchSteps = 5;         // MSER-5
-constexpr std::size_t kStepsForBatches = 100;  // with fewer steps, each is a batch
-constexpr double kFarOut = 10;                 // standard deviations, by the median absolute deviation
-constexpr double kRare = 0.01;                 // fraction of the steps: more frequent ones belong to the program
-constexpr std::size_t kBlocks = 20;
-constexpr double kTrimmed = 0.1;             // fraction of the blocks, on each side
-constexpr double kMaxAutocorrelation = 0.7;  // upper bound: 20 blocks cannot show more
+constexpr std::size_t kMinStepsOfRun = 12;
+constexpr std::size_t kStepsPerBatch = 5;         // MSER-5
+constexpr std::size_t kMinStepsForBatches = 100;  // with fewer steps, each is a batch
+constexpr double kOutlierDeviations = 10;         // standard deviations, by the median absolute deviation
+constexpr double kMaxOutlierFraction = 0.01;      // fraction of the steps: more frequent ones belong to the program
+constexpr std::size_t kAutocorrelationBlocks = 20;
+constexpr double kTrimmedBlockFraction = 0.1;  // fraction of the blocks, on each side
+constexpr double kMaxAutocorrelation = 0.7;    // upper bound: 20 blocks cannot show more
 // Ratio of standard deviation to median absolute deviation, for normal values.
-constexpr double kDeviationOfMad = 1.4826;
+constexpr double kStandardDeviationPerMad = 1.4826;
 // Steps that differ by less than this fraction of their median are equal: readings have no finer resolution.
-constexpr double kEqualSteps = 1e-4;
+constexpr double kEqualStepTolerance = 1e-4;
 
-struct Typical {
+struct MedianAndDeviation {
   double median = 0;
   double deviation = 0;
 };
 
-double median_value(std::vector<double> values) {
+double median_of_values(std::vector<double> values) {
   const auto half = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), half, values.end());
   if (values.size() % 2 == 1) return *half;
   return 0.5 * (*half + *std::max_element(values.begin(), half));
 }
 
-Typical typical_of(std::span<const double> energies_j) {
+MedianAndDeviation median_and_deviation(std::span<const double> energies_j) {
   std::vector<double> values(energies_j.begin(), energies_j.end());
-  Typical typical{median_value(values), 0};
+  MedianAndDeviation typical{median_of_values(values), 0};
   for (double& value : values) value = std::abs(value - typical.median);
-  typical.deviation = std::max(kDeviationOfMad * median_value(std::move(values)), kEqualSteps * typical.median);
+  typical.deviation =
+      std::max(kStandardDeviationPerMad * median_of_values(std::move(values)), kEqualStepTolerance * typical.median);
   return typical;
 }
 
-std::vector<double> means_of(std::span<const double> values, std::size_t count) {
+std::vector<double> means_of_blocks(std::span<const double> values, std::size_t count) {
   std::vector<double> means(count);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t from = i * values.size() / count;
@@ -52,7 +53,7 @@ std::vector<double> means_of(std::span<const double> values, std::size_t count) 
 }
 
 // Number of batches to truncate: at most half.
-std::size_t truncated_batches(const std::vector<double>& batches) {
+std::size_t count_truncated_batches(const std::vector<double>& batches) {
   double sum = 0;
   double squares = 0;
   double least = 0;
@@ -73,13 +74,13 @@ std::size_t truncated_batches(const std::vector<double>& batches) {
   return best;
 }
 
-struct BlockMean {
+struct MeanFromBlocks {
   double mean = 0;
   double standard_error = 0;
   double autocorrelation = 0;
 };
 
-double lag_one(const std::vector<double>& values, double mean) {
+double lag_one_autocorrelation(const std::vector<double>& values, double mean) {
   double products = 0;
   double squares = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -93,12 +94,12 @@ double lag_one(const std::vector<double>& values, double mean) {
   return std::clamp(found + bias, 0.0, kMaxAutocorrelation);
 }
 
-BlockMean block_mean(std::span<const double> energies_j) {
-  std::vector<double> blocks = means_of(energies_j, std::min(kBlocks, energies_j.size()));
+MeanFromBlocks mean_from_blocks(std::span<const double> energies_j) {
+  std::vector<double> blocks = means_of_blocks(energies_j, std::min(kAutocorrelationBlocks, energies_j.size()));
   std::vector<double> sorted = blocks;
   std::sort(sorted.begin(), sorted.end());
-  const auto trimmed = static_cast<std::size_t>(kTrimmed * static_cast<double>(sorted.size()));
-  BlockMean result;
+  const auto trimmed = static_cast<std::size_t>(kTrimmedBlockFraction * static_cast<double>(sorted.size()));
+  MeanFromBlocks result;
   for (std::size_t i = trimmed; i < sorted.size() - trimmed; ++i) result.mean += sorted[i];
   result.mean /= static_cast<double>(sorted.size() - 2 * trimmed);
   // Winsorized: trimmed values count as the nearest untrimmed one.
@@ -110,7 +111,7 @@ BlockMean block_mean(std::span<const double> energies_j) {
   const auto n = static_cast<double>(blocks.size());
   double squares = 0;
   for (const double block : blocks) squares += (block - sum / n) * (block - sum / n);
-  result.autocorrelation = lag_one(blocks, sum / n);
+  result.autocorrelation = lag_one_autocorrelation(blocks, sum / n);
   const double kept = 1 - 2 * static_cast<double>(trimmed) / n;
   const double inflation = (1 + result.autocorrelation) / (1 - result.autocorrelation);
   result.standard_error = std::sqrt(squares / (n - 1) / n * inflation) / kept;
@@ -120,18 +121,19 @@ BlockMean block_mean(std::span<const double> energies_j) {
 }  // namespace
 
 std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> steps) {
-  if (steps.size() < kMinSteps) return std::nullopt;
+  if (steps.size() < kMinStepsOfRun) return std::nullopt;
   std::vector<double> energies_j;
   for (const StepEnergy& step : steps.first(steps.size() - 1)) energies_j.push_back(step.energy_j);
   // Clamps outliers: the truncation rule would otherwise remove all steps before one.
-  const Typical late = typical_of(std::span(energies_j).subspan(energies_j.size() / 2));
+  const MedianAndDeviation late = median_and_deviation(std::span(energies_j).subspan(energies_j.size() / 2));
   std::vector<double> bounded = energies_j;
   for (double& energy_j : bounded) {
-    energy_j = std::clamp(energy_j, late.median - kFarOut * late.deviation, late.median + kFarOut * late.deviation);
+    energy_j = std::clamp(energy_j, late.median - kOutlierDeviations * late.deviation,
+                          late.median + kOutlierDeviations * late.deviation);
   }
-  const std::size_t batch = bounded.size() >= kStepsForBatches ? kBatchSteps : 1;
-  const std::vector<double> batches = means_of(bounded, bounded.size() / batch);
-  const std::size_t truncated = truncated_batches(batches);
+  const std::size_t batch = bounded.size() >= kMinStepsForBatches ? kStepsPerBatch : 1;
+  const std::vector<double> batches = means_of_blocks(bounded, bounded.size() / batch);
+  const std::size_t truncated = count_truncated_batches(batches);
 
   SteadyState steady{.first_step = truncated * bounded.size() / batches.size()};
   steady.steps = energies_j.size() - steady.first_step;
@@ -139,12 +141,12 @@ std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> steps) 
   steady.begin_s = steps[steady.first_step].begin_s;
   steady.end_s = steps[energies_j.size() - 1].end_s;
   const std::span<const double> kept = std::span(energies_j).subspan(steady.first_step);
-  const Typical typical = typical_of(kept);
+  const MedianAndDeviation typical = median_and_deviation(kept);
   const auto is_far_out = [&](double energy_j) {
-    return std::abs(energy_j - typical.median) > kFarOut * typical.deviation;
+    return std::abs(energy_j - typical.median) > kOutlierDeviations * typical.deviation;
   };
   const auto far_out = static_cast<std::size_t>(std::count_if(kept.begin(), kept.end(), is_far_out));
-  const bool are_rare = static_cast<double>(far_out) <= kRare * static_cast<double>(kept.size());
+  const bool are_rare = static_cast<double>(far_out) <= kMaxOutlierFraction * static_cast<double>(kept.size());
   steady.long_steps = are_rare ? far_out : 0;
   std::vector<double> usual_j;
   for (std::size_t i = steady.first_step; i < energies_j.size(); ++i) {
@@ -154,7 +156,7 @@ std::optional<SteadyState> find_steady_state(std::span<const StepEnergy> steps) 
     steady.time_s += steps[i].time_s;
   }
   steady.time_s /= static_cast<double>(usual_j.size());
-  const BlockMean mean = block_mean(usual_j);
+  const MeanFromBlocks mean = mean_from_blocks(usual_j);
   steady.energy_j = mean.mean;
   steady.standard_error_j = mean.standard_error;
   steady.autocorrelation = mean.autocorrelation;

@@ -17,7 +17,7 @@
 
 namespace joulemap::attribution {
 
-// `begin_s` and `end_s`: seconds since the command began. `time_s` and `energy_j`: without probing.
+// `begin_s` and `end_s`: seconds since the command began. `time_s` and `energy_j` exclude probing.
 struct StepEnergy {
   double begin_s = 0;
   double end_s = 0;

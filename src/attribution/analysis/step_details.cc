@@ -12,7 +12,7 @@ namespace joulemap::attribution {
 namespace {
 
 // Time covered by at least one of the spans. Sorts them.
-double covered_s(std::vector<TimeSpan>& spans) {
+double length_of_union_s(std::vector<TimeSpan>& spans) {
   std::ranges::sort(spans, {}, &TimeSpan::begin_ns);
   std::int64_t covered_ns = 0;
   std::int64_t until_ns = INT64_MIN;
@@ -27,28 +27,28 @@ double covered_s(std::vector<TimeSpan>& spans) {
 
 }  // namespace
 
-void StepDetails::remove_unless_wanted(std::uint64_t index) {
-  const bool is_long = std::ranges::any_of(longest_, [&](const auto& entry) { return entry.second == index; });
-  if (!is_even(index) && !is_long) steps_.erase(index);
+void StepDetails::remove_unless_kept(std::uint64_t index) {
+  const bool is_long = std::ranges::any_of(longest_steps_, [&](const auto& entry) { return entry.second == index; });
+  if (!is_evenly_spaced(index) && !is_long) steps_.erase(index);
 }
 
-void StepDetails::thin_out() {
-  stride_ *= 2;
-  even_count_ = (step_count_ + stride_ - 1) / stride_;
+void StepDetails::double_stride() {
+  even_stride_ *= 2;
+  even_step_count_ = (step_count_ + even_stride_ - 1) / even_stride_;
   std::vector<std::uint64_t> indices;
   for (const auto& [index, step] : steps_) indices.push_back(index);
-  for (const std::uint64_t index : indices) remove_unless_wanted(index);
+  for (const std::uint64_t index : indices) remove_unless_kept(index);
 }
 
 // Of equal steps the first ones count: else each step would displace an earlier one.
-bool StepDetails::add_if_long(std::int64_t duration_ns, std::uint64_t index) {
-  const bool is_full = longest_.size() >= kMaxLongStepDetails;
-  if (is_full && duration_ns <= longest_.begin()->first) return false;
-  longest_.emplace(duration_ns, index);
+bool StepDetails::keep_if_among_longest(std::int64_t duration_ns, std::uint64_t index) {
+  const bool is_full = longest_steps_.size() >= kMaxLongStepDetails;
+  if (is_full && duration_ns <= longest_steps_.begin()->first) return false;
+  longest_steps_.emplace(duration_ns, index);
   if (!is_full) return true;
-  const std::uint64_t shortest = longest_.begin()->second;
-  longest_.erase(longest_.begin());
-  remove_unless_wanted(shortest);
+  const std::uint64_t shortest = longest_steps_.begin()->second;
+  longest_steps_.erase(longest_steps_.begin());
+  remove_unless_kept(shortest);
   return true;
 }
 
@@ -60,16 +60,16 @@ bool StepDetails::add_step(const StepRecord& step, std::int64_t first_kernel_ns)
   if (previous != steps_.end() && is_next)
     previous->second.gpu_span.end_ns = std::max(first_kernel_ns, previous->second.gpu_span.begin_ns);
   last_number_ = step.number;
-  const bool is_long = add_if_long(step.end_ns - step.begin_ns, index);
-  if (!is_even(index) && !is_long) return false;
-  even_count_ += is_even(index) ? 1 : 0;
+  const bool is_long = keep_if_among_longest(step.end_ns - step.begin_ns, index);
+  if (!is_evenly_spaced(index) && !is_long) return false;
+  even_step_count_ += is_evenly_spaced(index) ? 1 : 0;
   steps_.try_emplace(index, CollectedStep{.number = step.number,
                                           .begin_ns = step.begin_ns,
                                           .gpu_span = {first_kernel_ns, first_kernel_ns},
                                           .kernels = 0,
                                           .layers = {},
                                           .busy_s = {}});
-  if (even_count_ > kMaxEvenStepDetails) thin_out();
+  if (even_step_count_ > kMaxEvenStepDetails) double_stride();
   return steps_.contains(index);
 }
 
@@ -84,7 +84,7 @@ void StepDetails::add_kernels(std::span<const StepKernel> kernels) {
     layer.layer = kernel.layer;
     layer.time_s += seconds(kernel.span.end_ns - kernel.span.begin_ns);
     layer.energy_j += kernel.energy_j;
-    spans[kernel.device].push_back(kernel.span);
+    spans[kernel.device_name].push_back(kernel.span);
     step.gpu_span.end_ns = std::max(step.gpu_span.end_ns, kernel.span.end_ns);
   }
   step.kernels = kernels.size();
@@ -102,7 +102,7 @@ void StepDetails::add_kernels(std::span<const StepKernel> kernels) {
     std::vector<TimeSpan>& all = by_device[*device];
     all.insert(all.end(), of_device.begin(), of_device.end());
   }
-  for (auto& [device, of_device] : by_device) step.busy_s[device] = covered_s(of_device);
+  for (auto& [device, of_device] : by_device) step.busy_s[device] = length_of_union_s(of_device);
 }
 
 std::vector<const CollectedStep*> StepDetails::steps() const {

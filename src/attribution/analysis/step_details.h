@@ -23,7 +23,7 @@ using LayerKey = std::pair<std::vector<std::string>, std::string>;  // path, dom
 // A kernel of a step. Pointers must outlive the StepDetails.
 struct StepKernel {
   TimeSpan span;
-  const std::string* device = nullptr;
+  const std::string* device_name = nullptr;
   const LayerKey* layer = nullptr;  // null: outside of layers
   double energy_j = 0;
 };
@@ -55,15 +55,15 @@ class StepDetails {
   std::vector<const CollectedStep*> steps() const;  // by time
 
  private:
-  bool is_even(std::uint64_t index) const { return index % stride_ == 0; }
-  bool add_if_long(std::int64_t duration_ns, std::uint64_t index);
-  void remove_unless_wanted(std::uint64_t index);
-  void thin_out();
+  bool is_evenly_spaced(std::uint64_t index) const { return index % even_stride_ == 0; }
+  bool keep_if_among_longest(std::int64_t duration_ns, std::uint64_t index);
+  void remove_unless_kept(std::uint64_t index);
+  void double_stride();
 
-  std::map<std::uint64_t, CollectedStep> steps_;              // by index among the steps added
-  std::set<std::pair<std::int64_t, std::uint64_t>> longest_;  // duration, index
-  std::uint64_t stride_ = 1;
-  std::uint64_t even_count_ = 0;
+  std::map<std::uint64_t, CollectedStep> steps_;                    // by index among the steps added
+  std::set<std::pair<std::int64_t, std::uint64_t>> longest_steps_;  // duration, index
+  std::uint64_t even_stride_ = 1;
+  std::uint64_t even_step_count_ = 0;
   std::uint64_t step_count_ = 0;
   std::int64_t last_number_ = 0;
 };

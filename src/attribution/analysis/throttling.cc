@@ -15,35 +15,36 @@ constexpr std::uint64_t kHwPowerBrake = 0x80;
 constexpr std::uint64_t kSlowdownReasons = kHwSlowdown | kSwThermalSlowdown | kHwThermalSlowdown | kHwPowerBrake;
 
 // Clock event reasons are read about once a second, which shows how often clocks were reduced, but not when.
-constexpr std::uint64_t kMinReadings = 2;
-constexpr double kMinReportedFraction = 0.02;
+constexpr std::uint64_t kMinClockReadings = 2;
+constexpr double kMinReportedThrottledFraction = 0.02;
 
 }  // namespace
 
 void Throttling::add(std::uint64_t reasons) {
-  ++counts_.readings;
-  if ((reasons & (kSwPowerCap | kSlowdownReasons)) != 0) ++counts_.throttled;
+  ++clock_readings_.readings;
+  if ((reasons & (kSwPowerCap | kSlowdownReasons)) != 0) ++clock_readings_.throttled;
   if ((reasons & kSwPowerCap) != 0) ++power_limited_readings_;
   if ((reasons & kSlowdownReasons) != 0) ++thermal_slowdown_readings_;
 }
 
 double Throttling::power_limited_fraction() const {
-  return counts_.readings > 0 ? static_cast<double>(power_limited_readings_) / static_cast<double>(counts_.readings)
-                              : 0;
+  return clock_readings_.readings > 0
+             ? static_cast<double>(power_limited_readings_) / static_cast<double>(clock_readings_.readings)
+             : 0;
 }
 
 bool Throttling::is_frequent(std::uint64_t count) const {
-  return counts_.readings >= kMinReadings &&
-         static_cast<double>(count) >= kMinReportedFraction * static_cast<double>(counts_.readings);
+  return clock_readings_.readings >= kMinClockReadings &&
+         static_cast<double>(count) >= kMinReportedThrottledFraction * static_cast<double>(clock_readings_.readings);
 }
 
 bool Throttling::is_throttled() const {
   return is_frequent(power_limited_readings_) || is_frequent(thermal_slowdown_readings_);
 }
 
-void Throttling::describe(const std::string& domain, Diagnostics& diagnostics) const {
+void Throttling::add_diagnostics(const std::string& domain, Diagnostics& diagnostics) const {
   const auto share = [&](std::uint64_t count) {
-    return static_cast<double>(count) / static_cast<double>(counts_.readings);
+    return static_cast<double>(count) / static_cast<double>(clock_readings_.readings);
   };
   if (is_frequent(power_limited_readings_)) {
     diagnostics.add(

@@ -10,7 +10,7 @@ Diagnostics diagnostics_of(std::initializer_list<std::uint64_t> readings) {
   Throttling seen;
   for (const std::uint64_t reasons : readings) seen.add(reasons);
   Diagnostics diagnostics;
-  seen.describe("gpu0", diagnostics);
+  seen.add_diagnostics("gpu0", diagnostics);
   return diagnostics;
 }
 
@@ -35,8 +35,8 @@ TEST(Throttling, IgnoresIdleClocksAndUserSettings) {
 TEST(Throttling, CountsReadingsWithAnyReasonOnce) {
   Throttling seen;
   for (const std::uint64_t reasons : {0x0, 0x4, 0x24, 0x1}) seen.add(reasons);
-  EXPECT_EQ(seen.counts().readings, 4u);
-  EXPECT_EQ(seen.counts().throttled, 2u);
+  EXPECT_EQ(seen.clock_readings().readings, 4u);
+  EXPECT_EQ(seen.clock_readings().throttled, 2u);
 }
 
 TEST(Throttling, IgnoresASingleReading) { EXPECT_FALSE(diagnostics_of({4}).contains("power_limited")); }

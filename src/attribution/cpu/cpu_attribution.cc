@@ -11,22 +11,22 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr double kInterval = 0.9;
+constexpr double kIntervalProbability = 0.9;
 
 // Standard normal draws for a row, seeded by its path: the same in every report of the recording.
-std::vector<double> row_normal_draws(const std::vector<std::string>& path) {
+std::vector<double> draw_row_normals(const std::vector<std::string>& path) {
   std::uint64_t seed = kFnvBasis;
   for (const std::string& name : path) seed = fnv1a('\n', fnv1a(name, seed));
   statistics::Random random(seed);
   std::vector<double> normal_draws;
-  for (std::size_t r = 0; r < kReplicates; ++r) normal_draws.push_back(random.normal());
+  for (std::size_t r = 0; r < kPowerReplicateCount; ++r) normal_draws.push_back(random.normal());
   return normal_draws;
 }
 
 }  // namespace
 
 CpuAttribution::CpuAttribution(const MachineEnergy& energy, const ActivitySums& sums)
-    : inputs_(energy.cpu ? &*energy.cpu : nullptr), has_idle_time_(energy.has_idle_time) {
+    : inputs_(energy.cpu_inputs ? &*energy.cpu_inputs : nullptr), has_idle_time_(energy.has_idle_time) {
   const TimeCurve& captured_s = sums.captured_cpu_s();
   per_modelled_j_ = per_busy_wall_s_ = TimeCurve(captured_s.span(), captured_s.size());
   TimeCurve present_s(captured_s.span(), captured_s.size());
@@ -35,16 +35,18 @@ CpuAttribution::CpuAttribution(const MachineEnergy& energy, const ActivitySums& 
     for (const CpuUse::Slice& slice : inputs_->use.slices) {
       present_s.add(slice.begin_ns, slice.end_ns, slice.busy_wall_s);
       const double other_cpus = inputs_->other_cpu_s.mean_rate(slice.begin_ns, slice.end_ns);
-      modelled_j.add(slice.begin_ns, slice.end_ns, modelled(slice.column, slice.cpu_s, slice.cpus() + other_cpus));
+      modelled_j.add(slice.begin_ns, slice.end_ns,
+                     modelled_cpu_j(slice.column, slice.cpu_s, slice.mean_busy_cpus() + other_cpus));
     }
   }
   const double uncaptured_s = std::max(energy.command_cpu_s.value_or(0) - captured_s.total(), 0.0);
   const double own_s = uncaptured_s / static_cast<double>(captured_s.size());
-  std::vector<Cell> cells;
+  std::vector<TimeCell> cells;
   for (std::size_t cell = 0; cell < captured_s.size(); ++cell) {
-    Cell cell_values{.joules = energy.cpu_j ? (*energy.cpu_j)[cell] : 0, .length_s = captured_s.cell_s()};
+    TimeCell cell_values{.joules = energy.cpu_energy_j ? (*energy.cpu_energy_j)[cell] : 0,
+                         .length_s = captured_s.cell_s()};
     cell_values.captured_s = captured_s[cell];
-    cell_values.present_s = inputs_ != nullptr ? present_s[cell] : cell_values.captured_s;
+    cell_values.busy_wall_s = inputs_ != nullptr ? present_s[cell] : cell_values.captured_s;
     cell_values.modelled_j = inputs_ != nullptr ? modelled_j[cell] : cell_values.captured_s;
     const double machine_s = energy.machine_cpu_s ? (*energy.machine_cpu_s)[cell] : 0;
     cell_values.other_cpu_s =
@@ -57,31 +59,31 @@ CpuAttribution::CpuAttribution(const MachineEnergy& energy, const ActivitySums& 
   const bool is_fitted = inputs_ != nullptr && inputs_->powers.is_fitted;
   if (is_fitted) redistribute_between_readings(cells);
   for (std::size_t cell = 0; cell < cells.size(); ++cell) {
-    is_fitted ? split_cell(cell, cells[cell]) : split_cell_by_time(cell, cells[cell]);
+    is_fitted ? attribute_cell(cell, cells[cell]) : attribute_cell_by_time(cell, cells[cell]);
   }
   per_modelled_j_.finish();
   per_busy_wall_s_.finish();
 }
 
-double CpuAttribution::modelled(std::uint16_t column, double cpu_s, double cpus) const {
+double CpuAttribution::modelled_cpu_j(std::uint16_t column, double cpu_s, double cpus) const {
   return cpu_s * inputs_->powers.watts[column] *
-         cpu_power_factor(std::min(cpus, inputs_->cpus), inputs_->powers.growth_exponent);
+         cpu_power_factor(std::min(cpus, inputs_->cpu_count), inputs_->powers.growth_exponent);
 }
 
-double CpuAttribution::other_processes_j(const Cell& cell_values) const {
+double CpuAttribution::other_processes_j(const TimeCell& cell_values) const {
   const CpuPowers& powers = inputs_->powers;
-  return powers.watts[powers.other_index()] * cell_values.other_cpu_s *
+  return powers.watts[powers.other_processes_index()] * cell_values.other_cpu_s *
          other_cpu_power_factor(cell_values.other_cpu_s, cell_values.captured_s, cell_values.length_s,
                                 powers.growth_exponent);
 }
 
-double CpuAttribution::modelled_total_j(const Cell& cell_values) const {
+double CpuAttribution::modelled_cell_j(const TimeCell& cell_values) const {
   return inputs_->powers.watts[inputs_->powers.idle_index()] * cell_values.length_s + cell_values.modelled_j +
          other_processes_j(cell_values);
 }
 
 // Between two counter readings only the sum of the energy is known: distributes it in proportion to the modelled power.
-void CpuAttribution::redistribute_between_readings(std::vector<Cell>& cells) const {
+void CpuAttribution::redistribute_between_readings(std::vector<TimeCell>& cells) const {
   const TimeSpan span = per_modelled_j_.span();
   const auto midpoint_ns = [&](std::size_t cell) {
     return span.begin_ns + static_cast<std::int64_t>((static_cast<double>(cell) + 0.5) * cells[cell].length_s *
@@ -94,22 +96,22 @@ void CpuAttribution::redistribute_between_readings(std::vector<Cell>& cells) con
     double modelled_j = 0;
     for (; last < cells.size() && midpoint_ns(last) < edge_ns; ++last) {
       joules += cells[last].joules;
-      modelled_j += modelled_total_j(cells[last]);
+      modelled_j += modelled_cell_j(cells[last]);
     }
     for (; first < last; ++first) {
-      if (modelled_j > 0) cells[first].joules = joules * modelled_total_j(cells[first]) / modelled_j;
+      if (modelled_j > 0) cells[first].joules = joules * modelled_cell_j(cells[first]) / modelled_j;
     }
   }
 }
 
-void CpuAttribution::split_cell(std::size_t cell, const Cell& cell_values) {
+void CpuAttribution::attribute_cell(std::size_t cell, const TimeCell& cell_values) {
   const CpuPowers& powers = inputs_->powers;
-  const double present = std::min(cell_values.present_s / cell_values.length_s, 1.0);
+  const double present = std::min(cell_values.busy_wall_s / cell_values.length_s, 1.0);
   const double other_cpus = cell_values.other_cpu_s / cell_values.length_s;
   const double active = any_cpu_busy_fraction(present, other_cpus);
   const double other_processes_j = this->other_processes_j(cell_values);
   const double idle_j = powers.watts[powers.idle_index()] * cell_values.length_s;
-  const double modelled_total_j = this->modelled_total_j(cell_values);
+  const double modelled_total_j = this->modelled_cell_j(cell_values);
   if (modelled_total_j <= 0) return;
   const double scale = cell_values.joules / modelled_total_j;
   if (has_idle_time_) idle_j_ += scale * idle_j * (1 - active);
@@ -117,37 +119,37 @@ void CpuAttribution::split_cell(std::size_t cell, const Cell& cell_values) {
   const double other_present = std::min(other_cpus, 1.0);
   double command = 0;
   if (present > 0) {
-    const double cpus = cell_values.captured_s / cell_values.present_s;
+    const double cpus = cell_values.captured_s / cell_values.busy_wall_s;
     const double others = other_present > 0 ? other_cpus / other_present : 0;
-    const double total_cpus = std::max(std::min(cpus + others, inputs_->cpus), cpus);
+    const double total_cpus = std::max(std::min(cpus + others, inputs_->cpu_count), cpus);
     command = present * (1 - other_present + other_present * cpus / total_cpus);
   }
   per_modelled_j_.set(cell, scale * cell_values.length_s);
-  if (cell_values.present_s > 0)
-    per_busy_wall_s_.set(cell, scale * idle_j * command / cell_values.present_s * cell_values.length_s);
-  const auto other_index = static_cast<std::uint16_t>(powers.other_index());
+  if (cell_values.busy_wall_s > 0)
+    per_busy_wall_s_.set(cell, scale * idle_j * command / cell_values.busy_wall_s * cell_values.length_s);
+  const auto other_index = static_cast<std::uint16_t>(powers.other_processes_index());
   const auto idle_index = static_cast<std::uint16_t>(powers.idle_index());
-  background_.add(other_index, scale * other_processes_j * cell_values.background_fraction);
-  background_.add(idle_index, scale * idle_j * (active - command) * cell_values.background_fraction);
-  total_by_unknown_.add(other_index, scale * other_processes_j);
-  total_by_unknown_.add(idle_index, scale * idle_j * (active - command));
+  background_energy_.add(other_index, scale * other_processes_j * cell_values.background_fraction);
+  background_energy_.add(idle_index, scale * idle_j * (active - command) * cell_values.background_fraction);
+  energy_by_unknown_.add(other_index, scale * other_processes_j);
+  energy_by_unknown_.add(idle_index, scale * idle_j * (active - command));
 }
 
-void CpuAttribution::split_cell_by_time(std::size_t cell, const Cell& cell_values) {
+void CpuAttribution::attribute_cell_by_time(std::size_t cell, const TimeCell& cell_values) {
   const double all_s = cell_values.modelled_j + cell_values.other_cpu_s;  // all powers are 1 W
-  const double active = any_cpu_busy_fraction(cell_values.present_s / cell_values.length_s,
+  const double active = any_cpu_busy_fraction(cell_values.busy_wall_s / cell_values.length_s,
                                               cell_values.other_cpu_s / cell_values.length_s);
   // A gap in an imported trace does not show whether the machine was idle.
   if (has_idle_time_) idle_j_ += cell_values.joules * (1 - active);
   if (all_s <= 0) return;
   const double rate = cell_values.joules * active / all_s;
   per_modelled_j_.set(cell, rate * cell_values.length_s);
-  const auto other_index = static_cast<std::uint16_t>(inputs_ != nullptr ? inputs_->powers.other_index() : 1);
-  background_.add(other_index, rate * cell_values.other_cpu_s * cell_values.background_fraction);
-  total_by_unknown_.add(other_index, rate * cell_values.other_cpu_s);
+  const auto other_index = static_cast<std::uint16_t>(inputs_ != nullptr ? inputs_->powers.other_processes_index() : 1);
+  background_energy_.add(other_index, rate * cell_values.other_cpu_s * cell_values.background_fraction);
+  energy_by_unknown_.add(other_index, rate * cell_values.other_cpu_s);
 }
 
-CpuAttribution::Rates CpuAttribution::rates(std::int64_t from_ns, std::int64_t to_ns) const {
+CpuAttribution::Rates CpuAttribution::rates_between(std::int64_t from_ns, std::int64_t to_ns) const {
   return {per_modelled_j_.mean_rate(from_ns, to_ns), per_busy_wall_s_.mean_rate(from_ns, to_ns),
           inputs_ != nullptr ? inputs_->other_cpu_s.mean_rate(from_ns, to_ns) : 0};
 }
@@ -162,7 +164,7 @@ ClassJoules CpuAttribution::attribute_tally(std::uint32_t process, const ScopeTa
   }
   const std::uint16_t column = inputs_->use.column(process, tally.scope);
   const double cpus = present_s > 0 ? cpu_s / present_s : 1;
-  joules.add(column, modelled(column, cpu_s, cpus + rates.other_busy_cpus) * rates.per_modelled_j);
+  joules.add(column, modelled_cpu_j(column, cpu_s, cpus + rates.busy_cpus_of_others) * rates.per_modelled_j);
   if (inputs_->powers.is_fitted) {
     joules.add(static_cast<std::uint16_t>(inputs_->powers.idle_index()), present_s * rates.per_busy_wall_s);
   }
@@ -171,42 +173,42 @@ ClassJoules CpuAttribution::attribute_tally(std::uint32_t process, const ScopeTa
 
 // Energy of a row, in J, under each replicate of the powers. The measured total stays the same, so what one row gains
 // the others lose.
-std::vector<double> CpuAttribution::replicates_of(const ClassJoules& joules) const {
+std::vector<double> CpuAttribution::energy_replicates(const ClassJoules& joules) const {
   const CpuPowers& powers = inputs_->powers;
   const auto ratio = [&](std::size_t unknown, std::size_t r) {
-    return powers.watts[unknown] > 0 ? powers.replicates[unknown][r] / powers.watts[unknown] : 1;
+    return powers.watts[unknown] > 0 ? powers.power_replicates[unknown][r] / powers.watts[unknown] : 1;
   };
-  std::vector<double> drawn(kReplicates);
-  for (std::size_t r = 0; r < kReplicates; ++r) {
+  std::vector<double> drawn(kPowerReplicateCount);
+  for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
     double before_j = powers.is_fitted ? idle_j_ : 0;
     double after_j = before_j * ratio(powers.idle_index(), r);
-    for (const auto& [unknown, all_j] : total_by_unknown_.by_column()) {
+    for (const auto& [unknown, all_j] : energy_by_unknown_.column_joules()) {
       before_j += all_j;
       after_j += all_j * ratio(unknown, r);
     }
-    for (const auto& [unknown, row_j] : joules.by_column()) drawn[r] += row_j * ratio(unknown, r);
+    for (const auto& [unknown, row_j] : joules.column_joules()) drawn[r] += row_j * ratio(unknown, r);
     if (after_j > 0) drawn[r] *= before_j / after_j;
-    drawn[r] *= powers.gains[r];
+    drawn[r] *= powers.gain_replicates[r];
   }
   return drawn;
 }
 
-void CpuAttribution::describe(ReportRow& row, const ClassJoules& joules, double spread) const {
+void CpuAttribution::fill_in_energy_details(ReportRow& row, const ClassJoules& joules, double spread) const {
   row.basis = kCpuTimeBasis;
   if (inputs_ == nullptr || !row.energy_j) return;
   const CpuPowers& powers = inputs_->powers;
   double known_j = 0;
   double unknown_j = 0;
-  for (const auto& [unknown, part_j] : joules.by_column()) {
+  for (const auto& [unknown, part_j] : joules.column_joules()) {
     if (unknown != powers.idle_index()) (powers.is_regressed[unknown] ? known_j : unknown_j) += part_j;
   }
   if (known_j > unknown_j) row.basis = kRegressedBasis;
-  if (inputs_->estimated) row.basis = kEstimatedBasis;
+  if (inputs_->is_estimated) row.basis = kEstimatedBasis;
   if (powers.is_fitted && powers.is_regressed[powers.idle_index()]) row.dynamic_j = known_j + unknown_j;
-  std::vector<double> drawn = replicates_of(joules);
-  const std::vector<double> normal_draws = row_normal_draws(row.path);
-  for (std::size_t r = 0; r < kReplicates; ++r) drawn[r] *= std::max(1 + spread * normal_draws[r], 0.0);
-  const auto [low_j, high_j] = central_interval(std::move(drawn), kInterval);
+  std::vector<double> drawn = energy_replicates(joules);
+  const std::vector<double> normal_draws = draw_row_normals(row.path);
+  for (std::size_t r = 0; r < kPowerReplicateCount; ++r) drawn[r] *= std::max(1 + spread * normal_draws[r], 0.0);
+  const auto [low_j, high_j] = central_interval(std::move(drawn), kIntervalProbability);
   row.low_j = std::min(low_j, *row.energy_j);
   row.high_j = std::max(high_j, *row.energy_j);
 }

@@ -61,23 +61,24 @@ class SimulatedCpu {
     for (const Activity& activity : activities_) sums.add(kProcess, activity), work.add(kProcess, activity);
     sums.finish();
     CpuAttributionInputs known{.use = work.finish(sums)};
-    known.other_cpu_s = other_cpu_time(machine_, sums.captured_cpu_s(), kCpus);
+    known.other_cpu_s = other_cpu_curve(machine_, sums.captured_cpu_s(), kCpus);
     const std::vector<std::vector<EnergyPoint>> domains = {readings_};
     std::optional<CpuPowers> fitted;
     if (regress) fitted = fit_cpu_powers(known.use, {machine_, kCpus}, domains);
-    known.powers = fitted ? *fitted : equal_cpu_powers(known.use.columns);
-    known.estimated = estimated;
-    known.cpus = kCpus;
+    known.powers = fitted ? *fitted : equal_cpu_powers(known.use.column_count);
+    known.is_estimated = estimated;
+    known.cpu_count = kCpus;
     for (const EnergyPoint& reading : readings_) known.readings_ns.push_back(reading.time_ns);
-    draw_gains(known.powers, gain_spread);
+    draw_gain_replicates(known.powers, gain_spread);
     MachineEnergy energy;
-    energy.cpu_j.emplace(span_, cell_count_for(span_));
+    energy.cpu_energy_j.emplace(span_, cell_count_for(span_));
     for (std::size_t i = 1; i < readings_.size(); ++i) {
-      energy.cpu_j->add(readings_[i - 1].time_ns, readings_[i].time_ns, readings_[i].joules - readings_[i - 1].joules);
+      energy.cpu_energy_j->add(readings_[i - 1].time_ns, readings_[i].time_ns,
+                               readings_[i].joules - readings_[i - 1].joules);
     }
-    energy.cpu_j->finish();
-    measured_j_ = energy.cpu_j->total();
-    energy.cpu = std::move(known);
+    energy.cpu_energy_j->finish();
+    measured_j_ = energy.cpu_energy_j->total();
+    energy.cpu_inputs = std::move(known);
     Ledger ledger(RowLevel::layer, energy, sums);
     for (const Activity& activity : activities_) ledger.add(kProcess, activity);
     return ledger.finish();
@@ -187,7 +188,7 @@ const ReportRow* row_named(const LedgerResult& result, const std::string& name) 
   return nullptr;
 }
 
-struct Score {
+struct IntervalScore {
   double squares = 0;
   std::size_t rows = 0;
   std::size_t held = 0;
@@ -212,9 +213,9 @@ void expect_balance(const LedgerResult& result, double measured_j) {
 }
 
 TEST(CpuAttribution, EstimatesLayerPowersBesideANoisyCoTenantAndIntervalsCover) {
-  Score found;
-  Score by_time;
-  Score background;
+  IntervalScore found;
+  IntervalScore by_time;
+  IntervalScore background;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     SimulatedCpu machine(training(seed), seed);

@@ -10,26 +10,26 @@ namespace joulemap::attribution {
 namespace {
 
 // CPU time that is summed over shorter spans resolves what ran between two counter readings.
-constexpr std::int64_t kClose_ns = 30 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMaxResolvingSpan_ns = 30 * kNanosecondsPerMillisecond;
 // Errors at their ends would dominate shorter observations: CPU time is sampled every 10 ms.
-constexpr std::int64_t kMinRow_ns = 40 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMinObservation_ns = 40 * kNanosecondsPerMillisecond;
 
 // From this busy fraction on, all CPUs count as busy all the time. The machine's CPU time is counted in ticks: where no
 // CPU is idle, it varies only by their quantization, and the fit would conclude that busy CPUs use no power.
-constexpr double kFull = 0.93;
+constexpr double kAllBusyFraction = 0.93;
 
-bool is_before(std::int64_t time_ns, const EnergyPoint& point) { return time_ns < point.time_ns; }
+bool is_before_point(std::int64_t time_ns, const EnergyPoint& point) { return time_ns < point.time_ns; }
 
 // Linear interpolation between two readings. `time_ns` must lie within them.
 double joules_at(std::span<const EnergyPoint> points, std::int64_t time_ns) {
-  const auto after = std::upper_bound(points.begin() + 1, points.end() - 1, time_ns, is_before);
+  const auto after = std::upper_bound(points.begin() + 1, points.end() - 1, time_ns, is_before_point);
   const EnergyPoint& to = *after;
   const EnergyPoint& from = *(after - 1);
   const double length_ns = static_cast<double>(std::max<std::int64_t>(to.time_ns - from.time_ns, 1));
   return from.joules + (to.joules - from.joules) * static_cast<double>(time_ns - from.time_ns) / length_ns;
 }
 
-std::vector<std::int64_t> edges_of(const CpuUse& use, std::span<const std::vector<EnergyPoint>> domains) {
+std::vector<std::int64_t> observation_edges(const CpuUse& use, std::span<const std::vector<EnergyPoint>> domains) {
   std::int64_t first_ns = INT64_MIN;
   std::int64_t last_ns = INT64_MAX;
   std::span<const EnergyPoint> grid;
@@ -41,11 +41,11 @@ std::vector<std::int64_t> edges_of(const CpuUse& use, std::span<const std::vecto
   }
   std::vector<std::int64_t> edges_ns;
   const auto add = [&](std::int64_t edge_ns) {
-    const bool far = edges_ns.empty() || edge_ns - edges_ns.back() >= kMinRow_ns;
+    const bool far = edges_ns.empty() || edge_ns - edges_ns.back() >= kMinObservation_ns;
     if (far && edge_ns >= first_ns && edge_ns <= last_ns) edges_ns.push_back(edge_ns);
   };
   for (const TimeSpan& sample_span : use.sample_spans) {
-    if (sample_span.end_ns - sample_span.begin_ns > kClose_ns) {
+    if (sample_span.end_ns - sample_span.begin_ns > kMaxResolvingSpan_ns) {
       add(sample_span.begin_ns);
       add(sample_span.end_ns);
       continue;
@@ -61,30 +61,30 @@ std::vector<std::int64_t> edges_of(const CpuUse& use, std::span<const std::vecto
 
 CpuObservations::CpuObservations(const CpuUse& use, const MachineCpuTime& machine,
                                  std::span<const std::vector<EnergyPoint>> domains, double growth_exponent)
-    : unknowns_(use.columns + 2) {
-  const std::vector<std::int64_t> edges_ns = edges_of(use, domains);
+    : unknown_count_(use.column_count + 2) {
+  const std::vector<std::int64_t> edges_ns = observation_edges(use, domains);
   if (edges_ns.size() < 2) return;
   for (std::size_t i = 1; i < edges_ns.size(); ++i) {
     double total_j = 0;
     for (const std::vector<EnergyPoint>& points : domains) {
       total_j += joules_at(points, edges_ns[i]) - joules_at(points, edges_ns[i - 1]);
     }
-    values_.push_back(total_j);
-    total_j_ += total_j;
+    scaled_energies_.push_back(total_j);
+    energy_j_ += total_j;
   }
-  fill(use, machine, edges_ns, growth_exponent);
+  fill_matrix(use, machine, edges_ns, growth_exponent);
 }
 
-void CpuObservations::fill(const CpuUse& use, const MachineCpuTime& machine, std::span<const std::int64_t> edges_ns,
-                           double growth_exponent) {
-  entries_.assign(size() * unknowns_, 0.0);
-  weighted_cpu_s_.assign(unknowns_, 0.0);
-  struct Part {
+void CpuObservations::fill_matrix(const CpuUse& use, const MachineCpuTime& machine,
+                                  std::span<const std::int64_t> edges_ns, double growth_exponent) {
+  matrix_.assign(size() * unknown_count_, 0.0);
+  weighted_cpu_s_.assign(unknown_count_, 0.0);
+  struct SliceInRow {
     std::size_t row;
     const CpuUse::Slice* slice;
     double cpu_s;
   };
-  std::vector<Part> parts;
+  std::vector<SliceInRow> parts;
   std::vector<double> captured_s(size());
   for (const CpuUse::Slice& slice : use.slices) {
     auto row =
@@ -100,29 +100,29 @@ void CpuObservations::fill(const CpuUse& use, const MachineCpuTime& machine, std
     }
   }
   const std::vector<double> other_cpu_s =
-      other_cpu_s_between(edges_ns, captured_s, machine.readings, machine.cpus, kFull);
+      other_cpu_s_between(edges_ns, captured_s, machine.readings, machine.cpu_count, kAllBusyFraction);
   std::vector<double> lengths_s;
   std::vector<double> possible;  // factor that limits CPU time, which may be reported late, to all CPUs
   for (std::size_t row = 0; row < size(); ++row) {
     lengths_s.push_back(seconds(edges_ns[row + 1] - edges_ns[row]));
-    possible.push_back(std::min(machine.cpus * lengths_s[row] / std::max(captured_s[row], 1e-9), 1.0));
+    possible.push_back(std::min(machine.cpu_count * lengths_s[row] / std::max(captured_s[row], 1e-9), 1.0));
     captured_s[row] *= possible[row];
   }
-  for (const Part& part : parts) {
-    const double cpus = part.slice->cpus() + other_cpu_s[part.row] / lengths_s[part.row];
-    entries_[part.row * unknowns_ + part.slice->column] +=
-        part.cpu_s * possible[part.row] * cpu_power_factor(std::min(cpus, machine.cpus), growth_exponent);
+  for (const SliceInRow& part : parts) {
+    const double cpus = part.slice->mean_busy_cpus() + other_cpu_s[part.row] / lengths_s[part.row];
+    matrix_[part.row * unknown_count_ + part.slice->column] +=
+        part.cpu_s * possible[part.row] * cpu_power_factor(std::min(cpus, machine.cpu_count), growth_exponent);
   }
   for (std::size_t row = 0; row < size(); ++row) {
-    const std::span<double> entries = std::span(entries_).subspan(row * unknowns_, unknowns_);
-    entries[use.columns] =
+    const std::span<double> entries = std::span(matrix_).subspan(row * unknown_count_, unknown_count_);
+    entries[use.column_count] =
         other_cpu_s[row] * other_cpu_power_factor(other_cpu_s[row], captured_s[row], lengths_s[row], growth_exponent);
-    entries[use.columns + 1] = lengths_s[row];
+    entries[use.column_count + 1] = lengths_s[row];
     cpu_s_ += other_cpu_s[row] + captured_s[row];
-    for (std::size_t k = 0; k < unknowns_; ++k) weighted_cpu_s_[k] += entries[k];
+    for (std::size_t k = 0; k < unknown_count_; ++k) weighted_cpu_s_[k] += entries[k];
     time_s_ += lengths_s[row];
     for (double& entry : entries) entry /= std::sqrt(lengths_s[row]);
-    values_[row] /= std::sqrt(lengths_s[row]);
+    scaled_energies_[row] /= std::sqrt(lengths_s[row]);
   }
 }
 
@@ -131,15 +131,16 @@ std::vector<double> CpuObservations::residuals(std::span<const double> watts) co
   for (std::size_t row = 0; row < size(); ++row) {
     double modelled = 0;
     const std::span<const double> entries = (*this)[row];
-    for (std::size_t k = 0; k < unknowns_; ++k) modelled += entries[k] * watts[k];
-    left.push_back(values_[row] - modelled);
+    for (std::size_t k = 0; k < unknown_count_; ++k) modelled += entries[k] * watts[k];
+    left.push_back(scaled_energies_[row] - modelled);
   }
   return left;
 }
 
-statistics::NormalEquations CpuObservations::sums(std::span<const double> weights) const {
-  statistics::NormalEquations sums(unknowns_);
-  for (std::size_t row = 0; row < size(); ++row) sums.add_observation((*this)[row], values_[row], weights[row]);
+statistics::NormalEquations CpuObservations::normal_equations(std::span<const double> weights) const {
+  statistics::NormalEquations sums(unknown_count_);
+  for (std::size_t row = 0; row < size(); ++row)
+    sums.add_observation((*this)[row], scaled_energies_[row], weights[row]);
   return sums;
 }
 

@@ -22,31 +22,31 @@ class CpuObservations {
   CpuObservations(const CpuUse& use, const MachineCpuTime& machine, std::span<const std::vector<EnergyPoint>> domains,
                   double growth_exponent);
 
-  std::size_t size() const { return values_.size(); }
-  std::size_t unknowns() const { return unknowns_; }
+  std::size_t size() const { return scaled_energies_.size(); }
+  std::size_t unknown_count() const { return unknown_count_; }
   // Coefficients of an observation, by unknown: weighted CPU seconds, and for idle the elapsed time.
   std::span<const double> operator[](std::size_t row) const {
-    return std::span(entries_).subspan(row * unknowns_, unknowns_);
+    return std::span(matrix_).subspan(row * unknown_count_, unknown_count_);
   }
-  double value(std::size_t row) const { return values_[row]; }
+  double scaled_energy(std::size_t row) const { return scaled_energies_[row]; }
 
   std::vector<double> residuals(std::span<const double> watts) const;
-  statistics::NormalEquations sums(std::span<const double> weights) const;
+  statistics::NormalEquations normal_equations(std::span<const double> weights) const;
 
-  double total_j() const { return total_j_; }
+  double energy_j() const { return energy_j_; }
   double time_s() const { return time_s_; }
   double cpu_s() const { return cpu_s_; }
   // By unknown: CPU seconds of all observations, weighted with cpu_power_factor(); the last is the elapsed time.
   const std::vector<double>& weighted_cpu_s() const { return weighted_cpu_s_; }
 
  private:
-  void fill(const CpuUse& use, const MachineCpuTime& machine, std::span<const std::int64_t> edges_ns,
-            double growth_exponent);
+  void fill_matrix(const CpuUse& use, const MachineCpuTime& machine, std::span<const std::int64_t> edges_ns,
+                   double growth_exponent);
 
-  std::size_t unknowns_;
-  std::vector<double> entries_;
-  std::vector<double> values_;
-  double total_j_ = 0;
+  std::size_t unknown_count_;
+  std::vector<double> matrix_;
+  std::vector<double> scaled_energies_;
+  double energy_j_ = 0;
   double time_s_ = 0;
   double cpu_s_ = 0;
   std::vector<double> weighted_cpu_s_;

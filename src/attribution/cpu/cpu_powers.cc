@@ -20,35 +20,35 @@ namespace {
 using statistics::Random;
 
 constexpr std::size_t kMinObservations = 20;
-constexpr int kRounds = 5;
-constexpr double kHuber = 1.345;
-constexpr std::uint64_t kSeed = 0x6A6F756C65;
+constexpr int kReweightingRounds = 5;
+constexpr double kCpuHuberThreshold = 1.345;
+constexpr std::uint64_t kReplicateSeed = 0x6A6F756C65;
 
 // Relative standard deviation of the power of a CPU second between kinds of work: scalar Python, memory-bound loops and
 // vector instructions at the package's limit differ by a factor of two and more at the extremes.
-constexpr double kSpread = 0.3;
+constexpr double kPowerSpread = 0.3;
 // Prior fractions of the mean power that are idle. Observations with all CPUs busy seem to identify idle power, but
 // only reflect how coarsely CPU time is counted. So each of these fractions is tried with equal probability, unless the
 // machine was seen idle.
-constexpr std::array<double, 3> kIdleShares = {0.25, 0.12, 0.38};
-constexpr double kIdleSpread = 0.02;
-constexpr double kMaxIdleCpus =
+constexpr std::array<double, 3> kPriorIdleFractions = {0.25, 0.12, 0.38};
+constexpr double kIdlePriorSpread = 0.02;
+constexpr double kMaxBusyCpusAtIdle =
     0.12;  // maximum count of busy CPUs at idle; ticks of 10 ms alone look like half of that
 constexpr std::size_t kMinIdleObservations = 5;
 // Candidate exponents of power over the number of busy CPUs.
-constexpr std::array<double, 6> kGrowths = {1, 0.9, 0.8, 0.7, 0.6, 0.5};
+constexpr std::array<double, 6> kGrowthExponents = {1, 0.9, 0.8, 0.7, 0.6, 0.5};
 // Lower bound of the power of a busy CPU, against outliers; a power of 0 would have no interval.
-constexpr double kMinRelativePower = 0.02;
+constexpr double kMinPowerOfMean = 0.02;
 // Relative model error of each column: clocks that change with the number of busy CPUs, threads that share a core.
-constexpr double kModelError = 0.04;
+constexpr double kModelPowerError = 0.04;
 // The times at which other processes ran are known to a fifth of a second at best, which biases their power low: by 8
 // to 15 % on the simulated machine (bench/attribution/cpu_truth.py).
-constexpr double kOthersError = 0.1;
+constexpr double kOtherProcessesPowerError = 0.1;
 // Residuals of neighbouring observations are correlated: block length for estimating their autocorrelation.
-constexpr std::size_t kBlock = 20;
-constexpr double kMinNoise = 1e-3;  // of an observation; a smaller value is chance
+constexpr std::size_t kAutocorrelationBlock = 20;
+constexpr double kMinRelativeNoise = 1e-3;  // of an observation; a smaller value is chance
 
-double size_of(std::span<const double> residuals, std::span<const double> weights, double used) {
+double residual_deviation(std::span<const double> residuals, std::span<const double> weights, double used) {
   double sum = 0;
   double count = 0;
   for (std::size_t i = 0; i < residuals.size(); ++i) {
@@ -62,9 +62,9 @@ double size_of(std::span<const double> residuals, std::span<const double> weight
 double autocorrelation_inflation(std::span<const double> residuals, std::span<const double> weights) {
   double blocks = 0;
   double row_squares = 0;
-  for (std::size_t begin = 0; begin + kBlock <= residuals.size(); begin += kBlock) {
+  for (std::size_t begin = 0; begin + kAutocorrelationBlock <= residuals.size(); begin += kAutocorrelationBlock) {
     double sum = 0;
-    for (std::size_t i = begin; i < begin + kBlock; ++i) {
+    for (std::size_t i = begin; i < begin + kAutocorrelationBlock; ++i) {
       sum += weights[i] * residuals[i];
       row_squares += weights[i] * residuals[i] * weights[i] * residuals[i];
     }
@@ -79,16 +79,16 @@ std::vector<double> huber_weights(std::span<const double> residuals) {
   const double usual = std::max(1.4826 * median_or(std::move(sizes), 0.0), 1e-12);
   std::vector<double> weights;
   for (const double residual : residuals) {
-    weights.push_back(statistics::huber_weight(residual / usual, kHuber));
+    weights.push_back(statistics::huber_weight(residual / usual, kCpuHuberThreshold));
   }
   return weights;
 }
 
 // A fit of unknowns with priors, each with a spread of its own.
-struct Fit {
+struct CpuPowerFit {
   std::vector<double> watts;
   std::vector<double> weights;
-  std::vector<double> inverse;  // of the last round: times the noise variance, the covariance of the watts
+  std::vector<double> unscaled_covariance;  // of the last round: times the noise variance, the covariance of the watts
   std::vector<double> data_fractions;
   std::vector<double> residuals;  // residual of each observation
   double noise = 0;
@@ -97,99 +97,100 @@ struct Fit {
   double prior_cost = 0;               // cost of the distance between watts and prior
 };
 
-double usual_value(const CpuObservations& observations) {
-  return observations.total_j() / std::sqrt(observations.time_s() * static_cast<double>(observations.size()));
+double mean_scaled_energy(const CpuObservations& observations) {
+  return observations.energy_j() / std::sqrt(observations.time_s() * static_cast<double>(observations.size()));
 }
 
 // Prior of the unknowns: busy CPUs have a common power of any value, with a spread about it; and an idle power.
-class Priors {
+class CpuPowerPriors {
  public:
-  Priors(const CpuObservations& observations, double idle_w)
-      : mean_w_(observations.total_j() / observations.time_s()),
+  CpuPowerPriors(const CpuObservations& observations, double idle_w)
+      : mean_w_(observations.energy_j() / observations.time_s()),
         idle_w_(idle_w),
-        members_(observations.unknowns() - 1) {
+        busy_unknown_count_(observations.unknown_count() - 1) {
     double weighted_cpu_s = 0;
-    for (std::size_t k = 0; k < members_; ++k) weighted_cpu_s += observations.weighted_cpu_s()[k];
-    common_w_ = std::max(observations.total_j() - idle_w * observations.time_s(), 0.1 * observations.total_j()) /
-                std::max(weighted_cpu_s, 1e-9);
+    for (std::size_t k = 0; k < busy_unknown_count_; ++k) weighted_cpu_s += observations.weighted_cpu_s()[k];
+    common_power_w_ =
+        std::max(observations.energy_j() - idle_w * observations.time_s(), 0.1 * observations.energy_j()) /
+        std::max(weighted_cpu_s, 1e-9);
   }
 
-  double common_w() const { return common_w_; }
-  double spread_w() const { return kSpread * common_w_; }
+  double common_power_w() const { return common_power_w_; }
+  double spread_w() const { return kPowerSpread * common_power_w_; }
   // Prior observations: each power differs from the mean of all by zero, with a precision given by the spread.
-  void add_to(statistics::NormalEquations& sums, double noise) const {
-    const double other_weight = -1.0 / static_cast<double>(members_);
-    for (std::size_t k = 0; k < members_; ++k) {
-      std::vector<double> row(members_ + 1, other_weight);
+  void add_spread_observations(statistics::NormalEquations& sums, double noise) const {
+    const double other_weight = -1.0 / static_cast<double>(busy_unknown_count_);
+    for (std::size_t k = 0; k < busy_unknown_count_; ++k) {
+      std::vector<double> row(busy_unknown_count_ + 1, other_weight);
       row[k] += 1;
-      row[members_] = 0;
+      row[busy_unknown_count_] = 0;
       sums.add_observation(row, 0, std::pow(noise / spread_w(), 2));
     }
   }
   std::vector<statistics::Prior> solver_priors(double noise) const {
-    std::vector<statistics::Prior> priors(members_, {common_w_, std::pow(noise / common_w_, 2)});
-    priors.push_back({idle_w_, std::pow(noise / (kIdleSpread * mean_w_), 2)});
+    std::vector<statistics::Prior> priors(busy_unknown_count_, {common_power_w_, std::pow(noise / common_power_w_, 2)});
+    priors.push_back({idle_w_, std::pow(noise / (kIdlePriorSpread * mean_w_), 2)});
     return priors;
   }
   // Fraction of each unknown that comes from data; for busy CPUs, of their difference from the mean of all.
-  std::vector<double> data_fractions(const Fit& fit) const {
-    const std::size_t size = members_ + 1;
-    std::vector<double> row_sums(members_);
+  std::vector<double> data_fractions(const CpuPowerFit& fit) const {
+    const std::size_t size = busy_unknown_count_ + 1;
+    std::vector<double> row_sums(busy_unknown_count_);
     double all = 0;
-    for (std::size_t i = 0; i < members_; ++i) {
-      for (std::size_t j = 0; j < members_; ++j) row_sums[i] += fit.inverse[i * size + j];
+    for (std::size_t i = 0; i < busy_unknown_count_; ++i) {
+      for (std::size_t j = 0; j < busy_unknown_count_; ++j) row_sums[i] += fit.unscaled_covariance[i * size + j];
       all += row_sums[i];
     }
-    const auto count = static_cast<double>(members_);
+    const auto count = static_cast<double>(busy_unknown_count_);
     std::vector<double> shares;
-    for (std::size_t k = 0; k < members_; ++k) {
-      const double difference = fit.inverse[k * size + k] - 2 * row_sums[k] / count + all / (count * count);
+    for (std::size_t k = 0; k < busy_unknown_count_; ++k) {
+      const double difference = fit.unscaled_covariance[k * size + k] - 2 * row_sums[k] / count + all / (count * count);
       shares.push_back(1 - fit.noise * fit.noise * difference / (spread_w() * spread_w()));
     }
-    const double idle_variance = fit.noise * fit.noise * fit.inverse.back();
-    shares.push_back(1 - idle_variance / std::pow(kIdleSpread * mean_w_, 2));
+    const double idle_variance = fit.noise * fit.noise * fit.unscaled_covariance.back();
+    shares.push_back(1 - idle_variance / std::pow(kIdlePriorSpread * mean_w_, 2));
     return shares;
   }
 
-  double prior_cost(const std::vector<double>& watts) const {
+  double cost_of_distance(const std::vector<double>& watts) const {
     double mean = 0;
-    for (std::size_t k = 0; k < members_; ++k) mean += watts[k] / static_cast<double>(members_);
-    double sum = std::pow((watts.back() - idle_w_) / (kIdleSpread * mean_w_), 2);
-    for (std::size_t k = 0; k < members_; ++k) sum += std::pow((watts[k] - mean) / spread_w(), 2);
+    for (std::size_t k = 0; k < busy_unknown_count_; ++k) mean += watts[k] / static_cast<double>(busy_unknown_count_);
+    double sum = std::pow((watts.back() - idle_w_) / (kIdlePriorSpread * mean_w_), 2);
+    for (std::size_t k = 0; k < busy_unknown_count_; ++k) sum += std::pow((watts[k] - mean) / spread_w(), 2);
     return sum / 2;
   }
 
  private:
   double mean_w_;
   double idle_w_;
-  double common_w_ = 0;
-  std::size_t members_;  // all unknowns but idle
+  double common_power_w_ = 0;
+  std::size_t busy_unknown_count_;  // all unknowns but idle
 };
 
-Fit robust_fit(const CpuObservations& observations, double idle_w) {
-  const double mean = usual_value(observations);
-  const Priors priors(observations, idle_w);
-  Fit fit;
+CpuPowerFit robust_fit(const CpuObservations& observations, double idle_w) {
+  const double mean = mean_scaled_energy(observations);
+  const CpuPowerPriors priors(observations, idle_w);
+  CpuPowerFit fit;
   fit.weights.assign(observations.size(), 1.0);
   fit.noise = mean / 10;
-  for (int round = 0; round < kRounds; ++round) {
-    statistics::NormalEquations sums = observations.sums(fit.weights);
-    priors.add_to(sums, fit.noise);
+  for (int round = 0; round < kReweightingRounds; ++round) {
+    statistics::NormalEquations sums = observations.normal_equations(fit.weights);
+    priors.add_spread_observations(sums, fit.noise);
     const std::vector<statistics::Prior> solver_priors = priors.solver_priors(fit.noise);
     fit.watts = statistics::nonnegative_least_squares(sums, solver_priors).x;
-    fit.inverse = statistics::unscaled_posterior_covariance(sums, solver_priors);
+    fit.unscaled_covariance = statistics::unscaled_posterior_covariance(sums, solver_priors);
     fit.data_fractions = priors.data_fractions(fit);
     double used = 0;
     for (const double share : fit.data_fractions) used += std::max(share, 0.0);
     fit.residuals = observations.residuals(fit.watts);
     fit.weights = huber_weights(fit.residuals);
     const double inflation = autocorrelation_inflation(fit.residuals, fit.weights);
-    fit.noise = std::max(size_of(fit.residuals, fit.weights, used) * inflation, kMinNoise * mean);
+    fit.noise = std::max(residual_deviation(fit.residuals, fit.weights, used) * inflation, kMinRelativeNoise * mean);
   }
-  fit.prior_cost = priors.prior_cost(fit.watts);
+  fit.prior_cost = priors.cost_of_distance(fit.watts);
   fit.weighted_cpu_s = observations.weighted_cpu_s();
   for (std::size_t k = 0; k + 1 < fit.watts.size(); ++k) {
-    fit.watts[k] = std::max(fit.watts[k], kMinRelativePower * priors.common_w());
+    fit.watts[k] = std::max(fit.watts[k], kMinPowerOfMean * priors.common_power_w());
   }
   return fit;
 }
@@ -200,7 +201,8 @@ std::optional<double> measured_idle_w(const CpuObservations& observations) {
   for (std::size_t row = 0; row < observations.size(); ++row) {
     const std::span<const double> entries = observations[row];
     const double busy_cpus = std::accumulate(entries.begin(), entries.end() - 1, 0.0);
-    if (busy_cpus < kMaxIdleCpus * entries.back()) watts.push_back(observations.value(row) / entries.back());
+    if (busy_cpus < kMaxBusyCpusAtIdle * entries.back())
+      watts.push_back(observations.scaled_energy(row) / entries.back());
   }
   if (watts.size() < kMinIdleObservations) return std::nullopt;
   return median_or(std::move(watts), 0.0);
@@ -208,14 +210,15 @@ std::optional<double> measured_idle_w(const CpuObservations& observations) {
 
 // Draws replicates of the powers, by unknown: one of the fits at random, by `odds`, and a deviation from its
 // covariance. Converts watts of a fit with another growth exponent to those of `best` for the same joules.
-std::vector<std::vector<double>> draw(const std::vector<Fit>& fits, const std::vector<double>& odds, const Fit& best) {
+std::vector<std::vector<double>> draw_power_replicates(const std::vector<CpuPowerFit>& fits,
+                                                       const std::vector<double>& odds, const CpuPowerFit& best) {
   const std::size_t size = best.watts.size();
   std::vector<std::vector<double>> lower;
   lower.reserve(fits.size());
-  for (const Fit& fit : fits) lower.push_back(statistics::cholesky(fit.inverse, size));
-  Random random(kSeed);
-  std::vector<std::vector<double>> drawn(size, std::vector<double>(kReplicates));
-  for (std::size_t r = 0; r < kReplicates; ++r) {
+  for (const CpuPowerFit& fit : fits) lower.push_back(statistics::cholesky_factor(fit.unscaled_covariance, size));
+  Random random(kReplicateSeed);
+  std::vector<std::vector<double>> drawn(size, std::vector<double>(kPowerReplicateCount));
+  for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
     std::size_t law = 0;
     for (double left = random.uniform(); law + 1 < fits.size() && left >= odds[law]; ++law) left -= odds[law];
     std::vector<double> z;
@@ -225,7 +228,7 @@ std::vector<std::vector<double>> draw(const std::vector<Fit>& fits, const std::v
       for (std::size_t k = 0; k <= i; ++k) off += lower[law][i * size + k] * z[k];
       const double same_j = best.weighted_cpu_s[i] > 0 ? fits[law].weighted_cpu_s[i] / best.weighted_cpu_s[i] : 1;
       const double watts = (fits[law].watts[i] + fits[law].noise * off) * same_j;
-      const double error = i + 2 == size ? kOthersError : kModelError;
+      const double error = i + 2 == size ? kOtherProcessesPowerError : kModelPowerError;
       drawn[i][r] = std::max(watts * (1 + error * random.normal()), 0.0);
     }
   }
@@ -233,30 +236,30 @@ std::vector<std::vector<double>> draw(const std::vector<Fit>& fits, const std::v
 }
 
 // Cost of a fit: Huber loss of the residuals, in units of the noise, plus the prior's cost.
-double cost_of(const Fit& fit, double noise) {
-  return fit.prior_cost + statistics::huber_loss(fit.residuals, noise, kHuber);
+double fit_cost(const CpuPowerFit& fit, double noise) {
+  return fit.prior_cost + statistics::huber_loss(fit.residuals, noise, kCpuHuberThreshold);
 }
 
 }  // namespace
 
-void draw_gains(CpuPowers& powers, double gain_spread) {
-  Random random(kSeed + 1);
-  powers.gains.clear();
-  for (std::size_t r = 0; r < kReplicates; ++r) {
-    powers.gains.push_back(std::max(1 + gain_spread * random.normal(), 0.0));
+void draw_gain_replicates(CpuPowers& powers, double gain_spread) {
+  Random random(kReplicateSeed + 1);
+  powers.gain_replicates.clear();
+  for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
+    powers.gain_replicates.push_back(std::max(1 + gain_spread * random.normal(), 0.0));
   }
 }
 
 CpuPowers equal_cpu_powers(std::size_t columns) {
   CpuPowers powers;
-  powers.columns = columns;
+  powers.column_count = columns;
   powers.watts.assign(columns + 2, 1.0);
   powers.is_regressed.assign(columns + 2, false);
-  Random random(kSeed);
+  Random random(kReplicateSeed);
   for (std::size_t k = 0; k < columns + 2; ++k) {
-    std::vector<double>& drawn = powers.replicates.emplace_back();
-    for (std::size_t r = 0; r < kReplicates; ++r) {
-      drawn.push_back(std::max(powers.watts[k] * (1 + kSpread * random.normal()), 0.0));
+    std::vector<double>& drawn = powers.power_replicates.emplace_back();
+    for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
+      drawn.push_back(std::max(powers.watts[k] * (1 + kPowerSpread * random.normal()), 0.0));
     }
   }
   return powers;
@@ -265,31 +268,32 @@ CpuPowers equal_cpu_powers(std::size_t columns) {
 std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime& machine,
                                         std::span<const std::vector<EnergyPoint>> domains) {
   if (domains.empty() || use.slices.empty()) return std::nullopt;
-  std::vector<Fit> fits;
+  std::vector<CpuPowerFit> fits;
   CpuPowers powers;
-  powers.columns = use.columns;
-  for (const double growth_exponent : kGrowths) {
+  powers.column_count = use.column_count;
+  for (const double growth_exponent : kGrowthExponents) {
     const CpuObservations observations(use, machine, domains, growth_exponent);
-    if (observations.size() < kMinObservations || observations.total_j() <= 0 || observations.cpu_s() <= 0)
+    if (observations.size() < kMinObservations || observations.energy_j() <= 0 || observations.cpu_s() <= 0)
       return std::nullopt;
     const std::optional<double> idle_w = measured_idle_w(observations);
     powers.is_idle_measured = idle_w.has_value();
-    for (const double share : kIdleShares) {
-      fits.push_back(robust_fit(observations, idle_w.value_or(share * observations.total_j() / observations.time_s())));
+    for (const double share : kPriorIdleFractions) {
+      fits.push_back(
+          robust_fit(observations, idle_w.value_or(share * observations.energy_j() / observations.time_s())));
       fits.back().growth_exponent = growth_exponent;
       if (idle_w) break;
     }
-    powers.observations = observations.size();
-    powers.relative_residual = fits.back().noise / usual_value(observations);
+    powers.observation_count = observations.size();
+    powers.relative_residual = fits.back().noise / mean_scaled_energy(observations);
   }
-  const std::size_t idles = powers.is_idle_measured ? 1 : kIdleShares.size();
+  const std::size_t idles = powers.is_idle_measured ? 1 : kPriorIdleFractions.size();
   double noise = fits.front().noise;
-  for (const Fit& fit : fits) noise = std::min(noise, fit.noise);
-  const auto cost = [&](const Fit& fit) { return cost_of(fit, noise); };
+  for (const CpuPowerFit& fit : fits) noise = std::min(noise, fit.noise);
+  const auto cost = [&](const CpuPowerFit& fit) { return fit_cost(fit, noise); };
   // Growth exponents are compared at the default idle fraction; the other fractions get the same probability.
   std::size_t usual = 0;
   for (std::size_t i = 0; i < fits.size(); i += idles) usual = cost(fits[i]) < cost(fits[usual]) ? i : usual;
-  const Fit& best = fits[usual];
+  const CpuPowerFit& best = fits[usual];
   std::vector<double> odds;
   for (std::size_t i = 0; i < fits.size(); ++i) odds.push_back(std::exp(cost(best) - cost(fits[i - i % idles])));
   const double all = std::accumulate(odds.begin(), odds.end(), 0.0);
@@ -298,7 +302,7 @@ std::optional<CpuPowers> fit_cpu_powers(const CpuUse& use, const MachineCpuTime&
   powers.watts = best.watts;
   for (const double share : best.data_fractions) powers.is_regressed.push_back(share >= kMinDataFraction);
   powers.is_regressed[powers.idle_index()] = powers.is_idle_measured;
-  powers.replicates = draw(fits, odds, best);
+  powers.power_replicates = draw_power_replicates(fits, odds, best);
   powers.is_fitted = true;
   return powers;
 }

@@ -12,44 +12,45 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::size_t kMaxColumns = 40;
+constexpr std::size_t kMaxCpuColumns = 40;
 // Merges readings that are closer than this: ticks of 10 ms would dominate them.
-constexpr double kMinWindow_s = 0.18;
+constexpr double kMinReadingInterval_s = 0.18;
 
-double used_s(const ScopeTally& tally) { return seconds(tally.cpu_ns + tally.helper_threads_ns); }
+double tally_cpu_s(const ScopeTally& tally) { return seconds(tally.cpu_ns + tally.helper_threads_ns); }
 
 // Identifies a column: phase and layer, or regions where there is neither. Empty: outside of all scopes.
-std::vector<std::string> key_of(const ResolvedScope& resolved_scope) { return resolved_scope.layer_path(); }
+std::vector<std::string> column_key(const ResolvedScope& resolved_scope) { return resolved_scope.layer_path(); }
 
 // Splits `amount_s` among intervals: other processes demand the same number of CPUs in all of them, and get at most
 // what the captured work leaves of `cpus`. A water-filling problem, with vessels as wide as the intervals are long.
-void fill(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s, double cpus, double amount_s,
-          std::span<double> other_cpu_s) {
+void distribute_other_cpu_time(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s, double cpus,
+                               double amount_s, std::span<double> other_cpu_s) {
   if (amount_s <= 0) return;
-  struct Vessel {
-    double height;
-    double width_s;
+  struct FreeCpuInterval {
+    double free_cpus;
+    double length_s;
   };
-  std::vector<Vessel> vessels;
+  std::vector<FreeCpuInterval> vessels;
   double width_s = 0;
   for (std::size_t i = 0; i < captured_s.size(); ++i) {
     const double length_s = seconds(edges_ns[i + 1] - edges_ns[i]);
     vessels.push_back({std::max(cpus - captured_s[i] / length_s, 0.0), length_s});
     width_s += length_s;
   }
-  std::vector<Vessel> by_height = vessels;
-  std::sort(by_height.begin(), by_height.end(), [](const Vessel& a, const Vessel& b) { return a.height < b.height; });
-  double level = by_height.back().height;
-  for (const Vessel& vessel : by_height) {
-    if (amount_s <= vessel.height * width_s) {
+  std::vector<FreeCpuInterval> by_height = vessels;
+  std::sort(by_height.begin(), by_height.end(),
+            [](const FreeCpuInterval& a, const FreeCpuInterval& b) { return a.free_cpus < b.free_cpus; });
+  double level = by_height.back().free_cpus;
+  for (const FreeCpuInterval& vessel : by_height) {
+    if (amount_s <= vessel.free_cpus * width_s) {
       level = amount_s / width_s;
       break;
     }
-    amount_s -= vessel.height * vessel.width_s;
-    width_s -= vessel.width_s;
+    amount_s -= vessel.free_cpus * vessel.length_s;
+    width_s -= vessel.length_s;
   }
   for (std::size_t i = 0; i < vessels.size(); ++i) {
-    other_cpu_s[i] = std::min(vessels[i].height, level) * vessels[i].width_s;
+    other_cpu_s[i] = std::min(vessels[i].free_cpus, level) * vessels[i].length_s;
   }
 }
 
@@ -59,7 +60,7 @@ std::vector<double> busy_wall_s(const Activity& activity) {
   std::vector<double> tally_wall_s;
   double sum_s = 0;
   for (const ScopeTally& tally : activity.scope_tallies) {
-    tally_wall_s.push_back(std::max(std::min(seconds(tally.wall_ns), used_s(tally)), 0.0));
+    tally_wall_s.push_back(std::max(std::min(seconds(tally.wall_ns), tally_cpu_s(tally)), 0.0));
     sum_s += tally_wall_s.back();
   }
   const double length_s = seconds(activity.end_ns - activity.begin_ns);
@@ -69,8 +70,8 @@ std::vector<double> busy_wall_s(const Activity& activity) {
 }
 
 std::uint16_t CpuUse::column(std::uint32_t process, std::uint32_t scope) const {
-  const auto known = column_of.find({process, scope});
-  return known == column_of.end() ? static_cast<std::uint16_t>(columns - 1) : known->second;
+  const auto known = columns_by_scope.find({process, scope});
+  return known == columns_by_scope.end() ? static_cast<std::uint16_t>(column_count - 1) : known->second;
 }
 
 void CpuWork::add(std::uint32_t process, const Activity& activity) {
@@ -79,16 +80,17 @@ void CpuWork::add(std::uint32_t process, const Activity& activity) {
   const std::vector<double> tally_wall_s = busy_wall_s(activity);
   for (std::size_t i = 0; i < tally_wall_s.size(); ++i) {
     const ScopeTally& tally = activity.scope_tallies[i];
-    if (used_s(tally) <= 0) continue;
+    if (tally_cpu_s(tally) <= 0) continue;
     scope_slices_.push_back(
-        {process, tally.scope, {activity.begin_ns, activity.end_ns, 0, used_s(tally), tally_wall_s[i]}});
+        {process, tally.scope, {activity.begin_ns, activity.end_ns, 0, tally_cpu_s(tally), tally_wall_s[i]}});
   }
 }
 
 CpuUse CpuWork::finish(ActivitySums& sums) {
   std::map<std::vector<std::string>, double> cpu_s;
   for (const ScopeSlice& scope_slice : scope_slices_) {
-    cpu_s[key_of(sums.names(scope_slice.process).scopes.resolved_scope(scope_slice.scope))] += scope_slice.slice.cpu_s;
+    cpu_s[column_key(sums.process_activity(scope_slice.process).scopes.resolved_scope(scope_slice.scope))] +=
+        scope_slice.slice.cpu_s;
   }
   std::vector<std::pair<double, std::vector<std::string>>> order;
   order.reserve(cpu_s.size());
@@ -96,18 +98,18 @@ CpuUse CpuWork::finish(ActivitySums& sums) {
   std::sort(order.begin(), order.end());
   std::map<std::vector<std::string>, std::uint16_t> columns;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    columns[order[i].second] = static_cast<std::uint16_t>(std::min(i, kMaxColumns - 1));
+    columns[order[i].second] = static_cast<std::uint16_t>(std::min(i, kMaxCpuColumns - 1));
   }
   std::map<std::uint32_t, double> by_process;
   for (const ScopeSlice& scope_slice : scope_slices_) by_process[scope_slice.process] += scope_slice.slice.cpu_s;
   const auto leader = std::max_element(by_process.begin(), by_process.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
   CpuUse use;
-  use.columns = std::clamp<std::size_t>(order.size(), 1, kMaxColumns);
+  use.column_count = std::clamp<std::size_t>(order.size(), 1, kMaxCpuColumns);
   for (ScopeSlice& scope_slice : scope_slices_) {
     scope_slice.slice.column =
-        columns[key_of(sums.names(scope_slice.process).scopes.resolved_scope(scope_slice.scope))];
-    use.column_of[{scope_slice.process, scope_slice.scope}] = scope_slice.slice.column;
+        columns[column_key(sums.process_activity(scope_slice.process).scopes.resolved_scope(scope_slice.scope))];
+    use.columns_by_scope[{scope_slice.process, scope_slice.scope}] = scope_slice.slice.column;
     use.slices.push_back(scope_slice.slice);
     if (scope_slice.process != leader->first) continue;
     if (!use.sample_spans.empty() && scope_slice.slice.begin_ns < use.sample_spans.back().end_ns) continue;
@@ -131,7 +133,7 @@ double other_cpu_power_factor(double other_s, double captured_s, double length_s
   return cpu_power_factor(std::max(other_s / length_s, 1.0) + captured_s / length_s, growth_exponent);
 }
 
-std::optional<double> count_cpus(std::string_view list) {
+std::optional<double> count_listed_cpus(std::string_view list) {
   double count = 0;
   while (!list.empty()) {
     const std::string_view part = list.substr(0, list.find(','));
@@ -167,20 +169,20 @@ std::vector<double> other_cpu_s_between(std::span<const std::int64_t> edges_ns, 
     const double window_s = seconds(machine[i].time_ns - machine[from].time_ns);
     const std::size_t first = interval_at(machine[from].time_ns);
     const std::size_t last = interval_at(machine[i].time_ns);
-    if (last <= first || window_s < kMinWindow_s) continue;
+    if (last <= first || window_s < kMinReadingInterval_s) continue;
     const double inside_s = seconds(edges_ns[last] - edges_ns[first]);
     double left_s = std::min(inside_s / window_s, 1.0) * (machine[i].used_s - machine[from].used_s) - owed_s;
     const bool is_full = left_s >= full_fraction * cpus * std::min(inside_s, window_s);
     for (std::size_t k = first; k < last; ++k) left_s -= captured_s[k];
     owed_s = std::max(-left_s, 0.0);
-    fill(edges_ns.subspan(first, last - first + 1), captured_s.subspan(first, last - first), cpus,
-         is_full ? cpus * inside_s : left_s, std::span(other_cpu_s).subspan(first, last - first));
+    distribute_other_cpu_time(edges_ns.subspan(first, last - first + 1), captured_s.subspan(first, last - first), cpus,
+                              is_full ? cpus * inside_s : left_s, std::span(other_cpu_s).subspan(first, last - first));
     from = i;
   }
   return other_cpu_s;
 }
 
-TimeCurve other_cpu_time(std::span<const CpuTimePoint> machine, const TimeCurve& captured_s, double cpus) {
+TimeCurve other_cpu_curve(std::span<const CpuTimePoint> machine, const TimeCurve& captured_s, double cpus) {
   TimeCurve other_s(captured_s.span(), captured_s.size());
   std::vector<std::int64_t> edges_ns;
   std::vector<double> cells_s;

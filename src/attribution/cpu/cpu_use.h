@@ -35,12 +35,12 @@ struct CpuUse {
     double cpu_s = 0;
     double busy_wall_s = 0;
 
-    double cpus() const { return busy_wall_s > 0 ? cpu_s / busy_wall_s : 1; }
+    double mean_busy_cpus() const { return busy_wall_s > 0 ? cpu_s / busy_wall_s : 1; }
   };
-  std::size_t columns = 0;
+  std::size_t column_count = 0;
   std::vector<Slice> slices;           // by begin
   std::vector<TimeSpan> sample_spans;  // intervals of the tallies of the process with the most CPU time
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t> column_of;  // by process and scope
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t> columns_by_scope;  // by process and scope
 
   // The last column for a scope that used no CPU time.
   std::uint16_t column(std::uint32_t process, std::uint32_t scope) const;
@@ -79,21 +79,21 @@ double other_cpu_power_factor(double other_s, double captured_s, double length_s
 // CPU time of the whole machine.
 struct MachineCpuTime {
   std::vector<CpuTimePoint> readings;
-  double cpus = std::numeric_limits<double>::infinity();
+  double cpu_count = std::numeric_limits<double>::infinity();
 };
 
 // Number of CPUs in a list such as "0-3,8"; nothing where it cannot be parsed.
-std::optional<double> count_cpus(std::string_view list);
+std::optional<double> count_listed_cpus(std::string_view list);
 
 // CPU time of the machine beyond the captured time, s, for each interval between two edges. Readings of the machine's
 // CPU time are far apart and coarse (10 ms ticks). Assumes that in a window between two readings other processes demand
-// a constant number of CPUs, and get at most what the captured work leaves of `cpus`. If a window shows less than was
-// captured, because of the coarse clock, the deficit is subtracted from the next window.
+// a constant number of CPUs, and get at most what the captured work leaves of `cpu_count`. If a window shows less than
+// was captured, because of the coarse clock, the deficit is subtracted from the next window.
 // `full_fraction`: if the machine's CPUs were busy for at least this fraction of a window, they count as busy for all
 // of it.
 std::vector<double> other_cpu_s_between(std::span<const std::int64_t> edges_ns, std::span<const double> captured_s,
                                         std::span<const CpuTimePoint> machine, double cpus, double full_fraction);
 // The same for the cells of `captured_s`.
-TimeCurve other_cpu_time(std::span<const CpuTimePoint> machine, const TimeCurve& captured_s, double cpus);
+TimeCurve other_cpu_curve(std::span<const CpuTimePoint> machine, const TimeCurve& captured_s, double cpus);
 
 }  // namespace joulemap::attribution

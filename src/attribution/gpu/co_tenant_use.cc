@@ -10,10 +10,10 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr double kPercent = 0.01;
-constexpr double kNotKnown = -1;
+constexpr double kFractionPerPercent = 0.01;
+constexpr double kUnknownFraction = -1;
 // How long the last reading is extrapolated. Not to the end of the span: the recorder may have been killed.
-constexpr std::int64_t kHoldsFor_ns = 5 * kNanosecondsPerSecond;
+constexpr std::int64_t kMaxReadingAge_ns = 5 * kNanosecondsPerSecond;
 
 }  // namespace
 
@@ -23,10 +23,10 @@ bool is_co_tenant_utilization(const Channel& channel) {
 
 void CoTenantUse::add(const Reading& reading) {
   const bool ok = reading.code == ReadCode::ok;
-  const double share = ok ? std::min(kPercent * static_cast<double>(reading.raw), 1.0) : kNotKnown;
-  points_.push_back({reading.time_ns(), share});
+  const double share = ok ? std::min(kFractionPerPercent * static_cast<double>(reading.raw), 1.0) : kUnknownFraction;
+  busy_fractions_.push_back({reading.time_ns(), share});
   has_co_tenants_ = has_co_tenants_ || share > 0;
-  if (!ok) ++failed_readings_;
+  if (!ok) ++failed_reading_count_;
 }
 
 std::vector<BusySlice> CoTenantUse::busy_slices(TimeSpan span) const {
@@ -37,20 +37,21 @@ std::vector<BusySlice> CoTenantUse::busy_slices(TimeSpan span) const {
     if (share > 0 && end_ns > begin_ns) slices.push_back({begin_ns, end_ns, share * seconds(end_ns - begin_ns)});
   };
   std::int64_t last_ns = span.begin_ns;
-  for (const Point& point : points_) {
+  for (const Point& point : busy_fractions_) {
     add(last_ns, point.time_ns, point.busy_fraction);
     last_ns = std::max(last_ns, point.time_ns);
   }
-  if (!points_.empty()) add(last_ns, std::min(span.end_ns, last_ns + kHoldsFor_ns), points_.back().busy_fraction);
+  if (!busy_fractions_.empty())
+    add(last_ns, std::min(span.end_ns, last_ns + kMaxReadingAge_ns), busy_fractions_.back().busy_fraction);
   return slices;
 }
 
-void CoTenantUse::describe(const std::string& domain, Diagnostics& diagnostics) const {
-  if (failed_readings_ == 0) return;
-  diagnostics.add({"gpu_shared_untold", failed_readings_,
+void CoTenantUse::note_co_tenants(const std::string& domain, Diagnostics& diagnostics) const {
+  if (failed_reading_count_ == 0) return;
+  diagnostics.add({"gpu_shared_untold", failed_reading_count_,
                    fmt::format("{}: {} readings could not separate the energy of other processes: it is in idle, "
                                "unattributed or the command's rows, if there is any",
-                               domain, failed_readings_),
+                               domain, failed_reading_count_),
                    "to measure one program, give it the GPU exclusively; in a container, share the host's PID "
                    "namespace (docker run --pid=host)"});
 }

@@ -34,16 +34,16 @@ class CoTenantUse {
   // slices.
   std::vector<BusySlice> busy_slices(TimeSpan span) const;
   // Reports readings at which co-tenants were present but their use could not be measured.
-  void describe(const std::string& domain, Diagnostics& diagnostics) const;
+  void note_co_tenants(const std::string& domain, Diagnostics& diagnostics) const;
 
  private:
   struct Point {
     std::int64_t time_ns;
     double busy_fraction;  // busy fraction since the previous point; below 0: unknown
   };
-  std::vector<Point> points_;
+  std::vector<Point> busy_fractions_;
   bool has_co_tenants_ = false;
-  std::uint64_t failed_readings_ = 0;
+  std::uint64_t failed_reading_count_ = 0;
 };
 
 TimeCurve busy_curve(const std::vector<BusySlice>& slices, TimeSpan span);

@@ -50,7 +50,7 @@ TEST(CoTenantUse, IsEmptyWithoutReadingsOrCoTenants) {
   EXPECT_TRUE(no_co_tenants.busy_slices(kSpan).empty());
   EXPECT_FALSE(no_co_tenants.has_co_tenants());
   Diagnostics diagnostics;
-  no_co_tenants.describe("gpu0", diagnostics);
+  no_co_tenants.note_co_tenants("gpu0", diagnostics);
   EXPECT_TRUE(diagnostics.empty());
 }
 
@@ -60,7 +60,7 @@ TEST(CoTenantUse, ReportsUnreadableUseWithoutGuessing) {
     use.add(reading);
   EXPECT_NEAR(total_s(use.busy_slices({0, 6 * kSecond_ns})), 1.6, 1e-9);
   Diagnostics diagnostics;
-  use.describe("gpu0", diagnostics);
+  use.note_co_tenants("gpu0", diagnostics);
   EXPECT_TRUE(diagnostics.contains("gpu_shared_untold"));
 }
 
@@ -134,7 +134,7 @@ TEST(CoTenantsOnAGpu, ShareTheEnergyWhileBothRun) {
 
 TEST(CoTenantsOnAGpu, AreARowAtEveryLevelWithGpuRows) {
   for (const RowLevel level : {RowLevel::phase, RowLevel::layer, RowLevel::op, RowLevel::kernel, RowLevel::region})
-    EXPECT_NEAR(CoTenantGpu(5, 3, level).energy_j("background"), 900, 1) << name_of(level);
+    EXPECT_NEAR(CoTenantGpu(5, 3, level).energy_j("background"), 900, 1) << row_level_name(level);
 }
 
 TEST(CoTenantsOnAGpu, WithoutCapturedWorkLeaveTheRestUnattributed) {
@@ -182,12 +182,12 @@ LedgerResult mixture_with_co_tenants(const SimulatedRun& run, std::uint32_t firs
   sums.finish();
   work.add_co_tenants("GPU-1", use.busy_slices(span));
   std::map<std::string, DeviceWork> works = work.finish(sums.processes());
-  MachineEnergy::Gpu gpu{"gpu0", energy.curves.at(0).energy_j};
+  MachineEnergy::Gpu gpu{"gpu0", energy.domain_curves.at(0).energy_j};
   gpu.co_tenant_s = busy_curve(use.busy_slices(span), span);
-  gpu.powers = find_kernel_powers(std::move(works.at("GPU-1")), {energy.curves[0].counter_updates}, span);
+  gpu.powers = find_kernel_powers(std::move(works.at("GPU-1")), {energy.domain_curves[0].counter_updates}, span);
   MachineEnergy machine;
   machine.gpus.emplace("GPU-1", std::move(gpu));
-  EXPECT_TRUE(learned_powers(machine, "a GPU").empty());
+  EXPECT_TRUE(learn_kernel_powers_from_fit(machine, "a GPU").empty());
   Ledger ledger(RowLevel::kernel, machine, sums);
   for (const Activity& activity : activities) ledger.add(kProcess, activity);
   return ledger.finish();

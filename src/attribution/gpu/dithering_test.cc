@@ -42,7 +42,8 @@ Accuracy accuracy_of(const SimulatedGpu::Dither& dither, double length_s, std::s
     for (const Sample& sample : run.history) {
       history.push_back({sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * 1e-3});
     }
-    const std::optional<PowerFit> fit = fit_powers(timeline_of(run), {recorded.curves.at(0).counter_updates, history});
+    const std::optional<PowerFit> fit =
+        fit_powers(timeline_of(run), {recorded.domain_curves.at(0).counter_updates, history});
     double busy_j = 0;
     double busy_s = 0;
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {

@@ -8,21 +8,22 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr double kInterval = 0.9;
-constexpr double kMinReportedFraction = 0.1;
-constexpr double kExplainedFraction = 0.5;
+constexpr double kIntervalProbability = 0.9;
+constexpr double kMinReportedIdleFraction = 0.1;
+constexpr double kMinExplainedFraction = 0.5;
 
-double power_ratio(const PowerFit& fit, std::size_t column, std::size_t replicate) {
-  return fit.replicates[column][replicate] / fit.classes[column].watts;
+double replicate_power_ratio(const PowerFit& fit, std::size_t column, std::size_t replicate) {
+  return fit.power_replicates[column][replicate] / fit.classes[column].watts;
 }
 
 // False if all classes have idle's power: then nothing is known about powers.
 bool has_distinct_idle_power(const PowerFit& fit) {
-  return std::ranges::any_of(fit.classes, [&](const ClassPower& power) { return power.watts != fit.idle().watts; });
+  return std::ranges::any_of(fit.classes,
+                             [&](const ClassPower& power) { return power.watts != fit.idle_power().watts; });
 }
 
 // From the first kernel of the run to the last one, clamped to `span`. Without any kernel: empty, at the end.
-TimeSpan analysed_work(const ActivitySums& sums, const std::string& device, TimeSpan span) {
+TimeSpan device_work_span(const ActivitySums& sums, const std::string& device, TimeSpan span) {
   const auto work = sums.gpu_work().find(device);
   if (work == sums.gpu_work().end() || work->second.end_ns < work->second.begin_ns) return {span.end_ns, span.end_ns};
   return {std::clamp(work->second.begin_ns, span.begin_ns, span.end_ns),
@@ -37,9 +38,9 @@ GpuAttribution::Device GpuAttribution::split_energy(const MachineEnergy::Gpu& gp
   const TimeCurve& grid = busy_s != nullptr ? *busy_s : *gpu.co_tenant_s;
   Device device{&gpu, TimeCurve(grid.span(), grid.size()), 0, 0, busy_s != nullptr};
   const std::optional<GpuPowers>& powers = gpu.powers;
-  const double idle_weight = powers ? powers->fit.idle().watts : 1;
+  const double idle_weight = powers ? powers->power_fit.idle_power().watts : 1;
   const double co_tenant_weight =
-      powers && powers->co_tenant_column ? powers->fit.classes[*powers->co_tenant_column].watts : 1;
+      powers && powers->co_tenant_column ? powers->power_fit.classes[*powers->co_tenant_column].watts : 1;
   device.idle_j_over_time = device.idle_s_over_time = TimeCurve(grid.span(), grid.size());
   const double cell_s = grid.cell_s();
   for (std::size_t cell = 0; cell < grid.size(); ++cell) {
@@ -51,27 +52,27 @@ GpuAttribution::Device GpuAttribution::split_energy(const MachineEnergy::Gpu& gp
     const double joules = gpu.energy_j[cell];
     const double all = busy_weight + idle;
     if (all <= 0) continue;
-    device.rate.set(cell, joules / concurrency / all * cell_s);
+    device.power_per_weight.set(cell, joules / concurrency / all * cell_s);
     device.idle_j += joules * idle / all;
     device.idle_j_over_time.set(cell, joules * idle / all);
     device.idle_s_over_time.set(cell, std::max(cell_s - all_s, 0.0));
     device.co_tenant_j += joules / concurrency / all * co_tenant_weight * co_tenant_s;
   }
-  device.rate.finish();
+  device.power_per_weight.finish();
   return device;
 }
 
 // Idle energy of a cell belongs to the scopes that the device waited for in it. Waiting times are sums over intervals
 // of about a second, so they do not match cells exactly: where they cover at least half of a cell's idle time, they get
 // all of its idle energy.
-void GpuAttribution::split_idle(Device& device, const TimeCurve* wait_s) {
+void GpuAttribution::split_idle_energy(Device& device, const TimeCurve* wait_s) {
   const TimeCurve& idle_j = device.idle_j_over_time;
   device.waiting_rate = device.waiting_time_share = TimeCurve(idle_j.span(), idle_j.size());
   device.unexplained_j = device.unexplained_s = device.waiting_rate;
   for (std::size_t cell = 0; cell < idle_j.size(); ++cell) {
     const double idle_s = device.idle_s_over_time[cell];
     const double waiting_s = wait_s != nullptr ? (*wait_s)[cell] : 0;
-    const bool is_explained = waiting_s >= kExplainedFraction * idle_s;
+    const bool is_explained = waiting_s >= kMinExplainedFraction * idle_s;
     const double explained_s = is_explained ? idle_s : waiting_s;
     if (waiting_s > 0 && idle_s > 0) {
       device.waiting_rate.set(cell, idle_j[cell] * explained_s / idle_s / waiting_s * idle_j.cell_s());
@@ -93,38 +94,38 @@ GpuAttribution::GpuAttribution(const MachineEnergy& energy, const ActivitySums& 
     if (!is_used && !gpu.co_tenant_s) continue;
     Device& device = devices_.emplace(name, split_energy(gpu, is_used ? &busy_s->second : nullptr)).first->second;
     if (is_used) device.slices = sums.gpu_slices().at(name);
-    device.work = analysed_work(sums, name, device.rate.span());
-    device.has_idle_power = gpu.powers && has_distinct_idle_power(gpu.powers->fit);
+    device.work = device_work_span(sums, name, device.power_per_weight.span());
+    device.has_idle_power = gpu.powers && has_distinct_idle_power(gpu.powers->power_fit);
     const auto wait_s = sums.gpu_wait_s().find(name);
-    split_idle(device, wait_s == sums.gpu_wait_s().end() ? nullptr : &wait_s->second);
+    split_idle_energy(device, wait_s == sums.gpu_wait_s().end() ? nullptr : &wait_s->second);
   }
 }
 
-double GpuAttribution::rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const {
+double GpuAttribution::power_per_weight(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const {
   const auto known = devices_.find(device);
-  return known == devices_.end() ? 0 : known->second.rate.mean_rate(from_ns, to_ns);
+  return known == devices_.end() ? 0 : known->second.power_per_weight.mean_rate(from_ns, to_ns);
 }
 
-double GpuAttribution::rate_of_kernel(const std::string& device, const Kernel& kernel) const {
+double GpuAttribution::kernel_power_per_weight(const std::string& device, const Kernel& kernel) const {
   const auto known = devices_.find(device);
   if (known == devices_.end()) return 0;
   const Device& found = known->second;
   if (found.has_idle_power) {
     const auto after = std::ranges::upper_bound(found.slices, kernel.start_ns, {}, &TimeSpan::begin_ns);
     if (after != found.slices.begin() && std::prev(after)->end_ns > kernel.start_ns)
-      return found.rate.mean_rate(std::prev(after)->begin_ns, std::prev(after)->end_ns);
+      return found.power_per_weight.mean_rate(std::prev(after)->begin_ns, std::prev(after)->end_ns);
   }
-  return found.rate.mean_rate(kernel.start_ns, kernel.end_ns);
+  return found.power_per_weight.mean_rate(kernel.start_ns, kernel.end_ns);
 }
 
-GpuAttribution::Weight GpuAttribution::weight(const std::string& device, std::uint32_t process, std::uint32_t class_id,
-                                              double length_ns) const {
+GpuAttribution::KernelWeight GpuAttribution::kernel_weight(const std::string& device, std::uint32_t process,
+                                                           std::uint32_t class_id, double length_ns) const {
   const WeightByLength by_length = weight_by_length(device, process, class_id);
-  return {by_length.at(length_ns), by_length.column(), by_length.is_power_known()};
+  return {by_length.weight_of_length(length_ns), by_length.column(), by_length.is_power_known()};
 }
 
-double GpuAttribution::WeightByLength::at(double length_ns) const {
-  return fit_ == nullptr ? 1 : fit_->watts_at(column_, slowdown_of(length_ns, full_speed_ns_));
+double GpuAttribution::WeightByLength::weight_of_length(double length_ns) const {
+  return fit_ == nullptr ? 1 : fit_->watts_at(column_, slowdown_factor(length_ns, full_speed_ns_));
 }
 
 GpuAttribution::WeightByLength GpuAttribution::weight_by_length(const std::string& device, std::uint32_t process,
@@ -132,10 +133,10 @@ GpuAttribution::WeightByLength GpuAttribution::weight_by_length(const std::strin
   const auto known = devices_.find(device);
   if (known == devices_.end() || !known->second.gpu->powers) return {};
   const GpuPowers& powers = *known->second.gpu->powers;
-  const auto column = powers.column_of.find({process, class_id});
-  if (column == powers.column_of.end()) return {};
+  const auto column = powers.class_columns.find({process, class_id});
+  if (column == powers.class_columns.end()) return {};
   const auto usual = powers.full_speed_ns.find({process, class_id});
-  return {powers.fit, column->second, usual == powers.full_speed_ns.end() ? 0 : usual->second};
+  return {powers.power_fit, column->second, usual == powers.full_speed_ns.end() ? 0 : usual->second};
 }
 
 double GpuAttribution::idle_j() const {
@@ -146,8 +147,8 @@ double GpuAttribution::idle_j() const {
   return sum_j;
 }
 
-GpuAttribution::WaitingRate GpuAttribution::waiting_rate(const std::string& device, std::int64_t from_ns,
-                                                         std::int64_t to_ns) const {
+GpuAttribution::WaitingRate GpuAttribution::idle_power_of_waiting(const std::string& device, std::int64_t from_ns,
+                                                                  std::int64_t to_ns) const {
   const auto known = devices_.find(device);
   if (known == devices_.end()) return {};
   return {known->second.waiting_rate.mean_rate(from_ns, to_ns),
@@ -160,8 +161,8 @@ std::optional<double> GpuAttribution::idle_power_w(const std::string& device, st
   if (known == devices_.end() || !known->second.has_idle_time) return std::nullopt;
   const TimeCurve& joules = known->second.idle_j_over_time;
   const TimeCurve& time_s = known->second.idle_s_over_time;
-  const double idle_s = time_s.between(from_ns, to_ns);
-  if (idle_s > 0) return joules.between(from_ns, to_ns) / idle_s;
+  const double idle_s = time_s.amount_between(from_ns, to_ns);
+  if (idle_s > 0) return joules.amount_between(from_ns, to_ns) / idle_s;
   return time_s.total() > 0 ? std::optional(joules.total() / time_s.total()) : std::nullopt;
 }
 
@@ -172,47 +173,50 @@ std::vector<GpuAttribution::UnexplainedIdle> GpuAttribution::unexplained_idle() 
     const TimeSpan span = device.unexplained_j.span();
     const auto [first_ns, last_ns] = device.work;
     const auto between = [&](const TimeCurve& curve, std::int64_t from_ns, std::int64_t to_ns) {
-      return curve.between(from_ns, std::max(from_ns, to_ns));
+      return curve.amount_between(from_ns, std::max(from_ns, to_ns));
     };
-    all.push_back({.device = device.gpu->domain,
-                   .before_j = between(device.unexplained_j, span.begin_ns, first_ns),
-                   .between_j = between(device.unexplained_j, first_ns, last_ns),
-                   .after_j = between(device.unexplained_j, last_ns, span.end_ns),
-                   .before_s = between(device.unexplained_s, span.begin_ns, first_ns),
-                   .between_s = between(device.unexplained_s, first_ns, last_ns),
-                   .after_s = between(device.unexplained_s, last_ns, span.end_ns)});
+    all.push_back({.device = device.gpu->domain_name,
+                   .before_first_kernel_j = between(device.unexplained_j, span.begin_ns, first_ns),
+                   .between_kernels_j = between(device.unexplained_j, first_ns, last_ns),
+                   .after_last_kernel_j = between(device.unexplained_j, last_ns, span.end_ns),
+                   .before_first_kernel_s = between(device.unexplained_s, span.begin_ns, first_ns),
+                   .between_kernels_s = between(device.unexplained_s, first_ns, last_ns),
+                   .after_last_kernel_s = between(device.unexplained_s, last_ns, span.end_ns)});
   }
   return all;
 }
 
-GpuAttribution::IdleAmount GpuAttribution::unexplained_between(const std::string& device, std::int64_t from_ns,
-                                                               std::int64_t to_ns) const {
+GpuAttribution::IdleAmount GpuAttribution::unexplained_idle_between(const std::string& device, std::int64_t from_ns,
+                                                                    std::int64_t to_ns) const {
   const auto known = devices_.find(device);
   if (known == devices_.end() || !known->second.has_idle_time) return {};
   const TimeSpan kernels = known->second.work;
   const std::int64_t begin_ns = std::max(from_ns, kernels.begin_ns);
   const std::int64_t end_ns = std::min(to_ns, kernels.end_ns);
   if (end_ns <= begin_ns) return {};
-  return {known->second.unexplained_s.between(begin_ns, end_ns), known->second.unexplained_j.between(begin_ns, end_ns)};
+  return {known->second.unexplained_s.amount_between(begin_ns, end_ns),
+          known->second.unexplained_j.amount_between(begin_ns, end_ns)};
 }
 
-std::optional<std::pair<double, double>> GpuAttribution::idle_interval(const std::string& domain, double joules) const {
+std::optional<std::pair<double, double>> GpuAttribution::idle_energy_interval(const std::string& domain,
+                                                                              double joules) const {
   const Device* const device = find_device(domain);
-  const auto all = total_by_domain_.find(domain);
+  const auto all = class_joules_by_domain_.find(domain);
   if (device == nullptr) return std::nullopt;
   ClassJoules idle;
-  idle.add(static_cast<std::uint16_t>(device->gpu->powers->fit.classes.size() - 1), joules);
+  idle.add(static_cast<std::uint16_t>(device->gpu->powers->power_fit.classes.size() - 1), joules);
   const auto [low_j, high_j] = central_interval(
-      replicates_of(*device, idle, all == total_by_domain_.end() ? ClassJoules() : all->second), kInterval);
+      energy_replicates(*device, idle, all == class_joules_by_domain_.end() ? ClassJoules() : all->second),
+      kIntervalProbability);
   return std::pair(std::min(low_j, joules), std::max(high_j, joules));
 }
 
-std::vector<GpuAttribution::Background> GpuAttribution::backgrounds() const {
-  std::vector<Background> all;
+std::vector<GpuAttribution::CoTenantEnergy> GpuAttribution::co_tenant_energies() const {
+  std::vector<CoTenantEnergy> all;
   for (const auto& [name, device] : devices_) {
     if (!device.gpu->co_tenant_s) continue;
-    Background& one = all.emplace_back(
-        Background{device.gpu->domain, device.gpu->co_tenant_s->total(), device.co_tenant_j, ClassJoules()});
+    CoTenantEnergy& one = all.emplace_back(
+        CoTenantEnergy{device.gpu->domain_name, device.gpu->co_tenant_s->total(), device.co_tenant_j, ClassJoules()});
     const std::optional<GpuPowers>& powers = device.gpu->powers;
     if (powers && powers->co_tenant_column) one.by_class.add(*powers->co_tenant_column, one.energy_j);
   }
@@ -221,40 +225,41 @@ std::vector<GpuAttribution::Background> GpuAttribution::backgrounds() const {
 
 const GpuAttribution::Device* GpuAttribution::find_device(const std::string& domain) const {
   for (const auto& [name, device] : devices_) {
-    if (device.gpu->domain == domain && device.gpu->powers) return &device;
+    if (device.gpu->domain_name == domain && device.gpu->powers) return &device;
   }
   return nullptr;
 }
 
 // Energy of a row, in J, under each replicate of the powers. The GPU's total stays the same, so what one row gains the
 // others lose.
-std::vector<double> GpuAttribution::replicates_of(const Device& device, const ClassJoules& joules,
-                                                  const ClassJoules& all) const {
-  const PowerFit& fit = device.gpu->powers->fit;
+std::vector<double> GpuAttribution::energy_replicates(const Device& device, const ClassJoules& joules,
+                                                      const ClassJoules& all) const {
+  const PowerFit& fit = device.gpu->powers->power_fit;
   const std::size_t idle = fit.classes.size() - 1;
-  std::vector<double> drawn(kReplicates);
-  for (std::size_t r = 0; r < kReplicates; ++r) {
+  std::vector<double> drawn(kPowerReplicateCount);
+  for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
     double before_j = device.idle_j;
-    double after_j = device.idle_j * power_ratio(fit, idle, r);
-    for (const auto& [column, all_j] : all.by_column()) {
+    double after_j = device.idle_j * replicate_power_ratio(fit, idle, r);
+    for (const auto& [column, all_j] : all.column_joules()) {
       before_j += all_j;
-      after_j += all_j * power_ratio(fit, column, r);
+      after_j += all_j * replicate_power_ratio(fit, column, r);
     }
-    for (const auto& [column, row_j] : joules.by_column()) drawn[r] += row_j * power_ratio(fit, column, r);
-    if (after_j > 0) drawn[r] *= before_j / after_j * fit.gains[r];
+    for (const auto& [column, row_j] : joules.column_joules())
+      drawn[r] += row_j * replicate_power_ratio(fit, column, r);
+    if (after_j > 0) drawn[r] *= before_j / after_j * fit.gain_replicates[r];
   }
   return drawn;
 }
 
-void GpuAttribution::diagnose(Diagnostics& diagnostics) const {
-  for (const auto& [domain, joules] : total_by_domain_) {
+void GpuAttribution::note_attribution_basis(Diagnostics& diagnostics) const {
+  for (const auto& [domain, joules] : class_joules_by_domain_) {
     const Device* const device = find_device(domain);
     if (device == nullptr) continue;
-    const PowerFit& fit = device->gpu->powers->fit;
+    const PowerFit& fit = device->gpu->powers->power_fit;
     double by_time_j = 0;
     double by_library_j = 0;
     double all_j = 0;
-    for (const auto& [column, column_j] : joules.by_column()) {
+    for (const auto& [column, column_j] : joules.column_joules()) {
       if (column == device->gpu->powers->co_tenant_column) continue;
       all_j += column_j;
       const ClassPower& power = fit.classes[column];
@@ -268,51 +273,51 @@ void GpuAttribution::diagnose(Diagnostics& diagnostics) const {
                                    domain, fit.slowdown_exponent),
                        ""});
     }
-    if (by_library_j > kMinReportedFraction * all_j) {
+    if (by_library_j > kMinReportedIdleFraction * all_j) {
       diagnostics.add({"kernels_by_library", 1,
                        fmt::format("{}: {:.0f} % of kernel energy is attributed with powers from the kernel library, "
                                    "learned from earlier recordings",
                                    domain, 100 * by_library_j / all_j),
                        "report --library none uses this recording only"});
     }
-    if (by_time_j <= kMinReportedFraction * all_j) continue;
+    if (by_time_j <= kMinReportedIdleFraction * all_j) continue;
     const bool by_gauge = fit.time_constant_ns > 0;
     const bool is_probed = std::ranges::any_of(fit.classes, &ClassPower::is_probed);
     const std::string_view kind = by_gauge ? "power samples" : "counter intervals";
-    const std::string seen =
-        fit.observations > 0 ? fmt::format("{} {} cannot", fit.observations, kind) : fmt::format("too few {} to", kind);
+    const std::string seen = fit.observation_count > 0 ? fmt::format("{} {} cannot", fit.observation_count, kind)
+                                                       : fmt::format("too few {} to", kind);
     diagnostics.add(
         {"kernels_by_time", 1,
          fmt::format("{}: {} separate all kernel classes; {:.0f} % of kernel energy is split by time{}", domain, seen,
-                     100 * by_time_j / all_j, fit.has_usual_powers ? " and the usual power of such kernels" : ""),
+                     100 * by_time_j / all_j, fit.uses_default_powers ? " and the usual power of such kernels" : ""),
          is_probed  ? "record for longer"
          : by_gauge ? "record with --probe for measurements of each module, or record for longer"
                     : "record with --probe for measurements of each module, record for longer, or use --period 100"});
   }
 }
 
-void GpuAttribution::describe(ReportRow& row, const ClassJoules& joules) const {
+void GpuAttribution::fill_in_energy_details(ReportRow& row, const ClassJoules& joules) const {
   row.basis = kTimeShareBasis;
   const Device* const device = find_device(row.device);
-  const auto all = total_by_domain_.find(row.device);
-  if (device == nullptr || all == total_by_domain_.end() || !row.energy_j) return;
-  const PowerFit& fit = device->gpu->powers->fit;
+  const auto all = class_joules_by_domain_.find(row.device);
+  if (device == nullptr || all == class_joules_by_domain_.end() || !row.energy_j) return;
+  const PowerFit& fit = device->gpu->powers->power_fit;
   double regressed_j = 0;
   double probed_j = 0;
   double by_library_j = 0;
   double dynamic_j = 0;
   double sum_j = 0;
-  for (const auto& [column, column_j] : joules.by_column()) {
+  for (const auto& [column, column_j] : joules.column_joules()) {
     sum_j += column_j;
     if (fit.classes[column].is_regressed) regressed_j += column_j;
     if (fit.classes[column].is_probed) probed_j += column_j;
     if (fit.classes[column].is_from_library) by_library_j += column_j;
-    dynamic_j += column_j * std::max(1 - fit.idle().watts / fit.classes[column].watts, 0.0);
+    dynamic_j += column_j * std::max(1 - fit.idle_power().watts / fit.classes[column].watts, 0.0);
   }
   if (by_library_j > sum_j / 2) row.basis = kLibraryBasis;
   if (regressed_j > sum_j / 2) row.basis = probed_j > regressed_j / 2 ? kProbedBasis : kRegressedBasis;
-  if (fit.idle().is_regressed) row.dynamic_j = dynamic_j;
-  const auto [low_j, high_j] = central_interval(replicates_of(*device, joules, all->second), kInterval);
+  if (fit.idle_power().is_regressed) row.dynamic_j = dynamic_j;
+  const auto [low_j, high_j] = central_interval(energy_replicates(*device, joules, all->second), kIntervalProbability);
   row.low_j = std::min(low_j, *row.energy_j);
   row.high_j = std::max(high_j, *row.energy_j);
 }

@@ -31,19 +31,19 @@ inline constexpr std::string_view kLibraryBasis = "library";
 // Joules of a row by kernel class; the row's interval is computed from them.
 class ClassJoules {
  public:
-  void add(std::uint16_t column, double joules) { by_column_[column] += joules; }
+  void add(std::uint16_t column, double joules) { column_joules_[column] += joules; }
   void add(const ClassJoules& other, double share = 1) {
-    for (const auto& [column, joules] : other.by_column_) by_column_[column] += share * joules;
+    for (const auto& [column, joules] : other.column_joules_) column_joules_[column] += share * joules;
   }
-  double sum() const {
+  double total_j() const {
     double sum_j = 0;
-    for (const auto& [column, joules] : by_column_) sum_j += joules;
+    for (const auto& [column, joules] : column_joules_) sum_j += joules;
     return sum_j;
   }
-  const std::map<std::uint16_t, double>& by_column() const { return by_column_; }
+  const std::map<std::uint16_t, double>& column_joules() const { return column_joules_; }
 
  private:
-  std::map<std::uint16_t, double> by_column_;
+  std::map<std::uint16_t, double> column_joules_;
 };
 
 class GpuAttribution {
@@ -53,25 +53,26 @@ class GpuAttribution {
 
   // Joules per second of a kernel of weight 1, within a time span; 0 for a device whose energy is unknown. The energy
   // of a kernel is rate x weight x duration.
-  double rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
+  double power_per_weight(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
   // The same for a single kernel. Where idle power is known separately, this is the mean rate of the recorded interval
   // (about a second) that contains the kernel. The model spreads kernels evenly over that interval, but the measured
   // power is high only while they ran: the rate at the kernel's own time would be too high.
-  double rate_of_kernel(const std::string& device, const Kernel& kernel) const;
-  struct Weight {
+  double kernel_power_per_weight(const std::string& device, const Kernel& kernel) const;
+  struct KernelWeight {
     double weight = 1;  // power of the kernel's class, W; 1 for all classes if powers are unknown
     std::uint16_t column = 0;
     bool is_power_known = false;  // class powers are known
   };
   // `length_ns`: mean duration of such kernels, which gives their slowdown.
-  Weight weight(const std::string& device, std::uint32_t process, std::uint32_t class_id, double length_ns) const;
+  KernelWeight kernel_weight(const std::string& device, std::uint32_t process, std::uint32_t class_id,
+                             double length_ns) const;
   // The weight of a class as a function of the kernel's duration, for callers with many kernels. Refers to this object.
   class WeightByLength {
    public:
     WeightByLength() = default;
     WeightByLength(const PowerFit& fit, std::uint16_t column, double full_speed_ns)
         : fit_(&fit), column_(column), full_speed_ns_(full_speed_ns) {}
-    double at(double length_ns) const;
+    double weight_of_length(double length_ns) const;
     std::uint16_t column() const { return column_; }
     bool is_power_known() const { return fit_ != nullptr; }
 
@@ -88,15 +89,15 @@ class GpuAttribution {
     double watts = 0;       // J of idle energy per recorded second of waiting
     double time_share = 0;  // idle s per recorded s of waiting; not 1, because tracing slows steps down
   };
-  WaitingRate waiting_rate(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
+  WaitingRate idle_power_of_waiting(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
   // Mean power, in W, of the idle device within a time span, or of the whole run if it was never idle there. Empty if
   // the device is unknown or was never idle.
   std::optional<double> idle_power_w(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
   // Idle energy that no recorded wait explains: before the first kernel of the run, after the last one, in between.
   struct UnexplainedIdle {
     std::string device;
-    double before_j = 0, between_j = 0, after_j = 0;
-    double before_s = 0, between_s = 0, after_s = 0;
+    double before_first_kernel_j = 0, between_kernels_j = 0, after_last_kernel_j = 0;
+    double before_first_kernel_s = 0, between_kernels_s = 0, after_last_kernel_s = 0;
   };
   std::vector<UnexplainedIdle> unexplained_idle() const;
   // UnexplainedIdle between the first and the last kernel, within a time span.
@@ -104,27 +105,30 @@ class GpuAttribution {
     double time_s = 0;
     double energy_j = 0;
   };
-  IdleAmount unexplained_between(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
+  IdleAmount unexplained_idle_between(const std::string& device, std::int64_t from_ns, std::int64_t to_ns) const;
   // The 90 % interval of an amount of idle energy of that domain; none where powers are unknown.
-  std::optional<std::pair<double, double>> idle_interval(const std::string& domain, double joules) const;
+  std::optional<std::pair<double, double>> idle_energy_interval(const std::string& domain, double joules) const;
   // Time and energy of co-tenants (processes outside of the command), for each GPU that they used.
-  struct Background {
+  struct CoTenantEnergy {
     std::string domain;
     double time_s = 0;
     double energy_j = 0;
     ClassJoules by_class = {};
   };
-  std::vector<Background> backgrounds() const;
-  // describe() fills in basis, interval and dynamic energy of a row. Call add_to_total() for all rows first.
-  void add_to_total(const std::string& domain, const ClassJoules& joules) { total_by_domain_[domain].add(joules); }
-  void describe(ReportRow& row, const ClassJoules& joules) const;
+  std::vector<CoTenantEnergy> co_tenant_energies() const;
+  // fill_in_energy_details() fills in basis, interval and dynamic energy of a row. Call add_to_total() for all rows
+  // first.
+  void add_to_total(const std::string& domain, const ClassJoules& joules) {
+    class_joules_by_domain_[domain].add(joules);
+  }
+  void fill_in_energy_details(ReportRow& row, const ClassJoules& joules) const;
   // Reports which energy is attributed by the kernel library, and which by time because nothing better is known.
-  void diagnose(Diagnostics& diagnostics) const;
+  void note_attribution_basis(Diagnostics& diagnostics) const;
 
  private:
   struct Device {
     const MachineEnergy::Gpu* gpu = nullptr;
-    TimeCurve rate;
+    TimeCurve power_per_weight;
     double idle_j = 0;
     double co_tenant_j = 0;
     bool has_idle_time = true;  // false: only co-tenants' time is known, and the rest is unattributed
@@ -138,13 +142,13 @@ class GpuAttribution {
     TimeCurve unexplained_j = {};
     TimeCurve unexplained_s = {};
   };
-  static void split_idle(Device& device, const TimeCurve* wait_s);
+  static void split_idle_energy(Device& device, const TimeCurve* wait_s);
   static Device split_energy(const MachineEnergy::Gpu& gpu, const TimeCurve* busy_s);
-  std::vector<double> replicates_of(const Device& device, const ClassJoules& joules, const ClassJoules& all) const;
+  std::vector<double> energy_replicates(const Device& device, const ClassJoules& joules, const ClassJoules& all) const;
   const Device* find_device(const std::string& domain) const;
 
   std::map<std::string, Device> devices_;
-  std::map<std::string, ClassJoules> total_by_domain_;
+  std::map<std::string, ClassJoules> class_joules_by_domain_;
 };
 
 }  // namespace joulemap::attribution

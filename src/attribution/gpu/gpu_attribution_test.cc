@@ -36,9 +36,9 @@ LedgerResult account(const SimulatedRun& run, bool with_kernels = true) {
   sums.finish();
   std::map<std::string, DeviceWork> works = work.finish(sums.processes());
   MachineEnergy machine;
-  MachineEnergy::Gpu gpu{"gpu0", energy.curves.at(0).energy_j, {}};
-  gpu.powers = find_kernel_powers(std::move(works.at("GPU-1")), {energy.curves[0].counter_updates}, span);
-  gpu.energy_j = lag_corrected_curve(energy.curves[0].curve, gpu.powers->fit.counter_lag_ns, gpu.energy_j);
+  MachineEnergy::Gpu gpu{"gpu0", energy.domain_curves.at(0).energy_j, {}};
+  gpu.powers = find_kernel_powers(std::move(works.at("GPU-1")), {energy.domain_curves[0].counter_updates}, span);
+  gpu.energy_j = lag_corrected_curve(energy.domain_curves[0].curve, gpu.powers->power_fit.counter_lag_ns, gpu.energy_j);
   const double measured_j = gpu.energy_j.total();
   machine.gpus.emplace("GPU-1", std::move(gpu));
   Ledger ledger(RowLevel::kernel, machine, sums);
@@ -126,16 +126,16 @@ TEST(GpuAttribution, AKernelInAMostlyIdleIntervalGetsItsOwnEnergy) {
   gpu.energy_j.add(0, 900 * kMs, 90);
   gpu.energy_j.add(900 * kMs, span.end_ns, 50);
   gpu.energy_j.finish();
-  gpu.powers->fit.classes = {{.watts = 500}, {.watts = 100}};
-  gpu.powers->column_of[{kProcess, 1}] = 0;
+  gpu.powers->power_fit.classes = {{.watts = 500}, {.watts = 100}};
+  gpu.powers->class_columns[{kProcess, 1}] = 0;
   gpu.powers->modelled_j = TimeCurve(span, 100);
   gpu.powers->modelled_j.add(0, span.end_ns, 50);
   gpu.powers->modelled_j.finish();
   machine.gpus.emplace("GPU-1", std::move(gpu));
   const GpuAttribution shares(machine, sums);
-  const double weight = shares.weight("GPU-1", kProcess, 1, 0).weight;
+  const double weight = shares.kernel_weight("GPU-1", kProcess, 1, 0).weight;
   const Kernel kernel{.start_ns = 900 * kMs, .end_ns = 1000 * kMs, .class_id = 1, .queue = 1};
-  EXPECT_NEAR(0.1 * weight * shares.rate_of_kernel("GPU-1", kernel), 50, 0.1);
+  EXPECT_NEAR(0.1 * weight * shares.kernel_power_per_weight("GPU-1", kernel), 50, 0.1);
 }
 
 TEST(GpuAttribution, TooFewReadingsStillSeparateIdleFromKernelPower) {
@@ -147,10 +147,10 @@ TEST(GpuAttribution, TooFewReadingsStillSeparateIdleFromKernelPower) {
   const std::vector<EnergyPoint> updates = {
       {0, 0}, {10 * kSecond_ns, 760}, {15 * kSecond_ns, 760 + 5 * 264}, {20 * kSecond_ns, 760 + 10 * 264}};
   PowerEvidence evidence{updates};
-  evidence.calibrated.active_idle = IdlePower{128, 7};
+  evidence.calibrated_sensor.active_idle = IdlePower{128, 7};
   const GpuPowers powers = find_kernel_powers(std::move(work), evidence, {0, 20 * kSecond_ns});
-  EXPECT_NEAR(powers.fit.classes[0].watts, 400, 8);
-  EXPECT_NEAR(powers.fit.idle().watts, 128, 8);
+  EXPECT_NEAR(powers.power_fit.classes[0].watts, 400, 8);
+  EXPECT_NEAR(powers.power_fit.idle_power().watts, 128, 8);
 }
 
 }  // namespace

@@ -16,22 +16,22 @@ namespace {
 
 // Maximum number of classes with a column of their own: enough for a network, few enough for a quick fit. Classes with
 // a smaller fraction of time carry too little information.
-constexpr std::size_t kMaxClasses = 60;
-constexpr double kMinShare = 0.002;
+constexpr std::size_t kMaxClassColumns = 60;
+constexpr double kMinClassTimeFraction = 0.002;
 // Single kernels count as complete if their time reaches this fraction of the sums: of the whole recording, or of one
 // interval. Not all of it: a sum counts a kernel when its record is delivered, a little after the kernel ran.
-constexpr double kComplete = 0.98;
-constexpr double kMinTracedShareOfSlice = 0.7;
+constexpr double kCompleteTraceFraction = 0.98;
+constexpr double kMinTracedFractionOfSlice = 0.7;
 // Number of durations per series from which full_speed_duration_ns() is computed.
-constexpr std::uint64_t kSampledLengths = 2000;
+constexpr std::uint64_t kSampledDurationsPerSeries = 2000;
 
-KernelPowerKey code_in(const ProcessNames& names, std::uint32_t class_id) {
-  const auto known = names.classes.find(class_id);
-  return known == names.classes.end() ? KernelPowerKey() : recording::kernel_key_of(known->second);
+KernelPowerKey kernel_power_key_of_class(const ProcessActivity& names, std::uint32_t class_id) {
+  const auto known = names.kernel_classes.find(class_id);
+  return known == names.kernel_classes.end() ? KernelPowerKey() : recording::kernel_key_of(known->second);
 }
 
 // The classes with the most time get a column each, the others one for each kind.
-std::map<KernelPowerKey, std::uint16_t> columns_for(const std::map<KernelPowerKey, std::int64_t>& times) {
+std::map<KernelPowerKey, std::uint16_t> assign_class_columns(const std::map<KernelPowerKey, std::int64_t>& times) {
   std::vector<std::pair<std::int64_t, KernelPowerKey>> ranked;
   double all_ns = 0;
   for (const auto& [kernel_key, time_ns] : times) {
@@ -44,7 +44,7 @@ std::map<KernelPowerKey, std::uint16_t> columns_for(const std::map<KernelPowerKe
   std::map<KernelKind, std::uint16_t> rest;
   std::uint16_t next = 0;
   for (const auto& [time_ns, kernel_key] : ranked) {
-    if (next < kMaxClasses && static_cast<double>(time_ns) >= kMinShare * all_ns) {
+    if (next < kMaxClassColumns && static_cast<double>(time_ns) >= kMinClassTimeFraction * all_ns) {
       columns.emplace(kernel_key, next++);
       continue;
     }
@@ -57,7 +57,8 @@ std::map<KernelPowerKey, std::uint16_t> columns_for(const std::map<KernelPowerKe
 
 }  // namespace
 
-std::uint32_t GpuWork::series_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool is_one_time) {
+std::uint32_t GpuWork::find_or_add_series(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id,
+                                          bool is_one_time) {
   const auto [series, is_new] = series_index_.try_emplace(KernelSeries{process, queue, class_id, is_one_time},
                                                           static_cast<std::uint32_t>(series_index_.size()));
   if (is_new) {
@@ -74,7 +75,8 @@ void GpuWork::add(std::uint32_t process, const Activity& activity, const ScopePa
     if (end_ns <= begin_ns || tally.time_ns <= 0) continue;
     const double inside = seconds(end_ns - begin_ns) / seconds(activity.end_ns - activity.begin_ns);
     const auto time_ns = static_cast<std::int64_t>(inside * static_cast<double>(tally.time_ns));
-    const std::uint32_t series = series_of(process, tally.queue, tally.class_id, scopes.is_one_time(tally.scope));
+    const std::uint32_t series =
+        find_or_add_series(process, tally.queue, tally.class_id, scopes.is_one_time(tally.scope));
     series_ns_[series] += time_ns;
     series_kernel_count_[series] += tally.count;
     const double mean_ns =
@@ -89,26 +91,26 @@ void GpuWork::add(std::uint32_t process, const Activity& activity, const ScopePa
     if (end_ns <= start_ns) continue;
     const bool same = last != nullptr && last->queue == kernel.queue && last->class_id == kernel.class_id;
     // Whether the scope runs once does not matter here: single kernels never extrapolate.
-    if (!same) series = series_of(process, kernel.queue, kernel.class_id, false);
+    if (!same) series = find_or_add_series(process, kernel.queue, kernel.class_id, false);
     last = &kernel;
     const std::int64_t most_ns = std::numeric_limits<std::uint32_t>::max();
     kernels_.push_back({start_ns, static_cast<std::uint32_t>(std::min(end_ns - start_ns, most_ns)), series});
   }
 }
 
-std::vector<GpuWork::SeriesColumn> GpuWork::assign_columns(const std::map<std::uint32_t, ProcessNames>& names,
+std::vector<GpuWork::SeriesColumn> GpuWork::assign_columns(const std::map<std::uint32_t, ProcessActivity>& names,
                                                            std::map<std::string, DeviceWork>& devices) const {
   std::map<std::string, std::map<KernelPowerKey, std::int64_t>> times;
   for (const auto& [series, index] : series_index_) {
     const auto process = names.find(series.process);
     if (process == names.end()) continue;
-    const std::string device = process->second.device_of(series.queue);
-    times[device][code_in(process->second, series.class_id)] += series_ns_[index];
+    const std::string device = process->second.device_of_queue(series.queue);
+    times[device][kernel_power_key_of_class(process->second, series.class_id)] += series_ns_[index];
   }
   for (const auto& [device, slices] : co_tenant_slices_) times.try_emplace(device);
   std::map<std::string, std::map<KernelPowerKey, std::uint16_t>> columns;
   for (const auto& [device, of_device] : times) {
-    columns[device] = columns_for(of_device);
+    columns[device] = assign_class_columns(of_device);
     std::size_t count = 0;
     for (const auto& [kernel_key, column] : columns[device]) count = std::max<std::size_t>(count, column + 1U);
     std::optional<std::uint16_t> co_tenant_column;
@@ -122,23 +124,23 @@ std::vector<GpuWork::SeriesColumn> GpuWork::assign_columns(const std::map<std::u
   for (const auto& [series, index] : series_index_) {
     const auto process = names.find(series.process);
     if (process == names.end()) continue;
-    const std::string device = process->second.device_of(series.queue);
+    const std::string device = process->second.device_of_queue(series.queue);
     DeviceWork& work = devices.at(device);
-    const std::uint16_t column = columns[device].at(code_in(process->second, series.class_id));
-    work.column_of[{series.process, series.class_id}] = column;
+    const std::uint16_t column = columns[device].at(kernel_power_key_of_class(process->second, series.class_id));
+    work.class_columns[{series.process, series.class_id}] = column;
     series_columns[index] = {&work, column, &process->second, series.is_one_time, series.class_id, 0, {}};
     if (series.class_id != kLostKernelClass) series_columns[index].idle_gaps = process->second.idle_gaps_of(device);
-    const auto known = process->second.classes.find(series.class_id);
-    if (known == process->second.classes.end() || series.class_id == kLostKernelClass) continue;
+    const auto known = process->second.kernel_classes.find(series.class_id);
+    if (known == process->second.kernel_classes.end() || series.class_id == kLostKernelClass) continue;
     if (known->second.name == kOtherKernels) continue;  // a mixture of classes, which no power describes
     const ObservedKernels observed =
         recording::make_observed_kernels(known->second, seconds(series_ns_[index]), series_kernel_count_[index]);
     const auto [same, is_new] = seen[device].try_emplace(observed.kernel_key, observed);
-    if (!is_new) recording::add(same->second, observed);
+    if (!is_new) recording::add_observed_kernels(same->second, observed);
   }
   for (const auto& [device, of_device] : seen) {
     for (const auto& [kernel_key, observed] : of_device)
-      devices.at(device).kernels[columns[device].at(kernel_key)].push_back(observed);
+      devices.at(device).kernels_by_column[columns[device].at(kernel_key)].push_back(observed);
   }
   return series_columns;
 }
@@ -149,7 +151,7 @@ void GpuWork::add_co_tenant_slices(std::map<std::string, DeviceWork>& devices) c
     DeviceWork& work = devices.at(device);
     for (const BusySlice& slice : slices) {
       work.slices.push_back({slice.begin_ns, slice.end_ns, *work.co_tenant_column, slice.busy_s});
-      work.timeline.add_sum(slice.begin_ns, slice.end_ns, *work.co_tenant_column, slice.busy_s);
+      work.timeline.add_busy_sum(slice.begin_ns, slice.end_ns, *work.co_tenant_column, slice.busy_s);
     }
   }
 }
@@ -162,7 +164,7 @@ void GpuWork::find_full_speed_durations(std::vector<SeriesColumn>& series_column
   std::vector<std::uint64_t> seen(series_columns.size());
   std::vector<std::vector<std::uint32_t>> lengths_ns(series_columns.size());
   for (const StoredKernel& kernel : kernels_) {
-    const std::uint64_t every = counts[kernel.series] / kSampledLengths + 1;
+    const std::uint64_t every = counts[kernel.series] / kSampledDurationsPerSeries + 1;
     if (seen[kernel.series]++ % every == 0) lengths_ns[kernel.series].push_back(kernel.length_ns);
   }
   std::map<std::tuple<const DeviceWork*, std::uint32_t, std::uint32_t>, std::uint64_t> most;  // of the largest series
@@ -181,26 +183,27 @@ void GpuWork::find_full_speed_durations(std::vector<SeriesColumn>& series_column
   }
 }
 
-Extrapolation GpuWork::SeriesColumn::extrapolation_of(const Sum& sum) const {
+Extrapolation GpuWork::SeriesColumn::compute_extrapolation(const KernelTimeSum& sum) const {
   const TimeSpan recorded_span{sum.begin_ns, sum.end_ns};
-  return names == nullptr ? Extrapolation{recorded_span, 1}
-                          : names->extrapolation_of(recorded_span, is_one_time, class_id);
+  return process_names == nullptr ? Extrapolation{recorded_span, 1}
+                                  : process_names->extrapolate(recorded_span, is_one_time, class_id);
 }
 
 // For each sum: true if the kernels that it counts were also recorded singly.
-std::vector<bool> GpuWork::find_detailed_sums(const std::vector<SeriesColumn>& series_columns) const {
+std::vector<bool> GpuWork::find_sums_with_kernels(const std::vector<SeriesColumn>& series_columns) const {
   std::vector<bool> detailed(sums_.size(), false);
   double kept_s = 0;
   double summed_s = 0;
   for (const StoredKernel& kernel : kernels_) kept_s += seconds(kernel.length_ns);
   std::map<std::pair<std::int64_t, std::int64_t>, double> slices;
   std::set<std::pair<std::int64_t, std::int64_t>> scaled;  // intervals whose sums extrapolate to untraced steps
-  for (const Sum& sum : sums_) {
+  for (const KernelTimeSum& sum : sums_) {
     summed_s += seconds(sum.time_ns);
     slices[{sum.begin_ns, sum.end_ns}] += seconds(sum.time_ns);
-    if (series_columns[sum.series].extrapolation_of(sum).weight != 1) scaled.emplace(sum.begin_ns, sum.end_ns);
+    if (series_columns[sum.series].compute_extrapolation(sum).kernel_weight != 1)
+      scaled.emplace(sum.begin_ns, sum.end_ns);
   }
-  if (scaled.empty() && kept_s >= kComplete * summed_s) return std::vector<bool>(sums_.size(), true);
+  if (scaled.empty() && kept_s >= kCompleteTraceFraction * summed_s) return std::vector<bool>(sums_.size(), true);
   TimeCurve kept(span_, cell_count_for(span_));
   for (const StoredKernel& kernel : kernels_) {
     kept.add(kernel.start_ns, kernel.start_ns + kernel.length_ns, seconds(kernel.length_ns));
@@ -208,29 +211,29 @@ std::vector<bool> GpuWork::find_detailed_sums(const std::vector<SeriesColumn>& s
   kept.finish();
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     if (scaled.contains({sums_[i].begin_ns, sums_[i].end_ns})) continue;
-    const double here_s = kept.between(sums_[i].begin_ns, sums_[i].end_ns);
-    detailed[i] = here_s >= kMinTracedShareOfSlice * slices[{sums_[i].begin_ns, sums_[i].end_ns}];
+    const double here_s = kept.amount_between(sums_[i].begin_ns, sums_[i].end_ns);
+    detailed[i] = here_s >= kMinTracedFractionOfSlice * slices[{sums_[i].begin_ns, sums_[i].end_ns}];
   }
   return detailed;
 }
 
-std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, ProcessNames>& names) {
+std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, ProcessActivity>& names) {
   std::map<std::string, DeviceWork> devices;
   std::vector<SeriesColumn> series_columns = assign_columns(names, devices);
   find_full_speed_durations(series_columns);
-  const std::vector<bool> detailed = find_detailed_sums(series_columns);
+  const std::vector<bool> detailed = find_sums_with_kernels(series_columns);
   std::set<std::pair<std::int64_t, std::int64_t>> coarse;  // (end, begin) of intervals where sums replace kernels
   for (std::size_t i = 0; i < sums_.size(); ++i) {
-    const Sum& sum = sums_[i];
+    const KernelTimeSum& sum = sums_[i];
     const SeriesColumn& at = series_columns[sum.series];
     if (at.device == nullptr) continue;
-    const Extrapolation all = at.extrapolation_of(sum);
-    const double busy_s = seconds(sum.time_ns) * all.weight;
-    const double slowdown = slowdown_of(sum.mean_ns, at.full_speed_ns);
-    for_each_part_without(at.idle_gaps, all.span, [&](TimeSpan part, double share) {
+    const Extrapolation all = at.compute_extrapolation(sum);
+    const double busy_s = seconds(sum.time_ns) * all.kernel_weight;
+    const double slowdown = slowdown_factor(sum.mean_ns, at.full_speed_ns);
+    for_each_span_outside_gaps(at.idle_gaps, all.span, [&](TimeSpan part, double share) {
       at.device->slices.push_back({part.begin_ns, part.end_ns, at.column, share * busy_s, slowdown});
       if (detailed[i]) return;
-      at.device->timeline.add_sum(part.begin_ns, part.end_ns, at.column, share * busy_s);
+      at.device->timeline.add_busy_sum(part.begin_ns, part.end_ns, at.column, share * busy_s);
       coarse.emplace(part.end_ns, part.begin_ns);
     });
   }
@@ -240,7 +243,7 @@ std::map<std::string, DeviceWork> GpuWork::finish(const std::map<std::uint32_t, 
     const bool is_in_sum = slice != coarse.end() && slice->second <= kernel.start_ns;
     if (at.device == nullptr || is_in_sum) continue;
     at.device->timeline.add_kernel(kernel.start_ns, kernel.start_ns + kernel.length_ns, at.column,
-                                   slowdown_of(kernel.length_ns, at.full_speed_ns));
+                                   slowdown_factor(kernel.length_ns, at.full_speed_ns));
   }
   add_co_tenant_slices(devices);
   kernels_ = {};

@@ -30,7 +30,7 @@ using ClassColumns = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint
 
 struct DeviceWork {
   KernelTimeline timeline;
-  ClassColumns column_of;
+  ClassColumns class_columns;
   // Kernel sums as recorded: busy time of each column in each time span.
   struct Slice {
     std::int64_t begin_ns;
@@ -41,7 +41,7 @@ struct DeviceWork {
   };
   std::vector<Slice> slices;
   // By column: the classes in it. One class, except in columns that collect the rest of a kind; none for co-tenants.
-  std::vector<std::vector<ObservedKernels>> kernels = {};
+  std::vector<std::vector<ObservedKernels>> kernels_by_column = {};
   // The column of co-tenants' work.
   std::optional<std::uint16_t> co_tenant_column = {};
   FullSpeedDurations full_speed_ns = {};
@@ -57,9 +57,9 @@ class GpuWork {
   void add_co_tenants(const std::string& device, std::vector<BusySlice> slices) {
     co_tenant_slices_.insert_or_assign(device, std::move(slices));
   }
-  // Call once, after everything was added. `names`: names by process, complete. Returns timelines by the device name
-  // that ProcessNames::device_of() returns, and empties this object.
-  std::map<std::string, DeviceWork> finish(const std::map<std::uint32_t, ProcessNames>& names);
+  // Call once, after everything was added. `process_names`: names by process, complete. Returns timelines by the device
+  // name that ProcessActivity::device_of_queue() returns, and empties this object.
+  std::map<std::string, DeviceWork> finish(const std::map<std::uint32_t, ProcessActivity>& names);
 
  private:
   // Kernels of one class in one queue of one process, either of repeated steps or of work that runs once.
@@ -78,7 +78,7 @@ class GpuWork {
     std::uint32_t length_ns;
     std::uint32_t series;
   };
-  struct Sum {
+  struct KernelTimeSum {
     std::int64_t begin_ns;
     std::int64_t end_ns;
     std::int64_t time_ns;
@@ -88,28 +88,29 @@ class GpuWork {
   struct SeriesColumn {
     DeviceWork* device = nullptr;
     std::uint16_t column = 0;
-    const ProcessNames* names = nullptr;
+    const ProcessActivity* process_names = nullptr;
     bool is_one_time = false;
     std::uint32_t class_id = 0;
     double full_speed_ns = 0;  // kernel duration at full speed; 0: unknown
     std::span<const TimeSpan> idle_gaps = {};
 
-    Extrapolation extrapolation_of(const Sum& sum) const;
+    Extrapolation compute_extrapolation(const KernelTimeSum& sum) const;
   };
 
-  std::uint32_t series_of(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id, bool is_one_time);
-  std::vector<SeriesColumn> assign_columns(const std::map<std::uint32_t, ProcessNames>& names,
+  std::uint32_t find_or_add_series(std::uint32_t process, std::uint32_t queue, std::uint32_t class_id,
+                                   bool is_one_time);
+  std::vector<SeriesColumn> assign_columns(const std::map<std::uint32_t, ProcessActivity>& names,
                                            std::map<std::string, DeviceWork>& devices) const;
   void add_co_tenant_slices(std::map<std::string, DeviceWork>& devices) const;
   void find_full_speed_durations(std::vector<SeriesColumn>& series_columns) const;
-  std::vector<bool> find_detailed_sums(const std::vector<SeriesColumn>& series_columns) const;
+  std::vector<bool> find_sums_with_kernels(const std::vector<SeriesColumn>& series_columns) const;
 
   TimeSpan span_;
   std::map<KernelSeries, std::uint32_t> series_index_;
   std::vector<std::int64_t> series_ns_;             // time of each series, from sums
   std::vector<std::uint64_t> series_kernel_count_;  // kernel count of each series, from sums
   std::vector<StoredKernel> kernels_;
-  std::vector<Sum> sums_;
+  std::vector<KernelTimeSum> sums_;
   std::map<std::string, std::vector<BusySlice>> co_tenant_slices_;  // by device
 };
 

@@ -30,7 +30,7 @@ inline bool is_idle_gap(const Activity& activity) {
 // Calls use(part, share) for the parts of `interval` outside of the gaps; shares are proportional to their length and
 // add up to 1. If gaps cover all of it or none, calls use(interval, 1). `gaps` are sorted and do not overlap.
 template <class Use>
-void for_each_part_without(std::span<const TimeSpan> gaps, TimeSpan interval, const Use& use) {
+void for_each_span_outside_gaps(std::span<const TimeSpan> gaps, TimeSpan interval, const Use& use) {
   const auto length_ns = static_cast<double>(interval.end_ns - interval.begin_ns);
   const auto first = std::ranges::partition_point(gaps, [&](TimeSpan gap) { return gap.end_ns <= interval.begin_ns; });
   const auto for_each_gap = [&](const auto& visit) {

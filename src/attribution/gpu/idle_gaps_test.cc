@@ -13,7 +13,7 @@ namespace {
 std::vector<TimeSpan> parts_of(const std::vector<TimeSpan>& gaps, TimeSpan interval) {
   std::vector<TimeSpan> parts;
   double shares = 0;
-  for_each_part_without(gaps, interval, [&](TimeSpan part, double share) {
+  for_each_span_outside_gaps(gaps, interval, [&](TimeSpan part, double share) {
     EXPECT_LT(part.begin_ns, part.end_ns);
     parts.push_back(part);
     shares += share;

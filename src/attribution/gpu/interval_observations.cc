@@ -14,20 +14,20 @@ namespace joulemap::attribution {
 namespace {
 
 // Residuals above this many standard deviations get less weight; 95 % of normally distributed ones are unaffected.
-constexpr double kHuber = 2.0;
-constexpr double kMadToDeviation = 1.4826;
+constexpr double kGpuHuberThreshold = 2.0;
+constexpr double kMadToStandardDeviation = 1.4826;
 // Relative spread of class powers about their mean (on an H200 kinds of kernels range from 0.3 to 1.9 of the mean).
-constexpr double kPriorSpread = 0.5;
+constexpr double kClassPowerSpread = 0.5;
 // Lower bound of the noise as a fraction of an observation's energy: few observations often fit well by chance.
-constexpr double kMinNoise = 0.005;
+constexpr double kMinGpuRelativeNoise = 0.005;
 constexpr double kMinNoise_j = 1e-6;
-constexpr int kCoarseRounds = 8;
+constexpr int kCoarseFitRounds = 8;
 // Noise of an observation as a fraction of its energy, in steady work on an H200.
-constexpr double kUsualNoise = 0.015;
-constexpr std::size_t kIdleObservations = 4;
+constexpr double kDefaultRelativeNoise = 0.015;
+constexpr std::size_t kIdlePriorObservations = 4;
 
 // Effective degrees of freedom of the fit.
-double effective_unknowns(const statistics::NormalEquations& sums, double precision) {
+double effective_degrees_of_freedom(const statistics::NormalEquations& sums, double precision) {
   const std::vector<statistics::Prior> priors(sums.size(), statistics::Prior{0, precision});
   const std::vector<double> inverse = statistics::unscaled_posterior_covariance(sums, priors);
   double used = 0;
@@ -35,19 +35,20 @@ double effective_unknowns(const statistics::NormalEquations& sums, double precis
   return used;
 }
 
-double noise_of(const std::vector<double>& residuals, double used, double median_j) {
+double residual_noise_j(const std::vector<double>& residuals, double used, double median_j) {
   std::vector<double> sizes;
   sizes.reserve(residuals.size());
   for (const double residual : residuals) sizes.push_back(std::abs(residual));
   const double observations = static_cast<double>(residuals.size());
-  const double typical_j = kMadToDeviation * median_or(std::move(sizes), 0.0);
-  return std::max(
-      {typical_j * std::sqrt(observations / std::max(observations - used, 1.0)), kMinNoise * median_j, kMinNoise_j});
+  const double typical_j = kMadToStandardDeviation * median_or(std::move(sizes), 0.0);
+  return std::max({typical_j * std::sqrt(observations / std::max(observations - used, 1.0)),
+                   kMinGpuRelativeNoise * median_j, kMinNoise_j});
 }
 
 // The precision of the prior grows with the residual variance, outliers included: when a few observations fit by chance
 // and others are far off, the data carry little information.
-double prior_precision_of(const std::vector<double>& residuals, double noise, double used, double spread_w) {
+double prior_precision_from_residuals(const std::vector<double>& residuals, double noise, double used,
+                                      double spread_w) {
   double squares = 0;
   for (const double residual : residuals) squares += residual * residual;
   const double observations = static_cast<double>(residuals.size());
@@ -58,7 +59,7 @@ std::vector<double> huber_weights(const std::vector<double>& residuals, double n
   std::vector<double> weights;
   weights.reserve(residuals.size());
   for (const double residual : residuals) {
-    weights.push_back(statistics::huber_weight(residual / noise, kHuber));
+    weights.push_back(statistics::huber_weight(residual / noise, kGpuHuberThreshold));
   }
   return weights;
 }
@@ -71,17 +72,18 @@ IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::
   std::vector<double> lengths_s;
   for (const EnergyPoint& point : points) edges_ns.push_back(point.time_ns - parameters.lag_ns);
   for (std::size_t i = 1; i < points.size(); ++i) {
-    joules_.push_back(points[i].joules - points[i - 1].joules);
+    scaled_joules_.push_back(points[i].joules - points[i - 1].joules);
     lengths_s.push_back(seconds(edges_ns[i] - edges_ns[i - 1]));
   }
-  busy_ = timeline.busy_times(edges_ns, parameters.slowdown_exponent);
+  busy_times_ = timeline.busy_times(edges_ns, parameters.slowdown_exponent);
   const double usual_s = std::max(median_or(lengths_s, 0.0), 1e-9);
-  for (std::size_t i = 0; i < joules_.size(); ++i) {
+  for (std::size_t i = 0; i < scaled_joules_.size(); ++i) {
     const double scale = std::sqrt(std::max(lengths_s[i] / usual_s, 1.0));
-    joules_[i] /= scale;
-    for (std::size_t k = 0; k < busy_.columns; ++k) busy_.seconds[i * busy_.columns + k] /= scale;
+    scaled_joules_[i] /= scale;
+    for (std::size_t k = 0; k < busy_times_.column_count; ++k)
+      busy_times_.busy_seconds[i * busy_times_.column_count + k] /= scale;
   }
-  median_j_ = median_or(joules_, 0.0);
+  median_energy_j_ = median_or(scaled_joules_, 0.0);
 }
 
 IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::span<const PowerPoint> samples,
@@ -89,30 +91,30 @@ IntervalObservations::IntervalObservations(const KernelTimeline& timeline, std::
   std::vector<std::int64_t> moments_ns;
   for (const PowerPoint& point : samples) {
     moments_ns.push_back(point.time_ns - parameters.lag_ns);
-    joules_.push_back(point.watts * period_s);
+    scaled_joules_.push_back(point.watts * period_s);
   }
-  busy_ = timeline.exponential_averages(moments_ns, parameters.time_constant_ns, parameters.slowdown_exponent);
-  for (double& share : busy_.seconds) share *= period_s;
-  median_j_ = median_or(joules_, 0.0);
+  busy_times_ = timeline.exponential_averages(moments_ns, parameters.time_constant_ns, parameters.slowdown_exponent);
+  for (double& share : busy_times_.busy_seconds) share *= period_s;
+  median_energy_j_ = median_or(scaled_joules_, 0.0);
 }
 
 // Their length is such that their mean power has the standard deviation `spread_w` if each has the usual noise. A
 // recording that shows its own idle power outweighs them.
 void IntervalObservations::add_idle_power(double watts, double spread_w) {
-  const double noise_j = kUsualNoise * median_j_;
+  const double noise_j = kDefaultRelativeNoise * median_energy_j_;
   if (size() == 0 || noise_j <= 0 || spread_w <= 0) return;
-  const double length_s = noise_j / spread_w / std::sqrt(static_cast<double>(kIdleObservations));
-  for (std::size_t i = 0; i < kIdleObservations; ++i) {
-    joules_.push_back(watts * length_s);
-    busy_.seconds.insert(busy_.seconds.end(), busy_.columns - 1, 0.0);
-    busy_.seconds.push_back(length_s);
+  const double length_s = noise_j / spread_w / std::sqrt(static_cast<double>(kIdlePriorObservations));
+  for (std::size_t i = 0; i < kIdlePriorObservations; ++i) {
+    scaled_joules_.push_back(watts * length_s);
+    busy_times_.busy_seconds.insert(busy_times_.busy_seconds.end(), busy_times_.column_count - 1, 0.0);
+    busy_times_.busy_seconds.push_back(length_s);
   }
 }
 
 std::vector<double> IntervalObservations::column_times_s() const {
-  std::vector<double> times(columns());
+  std::vector<double> times(column_count());
   for (std::size_t i = 0; i < size(); ++i) {
-    for (std::size_t k = 0; k < columns(); ++k) times[k] += busy_[i][k];
+    for (std::size_t k = 0; k < column_count(); ++k) times[k] += busy_times_[i][k];
   }
   return times;
 }
@@ -121,59 +123,60 @@ std::vector<double> IntervalObservations::residuals(std::span<const double> watt
   std::vector<double> residuals;
   for (std::size_t i = 0; i < size(); ++i) {
     double modelled_j = 0;
-    const std::span<const double> row = busy_[i];
+    const std::span<const double> row = busy_times_[i];
     for (std::size_t k = 0; k < row.size(); ++k) modelled_j += row[k] * watts[k];
-    residuals.push_back(joules_[i] - modelled_j);
+    residuals.push_back(scaled_joules_[i] - modelled_j);
   }
   return residuals;
 }
 
-statistics::NormalEquations IntervalObservations::sums(std::span<const double> weights, std::size_t from,
-                                                       std::size_t to) const {
-  statistics::NormalEquations sums(columns());
-  for (std::size_t i = from; i < to; ++i) sums.add_observation(busy_[i], joules_[i], weights[i]);
+statistics::NormalEquations IntervalObservations::normal_equations(std::span<const double> weights, std::size_t from,
+                                                                   std::size_t to) const {
+  statistics::NormalEquations sums(column_count());
+  for (std::size_t i = from; i < to; ++i) sums.add_observation(busy_times_[i], scaled_joules_[i], weights[i]);
   return sums;
 }
 
-IntervalObservations IntervalObservations::busy_and_idle() const {
+IntervalObservations IntervalObservations::merge_busy_columns() const {
   IntervalObservations coarse;
-  coarse.joules_ = joules_;
-  coarse.median_j_ = median_j_;
-  coarse.busy_.columns = 2;
-  coarse.busy_.seconds.reserve(2 * size());
+  coarse.scaled_joules_ = scaled_joules_;
+  coarse.median_energy_j_ = median_energy_j_;
+  coarse.busy_times_.column_count = 2;
+  coarse.busy_times_.busy_seconds.reserve(2 * size());
   for (std::size_t i = 0; i < size(); ++i) {
-    const std::span<const double> row = busy_[i];
-    coarse.busy_.seconds.push_back(std::accumulate(row.begin(), row.end() - 1, 0.0));
-    coarse.busy_.seconds.push_back(row.back());
+    const std::span<const double> row = busy_times_[i];
+    coarse.busy_times_.busy_seconds.push_back(std::accumulate(row.begin(), row.end() - 1, 0.0));
+    coarse.busy_times_.busy_seconds.push_back(row.back());
   }
   return coarse;
 }
 
-std::vector<statistics::Prior> priors_for(std::size_t columns, const PowerPrior& prior, double precision) {
+std::vector<statistics::Prior> make_column_priors(std::size_t columns, const PowerPrior& prior, double precision) {
   std::vector<statistics::Prior> priors(columns, statistics::Prior{prior.busy_w, precision});
   priors.back().value = prior.idle_w;
   return priors;
 }
 
-double mean_power(const IntervalObservations& observations) {
-  const IntervalObservations coarse = observations.busy_and_idle();
+double mean_power_w(const IntervalObservations& observations) {
+  const IntervalObservations coarse = observations.merge_busy_columns();
   const std::vector<double> weights(coarse.size(), 1.0);
   const statistics::NormalEquations one =
-      coarse.sums(weights).with_grouped_unknowns(std::vector<std::size_t>(coarse.columns(), 0), 1);
+      coarse.normal_equations(weights).with_grouped_unknowns(std::vector<std::size_t>(coarse.column_count(), 0), 1);
   return one.gram(0, 0) > 0 ? one.moment(0) / one.gram(0, 0) : 0;
 }
 
 PowerPrior busy_and_idle_prior(const IntervalObservations& observations) {
-  const IntervalObservations coarse = observations.busy_and_idle();
-  const double mean_w = mean_power(coarse);
-  const double spread_w = std::max(kPriorSpread * mean_w, 1e-6);
+  const IntervalObservations coarse = observations.merge_busy_columns();
+  const double mean_w = mean_power_w(coarse);
+  const double spread_w = std::max(kClassPowerSpread * mean_w, 1e-6);
   PowerPrior prior{mean_w, mean_w, spread_w};
-  for (int round = 0; round < kCoarseRounds; ++round) {
+  for (int round = 0; round < kCoarseFitRounds; ++round) {
     const std::vector<double> residuals = coarse.residuals(std::array{prior.busy_w, prior.idle_w});
-    const double noise = noise_of(residuals, 2, coarse.median_j());
-    const double precision = prior_precision_of(residuals, noise, 2, spread_w);
+    const double noise = residual_noise_j(residuals, 2, coarse.median_energy_j());
+    const double precision = prior_precision_from_residuals(residuals, noise, 2, spread_w);
     const std::vector<statistics::Prior> priors(2, statistics::Prior{mean_w, precision});
-    const auto fit = statistics::nonnegative_least_squares(coarse.sums(huber_weights(residuals, noise)), priors);
+    const auto fit =
+        statistics::nonnegative_least_squares(coarse.normal_equations(huber_weights(residuals, noise)), priors);
     prior.busy_w = fit.x[0];
     prior.idle_w = fit.x[1];
   }
@@ -182,27 +185,28 @@ PowerPrior busy_and_idle_prior(const IntervalObservations& observations) {
 
 RobustFit robust_fit(const IntervalObservations& observations, const PowerPrior& prior, int rounds) {
   RobustFit fit;
-  fit.watts.assign(observations.columns(), prior.busy_w);
+  fit.watts.assign(observations.column_count(), prior.busy_w);
   fit.watts.back() = prior.idle_w;
   std::vector<double> residuals = observations.residuals(fit.watts);
-  fit.noise = noise_of(residuals, 2, observations.median_j());
-  fit.weights = huber_weights(residuals, fit.noise);
-  fit.prior_precision = prior_precision_of(residuals, fit.noise, 2, prior.spread_w);
+  fit.noise_j = residual_noise_j(residuals, 2, observations.median_energy_j());
+  fit.weights = huber_weights(residuals, fit.noise_j);
+  fit.prior_precision = prior_precision_from_residuals(residuals, fit.noise_j, 2, prior.spread_w);
   for (int round = 0; round < rounds; ++round) {
-    const statistics::NormalEquations sums = observations.sums(fit.weights);
-    fit.watts =
-        statistics::nonnegative_least_squares(sums, priors_for(observations.columns(), prior, fit.prior_precision)).x;
+    const statistics::NormalEquations sums = observations.normal_equations(fit.weights);
+    fit.watts = statistics::nonnegative_least_squares(
+                    sums, make_column_priors(observations.column_count(), prior, fit.prior_precision))
+                    .x;
     residuals = observations.residuals(fit.watts);
-    const double used = effective_unknowns(sums, fit.prior_precision);
-    fit.noise = noise_of(residuals, used, observations.median_j());
-    fit.weights = huber_weights(residuals, fit.noise);
-    fit.prior_precision = prior_precision_of(residuals, fit.noise, used, prior.spread_w);
+    const double used = effective_degrees_of_freedom(sums, fit.prior_precision);
+    fit.noise_j = residual_noise_j(residuals, used, observations.median_energy_j());
+    fit.weights = huber_weights(residuals, fit.noise_j);
+    fit.prior_precision = prior_precision_from_residuals(residuals, fit.noise_j, used, prior.spread_w);
   }
   return fit;
 }
 
 double huber_cost(std::span<const double> residuals, double noise) {
-  return statistics::huber_loss(residuals, noise, kHuber);
+  return statistics::huber_loss(residuals, noise, kGpuHuberThreshold);
 }
 
 }  // namespace joulemap::attribution

@@ -43,43 +43,45 @@ class IntervalObservations {
   // standard deviation. Adds nothing if there are no observations yet.
   void add_idle_power(double watts, double spread_w);
 
-  std::size_t size() const { return joules_.size(); }
-  std::size_t columns() const { return busy_.columns; }
-  double median_j() const { return median_j_; }  // median energy of an observation
-  std::vector<double> column_times_s() const;    // total time of each column over all observations
+  std::size_t size() const { return scaled_joules_.size(); }
+  std::size_t column_count() const { return busy_times_.column_count; }
+  double median_energy_j() const { return median_energy_j_; }  // median energy of an observation
+  std::vector<double> column_times_s() const;                  // total time of each column over all observations
   // By observation: measured minus modelled J. Observations of a counter that are longer than the median are divided by
   // sqrt(length / median length), because their noise is larger.
   std::vector<double> residuals(std::span<const double> watts) const;
   // Normal equations of the observations [from, to).
-  statistics::NormalEquations sums(std::span<const double> weights, std::size_t from, std::size_t to) const;
-  statistics::NormalEquations sums(std::span<const double> weights) const { return sums(weights, 0, size()); }
+  statistics::NormalEquations normal_equations(std::span<const double> weights, std::size_t from, std::size_t to) const;
+  statistics::NormalEquations normal_equations(std::span<const double> weights) const {
+    return normal_equations(weights, 0, size());
+  }
   // The same observations with two columns: time of all kernel classes together, and of idle.
-  IntervalObservations busy_and_idle() const;
+  IntervalObservations merge_busy_columns() const;
 
  private:
   IntervalObservations() = default;
 
-  BusyTimeMatrix busy_;         // divided by the observation's scale
-  std::vector<double> joules_;  // divided by the observation's scale
-  double median_j_ = 0;
+  BusyTimeMatrix busy_times_;          // divided by the observation's scale
+  std::vector<double> scaled_joules_;  // divided by the observation's scale
+  double median_energy_j_ = 0;
 };
 
 // Fit of a single power, in watts, to busy and idle time together; 0 without observations.
-double mean_power(const IntervalObservations& observations);
+double mean_power_w(const IntervalObservations& observations);
 // The coarsest fit, with one busy and one idle power: the prior of the finer fit.
 PowerPrior busy_and_idle_prior(const IntervalObservations& observations);
 
 struct RobustFit {
   std::vector<double> watts;
   std::vector<double> weights;  // of observations, 0 .. 1
-  double noise = 0;             // standard deviation of a residual, J
+  double noise_j = 0;           // standard deviation of a residual, J
   double prior_precision = 0;   // (noise / spread of the prior)^2, where the noise includes outliers
 };
 // Runs `rounds` rounds of reweighting. Every unknown is shrunk towards the prior.
 RobustFit robust_fit(const IntervalObservations& observations, const PowerPrior& prior, int rounds);
-std::vector<statistics::Prior> priors_for(std::size_t columns, const PowerPrior& prior, double precision);
+std::vector<statistics::Prior> make_column_priors(std::size_t columns, const PowerPrior& prior, double precision);
 
-// Sum of Huber's loss over residuals in units of `noise`: quadratic near zero, linear in the tails.
+// Sum of Huber's loss over residuals in units of `noise_j`: quadratic near zero, linear in the tails.
 double huber_cost(std::span<const double> residuals, double noise);
 
 }  // namespace joulemap::attribution

@@ -15,111 +15,113 @@ namespace joulemap::attribution {
 namespace {
 
 // Half width of a 90 % interval, in standard deviations.
-constexpr double kNinety = 1.645;
+constexpr double kHalfWidthOf90 = 1.645;
 // A finding with a larger relative spread carries less information than the prior of its kind.
-constexpr double kMaxSpread = 0.2;
+constexpr double kMaxLearnedSpread = 0.2;
 // Lower bound of a finding's relative spread, however long its recording.
-constexpr double kMinSpread = 0.01;
+constexpr double kMinLearnedSpread = 0.01;
 // Additional relative spread at a permanent power limit: powers there differ from those at full speed.
-constexpr double kLimitedSpread = 0.1;
-// Up to this fraction of time at the power limit, kLimitedSpread is not applied if the fit found a slowdown exponent
+constexpr double kPowerLimitSpread = 0.1;
+// Up to this fraction of time at the power limit, kPowerLimitSpread is not applied if the fit found a slowdown exponent
 // (kernel_slowdown.h): it then gives powers at full speed.
-constexpr double kMostlyLimited = 0.8;
+constexpr double kMaxLimitedFraction = 0.8;
 
 // Relative spread of a finding; empty where the data do not identify the power, or not well enough.
-std::optional<double> spread_in(const ClassPower& found) {
+std::optional<double> learned_relative_spread(const ClassPower& found) {
   if (!found.is_regressed || found.watts <= 0) return std::nullopt;
-  const double own = (found.high_w - found.low_w) / 2 / kNinety / found.watts;
-  if (own > kMaxSpread) return std::nullopt;
-  return std::max(own, kMinSpread);
+  const double own = (found.high_w - found.low_w) / 2 / kHalfWidthOf90 / found.watts;
+  if (own > kMaxLearnedSpread) return std::nullopt;
+  return std::max(own, kMinLearnedSpread);
 }
 
 // Visitor that collects the kernel classes and GPU models of a recording.
-class ClassSurvey final : public recording::RecordingVisitor {
+class KernelClassVisitor final : public recording::RecordingVisitor {
  public:
   void on_channels(std::uint32_t /*source*/, std::uint32_t /*first*/, std::span<const Channel> channels) override {
     for (const Channel& channel : channels) {
-      if (!channel.device_model.empty()) gpus_.insert(channel.device_model);
+      if (!channel.device_model.empty()) gpu_models_.insert(channel.device_model);
     }
   }
   void on_activity(std::uint32_t source, const Activity& activity) override {
-    for (const KernelClass& known : activity.classes) classes_.insert_or_assign({source, known.id}, known);
+    for (const KernelClass& known : activity.classes) kernel_classes_.insert_or_assign({source, known.id}, known);
     for (const KernelTally& tally : activity.kernel_tallies) {
-      Time& time = times_[{source, tally.class_id}];
+      KernelTimeAndCount& time = class_times_[{source, tally.class_id}];
       time.time_s += seconds(tally.time_ns);
       time.count += tally.count;
     }
   }
-  std::vector<KernelPower> priors(const KernelPriors& known) const {
+  std::vector<KernelPower> make_priors(const KernelPriors& known) const {
     std::map<KernelPowerKey, ObservedKernels> by_code;
-    for (const auto& [id, one] : classes_) {
-      const auto time = times_.find(id);
-      if (time == times_.end()) continue;
+    for (const auto& [id, one] : kernel_classes_) {
+      const auto time = class_times_.find(id);
+      if (time == class_times_.end()) continue;
       const ObservedKernels seen = recording::make_observed_kernels(one, time->second.time_s, time->second.count);
       const auto [same, is_new] = by_code.try_emplace(seen.kernel_key, seen);
-      if (!is_new) recording::add(same->second, seen);
+      if (!is_new) recording::add_observed_kernels(same->second, seen);
     }
     std::vector<ObservedKernels> seen;
     if (by_code.empty()) return {};
     for (const auto& [kernel_key, one] : by_code) seen.push_back(one);
-    seen.push_back({recording::idle_key(), 0, 0, 0, 0});
+    seen.push_back({recording::idle_power_key(), 0, 0, 0, 0});
     std::vector<KernelPower> all;
-    for (const std::string& gpu : gpus_) {
-      for (KernelPower& one : known.powers_for(gpu, seen)) all.push_back(std::move(one));
+    for (const std::string& gpu : gpu_models_) {
+      for (KernelPower& one : known.find_kernel_powers(gpu, seen)) all.push_back(std::move(one));
     }
     return all;
   }
 
  private:
-  struct Time {
+  struct KernelTimeAndCount {
     double time_s = 0;
     std::uint64_t count = 0;
   };
   using Id = std::pair<std::uint32_t, std::uint32_t>;
-  std::set<std::string> gpus_;
-  std::map<Id, KernelClass> classes_;
-  std::map<Id, Time> times_;
+  std::set<std::string> gpu_models_;
+  std::map<Id, KernelClass> kernel_classes_;
+  std::map<Id, KernelTimeAndCount> class_times_;
 };
 
 }  // namespace
 
-std::vector<KernelPower> learned_powers(const MachineEnergy& energy, const std::string& default_gpu_model) {
+std::vector<KernelPower> learn_kernel_powers_from_fit(const MachineEnergy& energy,
+                                                      const std::string& default_gpu_model) {
   std::vector<KernelPower> findings;
   for (const auto& [device, gpu] : energy.gpus) {
-    const std::string& model = gpu.model.empty() ? default_gpu_model : gpu.model;
+    const std::string& model = gpu.device_model.empty() ? default_gpu_model : gpu.device_model;
     // Next to co-tenants kernels take longer and use a different power than alone.
     if (!gpu.powers || gpu.powers->co_tenant_column || model.empty()) continue;
     // A busy GPU uses no less power than an idle one: a fit that contradicts this is wrong.
-    const double least_w = std::max(gpu.powers->fit.idle().watts, 1.5);
-    const bool at_full_speed = gpu.powers->fit.slowdown_exponent > 0 && gpu.power_limited_fraction < kMostlyLimited;
-    const double limited = at_full_speed ? 0 : kLimitedSpread * gpu.power_limited_fraction;
-    ObservedKernels idle{recording::idle_key(), 0, 0, 0, 1};
-    for (std::size_t column = 0; column < gpu.powers->kernels.size(); ++column) {
-      const std::vector<ObservedKernels>& seen = gpu.powers->kernels[column];
-      const ClassPower& found = gpu.powers->fit.classes[column];
+    const double least_w = std::max(gpu.powers->power_fit.idle_power().watts, 1.5);
+    const bool at_full_speed =
+        gpu.powers->power_fit.slowdown_exponent > 0 && gpu.power_limited_fraction < kMaxLimitedFraction;
+    const double limited = at_full_speed ? 0 : kPowerLimitSpread * gpu.power_limited_fraction;
+    ObservedKernels idle{recording::idle_power_key(), 0, 0, 0, 1};
+    for (std::size_t column = 0; column < gpu.powers->kernels_by_column.size(); ++column) {
+      const std::vector<ObservedKernels>& seen = gpu.powers->kernels_by_column[column];
+      const ClassPower& found = gpu.powers->power_fit.classes[column];
       for (const ObservedKernels& one : seen) idle.time_s += one.time_s;
       if (seen.size() != 1 || found.watts < least_w) continue;
-      if (const std::optional<double> own = spread_in(found)) {
+      if (const std::optional<double> own = learned_relative_spread(found)) {
         findings.push_back(
             recording::entry_from_measurement(model, seen.front(), found.watts, add_in_quadrature(*own, limited)));
       }
     }
     // The entry of idle gets the time of all classes: a full library drops entries with little time first.
-    const ClassPower& waiting = gpu.powers->fit.idle();
-    if (const std::optional<double> own = spread_in(waiting); own && idle.time_s > 0) {
+    const ClassPower& waiting = gpu.powers->power_fit.idle_power();
+    if (const std::optional<double> own = learned_relative_spread(waiting); own && idle.time_s > 0) {
       findings.push_back(recording::entry_from_measurement(model, idle, waiting.watts, *own));
     }
   }
   return findings;
 }
 
-Result<std::vector<KernelPower>> required_priors(std::span<const std::string> paths, const KernelPriors& priors) {
+Result<std::vector<KernelPower>> find_required_priors(std::span<const std::string> paths, const KernelPriors& priors) {
   Result<std::vector<recording::RecordingFile>> files = recording::open_recording(paths);
   if (!files) return std::move(files).error();
-  ClassSurvey survey;
+  KernelClassVisitor survey;
   const Result<recording::RecordingSummary> read = recording::read_recording(*files, survey);
   if (!read) return read.error();
-  return survey.priors(priors);
+  return survey.make_priors(priors);
 }
 
 }  // namespace joulemap::attribution

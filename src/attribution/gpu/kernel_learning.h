@@ -19,9 +19,10 @@ namespace joulemap::attribution {
 // Powers of classes that have a column of their own and that the regression identifies, and idle power. GPUs without a
 // model name, and those that co-tenants used, give nothing. At a power limit the spread is larger. `default_gpu_model`:
 // model name for GPUs that do not report one.
-std::vector<KernelPower> learned_powers(const MachineEnergy& energy, const std::string& default_gpu_model = {});
+std::vector<KernelPower> learn_kernel_powers_from_fit(const MachineEnergy& energy,
+                                                      const std::string& default_gpu_model = {});
 
 // Priors of each class in the recording, on each of its GPU models, to be stored in the recording. Reads it once.
-Result<std::vector<KernelPower>> required_priors(std::span<const std::string> paths, const KernelPriors& priors);
+Result<std::vector<KernelPower>> find_required_priors(std::span<const std::string> paths, const KernelPriors& priors);
 
 }  // namespace joulemap::attribution

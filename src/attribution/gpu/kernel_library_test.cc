@@ -21,12 +21,12 @@ namespace {
 constexpr std::uint32_t kProcess = 2;
 const std::string kGpu = "Simulated";
 
-struct Accounted {
+struct AccountedRun {
   MachineEnergy machine;
   LedgerResult ledger;
 };
 
-Accounted account(const SimulatedRun& run, const KernelPriors& known, double power_limited = 0) {
+AccountedRun account(const SimulatedRun& run, const KernelPriors& known, double power_limited = 0) {
   const TimeSpan span{run.begin_ns, run.end_ns};
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy recorded(channels, span, 10);
@@ -41,11 +41,11 @@ Accounted account(const SimulatedRun& run, const KernelPriors& known, double pow
   }
   sums.finish();
   DeviceWork device = std::move(work.finish(sums.processes()).at("GPU-1"));
-  const std::vector<ClassPrior> priors = known.column_priors(kGpu, device.kernels);
-  Accounted result;
-  MachineEnergy::Gpu gpu{"gpu0", energy.curves.at(0).energy_j, {}, kGpu, power_limited};
-  gpu.powers = find_kernel_powers(std::move(device), {energy.curves[0].counter_updates}, span, priors);
-  gpu.energy_j = lag_corrected_curve(energy.curves[0].curve, gpu.powers->fit.counter_lag_ns, gpu.energy_j);
+  const std::vector<ClassPrior> priors = known.column_priors(kGpu, device.kernels_by_column);
+  AccountedRun result;
+  MachineEnergy::Gpu gpu{"gpu0", energy.domain_curves.at(0).energy_j, {}, kGpu, power_limited};
+  gpu.powers = find_kernel_powers(std::move(device), {energy.domain_curves[0].counter_updates}, span, priors);
+  gpu.energy_j = lag_corrected_curve(energy.domain_curves[0].curve, gpu.powers->power_fit.counter_lag_ns, gpu.energy_j);
   result.machine.gpus.emplace("GPU-1", std::move(gpu));
   Ledger ledger(RowLevel::kernel, result.machine, sums);
   for (const Activity& activity : activities) ledger.add(kProcess, activity);
@@ -68,19 +68,19 @@ std::vector<KernelPower> learned_library(int recordings, std::uint64_t seed) {
   for (int i = 0; i < recordings; ++i) {
     SimulatedGpu gpu(another_card(seed * 100 + static_cast<std::uint64_t>(i)),
                      seed * 10 + static_cast<std::uint64_t>(i));
-    recording::merge_into_library(library, learned_powers(account(gpu.mixture(40), {}).machine));
+    recording::merge_into_library(library, learn_kernel_powers_from_fit(account(gpu.mixture(40), {}).machine));
   }
   return library;
 }
 
-struct Tally {
+struct ErrorTally {
   double squares = 0;
   int inside = 0;
   int count = 0;
   double rms() const { return std::sqrt(squares / count); }
 };
 
-void add_rows(Tally& tally, const LedgerResult& ledger, const SimulatedRun& run) {
+void add_rows(ErrorTally& tally, const LedgerResult& ledger, const SimulatedRun& run) {
   for (const ReportRow& row : ledger.rows) {
     const double truth_j = run.joules[static_cast<std::size_t>(row.name.back() - '0')];
     tally.squares += std::pow(*row.energy_j / truth_j - 1, 2);
@@ -90,11 +90,11 @@ void add_rows(Tally& tally, const LedgerResult& ledger, const SimulatedRun& run)
 }
 
 TEST(KernelLibrary, IdentifiesKernelPowersOfEqualSteps) {
-  Tally known;
-  Tally by_time;
+  ErrorTally known;
+  ErrorTally by_time;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    const KernelPriors priors = KernelPriors::from_library(learned_library(2, seed));
+    const KernelPriors priors = KernelPriors::make_from_library(learned_library(2, seed));
     SimulatedGpu gpu(another_card(seed * 1000), seed);
     const SimulatedRun run = gpu.steady_loop(20, 5);
     const LedgerResult result = account(run, priors).ledger;
@@ -115,9 +115,9 @@ TEST(KernelLibrary, BarelyMovesPowersThatTheRunIdentifies) {
   const std::vector<KernelPower> library = learned_library(2, 3);
   SimulatedGpu gpu(another_card(7), 7);
   const SimulatedRun run = gpu.mixture(60);
-  Tally known;
-  Tally alone;
-  add_rows(known, account(run, KernelPriors::from_library(library)).ledger, run);
+  ErrorTally known;
+  ErrorTally alone;
+  add_rows(known, account(run, KernelPriors::make_from_library(library)).ledger, run);
   add_rows(alone, account(run, {}).ledger, run);
   EXPECT_LT(known.rms(), alone.rms() + 0.01);
 }
@@ -126,13 +126,13 @@ TEST(KernelLibrary, BarelyMovesPowersThatTheRunIdentifies) {
 TEST(KernelLibrary, UnknownClassesBorrowPowersWithWideIntervals) {
   std::vector<KernelPower> library = learned_library(2, 5);
   const auto is_dropped = [](const KernelPower& known) {
-    return known.kernel_key != recording::idle_key() && (known.kernel_key.name.back() - '0') % 2 == 1;
+    return known.kernel_key != recording::idle_power_key() && (known.kernel_key.name.back() - '0') % 2 == 1;
   };
   std::erase_if(library, is_dropped);
   SimulatedGpu gpu(another_card(11), 11);
   const SimulatedRun run = gpu.steady_loop(20, 5);
-  const Accounted result = account(run, KernelPriors::from_library(library));
-  Tally all;
+  const AccountedRun result = account(run, KernelPriors::make_from_library(library));
+  ErrorTally all;
   add_rows(all, result.ledger, run);
   EXPECT_GE(all.inside, all.count - 2);
   for (const ReportRow& row : result.ledger.rows) {
@@ -145,26 +145,26 @@ TEST(KernelLibrary, UnknownClassesBorrowPowersWithWideIntervals) {
 TEST(KernelLibrary, DoesNotLearnFromItsOwnPriors) {
   SimulatedGpu gpu({}, 4);
   const SimulatedRun run = gpu.steady_loop(20, 5);
-  const Accounted result = account(run, KernelPriors::from_library(learned_library(1, 4)));
-  for (const KernelPower& found : learned_powers(result.machine))
-    EXPECT_EQ(found.kernel_key, recording::idle_key()) << found.kernel_key.name;
+  const AccountedRun result = account(run, KernelPriors::make_from_library(learned_library(1, 4)));
+  for (const KernelPower& found : learn_kernel_powers_from_fit(result.machine))
+    EXPECT_EQ(found.kernel_key, recording::idle_power_key()) << found.kernel_key.name;
 }
 
 TEST(KernelLibrary, AGpuAtItsPowerLimitAddsLessPrecision) {
   SimulatedGpu gpu({}, 6);
   const SimulatedRun run = gpu.mixture(40);
-  const std::vector<KernelPower> free = learned_powers(account(run, {}).machine);
-  const std::vector<KernelPower> held = learned_powers(account(run, {}, 1.0).machine);
+  const std::vector<KernelPower> free = learn_kernel_powers_from_fit(account(run, {}).machine);
+  const std::vector<KernelPower> held = learn_kernel_powers_from_fit(account(run, {}, 1.0).machine);
   ASSERT_EQ(free.size(), held.size());
   ASSERT_GE(free.size(), 9U);
   for (std::size_t i = 0; i < free.size(); ++i) {
-    if (free[i].kernel_key == recording::idle_key()) continue;
+    if (free[i].kernel_key == recording::idle_power_key()) continue;
     EXPECT_GT(recording::predictive_relative_sd(held[i]), recording::predictive_relative_sd(free[i]) + 0.03);
   }
 }
 
 TEST(KernelLibrary, TheSameInputGivesTheSameBits) {
-  const KernelPriors priors = KernelPriors::from_library(learned_library(1, 2));
+  const KernelPriors priors = KernelPriors::make_from_library(learned_library(1, 2));
   SimulatedGpu gpu({}, 2);
   const SimulatedRun run = gpu.steady_loop(10, 5);
   const LedgerResult once = account(run, priors).ledger;
@@ -178,12 +178,12 @@ TEST(KernelLibrary, TheSameInputGivesTheSameBits) {
 
 // For a recording that is too short for any regression.
 TEST(KernelLibrary, AttributesAFewObservationsByPriorsAlone) {
-  const KernelPriors priors = KernelPriors::from_library(learned_library(2, 8));
+  const KernelPriors priors = KernelPriors::make_from_library(learned_library(2, 8));
   SimulatedGpu gpu(another_card(8), 8);
   const SimulatedRun run = gpu.steady_loop(1.2, 5);
   const LedgerResult result = account(run, priors).ledger;
   ASSERT_EQ(result.rows.size(), run.joules.size());
-  Tally known;
+  ErrorTally known;
   add_rows(known, result, run);
   EXPECT_LT(known.rms(), 0.15);
 }

@@ -12,12 +12,12 @@
 namespace joulemap::attribution {
 namespace {
 
-struct Family {
+struct KernelFamily {
   std::string_view name;
-  std::array<std::string_view, 6> words;
+  std::array<std::string_view, 6> name_words;
 };
 // The first family with a word in the lower-case name applies.
-constexpr Family kFamilies[] = {
+constexpr KernelFamily kFamilies[] = {
     {"attention", {"flash", "fmha", "attention", "sdpa"}},
     {"convolution", {"fprop", "dgrad", "wgrad", "conv", "winograd"}},
     {"gemm", {"gemm", "nvjet", "cutlass", "cublas", "gemv", "matmul"}},
@@ -34,26 +34,26 @@ constexpr Family kFamilies[] = {
 
 // An H200 has 132 multiprocessors, other GPUs 80 to 170. An idle multiprocessor is assumed to use a fifth of a busy
 // one's power.
-constexpr double kFullGpu = 132;
-constexpr double kWaiting = 0.2;
+constexpr double kMultiprocessorCount = 132;
+constexpr double kIdleMultiprocessorPower = 0.2;
 
 // Prior standard deviations, of log power, between the classes of a stem, the stems of a family, and families; and the
 // number of degrees of freedom that these priors count as.
-constexpr double kUsualClasses = 0.2;
-constexpr double kUsualStems = 0.2;
-constexpr double kUsualFamilies = 0.25;
-constexpr double kUsualCounts = 3;
+constexpr double kPriorClassSpread = 0.2;
+constexpr double kPriorStemSpread = 0.2;
+constexpr double kPriorFamilySpread = 0.25;
+constexpr double kPriorDegreesOfFreedom = 3;
 // Additional relative spread of a class's power between one recording and the mean of all recordings.
-constexpr double kBetweenRecordings = 0.05;
+constexpr double kBetweenRecordingSpread = 0.05;
 
-std::string lower(std::string text) {
+std::string to_lower_case(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return text;
 }
 
-std::string_view family_in(const std::string& text) {
-  for (const Family& family : kFamilies) {
-    for (const std::string_view word : family.words) {
+std::string_view find_family_by_word(const std::string& text) {
+  for (const KernelFamily& family : kFamilies) {
+    for (const std::string_view word : family.name_words) {
       if (!word.empty() && text.find(word) != std::string::npos) return family.name;
     }
   }
@@ -61,7 +61,7 @@ std::string_view family_in(const std::string& text) {
 }
 
 // Text outside of all brackets.
-std::string outside_brackets(std::string_view text) {
+std::string remove_bracketed_text(std::string_view text) {
   std::string outside;
   int depth = 0;
   for (const char c : text) {
@@ -75,34 +75,36 @@ std::string outside_brackets(std::string_view text) {
 // Log of the fraction of a full GPU's power that a kernel with this number of blocks uses.
 double log_occupancy_power(KernelKind kind, double blocks) {
   if (kind != KernelKind::kernel || blocks <= 0) return 0;
-  return std::log(kWaiting + (1 - kWaiting) * std::min(blocks / kFullGpu, 1.0));
+  return std::log(kIdleMultiprocessorPower +
+                  (1 - kIdleMultiprocessorPower) * std::min(blocks / kMultiprocessorCount, 1.0));
 }
 
 }  // namespace
 
-std::string stem_of(const KernelPowerKey& kernel_key) {
+std::string kernel_name_stem(const KernelPowerKey& kernel_key) {
   std::string name = demangled(kernel_key.name);
   constexpr std::string_view kAnonymous = "(anonymous namespace)::";
   for (auto at = name.find(kAnonymous); at != name.npos; at = name.find(kAnonymous)) name.erase(at, kAnonymous.size());
-  std::string stem = outside_brackets(name);
+  std::string stem = remove_bracketed_text(name);
   if (stem.starts_with("void ")) stem.erase(0, 5);
   std::erase_if(stem, [](char c) { return c >= '0' && c <= '9'; });
   return stem;
 }
 
-std::string_view family_of(const KernelPowerKey& kernel_key) {
+std::string_view kernel_family(const KernelPowerKey& kernel_key) {
   if (kernel_key.kind == KernelKind::copy) return "copy";
   if (kernel_key.kind == KernelKind::fill) return "fill";
   if (kernel_key.kind == KernelKind::graph) return "graph";
   // A function's own name is more specific than its template arguments.
-  if (const std::string_view family = family_in(lower(stem_of(kernel_key))); !family.empty()) return family;
-  const std::string_view family = family_in(lower(demangled(kernel_key.name)));
+  if (const std::string_view family = find_family_by_word(to_lower_case(kernel_name_stem(kernel_key))); !family.empty())
+    return family;
+  const std::string_view family = find_family_by_word(to_lower_case(demangled(kernel_key.name)));
   return family.empty() ? "other" : family;
 }
 
 // Variance of members about their group mean, pooled over all groups, minus the members' own variance. `usual`: prior
 // standard deviation.
-double KernelPowerHierarchy::variance_within(std::span<const Group> groups, double usual) {
+double KernelPowerHierarchy::pooled_variance(std::span<const Group> groups, double usual) {
   double squares = 0;
   double free = 0;
   for (const Group& group : groups) {
@@ -114,10 +116,10 @@ double KernelPowerHierarchy::variance_within(std::span<const Group> groups, doub
     }
     free += count - 1;
   }
-  return (std::max(squares, 0.0) + kUsualCounts * usual * usual) / (free + kUsualCounts);
+  return (std::max(squares, 0.0) + kPriorDegreesOfFreedom * usual * usual) / (free + kPriorDegreesOfFreedom);
 }
 
-KernelPowerHierarchy::Estimate KernelPowerHierarchy::mean_of(const Group& members, double between) {
+KernelPowerHierarchy::Estimate KernelPowerHierarchy::group_mean(const Group& members, double between) {
   Estimate all;
   double precision = 0;
   for (const Estimate& one : members) {
@@ -127,17 +129,17 @@ KernelPowerHierarchy::Estimate KernelPowerHierarchy::mean_of(const Group& member
   return {all.mean / precision, 1 / precision};
 }
 
-KernelPowerHierarchy::Estimate KernelPowerHierarchy::shrink(const Estimate& own, const Estimate& parent,
-                                                            double between) {
-  return mean_of({own, {parent.mean, parent.variance + between}}, 0);
+KernelPowerHierarchy::Estimate KernelPowerHierarchy::shrink_to_parent(const Estimate& own, const Estimate& parent,
+                                                                      double between) {
+  return group_mean({own, {parent.mean, parent.variance + between}}, 0);
 }
 
 KernelPowerHierarchy::KernelPowerHierarchy(std::span<const KernelPower> known) {
   std::map<std::pair<std::string, std::string>, Group> by_stem;
   for (const KernelPower& one : known) {
-    if (one.kernel_key == recording::idle_key()) continue;
+    if (one.kernel_key == recording::idle_power_key()) continue;
     const double spread = recording::predictive_relative_sd(one);
-    by_stem[{std::string(family_of(one.kernel_key)), stem_of(one.kernel_key)}].push_back(
+    by_stem[{std::string(kernel_family(one.kernel_key)), kernel_name_stem(one.kernel_key)}].push_back(
         {std::log(one.watts) - log_occupancy_power(one.kernel_key.kind, one.blocks), spread * spread});
   }
   if (by_stem.empty()) return;
@@ -146,34 +148,38 @@ KernelPowerHierarchy::KernelPowerHierarchy(std::span<const KernelPower> known) {
     for (const auto& [key, group] : by_key) groups.push_back(group);
     return groups;
   };
-  between_classes_ = variance_within(groups_of(by_stem), kUsualClasses);
+  class_variance_ = pooled_variance(groups_of(by_stem), kPriorClassSpread);
   std::map<std::string, Group> by_family;
   for (const auto& [key, group] : by_stem) {
-    stems_[key] = mean_of(group, between_classes_);
-    by_family[key.first].push_back(stems_[key]);
+    stem_log_powers_[key] = group_mean(group, class_variance_);
+    by_family[key.first].push_back(stem_log_powers_[key]);
   }
-  between_stems_ = variance_within(groups_of(by_family), kUsualStems);
+  stem_variance_ = pooled_variance(groups_of(by_family), kPriorStemSpread);
   Group families;
   for (const auto& [family, group] : by_family) {
-    families_[family] = mean_of(group, between_stems_);
-    families.push_back(families_[family]);
+    family_log_powers_[family] = group_mean(group, stem_variance_);
+    families.push_back(family_log_powers_[family]);
   }
-  between_families_ = variance_within({&families, 1}, kUsualFamilies);
-  overall_ = mean_of(families, between_families_);
-  for (auto& [family, estimate] : families_) estimate = shrink(estimate, overall_, between_families_);
-  for (auto& [key, estimate] : stems_) estimate = shrink(estimate, families_.at(key.first), between_stems_);
+  family_variance_ = pooled_variance({&families, 1}, kPriorFamilySpread);
+  overall_log_power_ = group_mean(families, family_variance_);
+  for (auto& [family, estimate] : family_log_powers_)
+    estimate = shrink_to_parent(estimate, overall_log_power_, family_variance_);
+  for (auto& [key, estimate] : stem_log_powers_)
+    estimate = shrink_to_parent(estimate, family_log_powers_.at(key.first), stem_variance_);
 }
 
-ClassPrior KernelPowerHierarchy::prior_of(const ObservedKernels& seen) const {
-  const std::string family(family_of(seen.kernel_key));
-  Estimate found{overall_.mean, overall_.variance + between_families_ + between_stems_ + between_classes_};
-  if (const auto stem = stems_.find({family, stem_of(seen.kernel_key)}); stem != stems_.end()) {
-    found = {stem->second.mean, stem->second.variance + between_classes_};
-  } else if (const auto same = families_.find(family); same != families_.end()) {
-    found = {same->second.mean, same->second.variance + between_stems_ + between_classes_};
+ClassPrior KernelPowerHierarchy::predict_power(const ObservedKernels& seen) const {
+  const std::string family(kernel_family(seen.kernel_key));
+  Estimate found{overall_log_power_.mean,
+                 overall_log_power_.variance + family_variance_ + stem_variance_ + class_variance_};
+  if (const auto stem = stem_log_powers_.find({family, kernel_name_stem(seen.kernel_key)});
+      stem != stem_log_powers_.end()) {
+    found = {stem->second.mean, stem->second.variance + class_variance_};
+  } else if (const auto same = family_log_powers_.find(family); same != family_log_powers_.end()) {
+    found = {same->second.mean, same->second.variance + stem_variance_ + class_variance_};
   }
   const double watts = std::exp(found.mean + log_occupancy_power(seen.kernel_key.kind, seen.blocks));
-  const double spread = add_in_quadrature(std::sqrt(found.variance), kBetweenRecordings);
+  const double spread = add_in_quadrature(std::sqrt(found.variance), kBetweenRecordingSpread);
   return {watts, spread, spread < kDefaultClassSpread};
 }
 

@@ -22,21 +22,21 @@
 namespace joulemap::attribution {
 
 // "gemm", "convolution", "attention", "normalization", "elementwise", "reduction", "copy", "fill" ... or "other".
-std::string_view family_of(const KernelPowerKey& kernel_key);
+std::string_view kernel_family(const KernelPowerKey& kernel_key);
 // "void at::native::reduce_kernel<512, 1, ...>(...)" -> "at::native::reduce_kernel". Digits are dropped:
 // "sm90_xmma_gemm_f32f32_tilesize128x64x32" -> "sm_xmma_gemm_ff_tilesizexx".
-std::string stem_of(const KernelPowerKey& kernel_key);
+std::string kernel_name_stem(const KernelPowerKey& kernel_key);
 
 // Relative standard deviation of class powers about their mean where nothing is known.
 inline constexpr double kDefaultClassSpread = 0.3;
 
 class KernelPowerHierarchy {
  public:
-  // Library entries of one GPU model. If empty() is true, prior_of() must not be called.
+  // Library entries of one GPU model. If empty() is true, predict_power() must not be called.
   explicit KernelPowerHierarchy(std::span<const KernelPower> known);
 
-  bool empty() const { return families_.empty(); }
-  ClassPrior prior_of(const ObservedKernels& seen) const;
+  bool empty() const { return family_log_powers_.empty(); }
+  ClassPrior predict_power(const ObservedKernels& seen) const;
 
  private:
   // Mean of log watts, and the variance of that mean.
@@ -45,16 +45,16 @@ class KernelPowerHierarchy {
     double variance = 0;
   };
   using Group = std::vector<Estimate>;
-  static double variance_within(std::span<const Group> groups, double usual);
-  static Estimate mean_of(const Group& members, double between);
-  static Estimate shrink(const Estimate& own, const Estimate& parent, double between);
+  static double pooled_variance(std::span<const Group> groups, double usual);
+  static Estimate group_mean(const Group& members, double between);
+  static Estimate shrink_to_parent(const Estimate& own, const Estimate& parent, double between);
 
-  double between_classes_ = 0;  // variance between classes of a stem
-  double between_stems_ = 0;    // variance between stems of a family
-  double between_families_ = 0;
-  Estimate overall_;
-  std::map<std::string, Estimate, std::less<>> families_;
-  std::map<std::pair<std::string, std::string>, Estimate> stems_;  // by family and stem
+  double class_variance_ = 0;  // variance between classes of a stem
+  double stem_variance_ = 0;   // variance between stems of a family
+  double family_variance_ = 0;
+  Estimate overall_log_power_;
+  std::map<std::string, Estimate, std::less<>> family_log_powers_;
+  std::map<std::pair<std::string, std::string>, Estimate> stem_log_powers_;  // by family and stem
 };
 
 }  // namespace joulemap::attribution

@@ -21,23 +21,25 @@ KernelPower library_entry(std::string name, double watts, double blocks = 5000) 
 }
 
 TEST(KernelPowerHierarchy, StemsAreNamesWithoutArgumentsAndNumbers) {
-  EXPECT_EQ(stem_of(observed("void at::native::reduce_kernel<512, 1, at::Op<float> >(at::Op<float>)").kernel_key),
-            "at::native::reduce_kernel");
-  EXPECT_EQ(stem_of(observed("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi").kernel_key),
+  EXPECT_EQ(
+      kernel_name_stem(observed("void at::native::reduce_kernel<512, 1, at::Op<float> >(at::Op<float>)").kernel_key),
+      "at::native::reduce_kernel");
+  EXPECT_EQ(kernel_name_stem(observed("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi").kernel_key),
             "at::native::vectorized_elementwise_kernel");
-  EXPECT_EQ(stem_of(observed("sm90_xmma_gemm_f32f32_tilesize128x64x32").kernel_key), "sm_xmma_gemm_ff_tilesizexx");
-  EXPECT_EQ(stem_of(observed("void at::native::(anonymous namespace)::pool<float>(int)").kernel_key),
+  EXPECT_EQ(kernel_name_stem(observed("sm90_xmma_gemm_f32f32_tilesize128x64x32").kernel_key),
+            "sm_xmma_gemm_ff_tilesizexx");
+  EXPECT_EQ(kernel_name_stem(observed("void at::native::(anonymous namespace)::pool<float>(int)").kernel_key),
             "at::native::pool");
 }
 
 TEST(KernelPowerHierarchy, FindsFamiliesByWordsOfTheName) {
-  EXPECT_EQ(family_of(observed("nvjet_sm90_tst_320x128_64x3").kernel_key), "gemm");
-  EXPECT_EQ(family_of(observed("sm80_xmma_fprop_implicit_gemm_f32").kernel_key), "convolution");
-  EXPECT_EQ(family_of(observed("void at::native::vectorized_elementwise_kernel<4, reduce>(int)").kernel_key),
+  EXPECT_EQ(kernel_family(observed("nvjet_sm90_tst_320x128_64x3").kernel_key), "gemm");
+  EXPECT_EQ(kernel_family(observed("sm80_xmma_fprop_implicit_gemm_f32").kernel_key), "convolution");
+  EXPECT_EQ(kernel_family(observed("void at::native::vectorized_elementwise_kernel<4, reduce>(int)").kernel_key),
             "elementwise");
-  EXPECT_EQ(family_of(observed("void cudnn::bn_bw_1C11_kernel_new<float>(float)").kernel_key), "normalization");
-  EXPECT_EQ(family_of(observed("mine").kernel_key), "other");
-  EXPECT_EQ(family_of(observed("DtoD", 1, KernelKind::copy).kernel_key), "copy");
+  EXPECT_EQ(kernel_family(observed("void cudnn::bn_bw_1C11_kernel_new<float>(float)").kernel_key), "normalization");
+  EXPECT_EQ(kernel_family(observed("mine").kernel_key), "other");
+  EXPECT_EQ(kernel_family(observed("DtoD", 1, KernelKind::copy).kernel_key), "copy");
 }
 
 TEST(KernelPowerHierarchy, AStemWithLittleSpreadIsMorePreciseThanAFamily) {
@@ -49,12 +51,12 @@ TEST(KernelPowerHierarchy, AStemWithLittleSpreadIsMorePreciseThanAFamily) {
     }
   }
   const KernelPowerHierarchy kinds(library);
-  const ClassPrior same = kinds.prior_of(observed("elementwise_x<99>"));
-  const ClassPrior other_gemm = kinds.prior_of(observed("gemm_z<1>"));
-  const ClassPrior nothing = kinds.prior_of(observed("mine"));
+  const ClassPrior same = kinds.predict_power(observed("elementwise_x<99>"));
+  const ClassPrior other_gemm = kinds.predict_power(observed("gemm_z<1>"));
+  const ClassPrior nothing = kinds.predict_power(observed("mine"));
   EXPECT_NEAR(same.watts, 507, 25);
-  EXPECT_LT(same.spread, other_gemm.spread);
-  EXPECT_LT(other_gemm.spread, nothing.spread);
+  EXPECT_LT(same.relative_spread, other_gemm.relative_spread);
+  EXPECT_LT(other_gemm.relative_spread, nothing.relative_spread);
   EXPECT_GT(other_gemm.watts, 600);
   EXPECT_TRUE(same.is_known);
 }
@@ -63,8 +65,8 @@ TEST(KernelPowerHierarchy, FewBlocksLeaveMostOfTheGpuIdle) {
   const std::vector<KernelPower> library = {library_entry("add<1>", 600), library_entry("add<2>", 620),
                                             library_entry("mul<1>", 580)};
   const KernelPowerHierarchy kinds(library);
-  EXPECT_LT(kinds.prior_of(observed("add<3>", 8)).watts, 200);
-  EXPECT_GT(kinds.prior_of(observed("add<3>", 8000)).watts, 500);
+  EXPECT_LT(kinds.predict_power(observed("add<3>", 8)).watts, 200);
+  EXPECT_GT(kinds.predict_power(observed("add<3>", 8000)).watts, 500);
 }
 
 // Families, stems and classes are drawn from the model. Leaves each class out in turn: the interval of its prior, from
@@ -92,8 +94,8 @@ TEST(KernelPowerHierarchy, BorrowedPowersHaveTheStatedUncertainty) {
     for (std::size_t i = 0; i < library.size(); ++i) {
       std::vector<KernelPower> without_class = library;
       without_class.erase(without_class.begin() + static_cast<std::ptrdiff_t>(i));
-      const ClassPrior prior = KernelPowerHierarchy(without_class).prior_of(observed(library[i].kernel_key.name));
-      const double deviation = std::log(library[i].watts / prior.watts) / prior.spread;
+      const ClassPrior prior = KernelPowerHierarchy(without_class).predict_power(observed(library[i].kernel_key.name));
+      const double deviation = std::log(library[i].watts / prior.watts) / prior.relative_spread;
       if (std::abs(deviation) < 1.645) ++inside;
       ++count;
     }
@@ -104,9 +106,9 @@ TEST(KernelPowerHierarchy, BorrowedPowersHaveTheStatedUncertainty) {
 
 TEST(KernelPriors, PriorsFromARecordingEqualThoseOfTheLibrary) {
   const KernelPriors library =
-      KernelPriors::from_library({library_entry("add<1>", 600), library_entry("gemm<1>", 900)});
+      KernelPriors::make_from_library({library_entry("add<1>", 600), library_entry("gemm<1>", 900)});
   const std::vector<ObservedKernels> here = {observed("add<1>"), observed("add<2>")};
-  const KernelPriors from_recording = KernelPriors::from_recording(library.powers_for("H200", here));
+  const KernelPriors from_recording = KernelPriors::make_from_recording(library.find_kernel_powers("H200", here));
   const std::vector<std::vector<ObservedKernels>> columns = {{here[0]}, {here[1]}, here};
   const std::vector<ClassPrior> before = library.column_priors("H200", columns);
   const std::vector<ClassPrior> after = from_recording.column_priors("H200", columns);
@@ -114,9 +116,9 @@ TEST(KernelPriors, PriorsFromARecordingEqualThoseOfTheLibrary) {
   ASSERT_EQ(after.size(), 4U);
   for (std::size_t i = 0; i < before.size(); ++i) {
     EXPECT_NEAR(before[i].watts, after[i].watts, 1e-9);
-    EXPECT_NEAR(before[i].spread, after[i].spread, 1e-9);
+    EXPECT_NEAR(before[i].relative_spread, after[i].relative_spread, 1e-9);
   }
-  EXPECT_TRUE(library.powers_for("A100", here).empty());
+  EXPECT_TRUE(library.find_kernel_powers("A100", here).empty());
   EXPECT_TRUE(library.column_priors("A100", columns).empty());
 }
 

@@ -13,15 +13,15 @@ namespace joulemap::attribution {
 namespace {
 
 // Minimum spread for a class that is missing among the priors stored in a recording, so that other classes outweigh it.
-constexpr double kNothingKnown = 0.5;
+constexpr double kMissingClassSpread = 0.5;
 
-ClassPrior prior_from(const KernelPower& known) {
+ClassPrior make_class_prior(const KernelPower& known) {
   const double spread = recording::predictive_relative_sd(known);
   return {known.watts, spread, spread < kDefaultClassSpread};
 }
 
 // Prior of a column with several classes: their time-weighted mean.
-ClassPrior combined_prior(std::span<const ObservedKernels> seen, std::span<const ClassPrior> priors) {
+ClassPrior time_weighted_prior(std::span<const ObservedKernels> seen, std::span<const ClassPrior> priors) {
   double all_s = 0;
   for (const ObservedKernels& one : seen) all_s += one.time_s;
   ClassPrior mean{0, 0, false};
@@ -29,20 +29,20 @@ ClassPrior combined_prior(std::span<const ObservedKernels> seen, std::span<const
   for (std::size_t i = 0; i < seen.size(); ++i) {
     const double share = all_s > 0 ? seen[i].time_s / all_s : 1 / static_cast<double>(seen.size());
     mean.watts += share * priors[i].watts;
-    squares += std::pow(share * priors[i].spread * priors[i].watts, 2);
+    squares += std::pow(share * priors[i].relative_spread * priors[i].watts, 2);
   }
-  mean.spread = std::sqrt(squares) / mean.watts;
-  mean.is_known = mean.spread < kDefaultClassSpread;
+  mean.relative_spread = std::sqrt(squares) / mean.watts;
+  mean.is_known = mean.relative_spread < kDefaultClassSpread;
   return mean;
 }
 
 }  // namespace
 
 KernelPriors::KernelPriors(std::vector<KernelPower> powers, bool is_frozen)
-    : powers_(std::move(powers)), is_frozen_(is_frozen) {}
+    : kernel_powers_(std::move(powers)), is_from_recording_(is_frozen) {}
 
 // Several machines of a recording may have stored the same entries: keeps one of each.
-KernelPriors KernelPriors::from_recording(std::vector<KernelPower> powers) {
+KernelPriors KernelPriors::make_from_recording(std::vector<KernelPower> powers) {
   const auto key = [](const KernelPower& one) { return std::tie(one.gpu, one.kernel_key); };
   std::stable_sort(powers.begin(), powers.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
   const auto same = [&](const auto& a, const auto& b) { return key(a) == key(b); };
@@ -50,21 +50,22 @@ KernelPriors KernelPriors::from_recording(std::vector<KernelPower> powers) {
   return {std::move(powers), true};
 }
 
-KernelPriors KernelPriors::from_library(std::vector<KernelPower> library) {
+KernelPriors KernelPriors::make_from_library(std::vector<KernelPower> library) {
   std::vector<KernelPower> sorted;
   recording::merge_into_library(sorted, std::move(library), std::numeric_limits<std::size_t>::max());
   return {std::move(sorted), false};
 }
 
 std::string KernelPriors::resolve_gpu_model(const std::string& gpu) const {
-  const bool is_only_one = !powers_.empty() && powers_.front().gpu == powers_.back().gpu;
-  return gpu.empty() && is_only_one ? powers_.front().gpu : gpu;
+  const bool is_only_one = !kernel_powers_.empty() && kernel_powers_.front().gpu == kernel_powers_.back().gpu;
+  return gpu.empty() && is_only_one ? kernel_powers_.front().gpu : gpu;
 }
 
-std::vector<KernelPower> KernelPriors::powers_for(const std::string& gpu, std::span<const ObservedKernels> seen) const {
+std::vector<KernelPower> KernelPriors::find_kernel_powers(const std::string& gpu,
+                                                          std::span<const ObservedKernels> seen) const {
   const std::string model = resolve_gpu_model(gpu);
   std::vector<KernelPower> of_gpu;
-  for (const KernelPower& known : powers_) {
+  for (const KernelPower& known : kernel_powers_) {
     if (known.gpu == model) of_gpu.push_back(known);
   }
   std::vector<KernelPower> found;
@@ -75,10 +76,11 @@ std::vector<KernelPower> KernelPriors::powers_for(const std::string& gpu, std::s
       found.push_back(*known);
       continue;
     }
-    if (one.kernel_key == recording::idle_key()) continue;
-    const ClassPrior prior = hierarchy.prior_of(one);
+    if (one.kernel_key == recording::idle_power_key()) continue;
+    const ClassPrior prior = hierarchy.predict_power(one);
     found.push_back(recording::entry_from_similar_kernels(
-        model, one, prior.watts, is_frozen_ ? std::max(prior.spread, kNothingKnown) : prior.spread));
+        model, one, prior.watts,
+        is_from_recording_ ? std::max(prior.relative_spread, kMissingClassSpread) : prior.relative_spread));
   }
   return found;
 }
@@ -87,18 +89,19 @@ std::vector<ClassPrior> KernelPriors::column_priors(const std::string& gpu,
                                                     std::span<const std::vector<ObservedKernels>> columns) const {
   std::vector<ObservedKernels> seen;
   for (const std::vector<ObservedKernels>& column : columns) seen.insert(seen.end(), column.begin(), column.end());
-  const std::vector<KernelPower> found = powers_for(gpu, seen);
+  const std::vector<KernelPower> found = find_kernel_powers(gpu, seen);
   std::vector<ClassPrior> priors;
   if (found.empty()) return priors;
   const KernelPowerHierarchy hierarchy(found);
   auto next = found.begin();
   for (const std::vector<ObservedKernels>& column : columns) {
     std::vector<ClassPrior> members;
-    for (std::size_t i = 0; i < column.size(); ++i) members.push_back(prior_from(*next++));
-    priors.push_back(members.empty() ? hierarchy.prior_of({}) : combined_prior(column, members));
+    for (std::size_t i = 0; i < column.size(); ++i) members.push_back(make_class_prior(*next++));
+    priors.push_back(members.empty() ? hierarchy.predict_power({}) : time_weighted_prior(column, members));
   }
-  const KernelPower* const idle = recording::find_power(powers_, resolve_gpu_model(gpu), recording::idle_key());
-  priors.push_back(idle != nullptr ? prior_from(*idle) : ClassPrior{});
+  const KernelPower* const idle =
+      recording::find_power(kernel_powers_, resolve_gpu_model(gpu), recording::idle_power_key());
+  priors.push_back(idle != nullptr ? make_class_prior(*idle) : ClassPrior{});
   return priors;
 }
 

@@ -18,13 +18,13 @@ class KernelPriors {
  public:
   KernelPriors() = default;  // no priors
   // As stored in a recording; includes powers from similar classes.
-  static KernelPriors from_recording(std::vector<KernelPower> powers);
-  static KernelPriors from_library(std::vector<KernelPower> library);
+  static KernelPriors make_from_recording(std::vector<KernelPower> powers);
+  static KernelPriors make_from_library(std::vector<KernelPower> library);
 
-  bool empty() const { return powers_.empty(); }
+  bool empty() const { return kernel_powers_.empty(); }
   // One power for each class of `seen`, in that order; empty where the library has no kernel of that GPU model. Omits
   // idle if the library has no entry of it.
-  std::vector<KernelPower> powers_for(const std::string& gpu, std::span<const ObservedKernels> seen) const;
+  std::vector<KernelPower> find_kernel_powers(const std::string& gpu, std::span<const ObservedKernels> seen) const;
   // The same for regression columns, which may combine several classes each. The result has one more element, for idle.
   std::vector<ClassPrior> column_priors(const std::string& gpu,
                                         std::span<const std::vector<ObservedKernels>> columns) const;
@@ -34,8 +34,8 @@ class KernelPriors {
   // For a recording without a GPU model: the library's GPU model, if the library has only one.
   std::string resolve_gpu_model(const std::string& gpu) const;
 
-  std::vector<KernelPower> powers_;  // sorted
-  bool is_frozen_ = false;
+  std::vector<KernelPower> kernel_powers_;  // sorted
+  bool is_from_recording_ = false;
 };
 
 }  // namespace joulemap::attribution

@@ -25,7 +25,7 @@ double full_speed_duration_ns(std::vector<std::uint32_t> lengths_ns);
 
 // Duration relative to full speed, at least 1. Returns 1 if the full speed is unknown, or if the kernel takes so long
 // that lowered clocks cannot be the reason.
-double slowdown_of(double length_ns, double full_speed_ns);
+double slowdown_factor(double length_ns, double full_speed_ns);
 
 // Quantized to one byte, for storage with each kernel.
 std::uint8_t pack_slowdown(double slowdown);

@@ -29,10 +29,10 @@ TEST(KernelSlowdown, KernelsWithDifferentWorkHaveNoUsualLength) {
 }
 
 TEST(KernelSlowdown, AFarLongerKernelDoesDifferentWork) {
-  EXPECT_EQ(slowdown_of(9'000, 10'000), 1);
-  EXPECT_EQ(slowdown_of(12'000, 10'000), 1.2);
-  EXPECT_EQ(slowdown_of(30'000, 10'000), 1);
-  EXPECT_EQ(slowdown_of(12'000, 0), 1) << "nobody knows";
+  EXPECT_EQ(slowdown_factor(9'000, 10'000), 1);
+  EXPECT_EQ(slowdown_factor(12'000, 10'000), 1.2);
+  EXPECT_EQ(slowdown_factor(30'000, 10'000), 1);
+  EXPECT_EQ(slowdown_factor(12'000, 0), 1) << "nobody knows";
 }
 
 TEST(KernelSlowdown, IsPackedIntoAByteWithinHalfAPercent) {
@@ -59,7 +59,7 @@ SlowedRun slowed_run(const SimulatedGpu::Traits& traits, std::uint64_t seed, dou
   for (const SimulatedKernel& kernel : slowed.run.kernels) {
     const auto length_ns = static_cast<double>(kernel.end_ns - kernel.start_ns);
     slowed.timeline.add_kernel(kernel.start_ns, kernel.end_ns, static_cast<std::uint16_t>(kernel.kind),
-                               slowdown_of(length_ns, full_speed_ns[kernel.kind]));
+                               slowdown_factor(length_ns, full_speed_ns[kernel.kind]));
   }
   slowed.timeline.finish();
   for (const Sample& sample : slowed.run.history) {
@@ -68,7 +68,7 @@ SlowedRun slowed_run(const SimulatedGpu::Traits& traits, std::uint64_t seed, dou
   return slowed;
 }
 
-struct Errors {
+struct RelativeErrors {
   double squares = 0;
   int count = 0;
   void add(double found, double truth) {
@@ -80,8 +80,8 @@ struct Errors {
 
 // Five of nine kernel kinds are compute-bound, and clocks fall to 80 % for a third of the time, as at a power limit.
 TEST(KernelSlowdown, SeparatesPowersUnderAnIntermittentPowerLimit) {
-  Errors one_power;
-  Errors by_slowdown;
+  RelativeErrors one_power;
+  RelativeErrors by_slowdown;
   int inside = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

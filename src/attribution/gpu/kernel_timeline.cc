@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::int64_t kMaxPiece_ns = 4 * kNanosecondsPerSecond;  // fits into 32 bits
 constexpr std::size_t kMaxConcurrentKernels = 255;                // more than a GPU runs at once
-constexpr std::int64_t kRelevantTimeConstants = 20;               // older kernels have no weight in an average
+constexpr std::int64_t kMaxKernelAgeInTimeConstants = 20;         // older kernels have no weight in an average
 
 // Fraction of a kernel's time that counts as busy, by packed slowdown.
-std::array<double, 256> busy_fraction_by_slowdown(double slowdown_exponent) {
+std::array<double, 256> busy_fraction_table(double slowdown_exponent) {
   std::array<double, 256> busy_fraction{};
   for (std::size_t i = 0; i < busy_fraction.size(); ++i) {
     busy_fraction[i] = std::pow(unpack_slowdown(static_cast<std::uint8_t>(i)), -slowdown_exponent);
@@ -28,31 +28,33 @@ std::array<double, 256> busy_fraction_by_slowdown(double slowdown_exponent) {
 
 void KernelTimeline::add_kernel(std::int64_t start_ns, std::int64_t end_ns, std::uint16_t class_index,
                                 double slowdown) {
-  if (end_ns <= start_ns || class_index >= classes_) return;
+  if (end_ns <= start_ns || class_index >= class_count_) return;
   begin_ns_ = std::min(begin_ns_, start_ns);
   end_ns_ = std::max(end_ns_, end_ns);
   for (std::int64_t from_ns = start_ns; from_ns < end_ns; from_ns += kMaxPiece_ns) {
     const std::int64_t length_ns = std::min(end_ns - from_ns, kMaxPiece_ns);
-    pieces_.push_back({from_ns, static_cast<std::uint32_t>(length_ns), class_index, 1, pack_slowdown(slowdown)});
+    kernel_pieces_.push_back({from_ns, static_cast<std::uint32_t>(length_ns), class_index, 1, pack_slowdown(slowdown)});
   }
 }
 
-void KernelTimeline::add_sum(std::int64_t begin_ns, std::int64_t end_ns, std::uint16_t class_index, double busy_s) {
-  if (end_ns <= begin_ns || busy_s <= 0 || class_index >= classes_) return;
+void KernelTimeline::add_busy_sum(std::int64_t begin_ns, std::int64_t end_ns, std::uint16_t class_index,
+                                  double busy_s) {
+  if (end_ns <= begin_ns || busy_s <= 0 || class_index >= class_count_) return;
   begin_ns_ = std::min(begin_ns_, begin_ns);
   end_ns_ = std::max(end_ns_, end_ns);
-  longest_sum_ns_ = std::max(longest_sum_ns_, end_ns - begin_ns);
-  sums_.push_back({begin_ns, end_ns, busy_s, class_index});
+  longest_busy_sum_ns_ = std::max(longest_busy_sum_ns_, end_ns - begin_ns);
+  busy_sums_.push_back({begin_ns, end_ns, busy_s, class_index});
 }
 
 void KernelTimeline::finish() {
-  const auto earlier = [](const Piece& a, const Piece& b) {
+  const auto earlier = [](const KernelPiece& a, const KernelPiece& b) {
     if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
     return a.class_index != b.class_index ? a.class_index < b.class_index : a.length_ns < b.length_ns;
   };
-  if (!std::is_sorted(pieces_.begin(), pieces_.end(), earlier)) std::sort(pieces_.begin(), pieces_.end(), earlier);
+  if (!std::is_sorted(kernel_pieces_.begin(), kernel_pieces_.end(), earlier))
+    std::sort(kernel_pieces_.begin(), kernel_pieces_.end(), earlier);
   split_concurrent_time();
-  std::sort(sums_.begin(), sums_.end(), [](const Sum& a, const Sum& b) {
+  std::sort(busy_sums_.begin(), busy_sums_.end(), [](const BusySum& a, const BusySum& b) {
     if (a.begin_ns != b.begin_ns) return a.begin_ns < b.begin_ns;
     return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.class_index < b.class_index;
   });
@@ -60,31 +62,31 @@ void KernelTimeline::finish() {
 
 // Cuts time where a kernel starts or ends while another runs; leaves kernels that run alone unchanged.
 void KernelTimeline::split_concurrent_time() {
-  struct Running {
+  struct RunningKernel {
     std::int64_t end_ns;
     std::uint16_t class_index;
     std::uint8_t slowdown;
   };
-  std::vector<Piece> shared;
-  shared.reserve(pieces_.size());
-  std::vector<Running> running;
+  std::vector<KernelPiece> shared;
+  shared.reserve(kernel_pieces_.size());
+  std::vector<RunningKernel> running;
   std::int64_t now_ns = 0;
   const auto advance = [&](std::int64_t until_ns) {
     while (!running.empty() && now_ns < until_ns) {
       std::int64_t next_ns = until_ns;
-      for (const Running& one : running) next_ns = std::min(next_ns, one.end_ns);
+      for (const RunningKernel& one : running) next_ns = std::min(next_ns, one.end_ns);
       const auto concurrent_kernels = static_cast<std::uint8_t>(running.size());
-      for (const Running& one : running) {
+      for (const RunningKernel& one : running) {
         if (next_ns <= now_ns) break;
         shared.push_back(
             {now_ns, static_cast<std::uint32_t>(next_ns - now_ns), one.class_index, concurrent_kernels, one.slowdown});
       }
       now_ns = next_ns;
-      std::erase_if(running, [&](const Running& one) { return one.end_ns <= now_ns; });
+      std::erase_if(running, [&](const RunningKernel& one) { return one.end_ns <= now_ns; });
     }
     now_ns = std::max(now_ns, until_ns);
   };
-  for (const Piece& piece : pieces_) {
+  for (const KernelPiece& piece : kernel_pieces_) {
     advance(piece.start_ns);
     now_ns = piece.start_ns;
     if (running.size() < kMaxConcurrentKernels) {
@@ -92,7 +94,7 @@ void KernelTimeline::split_concurrent_time() {
     }
   }
   advance(INT64_MAX);
-  pieces_ = std::move(shared);
+  kernel_pieces_ = std::move(shared);
 }
 
 void KernelTimeline::add_busy(BusyTimeMatrix& rows, std::span<const std::int64_t> edges_ns, std::size_t row,
@@ -100,29 +102,30 @@ void KernelTimeline::add_busy(BusyTimeMatrix& rows, std::span<const std::int64_t
   for (; row + 1 < edges_ns.size() && edges_ns[row] < to_ns; ++row) {
     const std::int64_t begin_ns = std::max(from_ns, edges_ns[row]);
     const std::int64_t end_ns = std::min(to_ns, edges_ns[row + 1]);
-    if (end_ns > begin_ns) rows.seconds[row * rows.columns + column] += seconds(end_ns - begin_ns) * busy_per_s;
+    if (end_ns > begin_ns)
+      rows.busy_seconds[row * rows.column_count + column] += seconds(end_ns - begin_ns) * busy_per_s;
   }
 }
 
 BusyTimeMatrix KernelTimeline::busy_times(std::span<const std::int64_t> edges_ns, double slowdown_exponent) const {
-  BusyTimeMatrix rows{classes_ + 1, {}};
+  BusyTimeMatrix rows{class_count_ + 1, {}};
   if (edges_ns.size() < 2) return rows;
-  rows.seconds.resize((edges_ns.size() - 1) * rows.columns);
-  const std::array<double, 256> busy_fraction = busy_fraction_by_slowdown(slowdown_exponent);
+  rows.busy_seconds.resize((edges_ns.size() - 1) * rows.column_count);
+  const std::array<double, 256> busy_fraction = busy_fraction_table(slowdown_exponent);
   std::size_t row = 0;
-  for (const Piece& piece : pieces_) {
+  for (const KernelPiece& piece : kernel_pieces_) {
     while (row + 2 < edges_ns.size() && edges_ns[row + 1] <= piece.start_ns) ++row;
     add_busy(rows, edges_ns, row, piece.start_ns, piece.start_ns + piece.length_ns, piece.class_index,
              busy_fraction[piece.slowdown] / piece.concurrent_kernels);
   }
-  for (const Sum& sum : sums_) {
+  for (const BusySum& sum : busy_sums_) {
     const auto after = std::upper_bound(edges_ns.begin(), edges_ns.end(), sum.begin_ns);
     const auto first = static_cast<std::size_t>(std::max<std::ptrdiff_t>(after - edges_ns.begin() - 1, 0));
     const double busy_per_s = sum.busy_s / seconds(sum.end_ns - sum.begin_ns);
     add_busy(rows, edges_ns, first, sum.begin_ns, sum.end_ns, sum.class_index, busy_per_s);
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::span<double> times = std::span(rows.seconds).subspan(i * rows.columns, rows.columns);
+    const std::span<double> times = std::span(rows.busy_seconds).subspan(i * rows.column_count, rows.column_count);
     const double length_s = seconds(edges_ns[i + 1] - edges_ns[i]);
     double busy_s = 0;
     for (const double time_s : times) busy_s += time_s;
@@ -136,27 +139,28 @@ BusyTimeMatrix KernelTimeline::busy_times(std::span<const std::int64_t> edges_ns
 
 BusyTimeMatrix KernelTimeline::exponential_averages(std::span<const std::int64_t> moments_ns,
                                                     std::int64_t time_constant_ns, double slowdown_exponent) const {
-  BusyTimeMatrix rows{classes_ + 1, {}};
-  rows.seconds.resize(moments_ns.size() * rows.columns);
+  BusyTimeMatrix rows{class_count_ + 1, {}};
+  rows.busy_seconds.resize(moments_ns.size() * rows.column_count);
   const double per_ns = -1.0 / static_cast<double>(time_constant_ns);
   const auto left_of = [&](std::int64_t ago_ns) { return std::exp(per_ns * static_cast<double>(ago_ns)); };
-  const std::array<double, 256> busy_fraction = busy_fraction_by_slowdown(slowdown_exponent);
-  std::vector<double> averages(classes_);
-  auto next = pieces_.begin();
+  const std::array<double, 256> busy_fraction = busy_fraction_table(slowdown_exponent);
+  std::vector<double> averages(class_count_);
+  auto next = kernel_pieces_.begin();
   std::int64_t last_ns = INT64_MIN;
   for (std::size_t row = 0; row < moments_ns.size(); ++row) {
     const std::int64_t now_ns = moments_ns[row];
-    const std::int64_t horizon_ns = now_ns - kRelevantTimeConstants * time_constant_ns;
+    const std::int64_t horizon_ns = now_ns - kMaxKernelAgeInTimeConstants * time_constant_ns;
     if (last_ns < horizon_ns) {
       std::fill(averages.begin(), averages.end(), 0.0);
       last_ns = horizon_ns;
-      next = std::partition_point(next, pieces_.end(),
-                                  [&](const Piece& piece) { return piece.start_ns + piece.length_ns <= horizon_ns; });
+      next = std::partition_point(next, kernel_pieces_.end(), [&](const KernelPiece& piece) {
+        return piece.start_ns + piece.length_ns <= horizon_ns;
+      });
     }
     const double left = left_of(now_ns - last_ns);
     for (double& share : averages) share *= left;
     // Pieces that share time have the same begin and end; all others are disjoint and in order.
-    for (auto piece = next; piece != pieces_.end() && piece->start_ns < now_ns; ++piece) {
+    for (auto piece = next; piece != kernel_pieces_.end() && piece->start_ns < now_ns; ++piece) {
       const std::int64_t from_ns = std::max(piece->start_ns, last_ns);
       const std::int64_t to_ns = std::min(piece->start_ns + piece->length_ns, now_ns);
       const double counted = busy_fraction[piece->slowdown] / piece->concurrent_kernels;
@@ -164,32 +168,33 @@ BusyTimeMatrix KernelTimeline::exponential_averages(std::span<const std::int64_t
       if (piece->start_ns + piece->length_ns <= now_ns) next = piece + 1;
     }
     double busy = 0;
-    for (std::size_t k = 0; k < classes_; ++k) busy += rows.seconds[row * rows.columns + k] = averages[k];
-    rows.seconds[row * rows.columns + classes_] = std::max(1 - busy, 0.0);
+    for (std::size_t k = 0; k < class_count_; ++k) busy += rows.busy_seconds[row * rows.column_count + k] = averages[k];
+    rows.busy_seconds[row * rows.column_count + class_count_] = std::max(1 - busy, 0.0);
     last_ns = now_ns;
   }
   return rows;
 }
 
-bool KernelTimeline::is_detailed(std::int64_t from_ns, std::int64_t to_ns) const {
+bool KernelTimeline::has_single_kernels(std::int64_t from_ns, std::int64_t to_ns) const {
   if (from_ns < begin_ns_ || to_ns > end_ns_) return false;
-  const auto first = std::partition_point(sums_.begin(), sums_.end(),
-                                          [&](const Sum& sum) { return sum.begin_ns <= from_ns - longest_sum_ns_; });
-  for (auto sum = first; sum != sums_.end() && sum->begin_ns < to_ns; ++sum) {
+  const auto first = std::partition_point(busy_sums_.begin(), busy_sums_.end(), [&](const BusySum& sum) {
+    return sum.begin_ns <= from_ns - longest_busy_sum_ns_;
+  });
+  for (auto sum = first; sum != busy_sums_.end() && sum->begin_ns < to_ns; ++sum) {
     if (sum->end_ns > from_ns) return false;
   }
   return true;
 }
 
-std::vector<std::size_t> KernelTimeline::useful_edges(std::span<const std::int64_t> edges_ns) const {
+std::vector<std::size_t> KernelTimeline::select_row_edges(std::span<const std::int64_t> edges_ns) const {
   std::vector<std::size_t> useful;
   std::size_t next = 0;
   std::int64_t taken_ns = INT64_MIN;  // end of the sum that already has an edge
   for (std::size_t i = 0; i < edges_ns.size(); ++i) {
-    while (next < sums_.size() && sums_[next].end_ns <= edges_ns[i]) ++next;
-    const bool in_a_sum = next < sums_.size() && sums_[next].begin_ns < edges_ns[i];
+    while (next < busy_sums_.size() && busy_sums_[next].end_ns <= edges_ns[i]) ++next;
+    const bool in_a_sum = next < busy_sums_.size() && busy_sums_[next].begin_ns < edges_ns[i];
     if (in_a_sum && edges_ns[i] < taken_ns) continue;
-    taken_ns = in_a_sum ? sums_[next].end_ns : INT64_MIN;
+    taken_ns = in_a_sum ? busy_sums_[next].end_ns : INT64_MIN;
     useful.push_back(i);
   }
   return useful;

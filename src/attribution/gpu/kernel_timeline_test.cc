@@ -59,13 +59,13 @@ TEST(KernelTimeline, ConcurrentKernelsShareTheTime) {
 TEST(KernelTimeline, TalliesAreSpreadEvenlyAndMakeCoarseObservations) {
   KernelTimeline timeline(1);
   timeline.add_kernel(0, kSecond_ns / 2, 0);
-  timeline.add_sum(kSecond_ns, 5 * kSecond_ns, 0, 2);
-  timeline.add_sum(5 * kSecond_ns, 9 * kSecond_ns, 0, 8);  // 8 s in 4 s: two concurrent streams
+  timeline.add_busy_sum(kSecond_ns, 5 * kSecond_ns, 0, 2);
+  timeline.add_busy_sum(5 * kSecond_ns, 9 * kSecond_ns, 0, 8);  // 8 s in 4 s: two concurrent streams
   timeline.finish();
   std::vector<std::int64_t> edges;
   for (int i = 0; i <= 10; ++i) edges.push_back(i * kSecond_ns);
   std::vector<std::int64_t> kept;
-  for (const std::size_t edge : timeline.useful_edges(edges)) kept.push_back(edges[edge]);
+  for (const std::size_t edge : timeline.select_row_edges(edges)) kept.push_back(edges[edge]);
   EXPECT_EQ(kept, (std::vector<std::int64_t>{0, kSecond_ns, 2 * kSecond_ns, 5 * kSecond_ns, 6 * kSecond_ns,
                                              9 * kSecond_ns, 10 * kSecond_ns}));
   const BusyTimeMatrix rows = timeline.busy_times(edges);

@@ -9,29 +9,29 @@ namespace joulemap::attribution {
 namespace {
 
 // Relative spread of the level: cards of one model, clocks and temperature change all powers together.
-constexpr double kLevelSpread = 0.1;
+constexpr double kCardPowerLevelSpread = 0.1;
 
 }  // namespace
 
 LibraryFit::LibraryFit(std::span<const ClassPrior> priors, const PowerPrior& prior, double noise)
-    : idle_w_(prior.idle_w), level_precision_(noise / (kLevelSpread * kLevelSpread)) {
+    : idle_w_(prior.idle_w), level_precision_(noise / (kCardPowerLevelSpread * kCardPowerLevelSpread)) {
   if (priors.empty()) return;
   for (const ClassPrior& one : priors) {
-    watts_.push_back(one.watts);
-    spread_w_.push_back(one.spread * one.watts);
+    prior_watts_.push_back(one.watts);
+    prior_spread_w_.push_back(one.relative_spread * one.watts);
   }
   // Idle power does not scale with the level of the kernel powers.
   if (priors.back().is_known) idle_w_ = priors.back().watts;
-  if (!priors.back().is_known) spread_w_.back() = prior.spread_w;
-  watts_.back() = 0;
-  for (const double spread_w : spread_w_) precisions_.push_back(noise / (spread_w * spread_w));
+  if (!priors.back().is_known) prior_spread_w_.back() = prior.spread_w;
+  prior_watts_.back() = 0;
+  for (const double spread_w : prior_spread_w_) prior_precisions_.push_back(noise / (spread_w * spread_w));
 }
 
 // With the level as one more unknown, the class unknowns are deviations from the prior at that level.
 std::vector<statistics::Prior> LibraryFit::deviation_priors(std::span<const double> perturbed_w) const {
   std::vector<statistics::Prior> priors;
-  for (std::size_t k = 0; k < precisions_.size(); ++k)
-    priors.push_back({perturbed_w.empty() ? 0 : perturbed_w[k], precisions_[k]});
+  for (std::size_t k = 0; k < prior_precisions_.size(); ++k)
+    priors.push_back({perturbed_w.empty() ? 0 : perturbed_w[k], prior_precisions_[k]});
   priors.back().value += idle_w_;
   priors.push_back({1, level_precision_});
   return priors;
@@ -40,34 +40,35 @@ std::vector<statistics::Prior> LibraryFit::deviation_priors(std::span<const doub
 std::vector<double> LibraryFit::solve(const statistics::NormalEquations& sums,
                                       std::span<const double> perturbed_w) const {
   std::vector<statistics::Prior> priors = deviation_priors(perturbed_w);
-  const double level = statistics::least_squares(sums.with_combined_unknown(watts_), priors).back();
+  const double level = statistics::least_squares(sums.with_combined_unknown(prior_watts_), priors).back();
   priors.pop_back();
-  for (std::size_t k = 0; k + 1 < priors.size(); ++k) priors[k].value += level * watts_[k];
+  for (std::size_t k = 0; k + 1 < priors.size(); ++k) priors[k].value += level * prior_watts_[k];
   return statistics::nonnegative_least_squares(sums, priors).x;
 }
 
 std::vector<double> LibraryFit::solve(const statistics::NormalEquations& sums) const { return solve(sums, {}); }
 
-std::vector<double> LibraryFit::draw(const statistics::NormalEquations& sums, statistics::Random& random) const {
+std::vector<double> LibraryFit::draw_replicate(const statistics::NormalEquations& sums,
+                                               statistics::Random& random) const {
   std::vector<double> perturbed_w;
-  for (const double spread_w : spread_w_) perturbed_w.push_back(spread_w * random.normal());
+  for (const double spread_w : prior_spread_w_) perturbed_w.push_back(spread_w * random.normal());
   return solve(sums, perturbed_w);
 }
 
 std::vector<double> LibraryFit::data_fractions(const statistics::NormalEquations& sums) const {
   const std::vector<statistics::Prior> priors = deviation_priors({});
   const std::vector<double> inverse =
-      statistics::unscaled_posterior_covariance(sums.with_combined_unknown(watts_), priors);
+      statistics::unscaled_posterior_covariance(sums.with_combined_unknown(prior_watts_), priors);
   std::vector<double> shares;
-  for (std::size_t k = 0; k < precisions_.size(); ++k) {
-    shares.push_back(1 - precisions_[k] * inverse[k * priors.size() + k]);
+  for (std::size_t k = 0; k < prior_precisions_.size(); ++k) {
+    shares.push_back(1 - prior_precisions_[k] * inverse[k * priors.size() + k]);
   }
   return shares;
 }
 
 PowerPrior fallback_coarse_prior(std::span<const ClassPrior> priors, const IntervalObservations& observations) {
   if (priors.empty()) {
-    const double mean_w = mean_power(observations);
+    const double mean_w = mean_power_w(observations);
     return {mean_w, kDefaultIdleFraction * mean_w, mean_w / 2};
   }
   const std::vector<double> column_times_s = observations.column_times_s();

@@ -4,7 +4,7 @@
 // similar classes. A power that the observations cannot identify stays at the prior. All priors may be off by one
 // common factor, the level, because cards, clocks and temperatures differ. The fit estimates the level as well. Pure.
 //
-// draw() perturbs every prior by its spread and solves again. Together with solutions for randomly weighted
+// draw_replicate() perturbs every prior by its spread and solves again. Together with solutions for randomly weighted
 // observations, such draws have the spread of the posterior.
 #pragma once
 
@@ -21,8 +21,8 @@ namespace joulemap::attribution {
 // Prior power of a class.
 struct ClassPrior {
   double watts = 0;
-  double spread = 0;      // relative standard deviation
-  bool is_known = false;  // spread is smaller than the usual spread between classes
+  double relative_spread = 0;  // relative standard deviation
+  bool is_known = false;       // spread is smaller than the usual spread between classes
 };
 
 class LibraryFit {
@@ -33,7 +33,7 @@ class LibraryFit {
 
   // Watts by class; the last is idle.
   std::vector<double> solve(const statistics::NormalEquations& sums) const;
-  std::vector<double> draw(const statistics::NormalEquations& sums, statistics::Random& random) const;
+  std::vector<double> draw_replicate(const statistics::NormalEquations& sums, statistics::Random& random) const;
   // By class, idle last: fraction of its deviation from the prior that the observations identify, 0 .. 1.
   std::vector<double> data_fractions(const statistics::NormalEquations& sums) const;
 
@@ -41,9 +41,9 @@ class LibraryFit {
   std::vector<double> solve(const statistics::NormalEquations& sums, std::span<const double> perturbed_w) const;
   std::vector<statistics::Prior> deviation_priors(std::span<const double> perturbed_w) const;
 
-  std::vector<double> watts_;  // prior watts, 0 for idle
-  std::vector<double> spread_w_;
-  std::vector<double> precisions_;  // by class, idle last
+  std::vector<double> prior_watts_;  // prior watts, 0 for idle
+  std::vector<double> prior_spread_w_;
+  std::vector<double> prior_precisions_;  // by class, idle last
   double idle_w_ = 0;
   double level_precision_;
 };

@@ -12,14 +12,14 @@ constexpr std::uint64_t kLongest_ns = std::uint64_t{1} << 62;
 
 }  // namespace
 
-Activity lost_kernel_activity(const Mark& mark, const ProcessNames& names) {
+Activity lost_kernel_activity(const Mark& mark, const ProcessActivity& names) {
   Activity lost;
   std::int64_t end_ns = 0;
   if (mark.id == 0 || mark.id > kLongest_ns) return lost;
   if (__builtin_add_overflow(mark.time_ns, static_cast<std::int64_t>(mark.id), &end_ns)) return lost;
   std::map<std::string, std::uint32_t> queue_of;  // one queue for each GPU
-  for (const auto& [id, queue] : names.queues) {
-    const auto [known, is_new] = queue_of.try_emplace(names.device_of(id), id);
+  for (const auto& [id, queue] : names.kernel_queues) {
+    const auto [known, is_new] = queue_of.try_emplace(names.device_of_queue(id), id);
     if (!is_new) known->second = std::min(known->second, id);
   }
   if (queue_of.empty()) return lost;

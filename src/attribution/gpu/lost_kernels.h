@@ -20,6 +20,6 @@ inline constexpr std::uint32_t kLostKernelClass = 0xFFFF'FFFF;
 // The activity that a mark of kind kernels_lost represents; the id of the mark is its duration in ns. `names`: complete
 // names of its process. Empty where the process used no known GPU or the mark is invalid. Add it to ActivitySums and
 // GpuWork, not to a ledger.
-Activity lost_kernel_activity(const Mark& mark, const ProcessNames& names);
+Activity lost_kernel_activity(const Mark& mark, const ProcessActivity& names);
 
 }  // namespace joulemap::attribution

@@ -9,9 +9,9 @@ namespace joulemap::attribution {
 namespace {
 
 TEST(LostKernels, IgnoresInvalidMarksAndProcessesWithoutAGpu) {
-  ProcessNames names;
+  ProcessActivity names;
   EXPECT_TRUE(lost_kernel_activity({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
-  names.queues[0] = {0, "GPU-1", 0, 1, 7};
+  names.kernel_queues[0] = {0, "GPU-1", 0, 1, 7};
   EXPECT_FALSE(lost_kernel_activity({5, MarkKind::kernels_lost, 10, 0, {}}, names).empty());
   EXPECT_TRUE(lost_kernel_activity({5, MarkKind::kernels_lost, 0, 0, {}}, names).empty());
   EXPECT_TRUE(lost_kernel_activity({5, MarkKind::kernels_lost, UINT64_MAX, 0, {}}, names).empty());

@@ -22,9 +22,9 @@ namespace joulemap::attribution {
 struct PowerEvidence {
   std::span<const EnergyPoint> counter_updates;
   std::span<const PowerPoint> power_history = {};
-  std::span<const TimeSpan> probing = {};  // when modules were replayed to separate their powers
-  SensorModel calibrated = {};             // from a calibration
-  bool is_throttled = false;               // clocks were lowered at times, by a power or thermal limit
+  std::span<const TimeSpan> probing_spans = {};  // when modules were replayed to separate their powers
+  SensorModel calibrated_sensor = {};            // from a calibration
+  bool is_throttled = false;                     // clocks were lowered at times, by a power or thermal limit
 };
 
 // The part of the evidence that is usable as observations: counter updates or power history, whichever gives more, in
@@ -37,30 +37,30 @@ class UsableEvidence {
   std::size_t observation_count() const {
     return is_gauge() ? power_history_.size() : counter_updates_.size() - (counter_updates_.empty() ? 0 : 1);
   }
-  IntervalObservations observations_with(const SensorParameters& parameters) const;
+  IntervalObservations make_observations(const SensorParameters& parameters) const;
   // Time span of an observation, by the sensor's timestamps.
-  TimeSpan span_of(std::size_t row) const;
+  TimeSpan observation_span(std::size_t row) const;
   // A subset that is large enough to estimate the sensor model, which takes many fits.
-  UsableEvidence subset() const;
+  UsableEvidence subset_for_model_search() const;
 
  private:
   const KernelTimeline* timeline_;
   std::vector<EnergyPoint> counter_updates_;
   std::vector<PowerPoint> power_history_;
   double period_s_ = 0;  // of the history
-  std::optional<IdlePower> idle_;
+  std::optional<IdlePower> idle_power_;
 };
 
 // Another lag or time constant that fits nearly as well.
 struct AlternativeSensorModel {
   SensorParameters parameters;
   double weight = 1;  // likelihood relative to the best model
-  statistics::NormalEquations sums{};
-  std::vector<double> watts{};  // all unknowns, without grouping
+  statistics::NormalEquations normal_equations{};
+  std::vector<double> watts_by_unknown{};  // all unknowns, without grouping
 };
 
 struct SensorModelEstimate {
-  SensorParameters best;
+  SensorParameters best_parameters;
   std::int64_t lag_low_ns = 0;  // 90 % interval of the lag
   std::int64_t lag_high_ns = 0;
   bool is_identified = false;  // false: no lag fits better than another

@@ -18,14 +18,14 @@ namespace {
 
 using statistics::Random;
 
-constexpr std::size_t kMinRows = 8;  // observations, to estimate the noise
+constexpr std::size_t kMinNoiseObservations = 8;  // observations, to estimate the noise
 
 // Half width of a 90 % interval, in standard deviations.
-constexpr double kNinety = 1.645;
+constexpr double kHalfWidthOf90 = 1.645;
 
-constexpr std::size_t kMaxBlocks = 200;
-constexpr std::size_t kMinPerBlock = 4;
-constexpr std::uint64_t kSeed = 0x6A6F756C65;
+constexpr std::size_t kMaxBootstrapBlocks = 200;
+constexpr std::size_t kMinObservationsPerBlock = 4;
+constexpr std::uint64_t kReplicateSeed = 0x6A6F756C65;
 // Relative standard deviation of the power of a class that is split by time, and gets the mean power: blocks of a
 // ResNet-50 on an H200 differ from a time-proportional split by -9 to +19 %, single kernels by more.
 constexpr double kTimeShareSpread = 0.3;
@@ -33,10 +33,10 @@ constexpr double kTimeShareSpread = 0.3;
 // Relative standard deviation of a separated class from its power in the model: temperature, clocks, caches that a
 // neighbour left warm, a sensor that differs from its model. Measured with mixtures of kernels on an H200
 // (bench/h200/mixtures.py, seeds 1 and 3).
-constexpr double kModelSpread = 0.025;
+constexpr double kSeparatedClassSpread = 0.025;
 
 // A busy GPU uses no less power than an idle one. Observations that contradict this contain outliers.
-constexpr double kMinBusy = 0.9;
+constexpr double kMinBusyOverIdlePower = 0.9;
 
 bool identifies_any_class(const SeparableGroups& groups) {
   const auto is_known = [](double share) { return share >= kMinDataFraction; };
@@ -44,56 +44,58 @@ bool identifies_any_class(const SeparableGroups& groups) {
 }
 
 // `watts` and `times_s` by class, idle last.
-bool is_plausible(std::span<const double> watts, std::span<const double> times_s) {
+bool are_powers_plausible(std::span<const double> watts, std::span<const double> times_s) {
   double busy_j = 0;
   double busy_s = 0;
   for (std::size_t k = 0; k + 1 < watts.size(); ++k) {
     busy_j += watts[k] * times_s[k];
     busy_s += times_s[k];
   }
-  return busy_j >= kMinBusy * watts.back() * busy_s;
+  return busy_j >= kMinBusyOverIdlePower * watts.back() * busy_s;
 }
 
 // The fit with one unknown per separable group.
 class GroupedFit {
  public:
   GroupedFit(const PowerPrior& prior, double precision, const SeparableGroups& groups) : groups_(groups) {
-    std::vector<std::size_t> members(groups.groups);
-    for (const std::size_t group : groups.group_of) ++members[group];
+    std::vector<std::size_t> members(groups.group_count);
+    for (const std::size_t group : groups.group_by_unknown) ++members[group];
     // Known groups have a prior, too: otherwise the least identified ones would get 0 or more power than a GPU can use.
-    priors_.assign(groups.groups, {prior.busy_w, precision});
-    idle_ = groups.group_of.back();
-    const double idle_w = members[idle_] == 1 ? prior.idle_w : prior.busy_w;
-    for (statistics::Prior& above : priors_) above.value = std::max(prior.busy_w - idle_w, 0.0);
-    priors_[idle_].value = idle_w;
+    group_priors_.assign(groups.group_count, {prior.busy_w, precision});
+    idle_group_ = groups.group_by_unknown.back();
+    const double idle_w = members[idle_group_] == 1 ? prior.idle_w : prior.busy_w;
+    for (statistics::Prior& above : group_priors_) above.value = std::max(prior.busy_w - idle_w, 0.0);
+    group_priors_[idle_group_].value = idle_w;
     for (const double share : groups.identified_fractions) is_identified_.push_back(share >= kMinDataFraction);
   }
   std::vector<double> solve(const statistics::NormalEquations& grouped) const {
-    const std::vector<double> above_w = statistics::nonnegative_least_squares(grouped.relative_to(idle_), priors_).x;
+    const std::vector<double> above_w =
+        statistics::nonnegative_least_squares(grouped.with_differences_from(idle_group_), group_priors_).x;
     std::vector<double> all;
-    for (const std::size_t group : groups_.group_of) {
-      all.push_back(above_w[idle_] + (group == idle_ ? 0 : above_w[group]));
+    for (const std::size_t group : groups_.group_by_unknown) {
+      all.push_back(above_w[idle_group_] + (group == idle_group_ ? 0 : above_w[group]));
     }
     return all;
   }
-  statistics::NormalEquations grouped(const statistics::NormalEquations& sums) const {
-    return sums.with_grouped_unknowns(groups_.group_of, groups_.groups);
+  statistics::NormalEquations group_unknowns(const statistics::NormalEquations& sums) const {
+    return sums.with_grouped_unknowns(groups_.group_by_unknown, groups_.group_count);
   }
   bool is_identified(std::size_t column) const { return is_identified_[column]; }
 
  private:
   const SeparableGroups& groups_;
-  std::size_t idle_ = 0;  // index of the group of idle; other groups are power above idle, which is never negative
-  std::vector<statistics::Prior> priors_;
+  std::size_t idle_group_ =
+      0;  // index of the group of idle; other groups are power above idle, which is never negative
+  std::vector<statistics::Prior> group_priors_;
   std::vector<bool> is_identified_;
 };
 
 // The weights, with 0 for observations that overlap the probing.
-std::vector<double> weights_without(std::span<const TimeSpan> probing, const UsableEvidence& evidence,
-                                    std::vector<double> weights, std::int64_t lag_ns) {
+std::vector<double> weights_outside_probing(std::span<const TimeSpan> probing, const UsableEvidence& evidence,
+                                            std::vector<double> weights, std::int64_t lag_ns) {
   const std::size_t observed = std::min(weights.size(), evidence.observation_count());  // the rest: add_idle_power()
   for (std::size_t row = 0; row < observed; ++row) {
-    const TimeSpan seen = evidence.span_of(row);
+    const TimeSpan seen = evidence.observation_span(row);
     for (const TimeSpan& span : probing) {
       if (seen.end_ns - lag_ns > span.begin_ns && seen.begin_ns - lag_ns < span.end_ns) weights[row] = 0;
     }
@@ -102,11 +104,13 @@ std::vector<double> weights_without(std::span<const TimeSpan> probing, const Usa
 }
 
 // By class: whether it is known without the probing as well.
-std::vector<bool> known_without(std::span<const TimeSpan> probing, const UsableEvidence& evidence,
-                                const IntervalObservations& observations, const RobustFit& fit, std::int64_t lag_ns) {
-  std::vector<bool> known(observations.columns(), true);
+std::vector<bool> classes_known_without_probing(std::span<const TimeSpan> probing, const UsableEvidence& evidence,
+                                                const IntervalObservations& observations, const RobustFit& fit,
+                                                std::int64_t lag_ns) {
+  std::vector<bool> known(observations.column_count(), true);
   if (probing.empty()) return known;
-  const statistics::NormalEquations sums = observations.sums(weights_without(probing, evidence, fit.weights, lag_ns));
+  const statistics::NormalEquations sums =
+      observations.normal_equations(weights_outside_probing(probing, evidence, fit.weights, lag_ns));
   const SeparableGroups groups =
       groups_with_sensor_uncertainty(sums, fit.prior_precision, observations.column_times_s(), {});
   for (std::size_t k = 0; k < known.size(); ++k) known[k] = groups.identified_fractions[k] >= kMinDataFraction;
@@ -114,64 +118,67 @@ std::vector<bool> known_without(std::span<const TimeSpan> probing, const UsableE
 }
 
 // How to compute powers from the normal equations of observations, once it is known which classes are separable.
-struct Solution {
-  std::function<statistics::NormalEquations(const statistics::NormalEquations&)> prepare;
+struct PowerSolver {
+  std::function<statistics::NormalEquations(const statistics::NormalEquations&)> prepare_equations;
   std::function<std::vector<double>(const statistics::NormalEquations&)> solve;  // takes prepared sums
-  std::function<std::vector<double>(Random&)> perturbed;  // from all observations, with perturbed priors; or empty
-  std::vector<double> spreads;                            // by class: relative model error
-  double effective_unknowns = 0;                          // effective number of unknowns that the data identify
+  std::function<std::vector<double>(Random&)>
+      draw_perturbed_powers;         // from all observations, with perturbed priors; or empty
+  std::vector<double> model_errors;  // by class: relative model error
+  double effective_unknowns = 0;     // effective number of unknowns that the data identify
 };
 
-Solution by_groups(const GroupedFit& fit, const SeparableGroups& groups) {
-  Solution solution{[&fit](const statistics::NormalEquations& sums) { return fit.grouped(sums); },
-                    [&fit](const statistics::NormalEquations& sums) { return fit.solve(sums); },
-                    {},
-                    {},
-                    0};
+PowerSolver make_group_solver(const GroupedFit& fit, const SeparableGroups& groups) {
+  PowerSolver solution{[&fit](const statistics::NormalEquations& sums) { return fit.group_unknowns(sums); },
+                       [&fit](const statistics::NormalEquations& sums) { return fit.solve(sums); },
+                       {},
+                       {},
+                       0};
   for (const double share : groups.data_fractions) solution.effective_unknowns += share;
   for (std::size_t k = 0; k < groups.identified_fractions.size(); ++k) {
-    solution.spreads.push_back(fit.is_identified(k) ? kModelSpread : kTimeShareSpread);
+    solution.model_errors.push_back(fit.is_identified(k) ? kSeparatedClassSpread : kTimeShareSpread);
   }
   return solution;
 }
 
-Solution by_library(const LibraryFit& fit, const statistics::NormalEquations& sums) {
-  Solution solution{[](const statistics::NormalEquations& some) { return some; },
-                    [&fit](const statistics::NormalEquations& some) { return fit.solve(some); },
-                    [&fit, &sums](Random& random) { return fit.draw(sums, random); },
-                    std::vector<double>(sums.size(), kModelSpread), 0};
+PowerSolver make_library_solver(const LibraryFit& fit, const statistics::NormalEquations& sums) {
+  PowerSolver solution{[](const statistics::NormalEquations& some) { return some; },
+                       [&fit](const statistics::NormalEquations& some) { return fit.solve(some); },
+                       [&fit, &sums](Random& random) { return fit.draw_replicate(sums, random); },
+                       std::vector<double>(sums.size(), kSeparatedClassSpread), 0};
   for (const double share : fit.data_fractions(sums)) solution.effective_unknowns += share;
   return solution;
 }
 
-class Replication {
+class PowerBootstrap {
  public:
-  Replication(const IntervalObservations& observations, const RobustFit& robust, const Solution& solution)
+  PowerBootstrap(const IntervalObservations& observations, const RobustFit& robust, const PowerSolver& solution)
       : solution_(solution) {
-    const std::size_t count = std::clamp<std::size_t>(observations.size() / kMinPerBlock, 2, kMaxBlocks);
+    const std::size_t count =
+        std::clamp<std::size_t>(observations.size() / kMinObservationsPerBlock, 2, kMaxBootstrapBlocks);
     for (std::size_t i = 0; i < count; ++i) {
-      blocks_.push_back(solution.prepare(
-          observations.sums(robust.weights, i * observations.size() / count, (i + 1) * observations.size() / count)));
+      blocks_.push_back(solution.prepare_equations(observations.normal_equations(
+          robust.weights, i * observations.size() / count, (i + 1) * observations.size() / count)));
     }
   }
 
   // `watts`: the fitted powers. `lag_w`: their change per standard deviation of the lag. `sensor_changes`: changes
   // under alternative sensor models. Returns watts by class, then by replicate.
   std::vector<std::vector<double>> draw(const std::vector<double>& watts, const std::vector<double>& lag_w,
-                                        const SensorModelChanges& sensor_changes) {
+                                        const SensorModelReplicates& sensor_changes) {
     // A fit follows the noise of the blocks by its degrees of freedom, so errors look smaller than they are.
     const double blocks = static_cast<double>(blocks_.size());
     const double widening = std::sqrt(blocks / std::max(blocks - solution_.effective_unknowns, 1.0));
-    std::vector<std::vector<double>> drawn(watts.size(), std::vector<double>(kReplicates));
-    for (std::size_t r = 0; r < kReplicates; ++r) {
+    std::vector<std::vector<double>> drawn(watts.size(), std::vector<double>(kPowerReplicateCount));
+    for (std::size_t r = 0; r < kPowerReplicateCount; ++r) {
       statistics::NormalEquations sums(blocks_.front().size());
       for (const statistics::NormalEquations& block : blocks_) sums.add(block, random_.exponential());
       const std::vector<double> found = solution_.solve(sums);
-      const std::vector<double> perturbed = solution_.perturbed ? solution_.perturbed(random_) : watts;
+      const std::vector<double> perturbed =
+          solution_.draw_perturbed_powers ? solution_.draw_perturbed_powers(random_) : watts;
       const double lag = random_.normal();
-      const std::span<const double> sensed_w = sensor_changes.draw(random_);
+      const std::span<const double> sensed_w = sensor_changes.draw_change(random_);
       for (std::size_t k = 0; k < watts.size(); ++k) {
-        const double spread_w = solution_.spreads[k] * watts[k] * random_.normal();
+        const double spread_w = solution_.model_errors[k] * watts[k] * random_.normal();
         const double perturbed_w = perturbed[k] - watts[k] + (sensed_w.empty() ? 0 : sensed_w[k]);
         drawn[k][r] =
             std::max(watts[k] + widening * (found[k] - watts[k]) + lag * lag_w[k] + spread_w + perturbed_w, 0.0);
@@ -181,9 +188,9 @@ class Replication {
   }
 
  private:
-  const Solution& solution_;
+  const PowerSolver& solution_;
   std::vector<statistics::NormalEquations> blocks_;
-  Random random_{kSeed};
+  Random random_{kReplicateSeed};
 };
 
 }  // namespace
@@ -201,52 +208,56 @@ std::pair<double, double> central_interval(std::vector<double> values, double sh
 
 double PowerFit::watts_at(std::size_t column, double slowdown) const {
   const double full_w = classes[column].watts;
-  if (slowdown_exponent <= 0 || slowdown <= 1 || full_w <= idle().watts) return full_w;
-  return idle().watts + (full_w - idle().watts) * std::pow(slowdown, -slowdown_exponent);
+  if (slowdown_exponent <= 0 || slowdown <= 1 || full_w <= idle_power().watts) return full_w;
+  return idle_power().watts + (full_w - idle_power().watts) * std::pow(slowdown, -slowdown_exponent);
 }
 
 void PowerFit::widen_gain_uncertainty(double spread) {
   const double widening = add_in_quadrature(gain_spread, spread) / gain_spread;
-  for (double& gain : gains) gain = 1 + widening * (gain - 1);
+  for (double& gain : gain_replicates) gain = 1 + widening * (gain - 1);
 }
 
-PowerFit prior_powers(std::span<const ClassPrior> priors, double gain_spread) {
+PowerFit powers_from_priors(std::span<const ClassPrior> priors, double gain_spread) {
   PowerFit fit;
   fit.gain_spread = gain_spread;
-  Random random(kSeed);
+  Random random(kReplicateSeed);
   double mean_w = 0;
   for (std::size_t k = 0; k + 1 < priors.size(); ++k)
     mean_w += priors[k].watts / static_cast<double>(priors.size() - 1);
   for (std::size_t k = 0; k < priors.size(); ++k) {
     const bool is_guess = priors[k].watts <= 0;
     const double watts = is_guess ? kDefaultIdleFraction * mean_w : priors[k].watts;
-    const double spread = is_guess ? kTimeShareSpread : add_in_quadrature(priors[k].spread, kModelSpread);
-    std::vector<double>& drawn = fit.replicates.emplace_back();
-    for (std::size_t r = 0; r < kReplicates; ++r)
+    const double spread =
+        is_guess ? kTimeShareSpread : add_in_quadrature(priors[k].relative_spread, kSeparatedClassSpread);
+    std::vector<double>& drawn = fit.power_replicates.emplace_back();
+    for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
       drawn.push_back(std::max(watts * (1 + spread * random.normal()), 0.0));
     const auto [low, high] = central_interval(drawn, 0.9);
     fit.classes.push_back({watts, low, high, 0, false, false, k + 1 < priors.size() && priors[k].is_known});
   }
-  for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + gain_spread * random.normal());
-  fit.groups = priors.size();
+  for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
+    fit.gain_replicates.push_back(1 + gain_spread * random.normal());
+  fit.separable_group_count = priors.size();
   return fit;
 }
 
 PowerFit equal_powers(std::size_t classes, double busy_w, const IdlePower& idle, double gain_spread) {
   PowerFit fit;
   fit.gain_spread = gain_spread;
-  Random random(kSeed);
+  Random random(kReplicateSeed);
   for (std::size_t k = 0; k < classes + 1; ++k) {
-    std::vector<double>& drawn = fit.replicates.emplace_back();
+    std::vector<double>& drawn = fit.power_replicates.emplace_back();
     const bool is_idle = k == classes;
     const double watts = is_idle ? idle.watts : busy_w;
     const double spread_w = is_idle ? idle.spread_w : kTimeShareSpread * busy_w;
-    for (std::size_t r = 0; r < kReplicates; ++r) drawn.push_back(std::max(watts + spread_w * random.normal(), 0.0));
+    for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
+      drawn.push_back(std::max(watts + spread_w * random.normal(), 0.0));
     const auto [low, high] = central_interval(drawn, 0.9);
     fit.classes.push_back({watts, low, high, 0, false, false});
   }
-  for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + gain_spread * random.normal());
-  fit.groups = 1;
+  for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
+    fit.gain_replicates.push_back(1 + gain_spread * random.normal());
+  fit.separable_group_count = 1;
   return fit;
 }
 
@@ -254,53 +265,60 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
                                    std::span<const ClassPrior> priors) {
   if (timeline.empty()) return std::nullopt;
   const UsableEvidence useful(timeline, evidence);
-  if (useful.observation_count() < kMinRows) return std::nullopt;
-  SensorModelEstimate lag = find_sensor_model(useful, evidence.calibrated);
-  if (evidence.is_throttled) lag.best.slowdown_exponent = find_slowdown_exponent(useful, lag.best);
-  const IntervalObservations observations = useful.observations_with(lag.best);
+  if (useful.observation_count() < kMinNoiseObservations) return std::nullopt;
+  SensorModelEstimate lag = find_sensor_model(useful, evidence.calibrated_sensor);
+  if (evidence.is_throttled)
+    lag.best_parameters.slowdown_exponent = find_slowdown_exponent(useful, lag.best_parameters);
+  const IntervalObservations observations = useful.make_observations(lag.best_parameters);
   PowerPrior prior = busy_and_idle_prior(observations);
-  const bool is_implausible = prior.busy_w < kMinBusy * prior.idle_w;
+  const bool is_implausible = prior.busy_w < kMinBusyOverIdlePower * prior.idle_w;
   if (is_implausible) prior = fallback_coarse_prior(priors, observations);
   const RobustFit robust = robust_fit(observations, prior, 5);
-  const statistics::NormalEquations sums = observations.sums(robust.weights);
+  const statistics::NormalEquations sums = observations.normal_equations(robust.weights);
   const std::vector<double> sensor_variance = sensor_model_uncertainty(lag.alternatives, prior.spread_w);
   const SeparableGroups groups =
       groups_with_sensor_uncertainty(sums, robust.prior_precision, observations.column_times_s(), sensor_variance);
   const GroupedFit grouped(prior, robust.prior_precision, groups);
   const double redundancy = redundancy_factor(
-      observations, is_implausible ? std::vector<double>(observations.columns()) : groups.identified_fractions);
+      observations, is_implausible ? std::vector<double>(observations.column_count()) : groups.identified_fractions);
   const LibraryFit library(priors, prior, redundancy * robust.prior_precision * prior.spread_w * prior.spread_w);
   const bool has_library = !priors.empty();
   if (is_implausible && !has_library && !identifies_any_class(groups)) return std::nullopt;
-  Solution solution = has_library ? by_library(library, sums) : by_groups(grouped, groups);
-  const auto solved = [&](const statistics::NormalEquations& some) { return solution.solve(solution.prepare(some)); };
+  PowerSolver solution = has_library ? make_library_solver(library, sums) : make_group_solver(grouped, groups);
+  const auto solved = [&](const statistics::NormalEquations& some) {
+    return solution.solve(solution.prepare_equations(some));
+  };
   const std::vector<double> watts = solved(sums);
-  if (is_implausible && !has_library && !is_plausible(watts, observations.column_times_s())) return std::nullopt;
+  if (is_implausible && !has_library && !are_powers_plausible(watts, observations.column_times_s()))
+    return std::nullopt;
   // A class at idle power or below is at a bound of the fit: the observations do not determine its power.
   for (std::size_t k = 0; k + 1 < watts.size(); ++k) {
-    if (watts[k] <= watts.back()) solution.spreads[k] = kTimeShareSpread;
+    if (watts[k] <= watts.back()) solution.model_errors[k] = kTimeShareSpread;
   }
   const auto watts_at = [&](std::int64_t lag_ns) {
     return solved(
-        useful.observations_with({lag_ns, lag.best.time_constant_ns, lag.best.slowdown_exponent}).sums(robust.weights));
+        useful.make_observations({lag_ns, lag.best_parameters.time_constant_ns, lag.best_parameters.slowdown_exponent})
+            .normal_equations(robust.weights));
   };
   const std::vector<double> low_w = watts_at(lag.lag_low_ns);
   const std::vector<double> high_w = watts_at(lag.lag_high_ns);
   std::vector<double> lag_w;
-  for (std::size_t k = 0; k < watts.size(); ++k) lag_w.push_back((high_w[k] - low_w[k]) / 2 / kNinety);
+  for (std::size_t k = 0; k < watts.size(); ++k) lag_w.push_back((high_w[k] - low_w[k]) / 2 / kHalfWidthOf90);
 
   PowerFit fit;
-  const SensorModelChanges sensor_changes(lag.alternatives, solved);
-  fit.replicates = Replication(observations, robust, solution).draw(watts, lag_w, sensor_changes);
-  const std::vector<bool> without = known_without(evidence.probing, useful, observations, robust, lag.best.lag_ns);
+  const SensorModelReplicates sensor_changes(lag.alternatives, solved);
+  fit.power_replicates = PowerBootstrap(observations, robust, solution).draw(watts, lag_w, sensor_changes);
+  const std::vector<bool> without =
+      classes_known_without_probing(evidence.probing_spans, useful, observations, robust, lag.best_parameters.lag_ns);
   const std::vector<bool> prior_dominated =
       has_library ? is_prior_dominated(library, priors, sums) : std::vector<bool>();
-  Random random(kSeed + 1);
-  fit.gain_spread = evidence.calibrated.gain_spread;
-  for (std::size_t r = 0; r < kReplicates; ++r) fit.gains.push_back(1 + fit.gain_spread * random.normal());
+  Random random(kReplicateSeed + 1);
+  fit.gain_spread = evidence.calibrated_sensor.gain_spread;
+  for (std::size_t r = 0; r < kPowerReplicateCount; ++r)
+    fit.gain_replicates.push_back(1 + fit.gain_spread * random.normal());
   for (std::size_t k = 0; k < watts.size(); ++k) {
-    std::vector<double> drawn = fit.replicates[k];
-    for (std::size_t r = 0; r < kReplicates; ++r) drawn[r] *= fit.gains[r];
+    std::vector<double> drawn = fit.power_replicates[k];
+    for (std::size_t r = 0; r < kPowerReplicateCount; ++r) drawn[r] *= fit.gain_replicates[r];
     const auto [low, high] = central_interval(std::move(drawn), 0.9);
     const bool is_known =
         grouped.is_identified(k) && !(is_implausible && has_library) && !(has_library && prior_dominated[k]);
@@ -308,16 +326,17 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
     fit.classes.push_back(
         {watts[k], low, high, groups.identified_fractions[k], is_known, is_known && !without[k], by_library});
   }
-  fit.lag_ns = lag.best.lag_ns;
-  fit.time_constant_ns = lag.best.time_constant_ns;
-  fit.slowdown_exponent = lag.best.slowdown_exponent;
-  fit.counter_lag_ns = useful.is_gauge() ? evidence.calibrated.counter_lag_ns() : lag.best.lag_ns;
+  fit.lag_ns = lag.best_parameters.lag_ns;
+  fit.time_constant_ns = lag.best_parameters.time_constant_ns;
+  fit.slowdown_exponent = lag.best_parameters.slowdown_exponent;
+  fit.counter_lag_ns = useful.is_gauge() ? evidence.calibrated_sensor.counter_lag_ns() : lag.best_parameters.lag_ns;
   fit.lag_low_ns = lag.lag_low_ns;
   fit.lag_high_ns = lag.lag_high_ns;
   fit.is_lag_identified = lag.is_identified;
-  fit.residual_j = robust.noise;
-  fit.observations = std::min(observations.size(), useful.observation_count());  // without those of add_idle_power()
-  fit.groups = has_library ? sums.size() : groups.groups;
+  fit.residual_j = robust.noise_j;
+  fit.observation_count =
+      std::min(observations.size(), useful.observation_count());  // without those of add_idle_power()
+  fit.separable_group_count = has_library ? sums.size() : groups.group_count;
   return fit;
 }
 

@@ -29,7 +29,7 @@
 
 namespace joulemap::attribution {
 
-inline constexpr std::size_t kReplicates = 400;
+inline constexpr std::size_t kPowerReplicateCount = 400;
 
 struct ClassPower {
   double watts = 0;
@@ -43,9 +43,10 @@ struct ClassPower {
 
 struct PowerFit {
   std::vector<ClassPower> classes;  // the last is idle
-  // By class, then by replicate: watts, given a correct counter gain. `gains`: the gain factor of each replicate.
-  std::vector<std::vector<double>> replicates;
-  std::vector<double> gains;
+  // By class, then by replicate: watts, given a correct counter gain. `gain_replicates`: the gain factor of each
+  // replicate.
+  std::vector<std::vector<double>> power_replicates;
+  std::vector<double> gain_replicates;
   double gain_spread = kDefaultGainSpread;
   std::int64_t lag_ns = 0;
   std::int64_t time_constant_ns = 0;  // time constant of the gauge used; 0: the counter was used
@@ -55,11 +56,11 @@ struct PowerFit {
   std::int64_t lag_high_ns = 0;
   bool is_lag_identified = false;
   double residual_j = 0;  // robust standard deviation of the residuals
-  std::size_t observations = 0;
-  std::size_t groups = 0;
-  bool has_usual_powers = false;  // unidentified classes have the power of usual_kernel_powers.h, not a common one
+  std::size_t observation_count = 0;
+  std::size_t separable_group_count = 0;
+  bool uses_default_powers = false;  // unidentified classes have the power of usual_kernel_powers.h, not a common one
 
-  const ClassPower& idle() const { return classes.back(); }
+  const ClassPower& idle_power() const { return classes.back(); }
   // Power of kernels of a class that take `slowdown` times as long as at full speed.
   double watts_at(std::size_t column, double slowdown) const;
   // Adds uncertainty of the attributed energy itself, a relative standard deviation, to the gains.
@@ -72,7 +73,7 @@ std::optional<PowerFit> fit_powers(const KernelTimeline& timeline, const PowerEv
                                    std::span<const ClassPrior> priors = {});
 
 // Powers from priors alone, for recordings with too few observations.
-PowerFit prior_powers(std::span<const ClassPrior> priors, double gain_spread = kDefaultGainSpread);
+PowerFit powers_from_priors(std::span<const ClassPrior> priors, double gain_spread = kDefaultGainSpread);
 // Powers of a recording that identifies none: `busy_w` for all classes, which gives a time-proportional split of what
 // is not idle energy. The replicates have the usual spread of class powers.
 PowerFit equal_powers(std::size_t classes, double busy_w, const IdlePower& idle,

@@ -31,7 +31,7 @@ std::vector<EnergyPoint> counter_updates_of(const SimulatedRun& run) {
   RecordedEnergy energy(channels, {run.begin_ns, run.end_ns}, 10);
   for (const Sample& sample : run.samples) energy.add(sample);
   const RecordedEnergy::Result result = energy.finish();
-  return result.curves.empty() ? std::vector<EnergyPoint>() : result.curves.front().counter_updates;
+  return result.domain_curves.empty() ? std::vector<EnergyPoint>() : result.domain_curves.front().counter_updates;
 }
 
 // Mean power of each kernel kind if every kernel has the power of the last counter update before it.
@@ -51,7 +51,7 @@ std::vector<double> last_sample_powers(const SimulatedRun& run, std::size_t kind
 
 double true_power_w(const SimulatedRun& run, std::size_t kind) { return run.joules[kind] / run.busy_s[kind]; }
 
-struct Errors {
+struct RelativeErrors {
   double squares = 0;
   int count = 0;
   void add(double found, double truth) {
@@ -78,9 +78,9 @@ SimulatedGpu::Traits with_random_offsets(SimulatedGpu::Traits usual, std::uint64
 }
 
 TEST(PowerRegression, EstimatesPowersOfAMixtureWithUncertainty) {
-  Errors regressed;
-  Errors last_sample_errors;
-  Errors shared;
+  RelativeErrors regressed;
+  RelativeErrors last_sample_errors;
+  RelativeErrors shared;
   int inside = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -92,7 +92,7 @@ TEST(PowerRegression, EstimatesPowersOfAMixtureWithUncertainty) {
     ASSERT_TRUE(fit);
     EXPECT_TRUE(fit->is_lag_identified);
     EXPECT_NEAR(static_cast<double>(fit->lag_ns), 10e6, 2.5e6);
-    EXPECT_NEAR(fit->idle().watts, 130, 20);
+    EXPECT_NEAR(fit->idle_power().watts, 130, 20);
     double busy_j = 0;
     double busy_s = 0;
     for (std::size_t kind = 0; kind < kinds; ++kind) {
@@ -123,7 +123,7 @@ TEST(PowerRegression, EstimatesPowersOfAMixtureWithUncertainty) {
 
 // The counter is read every 2.5 s, the default, and the driver stores a power sample every 20 ms.
 TEST(PowerRegression, DriverHistoryIdentifiesPowersInTenSeconds) {
-  Errors errors;
+  RelativeErrors errors;
   int inside = 0;
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -169,7 +169,7 @@ TEST(PowerRegression, ASteadyLoopIsTimeProportional) {
 
 // `record` reads a counter with expensive reads every 2.5 s.
 TEST(PowerRegression, ARarelyReadCounterIdentifiesLessAndReportsIt) {
-  Errors errors;
+  RelativeErrors errors;
   int inside = 0;
   for (std::uint64_t seed = 1; seed <= 15; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -211,7 +211,7 @@ TEST(PowerRegression, TheSameInputGivesTheSameBits) {
   const std::optional<PowerFit> once = fit_powers(timeline, {counter_updates_of(run)});
   const std::optional<PowerFit> again = fit_powers(timeline, {counter_updates_of(run)});
   ASSERT_TRUE(once && again);
-  EXPECT_EQ(once->replicates, again->replicates);
+  EXPECT_EQ(once->power_replicates, again->power_replicates);
   EXPECT_EQ(once->lag_ns, again->lag_ns);
 }
 

@@ -9,7 +9,7 @@ namespace joulemap::attribution {
 namespace {
 
 // Intersection of two spans; has length 0 where they do not overlap.
-TimeSpan common(const TimeSpan& a, const TimeSpan& b) {
+TimeSpan span_intersection(const TimeSpan& a, const TimeSpan& b) {
   const std::int64_t begin_ns = std::max(a.begin_ns, b.begin_ns);
   return {begin_ns, std::max(begin_ns, std::min(a.end_ns, b.end_ns))};
 }
@@ -17,16 +17,17 @@ TimeSpan common(const TimeSpan& a, const TimeSpan& b) {
 }  // namespace
 
 void ProbeSpans::add(std::uint32_t process, const Mark& mark) {
-  if (mark.name != region_) return;
-  if (mark.kind == MarkKind::region_begin) open_[{process, mark.id}] = {mark.time_ns, command_.end_ns};
+  if (mark.name != region_name_) return;
+  if (mark.kind == MarkKind::region_begin)
+    spans_by_region_id_[{process, mark.id}] = {mark.time_ns, command_span_.end_ns};
   if (mark.kind != MarkKind::region_end) return;
-  const auto begun = open_.find({process, mark.id});
-  if (begun != open_.end()) begun->second.end_ns = mark.time_ns;
+  const auto begun = spans_by_region_id_.find({process, mark.id});
+  if (begun != spans_by_region_id_.end()) begun->second.end_ns = mark.time_ns;
 }
 
 void ProbeSpans::finish() {
   std::vector<TimeSpan> found;
-  for (const auto& [key, span] : open_) found.push_back(common(span, command_));
+  for (const auto& [key, span] : spans_by_region_id_) found.push_back(span_intersection(span, command_span_));
   std::sort(found.begin(), found.end(), [](const TimeSpan& a, const TimeSpan& b) { return a.begin_ns < b.begin_ns; });
   for (const TimeSpan& span : found) {
     if (span.end_ns <= span.begin_ns) continue;
@@ -36,29 +37,29 @@ void ProbeSpans::finish() {
       spans_.push_back(span);
     }
   }
-  open_.clear();
+  spans_by_region_id_.clear();
 }
 
-double ProbeSpans::time_s() const { return time_between_s(command_.begin_ns, command_.end_ns); }
+double ProbeSpans::total_s() const { return time_between_s(command_span_.begin_ns, command_span_.end_ns); }
 
 double ProbeSpans::time_between_s(std::int64_t from_ns, std::int64_t to_ns) const {
   std::int64_t sum_ns = 0;
   for (const TimeSpan& span : spans_) {
-    const TimeSpan part = common(span, {from_ns, to_ns});
+    const TimeSpan part = span_intersection(span, {from_ns, to_ns});
     sum_ns += part.end_ns - part.begin_ns;
   }
   return seconds(sum_ns);
 }
 
 double ProbeSpans::energy_in_spans(const EnergyFunction& energy_j) const {
-  return energy_in_spans_between(energy_j, command_.begin_ns, command_.end_ns);
+  return energy_in_spans_between(energy_j, command_span_.begin_ns, command_span_.end_ns);
 }
 
 double ProbeSpans::energy_in_spans_between(const EnergyFunction& energy_j, std::int64_t from_ns,
                                            std::int64_t to_ns) const {
   double sum = 0;
   for (const TimeSpan& span : spans_) {
-    const TimeSpan part = common(span, {from_ns, to_ns});
+    const TimeSpan part = span_intersection(span, {from_ns, to_ns});
     if (part.end_ns > part.begin_ns) sum += energy_j(part.begin_ns, part.end_ns);
   }
   return sum;

@@ -48,7 +48,7 @@ TEST(Probing, IdentifiesKernelPowersOfEqualSteps) {
     const SimulatedRun run = gpu.probed_loop(20, 5, 15);
     const std::vector<TimeSpan> probing = {{run.probe_begin_ns, run.end_ns}};
     const std::optional<PowerFit> fit =
-        fit_powers(timeline_of(run), {energy_of(run).curves.at(0).counter_updates, {}, probing});
+        fit_powers(timeline_of(run), {energy_of(run).domain_curves.at(0).counter_updates, {}, probing});
     ASSERT_TRUE(fit);
     for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
       const double truth_w = run.joules[kind] / run.busy_s[kind];
@@ -72,7 +72,7 @@ TEST(Probing, AnIdentifiableMixtureStaysRegressed) {
   const SimulatedRun run = gpu.mixture(60);
   const std::vector<TimeSpan> probing = {{run.end_ns - 10 * kNanosecondsPerSecond, run.end_ns}};
   const std::optional<PowerFit> fit =
-      fit_powers(timeline_of(run), {energy_of(run).curves.at(0).counter_updates, {}, probing});
+      fit_powers(timeline_of(run), {energy_of(run).domain_curves.at(0).counter_updates, {}, probing});
   ASSERT_TRUE(fit);
   for (std::size_t kind = 0; kind < run.busy_s.size(); ++kind) {
     EXPECT_TRUE(fit->classes[kind].is_regressed) << kind;
@@ -102,14 +102,15 @@ LedgerResult account(const SimulatedRun& run, RowLevel level, std::vector<Activi
   GpuWork work(span);
   for (const Activity& activity : activities) {
     sums.add(kProcess, activity);
-    work.add(kProcess, activity, sums.names(kProcess).scopes);
+    work.add(kProcess, activity, sums.process_activity(kProcess).scopes);
   }
   sums.finish();
   std::map<std::string, DeviceWork> works = work.finish(sums.processes());
   MachineEnergy machine;
-  MachineEnergy::Gpu gpu{"gpu0", energy.curves.at(0).energy_j, {}};
-  gpu.powers = find_kernel_powers(std::move(works.at("GPU-1")), {energy.curves[0].counter_updates, {}, probing}, span);
-  gpu.energy_j = lag_corrected_curve(energy.curves[0].curve, gpu.powers->fit.counter_lag_ns, gpu.energy_j);
+  MachineEnergy::Gpu gpu{"gpu0", energy.domain_curves.at(0).energy_j, {}};
+  gpu.powers =
+      find_kernel_powers(std::move(works.at("GPU-1")), {energy.domain_curves[0].counter_updates, {}, probing}, span);
+  gpu.energy_j = lag_corrected_curve(energy.domain_curves[0].curve, gpu.powers->power_fit.counter_lag_ns, gpu.energy_j);
   machine.gpus.emplace("GPU-1", std::move(gpu));
   Ledger ledger(level, machine, sums);
   for (const Activity& activity : activities) ledger.add(kProcess, activity);
@@ -146,7 +147,7 @@ TEST(Probing, SeparatesLayersOfTheRunFromTheirReplays) {
   SimulatedGpu gpu({}, 12);
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);
   for (const RowLevel level : {RowLevel::layer, RowLevel::phase, RowLevel::op, RowLevel::region}) {
-    SCOPED_TRACE(name_of(level));
+    SCOPED_TRACE(row_level_name(level));
     const LedgerResult result = account(run, level);
     bool probed = false;
     for (const ReportRow& row : result.rows) {
@@ -173,7 +174,7 @@ TEST(Probing, ReplayedKernelsAreNotExtrapolatedInLightMode) {
   const SimulatedRun run = gpu.probed_loop(20, 5, 15);
   std::vector<Activity> activities = probed_activities_of(run);
   const std::int64_t half_ns = run.probe_begin_ns / 2;
-  activities.front().steps = {{.number = 0, .begin_ns = 0, .end_ns = half_ns, .traced = true},
+  activities.front().steps = {{.number = 0, .begin_ns = 0, .end_ns = half_ns, .is_traced = true},
                               {.number = 1, .begin_ns = half_ns, .end_ns = run.probe_begin_ns}};
   for (const ReportRow& row : account(run, RowLevel::layer, activities).rows) {
     const bool is_probe = row.path.front() == "probe";
@@ -199,7 +200,7 @@ TEST(Probing, OverlappingProbingOfSeveralProcessesCountsOnce) {
   probing.add(1, region(MarkKind::region_begin, 2, 40, "the program's own"));
   probing.add(1, region(MarkKind::region_begin, 3, 95));  // without an end: the process was killed
   probing.finish();
-  EXPECT_NEAR(probing.time_s(), 15, 1e-9);
+  EXPECT_NEAR(probing.total_s(), 15, 1e-9);
   EXPECT_NEAR(probing.time_between_s(0, 13 * kNanosecondsPerSecond), 3, 1e-9);
 }
 
@@ -209,7 +210,7 @@ TEST(Probing, BelongsToNoStep) {
   energy_j.add(0, span.end_ns, 1000);
   energy_j.finish();
   const EnergyFunction between = [&](std::int64_t from_ns, std::int64_t to_ns) {
-    return energy_j.between(from_ns, to_ns);
+    return energy_j.amount_between(from_ns, to_ns);
   };
   ProbeSpans probing(span);
   probing.add(1, region(MarkKind::region_begin, 1, 6));

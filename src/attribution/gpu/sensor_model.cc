@@ -9,34 +9,34 @@ namespace {
 // Relative standard deviation: active-idle power of the same device varies with temperature and memory clock.
 constexpr double kCalibratedIdleSpread = 0.04;
 
-struct KnownIdlePower {
+struct ModelIdlePower {
   std::string_view device_model;  // substring of the device's model name
   IdlePower idle;
 };
 // H200: measured, 118 to 140 W (bench/h200). The others are rough values that this project has not measured: their
 // spread is wide.
-constexpr KnownIdlePower kKnownIdlePowers[] = {
+constexpr ModelIdlePower kDefaultIdlePowers[] = {
     {"H200", {128, 7}}, {"H100", {115, 20}}, {"A100", {75, 20}}, {"V100", {55, 15}}, {"L40", {85, 25}},
 };
 
-std::int64_t in_ns(double time_s) { return static_cast<std::int64_t>(time_s * 1e9); }
+std::int64_t to_nanoseconds(double time_s) { return static_cast<std::int64_t>(time_s * 1e9); }
 
-std::optional<CalibratedLag> lag_of(const ChannelCalibration& known) {
+std::optional<CalibratedLag> calibrated_lag(const ChannelCalibration& known) {
   if (!known.lag_s) return std::nullopt;
   CalibratedLag lag;
-  lag.lag_ns = in_ns(*known.lag_s);
-  lag.low_ns = in_ns(known.lag_low_s.value_or(*known.lag_s));
-  lag.high_ns = in_ns(known.lag_high_s.value_or(*known.lag_s));
+  lag.lag_ns = to_nanoseconds(*known.lag_s);
+  lag.low_ns = to_nanoseconds(known.lag_low_s.value_or(*known.lag_s));
+  lag.high_ns = to_nanoseconds(known.lag_high_s.value_or(*known.lag_s));
   // A moving average over a window has the same mean delay as a time constant of half its length.
   if (known.time_constant_s || known.window_s)
-    lag.time_constant_ns = in_ns(known.time_constant_s ? *known.time_constant_s : *known.window_s / 2);
+    lag.time_constant_ns = to_nanoseconds(known.time_constant_s ? *known.time_constant_s : *known.window_s / 2);
   return lag;
 }
 
 }  // namespace
 
-SensorModel sensor_model(std::span<const ChannelCalibration> calibrations, std::span<const Channel> channels,
-                         std::string_view device) {
+SensorModel find_calibrated_sensor_model(std::span<const ChannelCalibration> calibrations,
+                                         std::span<const Channel> channels, std::string_view device) {
   SensorModel model;
   for (const ChannelCalibration& known : calibrations) {
     const auto is_same_channel = [&](const Channel& candidate) {
@@ -45,20 +45,20 @@ SensorModel sensor_model(std::span<const ChannelCalibration> calibrations, std::
     const auto channel = std::find_if(channels.begin(), channels.end(), is_same_channel);
     if (channel == channels.end() || known.device != device) continue;
     if (channel->quantity == Quantity::energy) {
-      model.counter = lag_of(known);
+      model.counter_lag = calibrated_lag(known);
       if (known.gain_spread) model.gain_spread = *known.gain_spread;
       if (known.active_idle_w) model.active_idle = {*known.active_idle_w, kCalibratedIdleSpread * *known.active_idle_w};
     } else if (channel->quantity == Quantity::power_history) {
-      model.history = lag_of(known);
+      model.history_lag = calibrated_lag(known);
       // The regression models a gauge as an exponential average, so a lag without a time constant is of no use.
-      if (model.history && model.history->time_constant_ns <= 0) model.history.reset();
+      if (model.history_lag && model.history_lag->time_constant_ns <= 0) model.history_lag.reset();
     }
   }
   return model;
 }
 
-std::optional<IdlePower> usual_idle_power(std::string_view device_model) {
-  for (const KnownIdlePower& known : kKnownIdlePowers) {
+std::optional<IdlePower> default_idle_power(std::string_view device_model) {
+  for (const ModelIdlePower& known : kDefaultIdlePowers) {
     if (device_model.find(known.device_model) != std::string_view::npos) return known.idle;
   }
   return std::nullopt;

@@ -33,19 +33,19 @@ struct IdlePower {
 };
 
 struct SensorModel {
-  std::optional<CalibratedLag> counter;
-  std::optional<CalibratedLag> history;  // of the device's power history
+  std::optional<CalibratedLag> counter_lag;
+  std::optional<CalibratedLag> history_lag;  // of the device's power history
   double gain_spread = kDefaultGainSpread;
   std::optional<IdlePower> active_idle;
 
-  std::int64_t counter_lag_ns() const { return counter ? counter->lag_ns : kUsualCounterLag_ns; }
+  std::int64_t counter_lag_ns() const { return counter_lag ? counter_lag->lag_ns : kUsualCounterLag_ns; }
 };
 
 // Sensor model of one device; `channels` contains the quantity of each calibrated channel.
-SensorModel sensor_model(std::span<const ChannelCalibration> calibrations, std::span<const Channel> channels,
-                         std::string_view device);
+SensorModel find_calibrated_sensor_model(std::span<const ChannelCalibration> calibrations,
+                                         std::span<const Channel> channels, std::string_view device);
 
 // Typical active-idle power of a GPU model, for devices without a calibration; empty for unknown models.
-std::optional<IdlePower> usual_idle_power(std::string_view device_model);
+std::optional<IdlePower> default_idle_power(std::string_view device_model);
 
 }  // namespace joulemap::attribution

@@ -43,7 +43,7 @@ std::vector<EnergyPoint> counter_updates_of(const SimulatedRun& run) {
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy energy(channels, {run.begin_ns, run.end_ns}, 10);
   for (const Sample& sample : run.samples) energy.add(sample);
-  return energy.finish().curves.at(0).counter_updates;
+  return energy.finish().domain_curves.at(0).counter_updates;
 }
 
 TEST(SensorModel, UsesTheCalibrationOfTheDevice) {
@@ -54,12 +54,12 @@ TEST(SensorModel, UsesTheCalibrationOfTheDevice) {
   ChannelCalibration history = found("gpu0-power-history", "GPU-0", 0.001);
   history.time_constant_s = 0.015;
   const std::vector<ChannelCalibration> all = {counter, history, found("gpu1-energy", "GPU-1", 0.03)};
-  const SensorModel sensing = sensor_model(all, kChannels, "GPU-0");
-  ASSERT_TRUE(sensing.counter && sensing.history);
+  const SensorModel sensing = find_calibrated_sensor_model(all, kChannels, "GPU-0");
+  ASSERT_TRUE(sensing.counter_lag && sensing.history_lag);
   EXPECT_EQ(sensing.counter_lag_ns(), 14'000'000);
-  EXPECT_EQ(sensing.counter->low_ns, 12'000'000);
-  EXPECT_EQ(sensing.counter->high_ns, 17'000'000);
-  EXPECT_EQ(sensing.history->time_constant_ns, 15'000'000);
+  EXPECT_EQ(sensing.counter_lag->low_ns, 12'000'000);
+  EXPECT_EQ(sensing.counter_lag->high_ns, 17'000'000);
+  EXPECT_EQ(sensing.history_lag->time_constant_ns, 15'000'000);
   EXPECT_DOUBLE_EQ(sensing.gain_spread, 0.008);
 }
 
@@ -67,9 +67,9 @@ TEST(SensorModel, UsesDefaultsWithoutACalibration) {
   const std::vector<ChannelCalibration> all = {found("gpu0-energy", "GPU-0", std::nullopt),
                                                found("gpu0-power-history", "GPU-0", 0.001),
                                                found("other-energy", "GPU-0", 0.03)};
-  const SensorModel sensing = sensor_model(all, kChannels, "GPU-0");
-  EXPECT_FALSE(sensing.counter);
-  EXPECT_FALSE(sensing.history) << "a lag alone does not say what it remembers";
+  const SensorModel sensing = find_calibrated_sensor_model(all, kChannels, "GPU-0");
+  EXPECT_FALSE(sensing.counter_lag);
+  EXPECT_FALSE(sensing.history_lag) << "a lag alone does not say what it remembers";
   EXPECT_EQ(sensing.counter_lag_ns(), kUsualCounterLag_ns);
   EXPECT_DOUBLE_EQ(sensing.gain_spread, kDefaultGainSpread);
 }
@@ -83,7 +83,7 @@ TEST(SensorModel, SuppliesALagThatTheRunCannotIdentify) {
 
   const std::optional<PowerFit> usual = fit_powers(timeline, {updates});
   SensorModel known;
-  known.counter = CalibratedLag{14'000'000, 12'000'000, 17'000'000, 0};
+  known.counter_lag = CalibratedLag{14'000'000, 12'000'000, 17'000'000, 0};
   known.gain_spread = 0.02;
   const std::optional<PowerFit> calibrated = fit_powers(timeline, {updates, {}, {}, known});
   ASSERT_TRUE(usual && calibrated);
@@ -94,7 +94,7 @@ TEST(SensorModel, SuppliesALagThatTheRunCannotIdentify) {
   EXPECT_EQ(calibrated->lag_low_ns, 12'000'000);
   EXPECT_EQ(calibrated->lag_high_ns, 17'000'000);
   EXPECT_FALSE(calibrated->is_lag_identified);
-  const auto [low, high] = central_interval(calibrated->gains, 0.9);
+  const auto [low, high] = central_interval(calibrated->gain_replicates, 0.9);
   EXPECT_NEAR(high - low, 2 * 1.645 * 0.02, 0.01);
 }
 
@@ -105,7 +105,7 @@ TEST(SensorModel, YieldsToALagThatTheRunIdentifies) {
   const KernelTimeline timeline = timeline_of(run);
   const std::vector<EnergyPoint> updates = counter_updates_of(run);
   SensorModel known;
-  known.counter = CalibratedLag{40'000'000, 39'000'000, 41'000'000, 0};
+  known.counter_lag = CalibratedLag{40'000'000, 39'000'000, 41'000'000, 0};
   const std::optional<PowerFit> fit = fit_powers(timeline, {updates, {}, {}, known});
   ASSERT_TRUE(fit);
   EXPECT_TRUE(fit->is_lag_identified);

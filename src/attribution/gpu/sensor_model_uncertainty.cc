@@ -10,20 +10,21 @@ std::vector<double> sensor_model_uncertainty(std::span<const AlternativeSensorMo
   if (alternatives.empty()) return {};
   double all = 0;
   for (const AlternativeSensorModel& other : alternatives) all += other.weight;
-  std::vector<double> variances(alternatives.front().watts.size());
+  std::vector<double> variances(alternatives.front().watts_by_unknown.size());
   for (std::size_t k = 0; k < variances.size(); ++k) {
     for (const AlternativeSensorModel& other : alternatives) {
-      const double change = (other.watts[k] - alternatives.front().watts[k]) / spread_w;
+      const double change = (other.watts_by_unknown[k] - alternatives.front().watts_by_unknown[k]) / spread_w;
       variances[k] += other.weight / all * change * change;
     }
   }
   return variances;
 }
 
-SensorModelChanges::SensorModelChanges(std::span<const AlternativeSensorModel> alternatives, const Solve& solve) {
+SensorModelReplicates::SensorModelReplicates(std::span<const AlternativeSensorModel> alternatives,
+                                             const SolveFunction& solve) {
   std::vector<double> best_w;
   for (const AlternativeSensorModel& other : alternatives) {
-    std::vector<double> watts = solve(other.sums);
+    std::vector<double> watts = solve(other.normal_equations);
     if (best_w.empty()) best_w = watts;
     for (std::size_t k = 0; k < watts.size(); ++k) watts[k] -= best_w[k];
     cumulative_weights_.push_back(other.weight + (cumulative_weights_.empty() ? 0 : cumulative_weights_.back()));
@@ -31,7 +32,7 @@ SensorModelChanges::SensorModelChanges(std::span<const AlternativeSensorModel> a
   }
 }
 
-std::span<const double> SensorModelChanges::draw(statistics::Random& random) const {
+std::span<const double> SensorModelReplicates::draw_change(statistics::Random& random) const {
   if (cumulative_weights_.empty()) return {};
   const double chosen = random.uniform() * cumulative_weights_.back();
   const auto at = std::upper_bound(cumulative_weights_.begin(), cumulative_weights_.end() - 1, chosen);

@@ -20,13 +20,13 @@ namespace joulemap::attribution {
 std::vector<double> sensor_model_uncertainty(std::span<const AlternativeSensorModel> alternatives, double spread_w);
 
 // Changes of the fitted powers under each alternative sensor model.
-class SensorModelChanges {
+class SensorModelReplicates {
  public:
-  using Solve = std::function<std::vector<double>(const statistics::NormalEquations&)>;
-  SensorModelChanges(std::span<const AlternativeSensorModel> alternatives, const Solve& solve);
+  using SolveFunction = std::function<std::vector<double>(const statistics::NormalEquations&)>;
+  SensorModelReplicates(std::span<const AlternativeSensorModel> alternatives, const SolveFunction& solve);
 
   // By unknown: change in W for one alternative, drawn by weight; empty without alternatives.
-  std::span<const double> draw(statistics::Random& random) const;
+  std::span<const double> draw_change(statistics::Random& random) const;
 
  private:
   std::vector<double> cumulative_weights_;

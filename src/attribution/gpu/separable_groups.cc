@@ -10,35 +10,36 @@ namespace {
 
 // The data confuse two unknowns if the correlation of their errors is below this. An unknown that the data identify is
 // merged with another only at a stronger negative correlation.
-constexpr double kConfused = -0.1;
-constexpr double kConfusedWithKnown = -0.5;
+constexpr double kMaxErrorCorrelation = -0.1;
+constexpr double kMaxErrorCorrelationWithKnown = -0.5;
 
-constexpr double kFreeLevel = 1e-4;  // precision of the prior of the common level, relative to that of a class
-constexpr double kNoDifference = 1e-9;
+constexpr double kCommonLevelPrecision =
+    1e-4;  // precision of the prior of the common level, relative to that of a class
+constexpr double kMinDifferenceVariance = 1e-9;
 
 struct Posterior {
-  std::vector<double> inverse;
+  std::vector<double> unscaled_covariance;
   std::vector<double> data_fractions;
 };
 
-Posterior posterior_of(const statistics::NormalEquations& sums, double precision) {
+Posterior solve_posterior(const statistics::NormalEquations& sums, double precision) {
   const std::vector<statistics::Prior> priors(sums.size(), statistics::Prior{0, precision});
   Posterior known{statistics::unscaled_posterior_covariance(sums, priors), {}};
   for (std::size_t i = 0; i < sums.size(); ++i)
-    known.data_fractions.push_back(1 - precision * known.inverse[i * sums.size() + i]);
+    known.data_fractions.push_back(1 - precision * known.unscaled_covariance[i * sums.size() + i]);
   return known;
 }
 
-SeparableGroups with_groups(const statistics::NormalEquations& sums, double precision,
-                            std::vector<std::size_t> group_of, std::vector<double> identified_fractions) {
+SeparableGroups make_separable_groups(const statistics::NormalEquations& sums, double precision,
+                                      std::vector<std::size_t> group_of, std::vector<double> identified_fractions) {
   const std::size_t count = 1 + *std::max_element(group_of.begin(), group_of.end());
-  Posterior known = posterior_of(sums.with_grouped_unknowns(group_of, count), precision);
+  Posterior known = solve_posterior(sums.with_grouped_unknowns(group_of, count), precision);
   return {std::move(group_of), count, std::move(known.data_fractions), std::move(identified_fractions)};
 }
 
 // The pair whose errors are most anti-correlated, so that one gains what the other loses; empty if no pair is confused.
 // At least one of the pair is not identified by the data.
-std::optional<std::pair<std::size_t, std::size_t>> most_confused(const Posterior& known, std::size_t idle) {
+std::optional<std::pair<std::size_t, std::size_t>> find_most_confused_pair(const Posterior& known, std::size_t idle) {
   const std::size_t size = known.data_fractions.size();
   const auto is_known = [&](std::size_t i) { return known.data_fractions[i] >= kMinDataFraction; };
   std::optional<std::pair<std::size_t, std::size_t>> found;
@@ -48,8 +49,10 @@ std::optional<std::pair<std::size_t, std::size_t>> most_confused(const Posterior
       if (is_known(i) && is_known(j)) continue;
       if ((i == idle && is_known(i)) || (j == idle && is_known(j))) continue;
       const double correlation =
-          known.inverse[i * size + j] / std::sqrt(known.inverse[i * size + i] * known.inverse[j * size + j]);
-      if (correlation >= (is_known(i) || is_known(j) ? kConfusedWithKnown : kConfused) || correlation >= worst)
+          known.unscaled_covariance[i * size + j] /
+          std::sqrt(known.unscaled_covariance[i * size + i] * known.unscaled_covariance[j * size + j]);
+      if (correlation >= (is_known(i) || is_known(j) ? kMaxErrorCorrelationWithKnown : kMaxErrorCorrelation) ||
+          correlation >= worst)
         continue;
       worst = correlation;
       found = {i, j};
@@ -60,11 +63,12 @@ std::optional<std::pair<std::size_t, std::size_t>> most_confused(const Posterior
 
 // By unknown: by how much the data reduce the variance of its deviation from the time-weighted mean of all classes. The
 // mean itself gets a weak prior, because it carries no information on differences.
-std::vector<double> known_differences(const statistics::NormalEquations& sums, double precision,
-                                      std::span<const double> times_s, const std::vector<double>& own_fractions) {
+std::vector<double> identified_difference_fractions(const statistics::NormalEquations& sums, double precision,
+                                                    std::span<const double> times_s,
+                                                    const std::vector<double>& own_fractions) {
   const std::size_t classes = sums.size() - 1;
   std::vector<statistics::Prior> priors(sums.size() + 1, statistics::Prior{0, precision});
-  priors.back().precision = precision * kFreeLevel;
+  priors.back().precision = precision * kCommonLevelPrecision;
   const std::vector<double> inverse =
       statistics::unscaled_posterior_covariance(sums.with_common_unknown(classes), priors);
   double all_s = 0;
@@ -80,7 +84,7 @@ std::vector<double> known_differences(const statistics::NormalEquations& sums, d
       for (std::size_t j = 0; j < classes; ++j) after += difference[i] * difference[j] * inverse[i * priors.size() + j];
     }
     // With only one class its deviation from the mean is 0, and after / before would be 0 / 0.
-    if (before * precision > kNoDifference) known[k] = std::min(own_fractions[k], 1 - after / before);
+    if (before * precision > kMinDifferenceVariance) known[k] = std::min(own_fractions[k], 1 - after / before);
   }
   return known;
 }
@@ -90,18 +94,18 @@ std::vector<double> known_differences(const statistics::NormalEquations& sums, d
 SeparableGroups separable_groups(const statistics::NormalEquations& sums, double precision,
                                  std::span<const double> times_s) {
   SeparableGroups result;
-  for (std::size_t i = 0; i < sums.size(); ++i) result.group_of.push_back(i);
-  result.groups = sums.size();
-  Posterior known = posterior_of(sums, precision);
-  result.identified_fractions = known_differences(sums, precision, times_s, known.data_fractions);
+  for (std::size_t i = 0; i < sums.size(); ++i) result.group_by_unknown.push_back(i);
+  result.group_count = sums.size();
+  Posterior known = solve_posterior(sums, precision);
+  result.identified_fractions = identified_difference_fractions(sums, precision, times_s, known.data_fractions);
   while (const std::optional<std::pair<std::size_t, std::size_t>> pair =
-             most_confused(known, result.group_of.empty() ? 0 : result.group_of.back())) {
-    for (std::size_t& group : result.group_of) {
+             find_most_confused_pair(known, result.group_by_unknown.empty() ? 0 : result.group_by_unknown.back())) {
+    for (std::size_t& group : result.group_by_unknown) {
       if (group == pair->second) group = pair->first;
       if (group > pair->second) --group;
     }
-    --result.groups;
-    known = posterior_of(sums.with_grouped_unknowns(result.group_of, result.groups), precision);
+    --result.group_count;
+    known = solve_posterior(sums.with_grouped_unknowns(result.group_by_unknown, result.group_count), precision);
   }
   result.data_fractions = known.data_fractions;
   return result;
@@ -111,34 +115,34 @@ SeparableGroups groups_with_sensor_uncertainty(const statistics::NormalEquations
                                                std::span<const double> times_s,
                                                std::span<const double> sensor_variance) {
   SeparableGroups found = separable_groups(sums, precision, times_s);
-  const std::size_t classes = found.group_of.size() - 1;
-  std::vector<bool> is_uncertain(found.groups);
+  const std::size_t classes = found.group_by_unknown.size() - 1;
+  std::vector<bool> is_uncertain(found.group_count);
   bool any_known = false;
   for (std::size_t k = 0; k < found.identified_fractions.size() && !sensor_variance.empty(); ++k) {
     const bool seemed_known = found.identified_fractions[k] >= kMinDataFraction;
     found.identified_fractions[k] = std::max(found.identified_fractions[k] - sensor_variance[k], 0.0);
     if (k < classes && seemed_known && found.identified_fractions[k] < kMinDataFraction)
-      is_uncertain[found.group_of[k]] = true;
+      is_uncertain[found.group_by_unknown[k]] = true;
   }
   for (std::size_t k = 0; k < classes; ++k) any_known = any_known || found.identified_fractions[k] >= kMinDataFraction;
   if (!any_known) {
     std::vector<std::size_t> merged(classes + 1, 0);
     merged.back() = found.identified_fractions.back() >= kMinDataFraction ? 1 : 0;
-    return with_groups(sums, precision, std::move(merged), std::move(found.identified_fractions));
+    return make_separable_groups(sums, precision, std::move(merged), std::move(found.identified_fractions));
   }
   const auto first = std::find(is_uncertain.begin(), is_uncertain.end(), true);
   if (first == is_uncertain.end()) return found;
-  is_uncertain[found.group_of.back()] = false;
+  is_uncertain[found.group_by_unknown.back()] = false;
   // Renumber groups in order of their first members.
-  std::vector<std::size_t> number(found.groups + 1, found.groups + 1);
+  std::vector<std::size_t> number(found.group_count + 1, found.group_count + 1);
   std::size_t next = 0;
   std::vector<std::size_t> group_of;
-  for (const std::size_t group : found.group_of) {
-    std::size_t& new_group = number[is_uncertain[group] ? found.groups : group];
-    if (new_group > found.groups) new_group = next++;
+  for (const std::size_t group : found.group_by_unknown) {
+    std::size_t& new_group = number[is_uncertain[group] ? found.group_count : group];
+    if (new_group > found.group_count) new_group = next++;
     group_of.push_back(new_group);
   }
-  return with_groups(sums, precision, std::move(group_of), std::move(found.identified_fractions));
+  return make_separable_groups(sums, precision, std::move(group_of), std::move(found.identified_fractions));
 }
 
 }  // namespace joulemap::attribution

@@ -19,8 +19,8 @@ namespace joulemap::attribution {
 inline constexpr double kMinDataFraction = 0.8;
 
 struct SeparableGroups {
-  std::vector<std::size_t> group_of;  // by unknown
-  std::size_t groups = 0;
+  std::vector<std::size_t> group_by_unknown;  // by unknown
+  std::size_t group_count = 0;
   std::vector<double> data_fractions;  // by group: 0 prior alone .. 1 data alone
   // By unknown: known fraction of its deviation from the time-weighted mean of all. For idle: of its own power.
   std::vector<double> identified_fractions;

@@ -27,8 +27,8 @@ TEST(SeparableGroups, ClassesThatAlwaysRunTogetherFormOneGroup) {
     sums.add_observation(std::vector<double>{both, third, 2 * both, fourth}, 10);
   }
   const SeparableGroups groups = separable_groups(sums, 1e-4, times_of(sums));
-  EXPECT_EQ(groups.group_of, (std::vector<std::size_t>{0, 1, 0, 2})) << "seed " << kSeed;
-  EXPECT_EQ(groups.groups, 3u);
+  EXPECT_EQ(groups.group_by_unknown, (std::vector<std::size_t>{0, 1, 0, 2})) << "seed " << kSeed;
+  EXPECT_EQ(groups.group_count, 3u);
   EXPECT_LT(groups.identified_fractions[0], kMinDataFraction);
   for (const double share : groups.data_fractions) EXPECT_GT(share, kMinDataFraction);
 }
@@ -37,7 +37,7 @@ TEST(SeparableGroups, EqualStepsAreOneGroup) {
   statistics::NormalEquations sums(6);
   for (int i = 0; i < 500; ++i) sums.add_observation(std::vector<double>{0.01, 0.02, 0.03, 0.01, 0.02, 0.01}, 50);
   const SeparableGroups groups = separable_groups(sums, 1e-4, times_of(sums));
-  EXPECT_EQ(groups.groups, 1u);
+  EXPECT_EQ(groups.group_count, 1u);
 }
 
 // The power of a class that uses nearly all of the energy is known well; its difference from the other classes is not.

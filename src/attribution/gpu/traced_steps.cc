@@ -15,110 +15,120 @@ constexpr std::size_t kMaxComparedSteps = 1024;
 // than this factor do different work.
 constexpr double kMaxDurationRatio = 3;
 // Enough durations for a median.
-constexpr std::size_t kMaxDurations = 64;
+constexpr std::size_t kMaxDurationsPerRun = 64;
 // Bounds memory. Further pauses count as work.
 constexpr std::size_t kMaxPauses = 4096;
 // Code is loaded and memory allocated in the first steps.
-constexpr std::uint64_t kFirstSteps = 4;
+constexpr std::uint64_t kFirstProgramSteps = 4;
 
-bool overlap(TimeSpan a, TimeSpan b) { return a.begin_ns < b.end_ns && b.begin_ns < a.end_ns; }
+bool spans_overlap(TimeSpan a, TimeSpan b) { return a.begin_ns < b.end_ns && b.begin_ns < a.end_ns; }
 
 double overlap_s(TimeSpan a, TimeSpan b) {
   return seconds(std::max<std::int64_t>(std::min(a.end_ns, b.end_ns) - std::max(a.begin_ns, b.begin_ns), 0));
 }
 
-std::int64_t nanoseconds(double duration_s) { return static_cast<std::int64_t>(duration_s * 1e9); }
+std::int64_t seconds_to_ns(double duration_s) { return static_cast<std::int64_t>(duration_s * 1e9); }
 
 }  // namespace
 
-double TracedSteps::usual_duration_s(const Run& run) { return statistics::median_of(run.durations_s); }
+double TracedSteps::median_step_s(const TracedRun& run) { return statistics::median_of(run.durations_s); }
 
 void TracedSteps::add(const StepRecord& step) {
   ++step_count_;
   const double step_s = seconds(step.end_ns - step.begin_ns);
-  if (step.traced) {
+  if (step.is_traced) {
     ++traced_count_;
-    if (runs_.empty() || runs_.back().untraced_count > 0) runs_.push_back({.begin_ns = step.begin_ns});
-    Run& run = runs_.back();
+    if (traced_runs_.empty() || traced_runs_.back().untraced_count > 0)
+      traced_runs_.push_back({.begin_ns = step.begin_ns});
+    TracedRun& run = traced_runs_.back();
     ++run.traced_count;
-    run.until_ns = step.end_ns;
-    if (run.steps.size() < kMaxComparedSteps)
-      run.steps.push_back({{step.begin_ns, step.end_ns}, step.kernels, step_count_ <= kFirstSteps});
-  } else if (!runs_.empty()) {
-    Run& run = runs_.back();
-    const double usual_s = usual_duration_s(run);
+    run.extrapolated_end_ns = step.end_ns;
+    if (run.traced_steps.size() < kMaxComparedSteps)
+      run.traced_steps.push_back({{step.begin_ns, step.end_ns}, step.kernels, step_count_ <= kFirstProgramSteps});
+  } else if (!traced_runs_.empty()) {
+    TracedRun& run = traced_runs_.back();
+    const double usual_s = median_step_s(run);
     const bool has_pause = step_s > kMaxDurationRatio * usual_s;
     const double work_s = has_pause ? usual_s : step_s;
     ++run.untraced_count;
-    run.untraced_s += work_s;
-    run.until_ns = std::max(run.until_ns, step.begin_ns + nanoseconds(work_s));
-    if (has_pause && run.pauses.size() < kMaxPauses)
-      run.pauses.push_back({step.begin_ns + nanoseconds(work_s), step.end_ns});
+    run.untraced_work_s += work_s;
+    run.extrapolated_end_ns = std::max(run.extrapolated_end_ns, step.begin_ns + seconds_to_ns(work_s));
+    if (has_pause && run.untraced_pauses.size() < kMaxPauses)
+      run.untraced_pauses.push_back({step.begin_ns + seconds_to_ns(work_s), step.end_ns});
   } else {
     return;  // nothing was traced yet that could extrapolate to it
   }
-  std::vector<double>& durations_s = runs_.back().durations_s;
-  if (durations_s.size() < kMaxDurations) durations_s.push_back(step_s);
+  std::vector<double>& durations_s = traced_runs_.back().durations_s;
+  if (durations_s.size() < kMaxDurationsPerRun) durations_s.push_back(step_s);
 }
 
-bool TracedSteps::resembles_untraced(const Run& run, const Step& step) {
-  const double typical_s = run.untraced_s / static_cast<double>(run.untraced_count);
+bool TracedSteps::resembles_untraced(const TracedRun& run, const Step& step) {
+  const double typical_s = run.untraced_work_s / static_cast<double>(run.untraced_count);
   const double step_s = seconds(step.span.end_ns - step.span.begin_ns);
   return step_s <= kMaxDurationRatio * typical_s && typical_s <= kMaxDurationRatio * step_s;
 }
 
 // For a run that extrapolates to untraced steps: marks the steps that resemble them. The first steps of a program only
 // where the run has no others. All false: no step resembles them, or the run is too long to compare.
-std::vector<bool> TracedSteps::typical_steps(const Run& run) {
-  std::vector<bool> typical(run.steps.size());
+std::vector<bool> TracedSteps::find_typical_steps(const TracedRun& run) {
+  std::vector<bool> typical(run.traced_steps.size());
   if (run.traced_count > kMaxComparedSteps) return typical;
   for (const bool with_first : {false, true}) {
     for (std::size_t i = 0; i < typical.size(); ++i)
-      typical[i] = resembles_untraced(run, run.steps[i]) && (with_first || !run.steps[i].is_first);
+      typical[i] = resembles_untraced(run, run.traced_steps[i]) && (with_first || !run.traced_steps[i].is_first);
     if (std::ranges::find(typical, true) != typical.end()) break;
   }
   return typical;
 }
 
-void TracedSteps::add_weights(const Run& run, TimeSpan traced_span, Weights& weights) {
-  const std::vector<bool> typical = typical_steps(run);
+// Weight of the steps that the run extrapolates from: the typical ones, or all if none is.
+double TracedSteps::extrapolation_weight(const TracedRun& run, std::uint64_t typical_count) {
+  const auto untraced_count = static_cast<double>(run.untraced_count);
+  if (typical_count > 0) return 1 + untraced_count / static_cast<double>(typical_count);
+  double traced_s = 0;
+  for (const Step& step : run.traced_steps) traced_s += seconds(step.span.end_ns - step.span.begin_ns);
+  const bool can_compare = run.traced_count <= kMaxComparedSteps && traced_s > 0;
+  return 1 + (can_compare ? run.untraced_work_s / traced_s : untraced_count / static_cast<double>(run.traced_count));
+}
+
+void TracedSteps::add_weights(const TracedRun& run, TimeSpan traced_span, WeightedKernelSum& weights) {
+  const std::vector<bool> typical = find_typical_steps(run);
   const auto typical_count = static_cast<std::uint64_t>(std::ranges::count(typical, true));
-  const auto extrapolated_from = static_cast<double>(typical_count > 0 ? typical_count : run.traced_count);
-  const double weight = (extrapolated_from + static_cast<double>(run.untraced_count)) / extrapolated_from;
-  Weights of_steps;
-  for (std::size_t i = 0; i < run.steps.size(); ++i) {
-    if (!overlap(run.steps[i].span, traced_span)) continue;
-    const auto kernels = static_cast<double>(std::max<std::uint64_t>(run.steps[i].kernels, 1));
-    of_steps.kernels += kernels;
-    of_steps.sum += kernels * (typical_count == 0 || typical[i] ? weight : 1);
+  const double weight = extrapolation_weight(run, typical_count);
+  WeightedKernelSum of_steps;
+  for (std::size_t i = 0; i < run.traced_steps.size(); ++i) {
+    if (!spans_overlap(run.traced_steps[i].span, traced_span)) continue;
+    const auto kernels = static_cast<double>(std::max<std::uint64_t>(run.traced_steps[i].kernel_count, 1));
+    of_steps.kernel_count += kernels;
+    of_steps.weight_sum += kernels * (typical_count == 0 || typical[i] ? weight : 1);
   }
   // No compared step overlaps: kernels that ran after the last step ended, or of steps beyond kMaxComparedSteps.
-  if (of_steps.kernels <= 0) of_steps = {weight, 1};
-  weights.sum += of_steps.sum;
-  weights.kernels += of_steps.kernels;
+  if (of_steps.kernel_count <= 0) of_steps = {weight, 1};
+  weights.weight_sum += of_steps.weight_sum;
+  weights.kernel_count += of_steps.kernel_count;
 }
 
 // Time in `span` during which the run did no work although a step went on.
-double TracedSteps::pauses_s(const Run& run, TimeSpan span) {
+double TracedSteps::paused_s(const TracedRun& run, TimeSpan span) {
   double sum_s = 0;
-  for (const TimeSpan& pause : run.pauses) sum_s += overlap_s(pause, span);
-  const double usual_s = usual_duration_s(run);
-  for (const Step& step : run.steps) {
+  for (const TimeSpan& pause : run.untraced_pauses) sum_s += overlap_s(pause, span);
+  const double usual_s = median_step_s(run);
+  for (const Step& step : run.traced_steps) {
     if (seconds(step.span.end_ns - step.span.begin_ns) > kMaxDurationRatio * usual_s)
-      sum_s += overlap_s({step.span.begin_ns + nanoseconds(usual_s), step.span.end_ns}, span);
+      sum_s += overlap_s({step.span.begin_ns + seconds_to_ns(usual_s), step.span.end_ns}, span);
   }
   return sum_s;
 }
 
 double TracedSteps::work_s(TimeSpan span) const {
   double work_s = seconds(std::max<std::int64_t>(span.end_ns - span.begin_ns, 0));
-  for (const Run& run : runs_) {
-    if (run.begin_ns < span.end_ns) work_s -= pauses_s(run, span);
+  for (const TracedRun& run : traced_runs_) {
+    if (run.begin_ns < span.end_ns) work_s -= paused_s(run, span);
   }
   return std::max(work_s, 0.0);
 }
 
-double TracedSteps::share_of_work(TimeSpan span, TimeSpan part) const {
+double TracedSteps::work_fraction(TimeSpan span, TimeSpan part) const {
   const TimeSpan inside{std::max(span.begin_ns, part.begin_ns), std::min(span.end_ns, part.end_ns)};
   const double all_s = work_s(span);
   return all_s > 0 ? work_s(inside) / all_s : 0;
@@ -126,22 +136,23 @@ double TracedSteps::share_of_work(TimeSpan span, TimeSpan part) const {
 
 Extrapolation TracedSteps::extrapolate(TimeSpan traced_span) const {
   Extrapolation result{traced_span, 1};
-  const auto first = std::partition_point(runs_.begin(), runs_.end(),
-                                          [&](const Run& run) { return run.until_ns <= traced_span.begin_ns; });
-  Weights weights;
+  const auto first = std::partition_point(traced_runs_.begin(), traced_runs_.end(), [&](const TracedRun& run) {
+    return run.extrapolated_end_ns <= traced_span.begin_ns;
+  });
+  WeightedKernelSum weights;
   TimeSpan span = traced_span;
-  for (auto run = first; run != runs_.end() && run->begin_ns < traced_span.end_ns; ++run) {
+  for (auto run = first; run != traced_runs_.end() && run->begin_ns < traced_span.end_ns; ++run) {
     if (run->untraced_count == 0) {
       // A run without untraced steps has weight 1, also in the mean over all runs of the span.
-      weights.sum += static_cast<double>(run->traced_count);
-      weights.kernels += static_cast<double>(run->traced_count);
+      weights.weight_sum += static_cast<double>(run->traced_count);
+      weights.kernel_count += static_cast<double>(run->traced_count);
       continue;
     }
     add_weights(*run, traced_span, weights);
-    span = {std::min(span.begin_ns, run->begin_ns), std::max(span.end_ns, run->until_ns)};
+    span = {std::min(span.begin_ns, run->begin_ns), std::max(span.end_ns, run->extrapolated_end_ns)};
   }
-  if (weights.kernels <= 0 || weights.sum <= weights.kernels) return result;
-  return {span, weights.sum / weights.kernels};
+  if (weights.kernel_count <= 0 || weights.weight_sum <= weights.kernel_count) return result;
+  return {span, weights.weight_sum / weights.kernel_count};
 }
 
 }  // namespace joulemap::attribution

@@ -5,9 +5,10 @@
 // repeat the run before them. So kernel sums of a run extrapolate to all steps until the next run, and to their time.
 //
 // Steps that differ from the untraced ones count only once: the first steps of a program, which load code and try out
-// algorithms, and steps of another duration. So do kernels outside of steps. Of an untraced step that takes far longer
-// than the others of its run (an evaluation or a checkpoint follows the work of the step) only the usual duration
-// counts. Steps are added in order of time. Memory grows with the number of runs. Pure; nanoseconds.
+// algorithms, and steps of another duration. So do kernels outside of steps. If no traced step resembles the untraced
+// ones, kernels are extrapolated in proportion to the duration of steps instead of their number. Of an untraced step
+// that takes far longer than the others of its run (an evaluation or a checkpoint follows the work of the step) only
+// the usual duration counts. Steps are added in order of time. Memory grows with the number of runs. Pure; nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ namespace joulemap::attribution {
 
 struct Extrapolation {
   TimeSpan span;
-  double weight = 1;  // multiple of the traced kernels
+  double kernel_weight = 1;  // multiple of the traced kernels
 };
 
 class TracedSteps {
@@ -36,37 +37,38 @@ class TracedSteps {
   Extrapolation extrapolate(TimeSpan traced_span) const;
   // The share of the work of `span` that was done in `part` of it. Work is spread evenly over the steps; of a step that
   // takes far longer than the others of its run (it compiles, or a checkpoint follows) only the usual duration counts.
-  double share_of_work(TimeSpan span, TimeSpan part) const;
+  double work_fraction(TimeSpan span, TimeSpan part) const;
 
  private:
   struct Step {
     TimeSpan span;
-    std::uint64_t kernels;
+    std::uint64_t kernel_count;
     bool is_first;  // among the first steps of the program
   };
-  struct Run {
+  struct TracedRun {
     std::int64_t begin_ns = 0;
-    std::int64_t until_ns = 0;  // end of the work of the last step that the run extrapolates to
+    std::int64_t extrapolated_end_ns = 0;  // end of the work of the last step that the run extrapolates to
     std::uint64_t traced_count = 0;
     std::uint64_t untraced_count = 0;
-    double untraced_s = 0;
-    std::vector<Step> steps;          // traced steps; only the first ones of a long run
-    std::vector<double> durations_s;  // of the first steps of the run, traced or not
-    std::vector<TimeSpan> pauses;     // after the usual duration of untraced steps that take far longer
+    double untraced_work_s = 0;
+    std::vector<Step> traced_steps;         // traced steps; only the first ones of a long run
+    std::vector<double> durations_s;        // of the first steps of the run, traced or not
+    std::vector<TimeSpan> untraced_pauses;  // after the usual duration of untraced steps that take far longer
   };
-  struct Weights {
-    double sum = 0;      // of the weights of kernels
-    double kernels = 0;  // number of kernels
+  struct WeightedKernelSum {
+    double weight_sum = 0;  // of the weights of kernels
+    double kernel_count = 0;
   };
 
-  static double usual_duration_s(const Run& run);
-  static bool resembles_untraced(const Run& run, const Step& step);  // by its duration
-  static std::vector<bool> typical_steps(const Run& run);
-  static double pauses_s(const Run& run, TimeSpan span);
+  static double median_step_s(const TracedRun& run);
+  static bool resembles_untraced(const TracedRun& run, const Step& step);  // by its duration
+  static std::vector<bool> find_typical_steps(const TracedRun& run);
+  static double extrapolation_weight(const TracedRun& run, std::uint64_t typical_count);
+  static double paused_s(const TracedRun& run, TimeSpan span);
   double work_s(TimeSpan span) const;
-  static void add_weights(const Run& run, TimeSpan traced_span, Weights& weights);
+  static void add_weights(const TracedRun& run, TimeSpan traced_span, WeightedKernelSum& weights);
 
-  std::vector<Run> runs_;
+  std::vector<TracedRun> traced_runs_;
   std::uint64_t step_count_ = 0;
   std::uint64_t traced_count_ = 0;
 };

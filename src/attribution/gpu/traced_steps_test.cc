@@ -12,14 +12,14 @@ namespace {
 constexpr std::int64_t kMs = 1'000'000;
 
 // Consecutive steps, one for each letter. Of 10 ms: 'f' traced, '-' untraced. Of 500 ms: 'F' traced, '=' untraced.
-struct Program {
-  explicit Program(const std::string& steps) {
+struct StepPattern {
+  explicit StepPattern(const std::string& steps) {
     for (const char kind : steps) {
       const std::int64_t length_ns = kind == 'F' || kind == '=' ? 500 * kMs : 10 * kMs;
       const bool is_traced = kind == 'f' || kind == 'F';
       begins_ns.push_back(end_ns);
       traced_steps.add(
-          {.begin_ns = end_ns, .end_ns = end_ns + length_ns, .kernels = is_traced ? 100U : 0U, .traced = is_traced});
+          {.begin_ns = end_ns, .end_ns = end_ns + length_ns, .kernels = is_traced ? 100U : 0U, .is_traced = is_traced});
       end_ns += length_ns;
     }
   }
@@ -31,82 +31,82 @@ struct Program {
 };
 
 TEST(TracedSteps, TracedKernelsExtrapolateToStepsUntilTheNextTracedOnes) {
-  const Program program("ff--------ff------");
+  const StepPattern program("ff--------ff------");
   EXPECT_TRUE(program.traced_steps.is_light_mode());
   const Extrapolation first = program.traced_steps.extrapolate(program.span(0, 1));
-  EXPECT_DOUBLE_EQ(first.weight, 5);
+  EXPECT_DOUBLE_EQ(first.kernel_weight, 5);
   EXPECT_EQ(first.span.begin_ns, 0);
   EXPECT_EQ(first.span.end_ns, 100 * kMs);
   const Extrapolation second = program.traced_steps.extrapolate(program.span(10, 11));
-  EXPECT_DOUBLE_EQ(second.weight, 4);
+  EXPECT_DOUBLE_EQ(second.kernel_weight, 4);
   EXPECT_EQ(second.span.begin_ns, 100 * kMs);
   EXPECT_EQ(second.span.end_ns, program.end_ns);
 }
 
 TEST(TracedSteps, HalvesOfTracedStepsExtrapolateAsMuchAsTheWhole) {
-  const Program program("ff--------");
+  const StepPattern program("ff--------");
   const Extrapolation half = program.traced_steps.extrapolate({0, 5 * kMs});
-  EXPECT_DOUBLE_EQ(half.weight, 5);
+  EXPECT_DOUBLE_EQ(half.kernel_weight, 5);
   EXPECT_EQ(half.span.end_ns, program.end_ns);
 }
 
 TEST(TracedSteps, ADifferentFirstStepExtrapolatesToItselfOnly) {
-  const Program program("Fff------");
+  const StepPattern program("Fff------");
   const Extrapolation first = program.traced_steps.extrapolate({0, 500 * kMs});
-  EXPECT_EQ(first.weight, 1);
+  EXPECT_EQ(first.kernel_weight, 1);
   EXPECT_EQ(first.span.end_ns, 500 * kMs);
-  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(1, 2)).weight, 4);
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(1, 2)).kernel_weight, 4);
   // A sum over all three traced steps extrapolates to 1 + 2 * 4 steps: a weight of 9 / 3.
-  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({0, 520 * kMs}).weight, 3);
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({0, 520 * kMs}).kernel_weight, 3);
 }
 
-TEST(TracedSteps, WithoutARepresentativeStepAllTracedStepsExtrapolate) {
-  const Program program("F----");
-  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({0, 500 * kMs}).weight, 5);
+TEST(TracedSteps, WithoutARepresentativeStepTracedKernelsExtrapolateByDuration) {
+  const StepPattern program("F----");
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({0, 500 * kMs}).kernel_weight, 540.0 / 500);
 }
 
 TEST(TracedSteps, KernelsThatOutlastTheirStepExtrapolateEqually) {
-  const Program program("ff--------");
-  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({20 * kMs, 24 * kMs}).weight, 5);
+  const StepPattern program("ff--------");
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate({20 * kMs, 24 * kMs}).kernel_weight, 5);
 }
 
 TEST(TracedSteps, ActivityOutsideOfStepsIsNotExtrapolated) {
-  const Program program("ff--------");
+  const StepPattern program("ff--------");
   const Extrapolation before = program.traced_steps.extrapolate({-100 * kMs, -50 * kMs});
-  EXPECT_EQ(before.weight, 1);
+  EXPECT_EQ(before.kernel_weight, 1);
   EXPECT_EQ(before.span.begin_ns, -100 * kMs);
-  EXPECT_EQ(program.traced_steps.extrapolate({program.end_ns, program.end_ns + kMs}).weight, 1);
+  EXPECT_EQ(program.traced_steps.extrapolate({program.end_ns, program.end_ns + kMs}).kernel_weight, 1);
 }
 
 TEST(TracedSteps, ATallyOverSeveralTracedGroupsExtrapolatesToAllTheirSteps) {
-  const Program program("ff------ff----------");
+  const StepPattern program("ff------ff----------");
   const Extrapolation both = program.traced_steps.extrapolate(program.span(0, 9));
-  EXPECT_DOUBLE_EQ(both.weight, 5);
+  EXPECT_DOUBLE_EQ(both.kernel_weight, 5);
   EXPECT_EQ(both.span.end_ns, program.end_ns);
 }
 
 TEST(TracedSteps, OfAnOverlongUntracedStepOnlyTheUsualDurationIsExtrapolatedTo) {
-  const Program program("Fffff---=");
+  const StepPattern program("Fffff---=");
   const Extrapolation all = program.traced_steps.extrapolate(program.span(4, 4));
-  EXPECT_DOUBLE_EQ(all.weight, 5);  // the other four are the first steps of the program
+  EXPECT_DOUBLE_EQ(all.kernel_weight, 5);  // the other four are the first steps of the program
   EXPECT_EQ(all.span.end_ns, program.begins_ns[8] + 10 * kMs);
 }
 
 TEST(TracedSteps, WithoutLightModeNothingIsExtrapolated) {
-  const Program program("Ffffff");
+  const StepPattern program("Ffffff");
   EXPECT_FALSE(program.traced_steps.is_light_mode());
-  EXPECT_EQ(program.traced_steps.extrapolate(program.span(1, 5)).weight, 1);
+  EXPECT_EQ(program.traced_steps.extrapolate(program.span(1, 5)).kernel_weight, 1);
 }
 
 TEST(TracedSteps, ALongTracedSpanExtrapolatesToTheLightModeAfterIt) {
-  const Program program(std::string(2000, 'f') + std::string(1000, '-'));
-  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(900, 999)).weight, 1.5);
+  const StepPattern program(std::string(2000, 'f') + std::string(1000, '-'));
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(900, 999)).kernel_weight, 1.5);
 }
 
 TEST(TracedSteps, TheFirstStepsOfAProgramExtrapolateToThemselvesOnly) {
-  const Program program("ffffffff----");
-  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(0, 3)).weight, 1);
-  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(4, 7)).weight, 2);
+  const StepPattern program("ffffffff----");
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(0, 3)).kernel_weight, 1);
+  EXPECT_DOUBLE_EQ(program.traced_steps.extrapolate(program.span(4, 7)).kernel_weight, 2);
 }
 
 }  // namespace

@@ -10,48 +10,50 @@
 namespace joulemap::attribution {
 namespace {
 
-// Above-idle power as a multiple of active-idle power: `most` x^n / (x^n + 1), x = duration / `half_us`.
+// Above-idle power as a multiple of active-idle power: `max_power_ratio` x^n / (x^n + 1), x = duration /
+// `half_power_duration_us`.
 struct PowerCurve {
   std::string_view family;
-  double most;
-  double half_us;
+  double max_power_ratio;
+  double half_power_duration_us;
   double exponent;
 };
-constexpr PowerCurve kCurves[] = {
+constexpr PowerCurve kFamilyPowerCurves[] = {
     {"attention", 4.3, 25, 1.2},  {"convolution", 4.7, 24, 1}, {"gemm", 5.9, 20, 1},
     {"normalization", 3.4, 5, 1}, {"softmax", 3.4, 5, 1},      {"pooling", 3.5, 8, 1},
     {"elementwise", 3.9, 3.3, 2}, {"layout", 3.5, 4, 2},       {"gather", 3.1, 6, 1.5},
     {"reduction", 4.3, 14, 1.5},  {"optimizer", 3.5, 6, 2},    {"fill", 2.3, 4, 2},
     {"random", 3.9, 3.3, 2},
 };
-constexpr PowerCurve kOther = {"other", 3.5, 10, 1};
+constexpr PowerCurve kOtherFamilyCurve = {"other", 3.5, 10, 1};
 // Copies between host and device, during which the GPU waits for the bus, and copies within the device.
-constexpr double kBusCopy = 0.05;
-constexpr double kDeviceCopy = 3.1;
+constexpr double kBusCopyPowerRatio = 0.05;
+constexpr double kDeviceCopyPowerRatio = 3.1;
 // A kernel with fewer blocks than multiprocessors leaves some of them idle. An H200 has 132.
-constexpr double kMultiprocessors = 132;
-constexpr double kMinFilled = 0.1;
+constexpr double kMultiprocessorsOfH200 = 132;
+constexpr double kMinFilledFraction = 0.1;
 
-const PowerCurve& curve_of(std::string_view family) {
-  const auto* const known = std::ranges::find(kCurves, family, &PowerCurve::family);
-  return known == std::end(kCurves) ? kOther : *known;
+const PowerCurve& family_power_curve(std::string_view family) {
+  const auto* const known = std::ranges::find(kFamilyPowerCurves, family, &PowerCurve::family);
+  return known == std::end(kFamilyPowerCurves) ? kOtherFamilyCurve : *known;
 }
 
 }  // namespace
 
-double usual_power_above_idle(const ObservedKernels& seen) {
+double default_power_ratio(const ObservedKernels& seen) {
   const KernelPowerKey& key = seen.kernel_key;
-  if (key.kind == KernelKind::copy) return key.name.find("DtoD") != std::string::npos ? kDeviceCopy : kBusCopy;
-  const PowerCurve& curve = curve_of(family_of(key));
-  const double x = std::pow(1e6 * seen.mean_kernel_s() / curve.half_us, curve.exponent);
+  if (key.kind == KernelKind::copy)
+    return key.name.find("DtoD") != std::string::npos ? kDeviceCopyPowerRatio : kBusCopyPowerRatio;
+  const PowerCurve& curve = family_power_curve(kernel_family(key));
+  const double x = std::pow(1e6 * seen.mean_kernel_s() / curve.half_power_duration_us, curve.exponent);
   const double filled = key.kind == KernelKind::kernel && seen.blocks > 0
-                            ? std::clamp(seen.blocks / kMultiprocessors, kMinFilled, 1.0)
+                            ? std::clamp(seen.blocks / kMultiprocessorsOfH200, kMinFilledFraction, 1.0)
                             : 1;
-  return curve.most * filled * x / (x + 1);
+  return curve.max_power_ratio * filled * x / (x + 1);
 }
 
-std::vector<ClassPrior> usual_priors(std::span<const std::vector<ObservedKernels>> columns, const IdlePower& idle,
-                                     double mean_busy_w) {
+std::vector<ClassPrior> make_default_priors(std::span<const std::vector<ObservedKernels>> columns,
+                                            const IdlePower& idle, double mean_busy_w) {
   std::vector<double> above;
   double all_s = 0;
   double all_above_s = 0;
@@ -60,7 +62,7 @@ std::vector<ClassPrior> usual_priors(std::span<const std::vector<ObservedKernels
     double above_s = 0;
     for (const ObservedKernels& seen : column) {
       column_s += seen.time_s;
-      above_s += seen.time_s * usual_power_above_idle(seen);
+      above_s += seen.time_s * default_power_ratio(seen);
     }
     above.push_back(column_s > 0 ? above_s / column_s : -1);
     all_s += column_s;
@@ -72,7 +74,7 @@ std::vector<ClassPrior> usual_priors(std::span<const std::vector<ObservedKernels
   const double above_w = std::max(mean_busy_w - idle.watts, 0.0) / mean_above;
   for (const double multiple : above) {
     const double watts = idle.watts + above_w * (multiple < 0 ? mean_above : multiple);
-    priors.push_back({watts, kUsualPowerSpread, false});
+    priors.push_back({watts, kDefaultPowerSpread, false});
   }
   priors.push_back({idle.watts, idle.spread_w / idle.watts, true});
   return priors;

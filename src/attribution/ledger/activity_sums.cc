@@ -9,35 +9,35 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr TimeSpan kNoWork{INT64_MAX, INT64_MIN};
+constexpr TimeSpan kEmptySpan{INT64_MAX, INT64_MIN};
 
-void include(TimeSpan& span, TimeSpan part) {
+void extend_span(TimeSpan& span, TimeSpan part) {
   span = {std::min(span.begin_ns, part.begin_ns), std::max(span.end_ns, part.end_ns)};
 }
 
 }  // namespace
 
-std::string ProcessNames::device_of(std::uint32_t queue) const {
-  const auto known = queues.find(queue);
-  if (known == queues.end()) return {};
+std::string ProcessActivity::device_of_queue(std::uint32_t queue) const {
+  const auto known = kernel_queues.find(queue);
+  if (known == kernel_queues.end()) return {};
   return known->second.device.empty() ? "ordinal " + std::to_string(known->second.ordinal) : known->second.device;
 }
 
-std::span<const TimeSpan> ProcessNames::idle_gaps_of(const std::string& device) const {
+std::span<const TimeSpan> ProcessActivity::idle_gaps_of(const std::string& device) const {
   const auto known = idle_gaps.find(device);
   return known == idle_gaps.end() ? std::span<const TimeSpan>() : known->second;
 }
 
-Extrapolation ProcessNames::extrapolation_of(TimeSpan span, bool is_one_time, std::uint32_t class_id) const {
+Extrapolation ProcessActivity::extrapolate(TimeSpan span, bool is_one_time, std::uint32_t class_id) const {
   if (is_one_time || class_id == kLostKernelClass || !steps.is_light_mode()) return {span, 1};
   return steps.extrapolate(span);
 }
 
-void ProcessNames::group_kernels() {
-  if (classes.size() > kMaxKernelNames) {
+void ProcessActivity::group_kernels() {
+  if (kernel_classes.size() > kMaxKernelNames) {
     std::vector<std::pair<std::int64_t, std::uint32_t>> ranked;
-    ranked.reserve(classes.size());
-    for (const auto& [id, known] : classes) {
+    ranked.reserve(kernel_classes.size());
+    for (const auto& [id, known] : kernel_classes) {
       const auto time = kernel_ns.find(id);
       ranked.emplace_back(time == kernel_ns.end() ? 0 : time->second, id);
     }
@@ -46,25 +46,25 @@ void ProcessNames::group_kernels() {
       return a.first != b.first ? a.first > b.first : a.second < b.second;
     });
     for (auto other = last_named; other != ranked.end(); ++other) {
-      const KernelKind kind = classes[other->second].kind;
-      classes[other->second] = {other->second, kind, std::string(kOtherKernels), {}, {}};
+      const KernelKind kind = kernel_classes[other->second].kind;
+      kernel_classes[other->second] = {other->second, kind, std::string(kOtherKernels), {}, {}};
     }
-    grouped_kernels = classes.size() - kMaxKernelNames;
+    grouped_kernels = kernel_classes.size() - kMaxKernelNames;
   }
   kernel_ns.clear();
 }
 
 void ActivitySums::add(std::uint32_t process, const Activity& activity) {
-  ProcessNames& names = processes_[process];
+  ProcessActivity& names = processes_[process];
   for (const Scope& scope : activity.scopes) {
     names.scopes.add(scope);
-    names.trains = names.trains || (scope.kind == ScopeKind::mode && scope.name == kTrainMode);
+    names.has_training = names.has_training || (scope.kind == ScopeKind::mode && scope.name == kTrainMode);
   }
-  for (const KernelClass& known : activity.classes) names.classes.insert_or_assign(known.id, known);
-  for (const KernelQueue& queue : activity.queues) names.queues.insert_or_assign(queue.id, queue);
+  for (const KernelClass& known : activity.classes) names.kernel_classes.insert_or_assign(known.id, known);
+  for (const KernelQueue& queue : activity.queues) names.kernel_queues.insert_or_assign(queue.id, queue);
   double cpu_s = 0;
   for (const ScopeTally& tally : activity.scope_tallies) cpu_s += seconds(tally.cpu_ns + tally.helper_threads_ns);
-  captured_s_.add(activity.begin_ns, activity.end_ns, cpu_s);
+  captured_cpu_s_.add(activity.begin_ns, activity.end_ns, cpu_s);
   const bool is_lost = !activity.kernel_tallies.empty() && activity.kernel_tallies.front().class_id == kLostKernelClass;
   std::map<std::pair<std::uint32_t, bool>, double> busy_s;
   for (const KernelTally& tally : activity.kernel_tallies) {
@@ -73,84 +73,86 @@ void ActivitySums::add(std::uint32_t process, const Activity& activity) {
     names.kernel_ns[tally.class_id] += tally.time_ns;
   }
   for (const auto& [key, time_s] : busy_s) {
-    busy_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s, is_lost});
+    busy_intervals_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s, is_lost});
   }
   std::map<std::pair<std::uint32_t, bool>, double> wait_s;
   for (const WaitTally& wait : activity.waits)
     wait_s[{wait.queue, names.scopes.is_one_time(wait.scope)}] += seconds(wait.time_ns);
   for (const auto& [key, time_s] : wait_s)
-    waits_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s});
-  if (is_idle_gap(activity)) gaps_.push_back(waits_.back());
+    wait_intervals_.push_back({process, key.first, key.second, {activity.begin_ns, activity.end_ns}, time_s});
+  if (is_idle_gap(activity)) idle_gaps_.push_back(wait_intervals_.back());
   for (const StepRecord& step : activity.steps) {
     names.steps.add(step);
     if (!names.steps_span) names.steps_span = TimeSpan{step.begin_ns, step.end_ns};
     if (step.begin_ns > names.steps_span->end_ns)
-      names.between_steps.push_back({names.steps_span->end_ns, step.begin_ns});
+      names.between_steps_span.push_back({names.steps_span->end_ns, step.begin_ns});
     names.steps_span->end_ns = std::max(names.steps_span->end_ns, step.end_ns);
   }
   has_activity_ =
       has_activity_ || !activity.scope_tallies.empty() || !activity.kernel_tallies.empty() || !activity.waits.empty();
 }
 
-void ActivitySums::add_outside(std::uint32_t process, const Activity& activity) {
+void ActivitySums::add_activity_outside_span(std::uint32_t process, const Activity& activity) {
   for (const KernelTally& tally : activity.kernel_tallies) {
-    TimeSpan& work = work_outside_.try_emplace({process, tally.queue}, kNoWork).first->second;
-    include(work, {activity.begin_ns, activity.end_ns});
+    TimeSpan& work = work_outside_span_.try_emplace({process, tally.queue}, kEmptySpan).first->second;
+    extend_span(work, {activity.begin_ns, activity.end_ns});
   }
   has_activity_ = has_activity_ || !activity.kernel_tallies.empty();
 }
 
 void ActivitySums::finish() {
-  captured_s_.finish();
+  captured_cpu_s_.finish();
   for (auto& [process, names] : processes_) names.group_kernels();
-  for (const auto& [key, work] : work_outside_) {
-    const std::string device = processes_[key.first].device_of(key.second);
+  for (const auto& [key, work] : work_outside_span_) {
+    const std::string device = processes_[key.first].device_of_queue(key.second);
     gpu_busy_s_.try_emplace(device, span_, cell_count_for(span_));
     gpu_slices_[device];
-    include(gpu_work_.try_emplace(device, kNoWork).first->second, work);
+    extend_span(gpu_work_.try_emplace(device, kEmptySpan).first->second, work);
   }
-  for (const DeviceInterval& gap : gaps_) processes_[gap.process].idle_gaps[device_of(gap)].push_back(gap.span);
+  for (const DeviceInterval& gap : idle_gaps_)
+    processes_[gap.process].idle_gaps[device_of_interval(gap)].push_back(gap.span);
   for (auto& [process, names] : processes_) {
     for (auto& [device, gaps] : names.idle_gaps) std::ranges::sort(gaps, {}, &TimeSpan::begin_ns);
   }
-  for (const DeviceInterval& busy : busy_) add_busy(busy);
-  for (const DeviceInterval& wait : waits_) add_wait(wait);
+  for (const DeviceInterval& busy : busy_intervals_) add_busy_interval(busy);
+  for (const DeviceInterval& wait : wait_intervals_) add_wait_interval(wait);
   for (auto& [device, slices] : gpu_slices_) {
     std::ranges::sort(slices, {}, &TimeSpan::begin_ns);
-    TimeSpan& work = gpu_work_.try_emplace(device, kNoWork).first->second;
-    for (const TimeSpan slice : slices) include(work, slice);
+    TimeSpan& work = gpu_work_.try_emplace(device, kEmptySpan).first->second;
+    for (const TimeSpan slice : slices) extend_span(work, slice);
   }
   for (auto* curves : {&gpu_busy_s_, &gpu_wait_s_}) {
     for (auto& [device, curve] : *curves) curve.finish();
   }
-  busy_.clear();
-  waits_.clear();
-  gaps_.clear();
+  busy_intervals_.clear();
+  wait_intervals_.clear();
+  idle_gaps_.clear();
 }
 
-std::string ActivitySums::device_of(const DeviceInterval& interval) {
-  return processes_[interval.process].device_of(interval.queue);
+std::string ActivitySums::device_of_interval(const DeviceInterval& interval) {
+  return processes_[interval.process].device_of_queue(interval.queue);
 }
 
-TimeCurve& ActivitySums::curve_in(std::map<std::string, TimeCurve>& curves, const std::string& device) const {
+TimeCurve& ActivitySums::find_device_curve(std::map<std::string, TimeCurve>& curves, const std::string& device) const {
   return curves.try_emplace(device, span_, cell_count_for(span_)).first->second;
 }
 
-void ActivitySums::add_busy(const DeviceInterval& busy) {
-  const std::string device = device_of(busy);
-  const ProcessNames& names = processes_[busy.process];
-  const Extrapolation all = names.extrapolation_of(busy.span, busy.is_not_extrapolated, 0);
+void ActivitySums::add_busy_interval(const DeviceInterval& busy) {
+  const std::string device = device_of_interval(busy);
+  const ProcessActivity& names = processes_[busy.process];
+  const Extrapolation all = names.extrapolate(busy.span, busy.is_not_extrapolated, 0);
   // Joulemap up to 0.1.0 recorded lost kernels as a gap as well.
   const std::span<const TimeSpan> gaps = busy.is_lost ? std::span<const TimeSpan>() : names.idle_gaps_of(device);
-  for_each_part_without(gaps, all.span, [&](TimeSpan part, double share) {
-    curve_in(gpu_busy_s_, device).add(part.begin_ns, part.end_ns, share * busy.time_s * all.weight);
+  for_each_span_outside_gaps(gaps, all.span, [&](TimeSpan part, double share) {
+    find_device_curve(gpu_busy_s_, device).add(part.begin_ns, part.end_ns, share * busy.time_s * all.kernel_weight);
     gpu_slices_[device].push_back(part);
   });
 }
 
-void ActivitySums::add_wait(const DeviceInterval& wait) {
-  const Extrapolation all = processes_[wait.process].extrapolation_of(wait.span, wait.is_not_extrapolated, 0);
-  curve_in(gpu_wait_s_, device_of(wait)).add(all.span.begin_ns, all.span.end_ns, wait.time_s * all.weight);
+void ActivitySums::add_wait_interval(const DeviceInterval& wait) {
+  const Extrapolation all = processes_[wait.process].extrapolate(wait.span, wait.is_not_extrapolated, 0);
+  find_device_curve(gpu_wait_s_, device_of_interval(wait))
+      .add(all.span.begin_ns, all.span.end_ns, wait.time_s * all.kernel_weight);
 }
 
 }  // namespace joulemap::attribution

@@ -32,33 +32,33 @@ inline constexpr std::string_view kOtherKernels = "other kernels";
 // Steps of the whole run.
 struct StepCounts {
   std::uint64_t traced_steps = 0;
-  std::uint64_t all = 0;
+  std::uint64_t all_steps = 0;
 };
 
 // Names and sums of one process.
-struct ProcessNames {
+struct ProcessActivity {
   ScopePaths scopes;
-  std::unordered_map<std::uint32_t, KernelClass> classes;
-  std::unordered_map<std::uint32_t, KernelQueue> queues;
+  std::unordered_map<std::uint32_t, KernelClass> kernel_classes;
+  std::unordered_map<std::uint32_t, KernelQueue> kernel_queues;
   TracedSteps steps;
-  StepCounts traced_steps;
+  StepCounts step_counts;
   std::string rank = {};                                           // rank in a distributed run
   std::unordered_map<std::uint32_t, std::int64_t> kernel_ns = {};  // by class
   std::size_t grouped_kernels = 0;                                 // classes that share the name kOtherKernels
   std::optional<TimeSpan> steps_span = {};                         // from the first step to the end of the last
-  std::vector<TimeSpan> between_steps = {};                        // gaps between steps, in order of time
-  bool trains = false;                                             // has scopes of the mode "train"
+  std::vector<TimeSpan> between_steps_span = {};                   // gaps between steps, in order of time
+  bool has_training = false;                                       // has scopes of the mode "train"
   // By device: long gaps in which it ran no kernel of this process (idle_gaps.h), in order of time.
   std::map<std::string, std::vector<TimeSpan>> idle_gaps = {};
 
   // Whether kernels were recorded in some steps only. Also true for a part of the run, whose kernels are extrapolated
   // before they are added.
-  bool was_light_mode() const { return traced_steps.traced_steps > 0 || steps.is_light_mode(); }
+  bool is_partly_traced() const { return step_counts.traced_steps > 0 || steps.is_light_mode(); }
   // The interval and weight that kernel sums of the interval `span` extrapolate to in light mode; else `span` itself
   // and 1. Kernels that run once, such as those of probing, and lost kernels do not extrapolate.
-  Extrapolation extrapolation_of(TimeSpan span, bool is_one_time, std::uint32_t class_id) const;
+  Extrapolation extrapolate(TimeSpan span, bool is_one_time, std::uint32_t class_id) const;
   // The GPU of a queue: its UUID, or "ordinal N" if the UUID is unknown; empty for an unknown queue.
-  std::string device_of(std::uint32_t queue) const;
+  std::string device_of_queue(std::uint32_t queue) const;
   std::span<const TimeSpan> idle_gaps_of(const std::string& device) const;
   // Call after all activities were added. If there are more than kMaxKernelNames classes, renames those with the least
   // time to kOtherKernels.
@@ -67,20 +67,20 @@ struct ProcessNames {
 
 class ActivitySums {
  public:
-  explicit ActivitySums(TimeSpan span) : span_(span), captured_s_(span, cell_count_for(span)) {}
+  explicit ActivitySums(TimeSpan span) : span_(span), captured_cpu_s_(span, cell_count_for(span)) {}
 
   void add(std::uint32_t process, const Activity& activity);
   // For an activity that is not entirely inside the span: it shows that its GPUs are idle, not unknown, inside the span
   // where no kernels ran, and when their work began and ended.
-  void add_outside(std::uint32_t process, const Activity& activity);
+  void add_activity_outside_span(std::uint32_t process, const Activity& activity);
   // Call after all activities were added.
   void finish();
 
-  ProcessNames& names(std::uint32_t process) { return processes_[process]; }
-  const std::map<std::uint32_t, ProcessNames>& processes() const { return processes_; }
+  ProcessActivity& process_activity(std::uint32_t process) { return processes_[process]; }
+  const std::map<std::uint32_t, ProcessActivity>& processes() const { return processes_; }
   bool has_activity() const { return has_activity_; }
 
-  const TimeCurve& captured_cpu_s() const { return captured_s_; }
+  const TimeCurve& captured_cpu_s() const { return captured_cpu_s_; }
   // Kernel time of each GPU, by device.
   const std::map<std::string, TimeCurve>& gpu_busy_s() const { return gpu_busy_s_; }
   // Idle time of each GPU for which it is known what it waited for.
@@ -101,19 +101,19 @@ class ActivitySums {
     bool is_lost = false;  // its kernels are not recorded (gpu/lost_kernels.h)
   };
 
-  std::string device_of(const DeviceInterval& interval);
-  TimeCurve& curve_in(std::map<std::string, TimeCurve>& curves, const std::string& device) const;
-  void add_busy(const DeviceInterval& busy);
-  void add_wait(const DeviceInterval& wait);
+  std::string device_of_interval(const DeviceInterval& interval);
+  TimeCurve& find_device_curve(std::map<std::string, TimeCurve>& curves, const std::string& device) const;
+  void add_busy_interval(const DeviceInterval& busy);
+  void add_wait_interval(const DeviceInterval& wait);
 
   TimeSpan span_;
-  std::map<std::uint32_t, ProcessNames> processes_;
-  TimeCurve captured_s_;
+  std::map<std::uint32_t, ProcessActivity> processes_;
+  TimeCurve captured_cpu_s_;
   // By process and queue: from the first to the last activity with kernels that are not all inside the span.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, TimeSpan> work_outside_;
-  std::vector<DeviceInterval> busy_;   // kept until the devices of the queues are known
-  std::vector<DeviceInterval> waits_;  // likewise: waiting time
-  std::vector<DeviceInterval> gaps_;   // likewise: waits that are idle gaps
+  std::map<std::pair<std::uint32_t, std::uint32_t>, TimeSpan> work_outside_span_;
+  std::vector<DeviceInterval> busy_intervals_;  // kept until the devices of the queues are known
+  std::vector<DeviceInterval> wait_intervals_;  // likewise: waiting time
+  std::vector<DeviceInterval> idle_gaps_;       // likewise: waits that are idle gaps
   std::map<std::string, TimeCurve> gpu_busy_s_;
   std::map<std::string, TimeCurve> gpu_wait_s_;
   std::map<std::string, std::vector<TimeSpan>> gpu_slices_;

@@ -22,30 +22,30 @@
 namespace joulemap::attribution {
 
 enum class GpuActivityKind : std::uint8_t { computes, moves, fills, copies, reads_back, exchanges };
-GpuActivityKind activity_kind_of(const KernelClass& kernel);
+GpuActivityKind classify_gpu_activity(const KernelClass& kernel);
 
 // Sums over the work of a row; they may be split proportionally.
 struct CauseEvidence {
-  double worked_s = 0;        // threads or their helpers on a CPU
-  double waited_s = 0;        // threads blocked
+  double cpu_work_s = 0;      // threads or their helpers on a CPU
+  double cpu_wait_s = 0;      // threads blocked
   double unclassified_s = 0;  // worked or blocked: unknown which
   AmountByCause gpu_s = {};
-  double launches = 0;    // of GPU work; includes copies and read_backs
-  double copies = 0;      // to the device or within it
-  double read_backs = 0;  // from the device to the host
+  double launch_count = 0;     // of GPU work; includes copies and read_back_count
+  double copy_count = 0;       // to the device or within it
+  double read_back_count = 0;  // from the device to the host
 
   void add(const CauseEvidence& other, double share = 1);
   // The same without the distinction of working and blocked time and without launches. For a function known from stack
   // samples only: its shares of these are unknown.
-  CauseEvidence unclassified() const;
+  CauseEvidence to_unclassified() const;
 };
 
-CauseEvidence evidence_of(const ScopeTally& tally);
-CauseEvidence evidence_of(GpuActivityKind kind, double time_s, double count);
+CauseEvidence make_cause_evidence(const ScopeTally& tally);
+CauseEvidence make_cause_evidence(GpuActivityKind kind, double time_s, double count);
 
 class RowCauses {
  public:
-  using Path = std::vector<std::string>;
+  using RowPath = std::vector<std::string>;
 
   // `has_host_evidence`: the launches and the blocked time of CPU threads are recorded. `has_function_names`: paths end
   // in a function name.
@@ -53,18 +53,18 @@ class RowCauses {
       : has_host_evidence_(has_host_evidence), has_function_names_(has_function_names) {}
 
   // Add every row, then call finish().
-  void add(const Path& path, const CauseEvidence& evidence) { by_path_[path].add(evidence); }
+  void add(const RowPath& path, const CauseEvidence& evidence) { evidence_by_path_[path].add(evidence); }
   void finish();
 
   // Empty without evidence.
   std::optional<EnergyCause> gpu_cause(const CauseEvidence& evidence) const;
-  std::optional<EnergyCause> cpu_cause(const Path& path, const CauseEvidence& evidence) const;
+  std::optional<EnergyCause> cpu_cause(const RowPath& path, const CauseEvidence& evidence) const;
 
  private:
   bool has_host_evidence_;
   bool has_function_names_;
-  std::map<Path, CauseEvidence> by_path_;  // CPU and GPU together
-  double usual_launch_s_ = 0;              // median CPU time of a launch; 0: unknown, only copies were launched
+  std::map<RowPath, CauseEvidence> evidence_by_path_;  // CPU and GPU together
+  double median_launch_s_ = 0;  // median CPU time of a launch; 0: unknown, only copies were launched
 };
 
 }  // namespace joulemap::attribution

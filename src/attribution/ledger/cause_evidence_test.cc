@@ -57,7 +57,7 @@ class Causes {
  public:
   explicit Causes(const Activity& activity, RowLevel level = RowLevel::function, bool has_gpu = true,
                   bool is_recorded = true) {
-    MachineEnergy energy{.cpu_j = constant_rate(100)};
+    MachineEnergy energy{.cpu_energy_j = constant_rate(100)};
     energy.has_sampled_operations = is_recorded;
     if (has_gpu) energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
     ActivitySums sums(kSpan);
@@ -187,7 +187,7 @@ TEST(CauseEvidence, NamesClassifySampledFunctions) {
 }
 
 TEST(CauseEvidence, UncapturedTimeHasNoCause) {
-  MachineEnergy energy{.cpu_j = constant_rate(1000)};
+  MachineEnergy energy{.cpu_energy_j = constant_rate(1000)};
   energy.machine_cpu_s = constant_rate(20);
   energy.command_cpu_s = 1;
   Activity activity = training();

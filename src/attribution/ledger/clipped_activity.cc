@@ -10,51 +10,53 @@
 namespace joulemap::attribution {
 namespace {
 
-double share_inside(const Activity& activity, TimeSpan inside) {
+double overlap_fraction(const Activity& activity, TimeSpan inside) {
   if (activity.end_ns <= activity.begin_ns) return inside.end_ns >= inside.begin_ns ? 1 : 0;
   if (inside.end_ns <= inside.begin_ns) return 0;
   return static_cast<double>(inside.end_ns - inside.begin_ns) /
          (static_cast<double>(activity.end_ns) - static_cast<double>(activity.begin_ns));
 }
 
-std::uint64_t part_of(std::uint64_t count, double share) {
+std::uint64_t scale_amount(std::uint64_t count, double share) {
   return static_cast<std::uint64_t>(std::llround(static_cast<double>(count) * share));
 }
-std::int64_t part_of(std::int64_t time_ns, double share) { return std::llround(static_cast<double>(time_ns) * share); }
+std::int64_t scale_amount(std::int64_t time_ns, double share) {
+  return std::llround(static_cast<double>(time_ns) * share);
+}
 
-void scale_tallies(Activity& activity, double share) {
+void scale_all_tallies(Activity& activity, double share) {
   for (ScopeTally& tally : activity.scope_tallies) {
-    tally.count = part_of(tally.count, share);
-    tally.sampled = part_of(tally.sampled, share);
-    tally.wall_ns = part_of(tally.wall_ns, share);
-    tally.cpu_ns = part_of(tally.cpu_ns, share);
-    tally.helper_threads_ns = part_of(tally.helper_threads_ns, share);
+    tally.count = scale_amount(tally.count, share);
+    tally.sampled_count = scale_amount(tally.sampled_count, share);
+    tally.wall_ns = scale_amount(tally.wall_ns, share);
+    tally.cpu_ns = scale_amount(tally.cpu_ns, share);
+    tally.helper_threads_ns = scale_amount(tally.helper_threads_ns, share);
   }
   for (KernelTally& tally : activity.kernel_tallies) {
-    tally.count = part_of(tally.count, share);
-    tally.time_ns = part_of(tally.time_ns, share);
+    tally.count = scale_amount(tally.count, share);
+    tally.time_ns = scale_amount(tally.time_ns, share);
   }
   for (WaitTally& wait : activity.waits) {
-    wait.count = part_of(wait.count, share);
-    wait.time_ns = part_of(wait.time_ns, share);
+    wait.count = scale_amount(wait.count, share);
+    wait.time_ns = scale_amount(wait.time_ns, share);
   }
 }
 
 }  // namespace
 
-bool is_inside(const Activity& activity, TimeSpan span) {
+bool is_within_span(const Activity& activity, TimeSpan span) {
   return activity.begin_ns >= span.begin_ns && activity.end_ns <= span.end_ns;
 }
 
 namespace {
 
-TimeSpan part_inside(const Activity& activity, TimeSpan span) {
+TimeSpan overlap_with_span(const Activity& activity, TimeSpan span) {
   return {std::max(activity.begin_ns, span.begin_ns), std::min(activity.end_ns, span.end_ns)};
 }
 
 // `share`: of the sums of the activity, in the span.
-Activity clip_to_share(const Activity& activity, TimeSpan span, double share) {
-  const TimeSpan inside = part_inside(activity, span);
+Activity scale_to_fraction(const Activity& activity, TimeSpan span, double share) {
+  const TimeSpan inside = overlap_with_span(activity, span);
   Activity rest;
   rest.scopes = activity.scopes;
   rest.classes = activity.classes;
@@ -78,14 +80,14 @@ Activity clip_to_share(const Activity& activity, TimeSpan span, double share) {
   rest.scope_tallies = activity.scope_tallies;
   rest.kernel_tallies = activity.kernel_tallies;
   rest.waits = activity.waits;
-  scale_tallies(rest, share);
+  scale_all_tallies(rest, share);
   return rest;
 }
 
 }  // namespace
 
 Activity clip_activity(const Activity& activity, TimeSpan span) {
-  return clip_to_share(activity, span, share_inside(activity, part_inside(activity, span)));
+  return scale_to_fraction(activity, span, overlap_fraction(activity, overlap_with_span(activity, span)));
 }
 
 std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, const TracedSteps& steps,
@@ -101,14 +103,14 @@ std::vector<Activity> clip_activity(const Activity& activity, TimeSpan span, con
   for (const WaitTally& wait : activity.waits) {
     (scopes.is_one_time(wait.scope) ? traced : extrapolated).waits.push_back(wait);
   }
-  for (StepRecord& step : traced.steps) step.traced = true;
+  for (StepRecord& step : traced.steps) step.is_traced = true;
   std::vector<Activity> parts = {clip_activity(traced, span)};
   if (extrapolated.kernel_tallies.empty() && extrapolated.waits.empty()) return parts;
   const Extrapolation all = steps.extrapolate({activity.begin_ns, activity.end_ns});
   extrapolated.begin_ns = all.span.begin_ns;
   extrapolated.end_ns = all.span.end_ns;
-  scale_tallies(extrapolated, all.weight);
-  Activity part = clip_to_share(extrapolated, span, steps.share_of_work(all.span, span));
+  scale_all_tallies(extrapolated, all.kernel_weight);
+  Activity part = scale_to_fraction(extrapolated, span, steps.work_fraction(all.span, span));
   if (!part.kernel_tallies.empty() || !part.waits.empty()) parts.push_back(std::move(part));
   return parts;
 }

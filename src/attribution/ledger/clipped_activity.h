@@ -17,7 +17,7 @@
 
 namespace joulemap::attribution {
 
-bool is_inside(const Activity& activity, TimeSpan span);
+bool is_within_span(const Activity& activity, TimeSpan span);
 Activity clip_activity(const Activity& activity, TimeSpan span);
 // The same for a process in light mode: kernels of traced steps extrapolate to the untraced steps after them, and count
 // as far as these lie inside. `steps`: the steps of the whole run. The returned parts need no further extrapolation:

@@ -54,15 +54,16 @@ TEST(ClippedActivity, PreservesScopeSharesOfTheWholeRun) {
 }
 
 TEST(ClippedActivity, IsUnchangedWithinTheSpan) {
-  EXPECT_TRUE(is_inside(ten_to_twenty(), {10, 20}));
-  EXPECT_FALSE(is_inside(ten_to_twenty(), {11, 20}));
+  EXPECT_TRUE(is_within_span(ten_to_twenty(), {10, 20}));
+  EXPECT_FALSE(is_within_span(ten_to_twenty(), {11, 20}));
 }
 
 // 100 steps of 10 ns; the first two are traced and extrapolate to all.
 TracedSteps light_run() {
   TracedSteps steps;
   for (std::int64_t i = 0; i < 100; ++i) {
-    steps.add({.number = i, .begin_ns = 10 * i, .end_ns = 10 * (i + 1), .kernels = i < 2 ? 3U : 0U, .traced = i < 2});
+    steps.add(
+        {.number = i, .begin_ns = 10 * i, .end_ns = 10 * (i + 1), .kernels = i < 2 ? 3U : 0U, .is_traced = i < 2});
   }
   return steps;
 }
@@ -87,7 +88,7 @@ TEST(ClippedActivity, AStepThatTakesFarLongerThanTheOthersHasNoMoreKernels) {
   for (std::int64_t i = 0; i < 10; ++i) {
     const std::int64_t begin_ns = i == 0 ? 0 : 1000 + 10 * (i - 1);
     const std::int64_t end_ns = 1000 + 10 * i;
-    steps.add({.number = i, .begin_ns = begin_ns, .end_ns = end_ns, .kernels = i < 8 ? 3U : 0U, .traced = i < 8});
+    steps.add({.number = i, .begin_ns = begin_ns, .end_ns = end_ns, .kernels = i < 8 ? 3U : 0U, .is_traced = i < 8});
   }
   Activity traced{.begin_ns = 0, .end_ns = 1070};
   traced.kernel_tallies = {{0, 0, 1, 24, 80}};

@@ -22,7 +22,7 @@ namespace joulemap::attribution {
 
 class HostLedgers {
  public:
-  // Call once for each level of Machines::Outputs.
+  // Call once for each level of Machines::RequestedResults.
   LedgerResult ledger(RowLevel level, const Grouping& grouping = {}) { return machines_->finish(level, grouping); }
   // One view for each machine.
   std::vector<MachineView> views(const ViewLimits& limits) const { return machines_->views(limits); }
@@ -62,15 +62,15 @@ struct HostEnergy {
 
 class HostTotals {
  public:
-  HostTotals(const std::vector<SurveyedSource>& sources, Machines::Outputs outputs, AttributionMode mode,
+  HostTotals(const std::vector<SurveyedSource>& sources, Machines::RequestedResults requested, AttributionMode mode,
              const KernelPriors& priors)
-      : machines_(std::make_unique<Machines>(sources, std::move(outputs), mode, priors)) {}
+      : machines_(std::make_unique<Machines>(sources, std::move(requested), mode, priors)) {}
 
   void add(std::uint32_t source, const Activity& activity) { machines_->add_sums(source, activity); }
   void add(std::uint32_t source, const Mark& mark) { machines_->add_mark(source, mark); }
-  void add(std::uint32_t source, const EngineSteps& steps) { machines_->observe(source, steps); }
+  void add(std::uint32_t source, const EngineSteps& steps) { machines_->observe_engine_steps(source, steps); }
   // Moves readings and CPU times out of `energies`; tables and curves stay there.
-  HostAttribution attribute(std::vector<HostEnergy>& energies) && {
+  HostAttribution attribute_energies(std::vector<HostEnergy>& energies) && {
     for (HostEnergy& one : energies) machines_->set_energy(one.source, one.energy, one.prefix);
     return HostAttribution(std::move(machines_));
   }

@@ -57,14 +57,15 @@ enum class RowLevel : std::uint8_t {
   stack,
   request,  // requests of a serving engine
   token,    // prefill, decode and waste of a serving engine
+  work,     // kernels by mode, phase, module and operation, to compare programs (analysis/operator_work.h)
 };
 std::optional<RowLevel> parse_level(std::string_view name);
-std::string_view name_of(RowLevel level);
+std::string_view row_level_name(RowLevel level);
 
 // Sums over the branches of the tree of rows (scopes/path_tree.h).
 struct Grouping {
   bool is_enabled = false;
-  std::string filter = {};  // only rows that path_matches() finds; empty: all
+  std::string path_filter = {};  // only rows that path_matches() finds; empty: all
 };
 
 struct LedgerResult {
@@ -78,6 +79,8 @@ struct LedgerResult {
   Diagnostics diagnostics;
 };
 
+// Elements of a path at level work: mode, phase, module, kernel (each may be empty), and the operation where it is known.
+inline constexpr std::size_t kWorkPath = 4;
 inline constexpr std::string_view kCpuDevice = "cpu";             // device of the rows of CPUs and memory
 inline constexpr std::string_view kProgramRow = "program";        // row of GPU work launched in no scope
 inline constexpr std::string_view kBackgroundRow = "background";  // row of the processes outside the command
@@ -90,29 +93,29 @@ class Ledger {
   LedgerResult finish(const Grouping& grouping = {});
 
  private:
-  struct Amount {
+  struct RowAmount {
     std::uint64_t count = 0;
-    std::uint64_t sampled = 0;
+    std::uint64_t sampled_count = 0;
     double time_s = 0;
     double energy_j = 0;
-    ClassJoules by_class = {};  // J by kernel class of a GPU, or by unknown of CpuPowers
-    CauseEvidence evidence = {};
+    ClassJoules class_joules = {};  // J by kernel class of a GPU, or by unknown of CpuPowers
+    CauseEvidence cause_evidence = {};
     double waiting_s = 0;  // time in which the idle device waited for this scope
     double waiting_j = 0;
   };
-  static void add_share(Amount& sum, const Amount& amount, double share);  // except the counts
-  struct Entry {
-    Amount sum;
-    std::string basis;
+  static void add_share(RowAmount& sum, const RowAmount& amount, double share);  // except the counts
+  struct RowSum {
+    RowAmount amount;
+    std::string energy_basis;
     bool has_energy = false;
-    bool is_module = false;               // a module of a network, not a phase or a region
-    std::map<std::string, Amount> parts;  // operations or functions, in sampled steps
-    bool is_part = false;                 // the entry is such a part, not a layer
-    double spread = 0;                    // relative standard deviation from sampling steps
+    bool is_module = false;                          // a module of a network, not a phase or a region
+    std::map<std::string, RowAmount> finer_amounts;  // operations or functions, in sampled steps
+    bool is_finer_row = false;                       // the entry is such a part, not a layer
+    double sampling_error = 0;                       // relative standard deviation from sampling steps
   };
-  using Parts = std::map<std::vector<std::string>, Amount>;      // by path
-  using Key = std::pair<std::vector<std::string>, std::string>;  // path, device
-  struct IdleSum {
+  using AmountsByPath = std::map<std::vector<std::string>, RowAmount>;  // by path
+  using RowKey = std::pair<std::vector<std::string>, std::string>;      // path, device
+  struct IdleEnergy {
     double time_s = 0;
     double energy_j = 0;
   };
@@ -121,57 +124,62 @@ class Ledger {
   void add_scope(std::uint32_t process, const ScopeTally& tally, const ClassJoules& joules);
   struct KernelRate {
     std::string device;
-    double rate = 0;                  // J per second of a kernel of weight 1
+    double power_per_weight = 0;      // J per second of a kernel of weight 1
     double extrapolation_factor = 1;  // in light mode: number of kernels that a traced one extrapolates to
   };
   void add_kernels(std::uint32_t process, const Activity& activity, double inside);
   void add_waits(std::uint32_t process, const Activity& activity, double inside);
   void add_unexplained_idle(std::uint32_t process, const Activity& activity);
   void charge_idle(std::uint32_t process, const WaitTally& wait, TimeSpan span, const std::string& domain,
-                   const IdleSum& idle);
+                   const IdleEnergy& idle);
   std::vector<IdleEntry> idle_entries() const;
   void add_kernel(std::uint32_t process, const KernelTally& tally, const KernelRate& kernel);
-  void credit(std::vector<std::string> path, const std::string& device, const Amount& amount,
-              const ResolvedScope& resolved_scope, std::string_view basis, bool has_energy);
+  void add_to_row(std::vector<std::string> path, const std::string& device, const RowAmount& amount,
+                  const ResolvedScope& resolved_scope, std::string_view basis, bool has_energy);
   std::vector<std::string> path_at_level(std::uint32_t process, const ResolvedScope& resolved_scope) const;
-  std::string part_at_level(const ResolvedScope& resolved_scope) const;
+  std::vector<std::string> path_of_kernel(std::uint32_t process, const KernelTally& tally);
+  std::string finer_path_at_level(const ResolvedScope& resolved_scope) const;
   const std::string& kernel_name(std::uint32_t process, std::uint32_t class_id);
   GpuActivityKind kernel_activity_kind(std::uint32_t process, std::uint32_t class_id);
-  void split_scope(const std::vector<std::string>& coarse, const Parts& parts);
-  void split_scopes();
-  double steps_for_each_sampled() const;
-  double share_of_parts(const Key& key, const Entry& entry, double sampled_s, double steps) const;
-  void split_entry(const Key& key, const Entry& entry, std::map<Key, Entry>& split_entries);
-  void split_parts();
-  void split_off_parts();
-  void gather_functions();
+  void split_coarse_scope(const std::vector<std::string>& coarse, const AmountsByPath& parts);
+  void split_coarse_scopes();
+  double steps_per_sampled_step() const;
+  double finer_row_time_fraction(const RowKey& key, const RowSum& entry, double sampled_s, double steps) const;
+  void split_row(const RowKey& key, const RowSum& entry, std::map<RowKey, RowSum>& split_entries);
+  void split_rows();
+  void separate_finer_rows();
+  void sum_functions();
   void add_background();
-  RowCauses causes() const;
-  ReportRow row_of(const Key& key, const Entry& entry) const;
-  std::vector<ReportRow> groups(const Grouping& grouping) const;
+  RowCauses collect_row_causes() const;
+  ReportRow make_report_row(const RowKey& key, const RowSum& entry) const;
+  std::vector<ReportRow> make_branch_rows(const Grouping& grouping) const;
   // Whether kernels that were launched in no scope get the row kProgramRow. Not by region: regions are only those that
   // the program names.
   bool has_program_row() const {
-    return level_ == RowLevel::phase || level_ == RowLevel::layer || level_ == RowLevel::module ||
-           level_ == RowLevel::op || level_ == RowLevel::tensor || level_ == RowLevel::stack;
+    return row_level_ == RowLevel::phase || row_level_ == RowLevel::layer || row_level_ == RowLevel::module ||
+           row_level_ == RowLevel::op || row_level_ == RowLevel::tensor || row_level_ == RowLevel::stack ||
+           row_level_ == RowLevel::work;
   }
-  bool knows_waiting() const { return !sums_.gpu_wait_s().empty(); }
-  void balance(LedgerResult& result) const;
+  bool splits_into_operations() const {
+    return row_level_ == RowLevel::op || row_level_ == RowLevel::tensor || row_level_ == RowLevel::work;
+  }
+  bool has_gpu_wait_times() const { return !activity_sums_.gpu_wait_s().empty(); }
+  void add_unattributed_energy(LedgerResult& result) const;
 
-  RowLevel level_;
-  const MachineEnergy& energy_;
-  ActivitySums& sums_;
+  RowLevel row_level_;
+  const MachineEnergy& machine_energy_;
+  ActivitySums& activity_sums_;
   CpuAttribution cpu_attribution_;
   GpuAttribution gpu_attribution_;
-  std::map<Key, Entry> entries_;
-  std::map<std::pair<IdleCause, Key>, IdleSum> idle_;
-  std::map<std::string, IdleSum> explained_by_host_;  // by domain: what add_unexplained_idle() charged
-  std::map<Key, std::set<std::uint32_t>> processes_;  // of each row, at level rank
+  std::map<RowKey, RowSum> rows_;
+  std::map<std::pair<IdleCause, RowKey>, IdleEnergy> idle_energies_;
+  std::map<std::string, IdleEnergy> idle_charged_to_host_;  // by domain: what add_unexplained_idle() charged
+  std::map<RowKey, std::set<std::uint32_t>> processes_;     // of each row, at level rank
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> kernel_names_;  // for stacks; by process and class
   std::map<std::pair<std::uint32_t, std::uint32_t>, GpuActivityKind> kernel_activity_kinds_;  // likewise
   // By path of a coarse scope: the parts that it divides into (ScopeShare).
-  std::map<std::vector<std::string>, Parts> shares_;
-  std::map<std::vector<std::string>, Parts> function_shares_;
+  std::map<std::vector<std::string>, AmountsByPath> shares_of_coarse_scopes_;
+  std::map<std::vector<std::string>, AmountsByPath> function_shares_;
 };
 
 }  // namespace joulemap::attribution

@@ -7,10 +7,10 @@ namespace joulemap::attribution {
 
 void note_light_mode(const ActivitySums& sums, Diagnostics& diagnostics) {
   for (const auto& [process, names] : sums.processes()) {
-    if (names.traced_steps.traced_steps == 0) continue;
+    if (names.step_counts.traced_steps == 0) continue;
     diagnostics.add({"kernels_sampled", 1,
                      fmt::format("kernels were recorded in {} of {} steps; the other steps are extrapolated from them",
-                                 names.traced_steps.traced_steps, names.traced_steps.all),
+                                 names.step_counts.traced_steps, names.step_counts.all_steps),
                      "record --trace full records all steps, at a higher cost"});
   }
 }
@@ -23,7 +23,7 @@ void note_grouped_kernels(const ActivitySums& sums, RowLevel level, Diagnostics&
         {"kernels_grouped", names.grouped_kernels,
          fmt::format(
              "of {} different kernels, the {} with the most time have their own rows; all others are in the row '{}'",
-             names.classes.size(), kMaxKernelNames, kOtherKernels),
+             names.kernel_classes.size(), kMaxKernelNames, kOtherKernels),
          ""});
   }
 }
@@ -31,14 +31,14 @@ void note_grouped_kernels(const ActivitySums& sums, RowLevel level, Diagnostics&
 void note_unknown_tensors(const ActivitySums& sums, bool is_imported, Diagnostics& diagnostics) {
   ScopePaths::OperationCounts all;
   for (const auto& [process, names] : sums.processes()) {
-    const ScopePaths::OperationCounts some = names.scopes.operations();
-    all.all += some.all;
-    all.without_tensors += some.without_tensors;
+    const ScopePaths::OperationCounts some = names.scopes.count_operations();
+    all.operation_count += some.operation_count;
+    all.without_tensor_count += some.without_tensor_count;
   }
-  if (all.without_tensors == 0) return;
-  diagnostics.add({"shapes_unknown", all.without_tensors,
+  if (all.without_tensor_count == 0) return;
+  diagnostics.add({"shapes_unknown", all.without_tensor_count,
                    fmt::format("input shapes are unknown for {} of {} operations: their rows show the name only",
-                               all.without_tensors, all.all),
+                               all.without_tensor_count, all.operation_count),
                    is_imported ? "profile PyTorch with record_shapes=True; of TensorFlow, import a RunMetadata" : ""});
 }
 

@@ -37,7 +37,7 @@ ScopeTally cpu(std::uint32_t scope, double cpu_s, std::uint64_t count = 1, std::
   return {scope, count, sampled, cpu_ns, cpu_ns / 2, cpu_ns - cpu_ns / 2};
 }
 
-struct Outcome {
+struct LedgerOutcome {
   LedgerResult result;
   const ReportRow* row(const std::vector<std::string>& path, const std::string& device = "cpu") const {
     for (const ReportRow& row : result.rows) {
@@ -51,20 +51,20 @@ struct Outcome {
   }
 };
 
-Outcome account(RowLevel level, const MachineEnergy& energy, const std::vector<Activity>& activities) {
+LedgerOutcome account(RowLevel level, const MachineEnergy& energy, const std::vector<Activity>& activities) {
   ActivitySums sums(kSpan);
   for (const Activity& activity : activities) sums.add(kProcess, activity);
   sums.finish();
   Ledger ledger(level, energy, sums);
   for (const Activity& activity : activities) ledger.add(kProcess, activity);
-  Outcome outcome{ledger.finish()};
+  LedgerOutcome outcome{ledger.finish()};
   double rows_j = 0;
   for (const ReportRow& row : outcome.result.rows) rows_j += row.energy_j.value_or(0);
   EXPECT_NEAR(rows_j, outcome.result.attributed_j.value_or(rows_j), 1e-6);
   return outcome;
 }
 
-Outcome account(RowLevel level, const MachineEnergy& energy, Activity activity, TimeSpan active = kSpan) {
+LedgerOutcome account(RowLevel level, const MachineEnergy& energy, Activity activity, TimeSpan active = kSpan) {
   activity.begin_ns = active.begin_ns;
   activity.end_ns = active.end_ns;
   return account(level, energy, std::vector{std::move(activity)});
@@ -73,7 +73,7 @@ Outcome account(RowLevel level, const MachineEnergy& energy, Activity activity, 
 TEST(Ledger, SplitsCpuEnergyByCpuTime) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 6), cpu(7, 3), cpu(0, 1)};
-  const Outcome outcome = account(RowLevel::layer, {.cpu_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::layer, {.cpu_energy_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 600, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 300, 1e-6);
   EXPECT_NEAR(*outcome.result.unattributed_j, 100, 1e-6);  // CPU time in the root scope
@@ -83,7 +83,7 @@ TEST(Ledger, SplitsCpuEnergyByCpuTime) {
 TEST(Ledger, WhileNothingRunsTheEnergyIsIdle) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 2.5)};
-  const Outcome outcome = account(RowLevel::phase, {.cpu_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::phase, {.cpu_energy_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward"}), 250, 1e-6);
   EXPECT_NEAR(*outcome.result.idle_j, 750, 1e-6);
 }
@@ -91,10 +91,10 @@ TEST(Ledger, WhileNothingRunsTheEnergyIsIdle) {
 TEST(Ledger, EnergyOfOtherProcessesIsBackground) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 5)};
-  MachineEnergy energy{.cpu_j = constant_rate(1000)};
+  MachineEnergy energy{.cpu_energy_j = constant_rate(1000)};
   energy.machine_cpu_s = constant_rate(20);
   energy.command_cpu_s = 10;  // s, of which five were not captured
-  const Outcome outcome = account(RowLevel::layer, energy, activity);
+  const LedgerOutcome outcome = account(RowLevel::layer, energy, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 250, 1e-6);
   EXPECT_NEAR(outcome.energy({"background"}), 500, 1e-6);
   EXPECT_NEAR(*outcome.result.unattributed_j, 250, 1e-6);
@@ -104,7 +104,7 @@ TEST(Ledger, OperationsShareTheEnergyOfTheirLayerInAllSteps) {
   Activity activity = names();
   // One step of ten was sampled. In that step, the time of the layer is the sum of its operations.
   activity.scope_tallies = {cpu(4, 9, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1)};
-  const Outcome outcome = account(RowLevel::op, {.cpu_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);
   EXPECT_EQ(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
@@ -116,7 +116,7 @@ TEST(Ledger, OperationsOutsideOfLayersGetOnlyTheirOwnTime) {
   activity.scopes.push_back({12, 1, ScopeKind::op, "Tensor.item"});
   // One step of ten was sampled. The program read its files for nine seconds, and called item() once in a step.
   activity.scope_tallies = {cpu(4, 1, 20, 2), cpu(1, 9, 0), cpu(12, 0.1, 1, 1)};
-  const Outcome outcome = account(RowLevel::op, {.cpu_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = constant_rate(1000)}, activity);
   const ReportRow* const item = outcome.row({"train", "Tensor.item"});
   ASSERT_NE(item, nullptr);
   EXPECT_EQ(item->count, 10u);
@@ -133,7 +133,7 @@ TEST(Ledger, OperationsOfAPhaseExcludeItsWaitingTime) {
   ScopeTally waits = cpu(12, 0.001, 20, 2);  // two of twenty calls were in sampled steps
   waits.wall_ns = 7'000'000'000;
   activity.scope_tallies = {cpu(4, 1, 20, 2), waits, cpu(13, 0.0001, 1, 1)};
-  const Outcome outcome = account(RowLevel::op, {.cpu_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = constant_rate(1000)}, activity);
   const ReportRow* const empty = outcome.row({"train", "dataloader", "torch.empty"});
   const ReportRow* const loader = outcome.row({"train", "dataloader"});
   ASSERT_TRUE(empty != nullptr && loader != nullptr && empty->cause && loader->cause);
@@ -146,7 +146,7 @@ TEST(Ledger, OperationsOfAPhaseExcludeItsWaitingTime) {
 TEST(Ledger, OperationsOfAModuleThatAlsoComputesGetTheirOwnTimeOnly) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 9.9, 20, 2), cpu(5, 0.01, 2, 2)};
-  const Outcome outcome = account(RowLevel::op, {.cpu_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::op, {.cpu_energy_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(outcome.row({"train", "forward", "net.conv", "torch.conv2d"})->time_s, 0.1, 1e-6);
   EXPECT_NEAR(outcome.row({"train", "forward", "net.conv"})->time_s, 9.81, 1e-6);
 }
@@ -156,7 +156,7 @@ TEST(Ledger, SplitsOperationsByShapeAtLevelTensorOnly) {
   activity.scopes.push_back({10, 5, ScopeKind::tensors, "[64,3,224,224] [64,3,7,7]"});
   activity.scopes.push_back({11, 5, ScopeKind::tensors, "[64,64,56,56] [64,64,3,3]"});
   activity.scope_tallies = {cpu(4, 9, 20, 2), cpu(10, 0.5, 2, 2), cpu(11, 0.25, 1, 1), cpu(9, 0.25, 1, 1)};
-  const Outcome tensors = account(RowLevel::tensor, {.cpu_j = constant_rate(1000)}, activity);
+  const LedgerOutcome tensors = account(RowLevel::tensor, {.cpu_energy_j = constant_rate(1000)}, activity);
   const ReportRow* const first =
       tensors.row({"train", "forward", "net.conv", "torch.conv2d [64,3,224,224] [64,3,7,7]"});
   ASSERT_NE(first, nullptr);
@@ -164,7 +164,7 @@ TEST(Ledger, SplitsOperationsByShapeAtLevelTensorOnly) {
   EXPECT_EQ(first->count, 20u);
   EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.conv2d [64,64,56,56] [64,64,3,3]"}), 250, 1e-6);
   EXPECT_NEAR(tensors.energy({"train", "forward", "net.conv", "torch.relu"}), 250, 1e-6);  // its shapes are unknown
-  const Outcome operations = account(RowLevel::op, {.cpu_j = constant_rate(1000)}, activity);
+  const LedgerOutcome operations = account(RowLevel::op, {.cpu_energy_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(operations.energy({"train", "forward", "net.conv", "torch.conv2d"}), 750, 1e-6);
   EXPECT_EQ(operations.row({"train", "forward", "net.conv", "torch.conv2d"})->count, 30u);
 }
@@ -180,12 +180,12 @@ TEST(Ledger, WhileKernelsAreLostGpuEnergyIsUnattributedAndNotIdle) {
     ActivitySums sums(kSpan);
     sums.add(kProcess, activity);
     const Mark mark{7 * kSecond_ns, MarkKind::kernels_lost, 3 * kSecond_ns, 0, {}};
-    if (is_lost) sums.add(kProcess, lost_kernel_activity(mark, sums.names(kProcess)));
+    if (is_lost) sums.add(kProcess, lost_kernel_activity(mark, sums.process_activity(kProcess)));
     sums.finish();
     for (const RowLevel level : {RowLevel::layer, RowLevel::kernel}) {
       Ledger ledger(level, energy, sums);
       ledger.add(kProcess, activity);
-      const Outcome outcome{ledger.finish()};
+      const LedgerOutcome outcome{ledger.finish()};
       ASSERT_EQ(outcome.result.rows.size(), 1u);
       EXPECT_NEAR(outcome.result.rows[0].energy_j.value_or(0), 500, 1);
       EXPECT_NEAR(*outcome.result.idle_j, is_lost ? 200 : 500, 1);
@@ -209,9 +209,9 @@ TEST(Ledger, AnIdleGapRecordedWhileKernelsWereLostLeavesTheirTimeBusy) {
   sums.add(kProcess, activity);
   sums.add(kProcess, gap);
   const Mark mark{7 * kSecond_ns, MarkKind::kernels_lost, 3 * kSecond_ns, 0, {}};
-  sums.add(kProcess, lost_kernel_activity(mark, sums.names(kProcess)));
+  sums.add(kProcess, lost_kernel_activity(mark, sums.process_activity(kProcess)));
   sums.finish();
-  EXPECT_NEAR(sums.gpu_busy_s().at("GPU-1").between(7 * kSecond_ns, 10 * kSecond_ns), 3, 0.01);
+  EXPECT_NEAR(sums.gpu_busy_s().at("GPU-1").amount_between(7 * kSecond_ns, 10 * kSecond_ns), 3, 0.01);
   Ledger ledger(RowLevel::kernel, energy, sums);
   ledger.add(kProcess, activity);
   ledger.add(kProcess, gap);
@@ -222,11 +222,11 @@ TEST(Ledger, AModuleHasTheEnergyOfAllItsPasses) {
   Activity activity = names();
   activity.scopes.push_back({10, 1, ScopeKind::phase, "optimizer"});
   activity.scope_tallies = {cpu(4, 1), cpu(7, 2), cpu(10, 1)};
-  const Outcome outcome = account(RowLevel::module, {.cpu_j = constant_rate(1000)}, activity);
-  const auto backward = [](const Outcome& of) { return of.row({"train", "backward", "net.conv"}); };
+  const LedgerOutcome outcome = account(RowLevel::module, {.cpu_energy_j = constant_rate(1000)}, activity);
+  const auto backward = [](const LedgerOutcome& of) { return of.row({"train", "backward", "net.conv"}); };
   EXPECT_EQ(backward(outcome), nullptr);
   EXPECT_NEAR(outcome.energy({"net.conv"}), 3 * outcome.energy({"train", "optimizer"}), 1e-6);
-  const Outcome by_layer = account(RowLevel::layer, {.cpu_j = constant_rate(1000)}, activity);
+  const LedgerOutcome by_layer = account(RowLevel::layer, {.cpu_energy_j = constant_rate(1000)}, activity);
   ASSERT_NE(backward(by_layer), nullptr);
   EXPECT_NEAR(outcome.energy({"net.conv"}),
               by_layer.energy({"train", "forward", "net.conv"}) + *backward(by_layer)->energy_j, 1e-6);
@@ -237,7 +237,7 @@ TEST(Ledger, AModuleNamedLikeASpecialRowHasARowOfItsOwn) {
     Activity activity = names();
     activity.scopes.push_back({10, 2, ScopeKind::module, name});
     activity.scope_tallies = {cpu(4, 1), cpu(10, 2)};
-    const Outcome outcome = account(RowLevel::module, {.cpu_j = constant_rate(1000)}, activity);
+    const LedgerOutcome outcome = account(RowLevel::module, {.cpu_energy_j = constant_rate(1000)}, activity);
     EXPECT_NEAR(outcome.energy({"module " + name}), 2 * outcome.energy({"net.conv"}), 1e-6) << name;
   }
 }
@@ -246,15 +246,15 @@ TEST(ScopePaths, CountsOperationsWithUnknownInputs) {
   ScopePaths paths;
   for (const Scope& scope : names().scopes) paths.add(scope);
   paths.add({10, 5, ScopeKind::tensors, "[2]"});
-  EXPECT_EQ(paths.operations().all, 2u);
-  EXPECT_EQ(paths.operations().without_tensors, 1u);
+  EXPECT_EQ(paths.count_operations().operation_count, 2u);
+  EXPECT_EQ(paths.count_operations().without_tensor_count, 1u);
 }
 
 TEST(Ledger, WithAllCallsRecordedOperationsHaveTheirTimeAndTheLayerTheRest) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 9, 20), cpu(5, 0.75, 3), cpu(9, 0.25, 1), cpu(7, 0, 1)};
-  const Outcome outcome =
-      account(RowLevel::op, {.cpu_j = constant_rate(1000), .has_sampled_operations = false}, activity);
+  const LedgerOutcome outcome =
+      account(RowLevel::op, {.cpu_energy_j = constant_rate(1000), .has_sampled_operations = false}, activity);
   const std::vector<std::string> layer = {"train", "forward", "net.conv"};
   const ReportRow* const conv = outcome.row({"train", "forward", "net.conv", "torch.conv2d"});
   ASSERT_NE(conv, nullptr);
@@ -270,7 +270,7 @@ TEST(Ledger, AFunctionIsTheSameWhereverItIsCalledFrom) {
   activity.scopes.push_back({10, 7, ScopeKind::op, "torch.relu"});
   activity.scope_tallies = {cpu(4, 4.5, 20, 2), cpu(5, 0.75, 3, 3), cpu(9, 0.25, 1, 1),
                             cpu(7, 4, 20, 2),   cpu(10, 0.5, 2, 2), cpu(8, 1)};
-  const Outcome outcome = account(RowLevel::function, {.cpu_j = constant_rate(1100)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::function, {.cpu_energy_j = constant_rate(1100)}, activity);
   EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 412.5, 1e-6);
   EXPECT_NEAR(outcome.energy({"torch.relu"}), 137.5 + 450, 1e-6);
   EXPECT_EQ(outcome.row({"torch.relu"})->count, 10u + 20u);
@@ -284,12 +284,12 @@ TEST(Ledger, WithoutOperationsFunctionsAreSampledFunctions) {
   activity.scopes.push_back({12, 4, ScopeKind::function, "torch.nn.functional.conv2d"});
   activity.scope_tallies = {cpu(0, 2), cpu(8, 3), cpu(4, 4.5, 20, 2), cpu(5, 0.5, 3, 3)};
   activity.shares = {{0, 10, 2, 1000}, {8, 11, 5, 1000}, {4, 12, 9, 1000}};
-  const Outcome outcome = account(RowLevel::function, {.cpu_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::function, {.cpu_energy_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"__main__.augment"}), 200, 1e-6);
   EXPECT_NEAR(outcome.energy({"json.loads"}), 300, 1e-6);
   EXPECT_NEAR(outcome.energy({"torch.conv2d"}), 500, 1e-6);  // its operation was recorded
   EXPECT_EQ(outcome.row({"json.loads"})->count, 0u);
-  const Outcome by_layer = account(RowLevel::layer, {.cpu_j = constant_rate(1000)}, activity);
+  const LedgerOutcome by_layer = account(RowLevel::layer, {.cpu_energy_j = constant_rate(1000)}, activity);
   EXPECT_EQ(by_layer.row({"train", "forward", "net.conv"})->count, 20u);
 }
 
@@ -297,7 +297,7 @@ TEST(Ledger, ProfilerSharesSplitACoarseScope) {
   Activity activity = names();
   activity.scope_tallies = {cpu(1, 10)};
   activity.shares = {{1, 4, 2, 3'000'000}, {1, 7, 1, 1'000'000}};
-  const Outcome outcome = account(RowLevel::layer, {.cpu_j = constant_rate(1000)}, activity);
+  const LedgerOutcome outcome = account(RowLevel::layer, {.cpu_energy_j = constant_rate(1000)}, activity);
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}), 750, 1e-6);
   EXPECT_NEAR(outcome.energy({"train", "backward", "net.conv"}), 250, 1e-6);
   EXPECT_EQ(outcome.row({"train"}), nullptr);
@@ -318,7 +318,7 @@ TEST(Ledger, IdleEnergyOfAGpuBelongsToTheScopesThatItWaitedFor) {
                     {0, 0, WaitKind::host, 1, 1 * kSecond_ns}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
-  const Outcome outcome = account(RowLevel::layer, energy, activity);
+  const LedgerOutcome outcome = account(RowLevel::layer, energy, activity);
   const ReportRow* const layer = outcome.row({"train", "forward", "net.conv"}, "gpu0");
   ASSERT_NE(layer, nullptr);
   EXPECT_NEAR(*layer->energy_j, 400, 1e-6);
@@ -332,7 +332,7 @@ TEST(Ledger, IdleEnergyOfAGpuBelongsToTheScopesThatItWaitedFor) {
   double in_rows_j = 0;
   for (const IdleEntry& entry : outcome.result.idle) {
     idle_j += *entry.energy_j;
-    if (entry.in_rows) in_rows_j += *entry.energy_j;
+    if (entry.is_in_rows) in_rows_j += *entry.energy_j;
   }
   EXPECT_NEAR(idle_j, *outcome.result.idle_j, 1e-6);
   double waiting_j = 0;
@@ -353,7 +353,7 @@ TEST(Ledger, IdleEnergyOutsideOfScopesIsThatOfStepsOrLiesBetweenThem) {
     StepRecord& step = with_step->steps.emplace_back();
     step.begin_ns = with_step->begin_ns;
     step.end_ns = with_step->end_ns;
-    step.traced = true;
+    step.is_traced = true;
     step.kernels = 100;
   }
   MachineEnergy energy;
@@ -371,7 +371,7 @@ TEST(Ledger, IdleEnergyOfUntracedStepsBelongsToTheScopesOfTheHost) {
     record.number = step;
     record.begin_ns = kSpan.begin_ns + 2 * step * kSecond_ns;
     record.end_ns = record.begin_ns + 2 * kSecond_ns;
-    record.traced = step == 0;
+    record.is_traced = step == 0;
     record.kernels = step == 0 ? 10 : 0;
   }
   activity.scope_tallies = {cpu(4, 4), cpu(10, 6)};
@@ -379,7 +379,7 @@ TEST(Ledger, IdleEnergyOfUntracedStepsBelongsToTheScopesOfTheHost) {
   activity.waits = {{0, 4, WaitKind::host, 1, kSecond_ns / 100}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
-  const Outcome outcome = account(RowLevel::layer, energy, activity);
+  const LedgerOutcome outcome = account(RowLevel::layer, energy, activity);
   std::map<IdleCause, double> causes = idle_by_cause(outcome.result);
   EXPECT_NEAR(causes[IdleCause::unknown], 0, 1e-6);
   EXPECT_NEAR(causes[IdleCause::data], 0.6 * *outcome.result.idle_j, 0.02 * *outcome.result.idle_j);
@@ -397,7 +397,7 @@ TEST(Ledger, IdleEnergyInAPartOfALightRunBelongsToTheScopesOfTheHost) {
   part.kernel_tallies = {{0, 0, 4, 10, 2 * kSecond_ns}};
   part.waits = {{0, 4, WaitKind::host, 1, kSecond_ns / 100}};
   ActivitySums sums(kSpan);
-  sums.names(kProcess).traced_steps = {.traced_steps = 10, .all = 100};
+  sums.process_activity(kProcess).step_counts = {.traced_steps = 10, .all_steps = 100};
   sums.add(kProcess, part);
   sums.finish();
   MachineEnergy energy;
@@ -416,7 +416,7 @@ TEST(Ledger, IdleEnergyWithoutKnownWaitsIsStartupShutdownOrUnknown) {
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
   const TimeSpan active{kSpan.begin_ns + 2 * kSecond_ns, kSpan.end_ns - 1 * kSecond_ns};
-  const Outcome outcome = account(RowLevel::layer, energy, activity, active);
+  const LedgerOutcome outcome = account(RowLevel::layer, energy, activity, active);
   std::map<IdleCause, double> causes = idle_by_cause(outcome.result);
   EXPECT_NEAR(causes[IdleCause::startup], 200, 1);
   EXPECT_NEAR(causes[IdleCause::shutdown], 100, 1);
@@ -439,7 +439,7 @@ TEST(Ledger, KernelsRanOutsideOfTheGapsInWhichTheGpuIsKnownToBeIdle) {
   joules.add(kSpan.begin_ns, gap.begin_ns, 1400);
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", joules});
-  const Outcome outcome = account(RowLevel::layer, energy, std::vector{kernels, gap});
+  const LedgerOutcome outcome = account(RowLevel::layer, energy, std::vector{kernels, gap});
   EXPECT_NEAR(outcome.energy({"train", "forward", "net.conv"}, "gpu0"), 1400, 1);
   EXPECT_NEAR(*outcome.row({"train", "forward", "net.conv"}, "gpu0")->waiting_j, 800, 1);
   EXPECT_NEAR(idle_by_cause(outcome.result)[IdleCause::unknown], 0, 1);
@@ -457,8 +457,8 @@ TEST(Ledger, APartOfARunWithoutKernelsIsNeitherItsStartNorItsEnd) {
   const auto causes_between = [&](int first_s, int last_s) {
     ActivitySums sums(kSpan);
     sums.add(kProcess, names());
-    sums.add_outside(kProcess, outside(first_s, first_s + 1));
-    sums.add_outside(kProcess, outside(last_s - 1, last_s));
+    sums.add_activity_outside_span(kProcess, outside(first_s, first_s + 1));
+    sums.add_activity_outside_span(kProcess, outside(last_s - 1, last_s));
     sums.finish();
     EXPECT_TRUE(sums.has_activity());
     MachineEnergy energy;
@@ -475,12 +475,12 @@ TEST(Ledger, GpuEnergyBelongsToRunningKernelsAndIsIdleBetween) {
   activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 0, 10, 2 * kSecond_ns}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
-  const Outcome by_layer = account(RowLevel::layer, energy, activity);
+  const LedgerOutcome by_layer = account(RowLevel::layer, energy, activity);
   EXPECT_NEAR(by_layer.energy({"train", "forward", "net.conv"}, "gpu0"), 600, 1e-6);
   EXPECT_NEAR(*by_layer.result.idle_j, 200, 1e-6);
   EXPECT_NEAR(by_layer.energy({"program"}, "gpu0"), 200, 1e-6) << "launched in no scope";
   EXPECT_NEAR(*by_layer.result.unattributed_j, 0, 1e-6);
-  const Outcome by_kernel = account(RowLevel::kernel, energy, activity);
+  const LedgerOutcome by_kernel = account(RowLevel::kernel, energy, activity);
   EXPECT_NEAR(by_kernel.energy({"_Z4gemmv"}, "gpu0"), 600, 1e-6);
   EXPECT_EQ(by_kernel.row({"_Z4gemmv"}, "gpu0")->display_name, "gemm()");
   EXPECT_NEAR(by_kernel.energy({"HtoD"}, "gpu0"), 200, 1e-6);
@@ -490,9 +490,9 @@ TEST(Ledger, AStackHasLayersAndEndsInTheirKernels) {
   Activity activity = names();
   activity.scope_tallies = {cpu(4, 2)};
   activity.kernel_tallies = {{0, 0, 4, 100, 6 * kSecond_ns}, {1, 0, 4, 10, 2 * kSecond_ns}};
-  MachineEnergy energy{.cpu_j = constant_rate(100)};
+  MachineEnergy energy{.cpu_energy_j = constant_rate(100)};
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
-  const Outcome stacks = account(RowLevel::stack, energy, activity);
+  const LedgerOutcome stacks = account(RowLevel::stack, energy, activity);
   EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv", "gemm()"}, "gpu0"), 600, 1e-6);
   EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv", "HtoD"}, "gpu0"), 200, 1e-6);
   EXPECT_NEAR(stacks.energy({"train", "forward", "net.conv"}), 20, 1e-6);
@@ -504,7 +504,7 @@ TEST(Ledger, ConcurrentKernelsShareTheEnergy) {
   activity.kernel_tallies = {{0, 0, 4, 100, 15 * kSecond_ns}, {1, 0, 4, 10, 5 * kSecond_ns}};
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
-  const Outcome outcome = account(RowLevel::kernel, energy, activity);
+  const LedgerOutcome outcome = account(RowLevel::kernel, energy, activity);
   EXPECT_NEAR(outcome.energy({"_Z4gemmv"}, "gpu0"), 750, 1e-6);
   EXPECT_NEAR(*outcome.result.idle_j, 0, 1e-6);
 }
@@ -517,7 +517,7 @@ TEST(Ledger, UntracedStepsEqualTracedOnes) {
   }
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
-  const Outcome outcome = account(RowLevel::kernel, energy, activity);
+  const LedgerOutcome outcome = account(RowLevel::kernel, energy, activity);
   EXPECT_EQ(outcome.row({"_Z4gemmv"}, "gpu0")->count, 1000u);
   EXPECT_NEAR(outcome.row({"_Z4gemmv"}, "gpu0")->time_s, 10, 1e-6);
   EXPECT_NEAR(outcome.energy({"_Z4gemmv"}, "gpu0"), 1000, 1e-6);
@@ -527,7 +527,7 @@ TEST(Ledger, WithoutSamplesTimesRemain) {
   Activity activity = names();
   activity.scope_tallies = {cpu(8, 4)};
   activity.kernel_tallies = {{0, 0, 4, 100, kSecond_ns}};
-  const Outcome outcome = account(RowLevel::layer, {}, activity);
+  const LedgerOutcome outcome = account(RowLevel::layer, {}, activity);
   ASSERT_NE(outcome.row({"setup"}), nullptr);
   EXPECT_FALSE(outcome.row({"setup"})->energy_j);
   EXPECT_NEAR(outcome.row({"setup"})->time_s, 4, 1e-9);
@@ -546,7 +546,7 @@ TEST(Ledger, KernelsOfTwoTracedStepsGetTheEnergyOfAllSteps) {
                               .begin_ns = i * kSecond_ns / 100,
                               .end_ns = (i + 1) * kSecond_ns / 100,
                               .kernels = i < 2 ? 10U : 0U,
-                              .traced = i < 2});
+                              .is_traced = i < 2});
   }
   MachineEnergy energy;
   energy.gpus.emplace("GPU-1", MachineEnergy::Gpu{"gpu0", constant_rate(1000)});
@@ -555,7 +555,7 @@ TEST(Ledger, KernelsOfTwoTracedStepsGetTheEnergyOfAllSteps) {
   sums.finish();
   Ledger ledger(RowLevel::layer, energy, sums);
   ledger.add(kProcess, activity);
-  const Outcome outcome{ledger.finish()};
+  const LedgerOutcome outcome{ledger.finish()};
   const ReportRow* const row = outcome.row({"train", "forward", "net.conv"}, "gpu0");
   ASSERT_NE(row, nullptr);
   EXPECT_EQ(row->count, 10'000u);

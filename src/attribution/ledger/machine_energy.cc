@@ -13,25 +13,25 @@ namespace joulemap::attribution {
 namespace {
 
 // Lower bound of the power of a kernel class: a fit may return zero, which would get no energy.
-constexpr double kMinPower_w = 1;
+constexpr double kMinBusyPower_w = 1;
 // A GPU that runs kernels uses more than an idle one, even where the counter was read too rarely to show it.
 constexpr double kMinBusyOverIdle = 1.2;
 // Mean power of kernels over active-idle power before anything is measured, and its standard deviation: most networks
 // on an H200 (128 W idle) use 250 to 600 W while kernels run.
-constexpr double kUsualBusyOverIdle = 3;
-constexpr double kBusySpreadOverIdle = 1;
+constexpr double kDefaultBusyOverIdle = 3;
+constexpr double kBusyOverIdleSpread = 1;
 
 // Relative standard deviation of the power of other processes. What they run, how it changes and when within two
 // seconds it ran is unknown: their power is no better than a time-proportional split, however small the fit's residual.
-constexpr double kOthersSpread = 0.3;
-constexpr std::uint64_t kOthersSeed = 20'261'115;
+constexpr double kCoTenantPowerSpread = 0.3;
+constexpr std::uint64_t kCoTenantSeed = 20'261'115;
 
 void widen_co_tenant_power(PowerFit& fit, std::uint16_t column) {
   ClassPower& power = fit.classes[column];
   power.is_regressed = power.is_probed = power.is_from_library = false;
-  statistics::Random random(kOthersSeed);
-  for (double& watts : fit.replicates[column]) watts *= std::max(1 + kOthersSpread * random.normal(), 0.0);
-  std::tie(power.low_w, power.high_w) = central_interval(fit.replicates[column], 0.9);
+  statistics::Random random(kCoTenantSeed);
+  for (double& watts : fit.power_replicates[column]) watts *= std::max(1 + kCoTenantPowerSpread * random.normal(), 0.0);
+  std::tie(power.low_w, power.high_w) = central_interval(fit.power_replicates[column], 0.9);
 }
 
 struct MeanPowers {
@@ -61,25 +61,25 @@ MeanPowers mean_powers(const DeviceWork& work, const PowerEvidence& evidence) {
   const double length_s = updates.size() < 2 ? 0 : seconds(updates.back().time_ns - updates.front().time_ns);
   const double idle_s = std::max(length_s - busy_s, 0.0);
   const double joules = length_s > 0 ? updates.back().joules - updates.front().joules : 0;
-  if (!evidence.calibrated.active_idle) {
+  if (!evidence.calibrated_sensor.active_idle) {
     const double busy_w = joules > 0 ? joules / (busy_s + kDefaultIdleFraction * idle_s) : 1;
     return {busy_w, {kDefaultIdleFraction * busy_w, kDefaultIdleFraction / 2 * busy_w}};
   }
-  IdlePower idle = *evidence.calibrated.active_idle;
-  double busy_w = kUsualBusyOverIdle * idle.watts;
-  const double busy_spread_w = kBusySpreadOverIdle * idle.watts;
+  IdlePower idle = *evidence.calibrated_sensor.active_idle;
+  double busy_w = kDefaultBusyOverIdle * idle.watts;
+  const double busy_spread_w = kBusyOverIdleSpread * idle.watts;
   if (joules > 0) {
     const double surplus_j = joules - busy_w * busy_s - idle.watts * idle_s;
     const double busy_variance = busy_spread_w * busy_spread_w * busy_s;
     const double idle_variance = idle.spread_w * idle.spread_w * idle_s;
     const double factor = surplus_j / std::max(busy_variance * busy_s + idle_variance * idle_s, 1e-9);
     busy_w += factor * busy_variance;
-    idle.watts = std::max(idle.watts + factor * idle_variance, kMinPower_w);
+    idle.watts = std::max(idle.watts + factor * idle_variance, kMinBusyPower_w);
   }
   return {std::max(busy_w, kMinBusyOverIdle * idle.watts), idle};
 }
 
-TimeCurve scaled_to_total(TimeCurve curve, const TimeCurve& grid) {
+TimeCurve scale_to_curve_total(TimeCurve curve, const TimeCurve& grid) {
   curve.finish();
   if (curve.total() <= 0) return grid;
   curve.scale(grid.total() / curve.total());
@@ -102,32 +102,33 @@ std::optional<AttributionMode> parse_attribution_mode(std::string_view name) {
 
 GpuPowers find_kernel_powers(DeviceWork work, const PowerEvidence& evidence, TimeSpan span,
                              std::span<const ClassPrior> priors) {
-  const double gain_spread = evidence.calibrated.gain_spread;
+  const double gain_spread = evidence.calibrated_sensor.gain_spread;
   const MeanPowers mean = mean_powers(work, evidence);
   std::vector<ClassPrior> usual;
-  if (priors.empty() && evidence.calibrated.active_idle) {
-    usual = usual_priors(work.kernels, mean.idle, mean.busy_w);
+  if (priors.empty() && evidence.calibrated_sensor.active_idle) {
+    usual = make_default_priors(work.kernels_by_column, mean.idle, mean.busy_w);
     priors = usual;
   }
   std::optional<PowerFit> fit = fit_powers(work.timeline, evidence, priors);
   if (!fit) {
-    fit = priors.empty() ? equal_powers(work.timeline.classes(), mean.busy_w, mean.idle, gain_spread)
-                         : prior_powers(priors, gain_spread);
+    fit = priors.empty() ? equal_powers(work.timeline.class_count(), mean.busy_w, mean.idle, gain_spread)
+                         : powers_from_priors(priors, gain_spread);
   }
-  fit->has_usual_powers = !usual.empty();
-  for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kMinPower_w);
+  fit->uses_default_powers = !usual.empty();
+  for (ClassPower& power : fit->classes) power.watts = std::max(power.watts, kMinBusyPower_w);
   if (work.co_tenant_column) widen_co_tenant_power(*fit, *work.co_tenant_column);
   TimeCurve modelled_j(span, cell_count_for(span));
   for (const DeviceWork::Slice& stretch : work.slices) {
     modelled_j.add(stretch.begin_ns, stretch.end_ns, stretch.busy_s * fit->watts_at(stretch.column, stretch.slowdown));
   }
   modelled_j.finish();
-  return {std::move(*fit),         std::move(work.column_of), std::move(modelled_j),
-          std::move(work.kernels), work.co_tenant_column,     std::move(work.full_speed_ns)};
+  return {std::move(*fit),       std::move(work.class_columns),
+          std::move(modelled_j), std::move(work.kernels_by_column),
+          work.co_tenant_column, std::move(work.full_speed_ns)};
 }
 
 TimeCurve lag_corrected_curve(const EnergyCurve& curve, std::int64_t lag_ns, const TimeCurve& grid) {
-  if (curve.updates().size() < 2) return grid;
+  if (curve.counter_updates().size() < 2) return grid;
   TimeCurve earlier(grid.span(), grid.size());
   const double cell_ns = grid.cell_s() * static_cast<double>(kNanosecondsPerSecond);
   double before_j = curve.joules_at(grid.span().begin_ns, lag_ns);
@@ -137,7 +138,7 @@ TimeCurve lag_corrected_curve(const EnergyCurve& curve, std::int64_t lag_ns, con
     earlier.set(cell, until_j - before_j);
     before_j = until_j;
   }
-  return scaled_to_total(std::move(earlier), grid);
+  return scale_to_curve_total(std::move(earlier), grid);
 }
 
 TimeCurve modelled_curve(std::span<const EnergyPoint> counter_updates, std::int64_t lag_ns, const GpuPowers& powers,
@@ -148,7 +149,7 @@ TimeCurve modelled_curve(std::span<const EnergyPoint> counter_updates, std::int6
   for (std::size_t cell = 0; cell < grid.size(); ++cell) {
     const double concurrency = std::max(busy_s[cell] / cell_s, 1.0);
     const double idle_s = std::max(cell_s - busy_s[cell], 0.0);
-    model.set(cell, powers.modelled_j[cell] / concurrency + powers.fit.idle().watts * idle_s);
+    model.set(cell, powers.modelled_j[cell] / concurrency + powers.power_fit.idle_power().watts * idle_s);
   }
   model.finish();
   const double cell_ns = cell_s * static_cast<double>(kNanosecondsPerSecond);
@@ -162,7 +163,7 @@ TimeCurve modelled_curve(std::span<const EnergyPoint> counter_updates, std::int6
     for (std::size_t cell = 0; cell < grid.size(); ++cell) {
       const std::int64_t begin_ns = std::max(from_ns, edge_ns(cell));
       const std::int64_t end_ns = std::min(to_ns, edge_ns(cell + 1));
-      if (end_ns > begin_ns) scaled.add(begin_ns, end_ns, grid.between(begin_ns, end_ns));
+      if (end_ns > begin_ns) scaled.add(begin_ns, end_ns, grid.amount_between(begin_ns, end_ns));
     }
   };
   keep(grid.span().begin_ns, counter_updates.front().time_ns - lag_ns);
@@ -174,7 +175,7 @@ TimeCurve modelled_curve(std::span<const EnergyPoint> counter_updates, std::int6
     if (to_ns <= from_ns || length_ns <= 0) continue;
     const double inside = static_cast<double>(to_ns - from_ns) / static_cast<double>(length_ns);
     const double joules = inside * (counter_updates[i].joules - counter_updates[i - 1].joules);
-    const double modelled_j = model.between(from_ns, to_ns);
+    const double modelled_j = model.amount_between(from_ns, to_ns);
     if (modelled_j <= 0) {
       scaled.add(from_ns, to_ns, joules);
       continue;
@@ -183,10 +184,10 @@ TimeCurve modelled_curve(std::span<const EnergyPoint> counter_updates, std::int6
     for (std::size_t cell = first; cell < grid.size() && edge_ns(cell) < to_ns; ++cell) {
       const std::int64_t begin_ns = std::max(from_ns, edge_ns(cell));
       const std::int64_t end_ns = std::min(to_ns, edge_ns(cell + 1));
-      if (end_ns > begin_ns) scaled.add(begin_ns, end_ns, joules * model.between(begin_ns, end_ns) / modelled_j);
+      if (end_ns > begin_ns) scaled.add(begin_ns, end_ns, joules * model.amount_between(begin_ns, end_ns) / modelled_j);
     }
   }
-  return scaled_to_total(std::move(scaled), grid);
+  return scale_to_curve_total(std::move(scaled), grid);
 }
 
 TimeCurve sample_and_hold_curve(std::span<const EnergyPoint> counter_updates, const TimeCurve& grid) {
@@ -203,7 +204,7 @@ TimeCurve sample_and_hold_curve(std::span<const EnergyPoint> counter_updates, co
   for (std::size_t i = 1; i + 1 < counter_updates.size(); ++i)
     hold(held, {counter_updates[i].time_ns, counter_updates[i + 1].time_ns}, power_w(i - 1));
   hold(held, {counter_updates.back().time_ns, grid.span().end_ns}, power_w(counter_updates.size() - 2));
-  return scaled_to_total(std::move(held), grid);
+  return scale_to_curve_total(std::move(held), grid);
 }
 
 }  // namespace joulemap::attribution

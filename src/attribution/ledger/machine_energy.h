@@ -29,30 +29,30 @@ std::optional<AttributionMode> parse_attribution_mode(std::string_view name);
 
 // Powers of the kernel classes of one GPU.
 struct GpuPowers {
-  PowerFit fit;
-  ClassColumns column_of;
-  TimeCurve modelled_j;                                    // J predicted while kernels run, without idle time
-  std::vector<std::vector<ObservedKernels>> kernels = {};  // by column
-  std::optional<std::uint16_t> co_tenant_column = {};      // the column of other processes
+  PowerFit power_fit;
+  ClassColumns class_columns;
+  TimeCurve modelled_j;                                              // J predicted while kernels run, without idle time
+  std::vector<std::vector<ObservedKernels>> kernels_by_column = {};  // by column
+  std::optional<std::uint16_t> co_tenant_column = {};                // the column of other processes
   FullSpeedDurations full_speed_ns = {};
 };
 
 struct MachineEnergy {
-  std::optional<TimeCurve> cpu_j;  // sum of all counted domains except GPUs
+  std::optional<TimeCurve> cpu_energy_j;  // sum of all counted domains except GPUs
   struct Gpu {
-    std::string domain;
+    std::string domain_name;
     TimeCurve energy_j;
     std::optional<GpuPowers> powers = {};       // empty: all classes have equal power
-    std::string model = {};                     // "NVIDIA H200"; empty if unknown
+    std::string device_model = {};              // "NVIDIA H200"; empty if unknown
     double power_limited_fraction = 0;          // fraction of the time at the power limit
     std::optional<TimeCurve> co_tenant_s = {};  // s in which co-tenants kept it busy; empty: none
   };
-  std::map<std::string, Gpu> gpus;               // by UUID, and by "ordinal N"
-  std::optional<TimeCurve> machine_cpu_s;        // used by all processes
-  std::optional<double> command_cpu_s;           // used by the command's processes
-  bool has_sampled_operations = true;            // operations were recorded in sampled steps only; else in all
-  bool has_idle_time = true;                     // time without a tally was idle; else unknown: an imported trace
-  std::optional<CpuAttributionInputs> cpu = {};  // empty: equal powers, of unknown uncertainty
+  std::map<std::string, Gpu> gpus;         // by UUID, and by "ordinal N"
+  std::optional<TimeCurve> machine_cpu_s;  // used by all processes
+  std::optional<double> command_cpu_s;     // used by the command's processes
+  bool has_sampled_operations = true;      // operations were recorded in sampled steps only; else in all
+  bool has_idle_time = true;               // time without a tally was idle; else unknown: an imported trace
+  std::optional<CpuAttributionInputs> cpu_inputs = {};  // empty: equal powers, of unknown uncertainty
 };
 
 // Finds the powers of a GPU's kernel classes from its sensor values and what ran. Without `priors`, uses the powers of

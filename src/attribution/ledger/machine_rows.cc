@@ -13,7 +13,7 @@ void prefix_devices(std::vector<ReportRow>& rows, const std::string& prefix) {
   }
 }
 
-void merge_result(LedgerResult& all, LedgerResult added) {
+void merge_ledger_result(LedgerResult& all, LedgerResult added) {
   const auto add = [](std::optional<double>& sum, const std::optional<double>& part) {
     if (part) sum = sum.value_or(0) + *part;
   };

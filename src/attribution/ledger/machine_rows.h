@@ -15,6 +15,6 @@ namespace joulemap::attribution {
 void prefix_devices(std::vector<ReportRow>& rows, const std::string& prefix);
 
 // Adds the energies, diagnostics, idle entries and groups of `added` to `all`, but not the rows.
-void merge_result(LedgerResult& all, LedgerResult added);
+void merge_ledger_result(LedgerResult& all, LedgerResult added);
 
 }  // namespace joulemap::attribution

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <span>
 
 #include "attribution/gpu/kernel_learning.h"
 #include "attribution/gpu/lost_kernels.h"
@@ -12,6 +13,7 @@
 #include "attribution/ledger/ledger_notes.h"
 #include "attribution/ledger/machine_rows.h"
 #include "attribution/requests/serving_rows.h"
+#include "base/clock.h"
 #include "base/quadrature.h"
 
 namespace joulemap::attribution {
@@ -19,9 +21,11 @@ namespace {
 
 // Half width of a 95 % interval in standard deviations; uncertainties of domains are such half widths.
 constexpr double kHalfWidth95 = 1.96;
+// A value of the power history covers about 20 ms, and its time is known to a few ms.
+constexpr std::int64_t kMinHistoryInterval_ns = 50 * kNanosecondsPerMillisecond;
 // Gain error of RAPL without calibration, half width at 95 %: server CPUs since Haswell are within 4 % of wall meters.
-constexpr double kGainWithin95 = 0.04;
-constexpr double kGainSpread = kGainWithin95 / kHalfWidth95;
+constexpr double kGainHalfWidth95 = 0.04;
+constexpr double kGainSpread = kGainHalfWidth95 / kHalfWidth95;
 
 void add_curve(std::optional<TimeCurve>& sum, const TimeCurve& curve) {
   if (!sum) sum.emplace(curve.span(), curve.size());
@@ -29,14 +33,14 @@ void add_curve(std::optional<TimeCurve>& sum, const TimeCurve& curve) {
   sum->finish();
 }
 
-std::vector<std::int64_t> times_of(const std::vector<EnergyPoint>& readings) {
+std::vector<std::int64_t> reading_times_ns(const std::vector<EnergyPoint>& readings) {
   std::vector<std::int64_t> times_ns;
   times_ns.reserve(readings.size());
   for (const EnergyPoint& reading : readings) times_ns.push_back(reading.time_ns);
   return times_ns;
 }
 
-bool is_serving_level(RowLevel level) { return level == RowLevel::request || level == RowLevel::token; }
+bool is_serving_row_level(RowLevel level) { return level == RowLevel::request || level == RowLevel::token; }
 
 // Rows of domains, steps and epochs need no attribution; those of requests have their own (serving_ledger.h).
 bool needs_attribution(RowLevel level) {
@@ -44,41 +48,42 @@ bool needs_attribution(RowLevel level) {
          level != RowLevel::request && level != RowLevel::token;
 }
 
-const std::vector<NumberedMark>* longest(const std::map<std::uint32_t, std::vector<NumberedMark>>& moments) {
+const std::vector<NumberedMark>* find_longest_marks(const std::map<std::uint32_t, std::vector<NumberedMark>>& moments) {
   const auto most = std::ranges::max_element(moments, {}, [](const auto& marks) { return marks.second.size(); });
   return most == moments.end() ? nullptr : &most->second;
 }
 
 }  // namespace
 
-Machines::Machines(const std::vector<SurveyedSource>& sources, Outputs outputs, AttributionMode mode,
+Machines::Machines(const std::vector<SurveyedSource>& sources, RequestedResults requested, AttributionMode mode,
                    const KernelPriors& priors)
-    : outputs_(std::move(outputs)), mode_(mode), priors_(priors) {
+    : requested_results_(std::move(requested)), attribution_mode_(mode), priors_(priors) {
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
     boot_ids_.push_back(sources[i].source.boot_id);
     start_times_ns_.push_back(sources[i].source.started_ns);
-    const std::optional<TimeSpan> span = sources[i].span();
+    const std::optional<TimeSpan> span = sources[i].command_span();
     if (sources[i].source.role != "recorder" || !span || sources[i].is_duplicate) continue;
     Host& host = hosts_.try_emplace(i, sources[i].source.boot_id, *span).first->second;
     host.channels = sources[i].channels;
     host.calibration = sources[i].calibration;
     host.energy.has_sampled_operations = !is_imported(sources[i].source);
-    host.cpus = count_cpus(sources[i].cpus_online).value_or(host.cpus);
+    host.cpu_count = count_listed_cpus(sources[i].cpus_online).value_or(host.cpu_count);
   }
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
-    Host* const host = sources[i].rank.empty() ? nullptr : host_of(i);
-    if (host != nullptr) host->sums.names(i).rank = sources[i].rank;
+    Host* const host = sources[i].rank.empty() ? nullptr : find_or_add_host(i);
+    if (host != nullptr) host->activity_sums.process_activity(i).rank = sources[i].rank;
   }
   const bool is_clipped = std::ranges::any_of(sources, &SurveyedSource::is_clipped);
   for (std::uint32_t i = 0; i < sources.size(); ++i) {
-    Host* const host = sources[i].traced_steps.is_light_mode() ? host_of(i) : nullptr;
+    Host* const host = sources[i].traced_step_count.is_light_mode() ? find_or_add_host(i) : nullptr;
     if (host == nullptr) continue;
-    host->sums.names(i).traced_steps = {sources[i].traced_steps.traced_count(), sources[i].traced_steps.step_count()};
-    if (is_clipped) light_mode_steps_.emplace(i, sources[i].traced_steps);
+    host->activity_sums.process_activity(i).step_counts = {sources[i].traced_step_count.traced_count(),
+                                                           sources[i].traced_step_count.step_count()};
+    if (is_clipped) light_mode_steps_.emplace(i, sources[i].traced_step_count);
   }
 }
 
-Machines::Host* Machines::host_of(std::uint32_t source) {
+Machines::Host* Machines::find_or_add_host(std::uint32_t source) {
   Host* found = nullptr;
   for (auto& [recorder, host] : hosts_) {
     if (host.boot_id != boot_ids_[source]) continue;
@@ -91,49 +96,76 @@ Machines::Host* Machines::host_of(std::uint32_t source) {
 }
 
 void Machines::add_sums(std::uint32_t source, const Activity& activity) {
-  Host* const host = host_of(source);
+  Host* const host = find_or_add_host(source);
   if (host == nullptr) return;
-  if (!is_inside(activity, host->span)) host->sums.add_outside(source, activity);
-  for_each_part(*host, source, activity, [&](const Activity& part) { add_sums_inside(*host, source, part); });
+  if (!is_within_span(activity, host->span)) host->activity_sums.add_activity_outside_span(source, activity);
+  for_each_clipped_activity(*host, source, activity,
+                            [&](const Activity& part) { add_sums_inside(*host, source, part); });
 }
 
 // Calls `use` with the parts of the activity that lie in the span of the host.
-void Machines::for_each_part(Host& host, std::uint32_t source, const Activity& activity,
-                             const std::function<void(const Activity&)>& use) {
+void Machines::for_each_clipped_activity(Host& host, std::uint32_t source, const Activity& activity,
+                                         const std::function<void(const Activity&)>& use) {
   const auto light = light_mode_steps_.find(source);
   if (light == light_mode_steps_.end())
-    return is_inside(activity, host.span) ? use(activity) : use(clip_activity(activity, host.span));
-  const ScopePaths& scopes = host.sums.names(source).scopes;
+    return is_within_span(activity, host.span) ? use(activity) : use(clip_activity(activity, host.span));
+  const ScopePaths& scopes = host.activity_sums.process_activity(source).scopes;
   for (const Activity& part : clip_activity(activity, host.span, light->second, scopes)) use(part);
 }
 
 void Machines::add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const {
-  host.sums.add(source, activity);
-  if (finds_powers()) host.work.add(source, activity, host.sums.names(source).scopes);
+  host.activity_sums.add(source, activity);
+  if (needs_kernel_powers()) host.gpu_work.add(source, activity, host.activity_sums.process_activity(source).scopes);
   if (attributes_energy()) host.cpu_work.add(source, activity);
 }
 
 void Machines::add_mark(std::uint32_t source, const Mark& mark) {
-  Host* const host = host_of(source);
+  Host* const host = find_or_add_host(source);
   if (host == nullptr) return;
   if (mark.kind == MarkKind::kernels_lost) host->lost_kernel_marks.emplace_back(source, mark);
-  host->probing.add(source, mark);
-  host->dithering.add(source, mark);
-  if (mark.kind == MarkKind::step) host->steps[source].push_back({mark.time_ns, mark.id});
-  if (mark.kind == MarkKind::epoch) host->epochs[source].push_back({mark.time_ns, mark.id});
+  host->probing_spans.add(source, mark);
+  host->dithering_spans.add(source, mark);
+  if (mark.kind == MarkKind::step) host->step_marks[source].push_back({mark.time_ns, mark.id});
+  if (mark.kind == MarkKind::epoch) host->epoch_marks[source].push_back({mark.time_ns, mark.id});
 }
 
-void Machines::observe(std::uint32_t source, const EngineSteps& steps) {
-  if (std::ranges::none_of(outputs_.levels, is_serving_level)) return;
-  if (Host* const host = host_of(source)) host->serving.observe(source, steps);
+void Machines::observe_engine_steps(std::uint32_t source, const EngineSteps& steps) {
+  if (std::ranges::none_of(requested_results_.levels, is_serving_row_level)) return;
+  if (Host* const host = find_or_add_host(source)) host->serving.observe_steps(source, steps);
 }
 
 void Machines::add(std::uint32_t source, const EngineSteps& steps) {
-  if (std::ranges::none_of(outputs_.levels, is_serving_level)) return;
-  if (Host* const host = host_of(source)) host->serving.add(source, steps);
+  if (std::ranges::none_of(requested_results_.levels, is_serving_row_level)) return;
+  if (Host* const host = find_or_add_host(source)) host->serving.add(source, steps);
 }
 
-// The model of steps is fitted to the energy between updates of the GPU's counter, or of the CPU's if there is no GPU.
+namespace {
+
+// Times at which the energy of a domain is known best: updates of its counter and, where they are far apart because the
+// counter is expensive to read, values of the power history between them. Sorted.
+std::vector<std::int64_t> times_of_known_energy_ns(const RecordedEnergy::Result::DomainCurve& curve,
+                                                   std::int64_t lag_ns) {
+  const bool is_slow = curve.domain_class == DomainClass::gpu && !curve.counter_updates.empty();
+  std::vector<std::int64_t> times_ns;
+  for (const EnergyPoint& point : is_slow ? curve.counter_updates : curve.readings)
+    times_ns.push_back(point.time_ns - lag_ns);
+  const std::size_t updates = times_ns.size();
+  for (const PowerPoint& point : curve.power_history) {
+    const std::int64_t time_ns = point.time_ns - lag_ns;
+    const auto known = std::span(times_ns).first(updates);
+    const auto after = std::ranges::lower_bound(known, time_ns);
+    const bool is_far = (after == known.end() || *after - time_ns >= kMinHistoryInterval_ns) &&
+                        (after == known.begin() || time_ns - *(after - 1) >= kMinHistoryInterval_ns);
+    const bool is_next = times_ns.size() > updates && time_ns - times_ns.back() < kMinHistoryInterval_ns;
+    if (is_far && !is_next) times_ns.push_back(time_ns);
+  }
+  std::ranges::sort(times_ns);
+  return times_ns;
+}
+
+}  // namespace
+
+// The model of steps is fitted to the energy of the GPU, or of the CPU if there is no GPU.
 void Machines::fit_serving(Host& host, const RecordedEnergy::Result& energy) {
   if (!host.serving.has_steps()) return;
   std::vector<std::int64_t> edges_ns;
@@ -141,31 +173,30 @@ void Machines::fit_serving(Host& host, const RecordedEnergy::Result& energy) {
   double uncertainty_j = 0;
   std::vector<std::int64_t> lags_ns;
   bool has_gpu_edges = false;
-  for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
+  for (const RecordedEnergy::Result::DomainCurve& curve : energy.domain_curves) {
     const bool is_gpu = curve.domain_class == DomainClass::gpu;
     const auto gpu = host.energy.gpus.find(curve.device);
     const bool is_fitted = is_gpu && gpu != host.energy.gpus.end() && gpu->second.powers;
     const bool is_slow = is_gpu && !curve.counter_updates.empty();
     const std::int64_t usual_ns = is_slow ? kUsualCounterLag_ns : 0;
-    lags_ns.push_back(is_fitted ? gpu->second.powers->fit.counter_lag_ns : usual_ns);
-    const std::vector<EnergyPoint>& points = is_slow ? curve.counter_updates : curve.readings;
+    lags_ns.push_back(is_fitted ? gpu->second.powers->power_fit.counter_lag_ns : usual_ns);
     if (is_gpu == has_gpu_edges ? edges_ns.empty() : is_gpu) {
-      edges_ns.clear();
-      for (const EnergyPoint& point : points) edges_ns.push_back(point.time_ns - lags_ns.back());
+      edges_ns = times_of_known_energy_ns(curve, lags_ns.back());
       has_gpu_edges = is_gpu;
     }
-    for (const DomainEnergy& row : energy.table.rows) {
+    for (const DomainEnergy& row : energy.domain_table.rows) {
       if (row.name != curve.domain || !row.joules) continue;
       joules += *row.joules;
       uncertainty_j += row.uncertainty_j.value_or(0) / kHalfWidth95;
     }
   }
   EnergyFunction energy_j;
-  if (!host.curves.empty()) {
+  if (!host.gpu_energy_curves.empty()) {
     energy_j = [&host, lags_ns](std::int64_t from_ns, std::int64_t to_ns) {
       double sum_j = 0;
-      for (std::size_t i = 0; i < host.curves.size(); ++i)
-        sum_j += host.curves[i].joules_at(to_ns, lags_ns[i]) - host.curves[i].joules_at(from_ns, lags_ns[i]);
+      for (std::size_t i = 0; i < host.gpu_energy_curves.size(); ++i)
+        sum_j += host.gpu_energy_curves[i].joules_at(to_ns, lags_ns[i]) -
+                 host.gpu_energy_curves[i].joules_at(from_ns, lags_ns[i]);
       return sum_j;
     };
   }
@@ -174,85 +205,87 @@ void Machines::fit_serving(Host& host, const RecordedEnergy::Result& energy) {
 
 void Machines::add_lost_kernels(Host& host) {
   for (const auto& [process, mark] : host.lost_kernel_marks) {
-    const Activity lost = lost_kernel_activity(mark, host.sums.names(process));
+    const Activity lost = lost_kernel_activity(mark, host.activity_sums.process_activity(process));
     if (lost.empty()) continue;
-    host.sums.add(process, lost);
-    if (finds_powers()) host.work.add(process, lost, host.sums.names(process).scopes);
+    host.activity_sums.add(process, lost);
+    if (needs_kernel_powers()) host.gpu_work.add(process, lost, host.activity_sums.process_activity(process).scopes);
   }
 }
 
-bool Machines::attributes_energy() const { return std::ranges::any_of(outputs_.levels, needs_attribution); }
+bool Machines::attributes_energy() const { return std::ranges::any_of(requested_results_.levels, needs_attribution); }
 
 // Called after the sums are finished.
 CpuAttributionInputs Machines::cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const {
-  CpuAttributionInputs known{.use = host.cpu_work.finish(host.sums)};
-  const MachineCpuTime machine{std::move(energy.cpu_time_readings[std::string(kMachineCpuTime)]), host.cpus};
-  known.other_cpu_s = other_cpu_time(machine.readings, host.sums.captured_cpu_s(), machine.cpus);
-  known.cpus = machine.cpus;
+  CpuAttributionInputs known{.use = host.cpu_work.finish(host.activity_sums)};
+  const MachineCpuTime machine{std::move(energy.cpu_time_readings[std::string(kMachineCpuTime)]), host.cpu_count};
+  known.other_cpu_s = other_cpu_curve(machine.readings, host.activity_sums.captured_cpu_s(), machine.cpu_count);
+  known.cpu_count = machine.cpu_count;
   std::vector<std::vector<EnergyPoint>> domains;
   double joules = 0;
   double uncertainty_j = 0;  // a sum, because the errors of estimates are correlated
-  for (RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
+  for (RecordedEnergy::Result::DomainCurve& curve : energy.domain_curves) {
     if (curve.domain_class == DomainClass::gpu) continue;
-    if (curve.readings.size() > known.readings_ns.size()) known.readings_ns = times_of(curve.readings);
+    if (curve.readings.size() > known.readings_ns.size()) known.readings_ns = reading_times_ns(curve.readings);
     domains.push_back(std::move(curve.readings));
-    for (const DomainEnergy& row : energy.table.rows) {
+    for (const DomainEnergy& row : energy.domain_table.rows) {
       if (row.name != curve.domain || !row.joules) continue;
       joules += *row.joules;
       uncertainty_j += row.uncertainty_j.value_or(0) / kHalfWidth95;
-      known.estimated = known.estimated || row.provenance == Provenance::estimated;
+      known.is_estimated = known.is_estimated || row.provenance == Provenance::estimated;
     }
   }
   std::optional<CpuPowers> fitted;
   // An estimate is proportional to CPU time and contains no information on powers.
-  if (finds_powers() && !known.estimated) fitted = fit_cpu_powers(known.use, machine, domains);
-  known.powers = fitted ? std::move(*fitted) : equal_cpu_powers(known.use.columns);
+  if (needs_kernel_powers() && !known.is_estimated) fitted = fit_cpu_powers(known.use, machine, domains);
+  known.powers = fitted ? std::move(*fitted) : equal_cpu_powers(known.use.column_count);
   const double own = joules > 0 ? uncertainty_j / joules : 0;
-  draw_gains(known.powers, known.estimated ? own : add_in_quadrature(own, kGainSpread));
+  draw_gain_replicates(known.powers, known.is_estimated ? own : add_in_quadrature(own, kGainSpread));
   return known;
 }
 
 // Where the command's processes did not record the UUID of a GPU, its work is listed under "ordinal N".
 void Machines::add_co_tenants(Host& host, const RecordedEnergy::Result& energy) const {
   std::uint32_t ordinal = 0;
-  for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
+  for (const RecordedEnergy::Result::DomainCurve& curve : energy.domain_curves) {
     if (curve.domain_class != DomainClass::gpu) continue;
     const std::string by_number = fmt::format("ordinal {}", ordinal++);
     if (curve.co_tenant_slices.empty()) continue;
-    const auto& used = host.sums.gpu_busy_s();
+    const auto& used = host.activity_sums.gpu_busy_s();
     const bool is_numbered = !used.contains(curve.device) && used.contains(by_number);
     const std::string& device = is_numbered ? by_number : curve.device;
     host.co_tenant_s.insert_or_assign(device, busy_curve(curve.co_tenant_slices, host.span));
-    if (finds_powers()) host.work.add_co_tenants(device, curve.co_tenant_slices);
+    if (needs_kernel_powers()) host.gpu_work.add_co_tenants(device, curve.co_tenant_slices);
   }
 }
 
-MachineEnergy::Gpu Machines::gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve,
-                                    DeviceWork* work, const GpuName& name) const {
+MachineEnergy::Gpu Machines::make_gpu_energy(const Host& host, const RecordedEnergy::Result::DomainCurve& curve,
+                                             DeviceWork* work, const GpuName& name) const {
   MachineEnergy::Gpu gpu{
       name.prefix + curve.domain, curve.energy_j, {}, curve.device_model, curve.power_limited_fraction};
   if (const auto others = host.co_tenant_s.find(name.device); others != host.co_tenant_s.end())
     gpu.co_tenant_s = others->second;
-  if (mode_ == AttributionMode::sample_and_hold)
+  if (attribution_mode_ == AttributionMode::sample_and_hold)
     gpu.energy_j = sample_and_hold_curve(curve.counter_updates, curve.energy_j);
   if (work != nullptr) {
-    std::vector<ClassPrior> priors = priors_.column_priors(curve.device_model, work->kernels);
-    SensorModel known = sensor_model(host.calibration, host.channels, curve.device);
-    if (!known.active_idle) known.active_idle = usual_idle_power(curve.device_model);
+    std::vector<ClassPrior> priors = priors_.column_priors(curve.device_model, work->kernels_by_column);
+    SensorModel known = find_calibrated_sensor_model(host.calibration, host.channels, curve.device);
+    if (!known.active_idle) known.active_idle = default_idle_power(curve.device_model);
     if (known.active_idle && !priors.empty() && !priors.back().is_known)
       priors.back() = {known.active_idle->watts, known.active_idle->spread_w / known.active_idle->watts, true};
     gpu.powers = find_kernel_powers(
-        std::move(*work), {curve.counter_updates, curve.power_history, host.probing.spans(), known, curve.is_throttled},
-        host.span, priors);
+        std::move(*work),
+        {curve.counter_updates, curve.power_history, host.probing_spans.spans(), known, curve.is_throttled}, host.span,
+        priors);
   }
   if (!gpu.powers) return gpu;
-  const std::int64_t lag_ns = gpu.powers->fit.counter_lag_ns;
-  const auto busy_s = host.sums.gpu_busy_s().find(name.device);
-  const bool has_shape = !curve.power_history.empty() || busy_s == host.sums.gpu_busy_s().end();
+  const std::int64_t lag_ns = gpu.powers->power_fit.counter_lag_ns;
+  const auto busy_s = host.activity_sums.gpu_busy_s().find(name.device);
+  const bool has_shape = !curve.power_history.empty() || busy_s == host.activity_sums.gpu_busy_s().end();
   gpu.energy_j = has_shape ? lag_corrected_curve(curve.curve, lag_ns, curve.energy_j)
                            : modelled_curve(curve.counter_updates, lag_ns, *gpu.powers, busy_s->second, curve.energy_j);
   // The energy itself is uncertain: at the edges of a short run, or of a part of one.
-  if (curve.uncertainty > 0) gpu.powers->fit.widen_gain_uncertainty(curve.uncertainty / kHalfWidth95);
+  if (curve.relative_uncertainty > 0)
+    gpu.powers->power_fit.widen_gain_uncertainty(curve.relative_uncertainty / kHalfWidth95);
   return gpu;
 }
 
@@ -262,27 +295,29 @@ void Machines::set_energy(std::uint32_t source, RecordedEnergy::Result& energy, 
   Host& host = found->second;
   host.prefix = prefix;
   add_lost_kernels(host);
-  host.sums.finish();
-  host.probing.finish();
-  host.dithering.finish();
+  host.activity_sums.finish();
+  host.probing_spans.finish();
+  host.dithering_spans.finish();
   add_co_tenants(host, energy);
-  std::map<std::string, DeviceWork> works = host.work.finish(host.sums.processes());
+  std::map<std::string, DeviceWork> works = host.gpu_work.finish(host.activity_sums.processes());
   const auto work_of = [&](const std::string& device) {
     const auto work = works.find(device);
     return work == works.end() ? nullptr : &work->second;
   };
   std::uint32_t ordinal = 0;
-  for (const RecordedEnergy::Result::DomainCurve& curve : energy.curves) {
-    host.curves.push_back(curve.curve);
+  for (const RecordedEnergy::Result::DomainCurve& curve : energy.domain_curves) {
+    host.gpu_energy_curves.push_back(curve.curve);
     if (curve.domain_class != DomainClass::gpu) {
-      add_curve(host.energy.cpu_j, curve.energy_j);
+      add_curve(host.energy.cpu_energy_j, curve.energy_j);
       continue;
     }
-    host.energy.gpus.insert_or_assign(curve.device, gpu_of(host, curve, work_of(curve.device), {prefix, curve.device}));
+    host.energy.gpus.insert_or_assign(curve.device,
+                                      make_gpu_energy(host, curve, work_of(curve.device), {prefix, curve.device}));
     // Where a process could not identify the GPU of an ordinal, NVML's order applies.
     const std::string by_number = fmt::format("ordinal {}", ordinal++);
-    if (host.sums.gpu_busy_s().contains(by_number)) {
-      host.energy.gpus.insert_or_assign(by_number, gpu_of(host, curve, work_of(by_number), {prefix, by_number}));
+    if (host.activity_sums.gpu_busy_s().contains(by_number)) {
+      host.energy.gpus.insert_or_assign(by_number,
+                                        make_gpu_energy(host, curve, work_of(by_number), {prefix, by_number}));
     }
   }
   fit_serving(host, energy);
@@ -294,18 +329,19 @@ void Machines::set_energy(std::uint32_t source, RecordedEnergy::Result& energy, 
   if (const std::optional<TimeCurve> command_s = cpu_time(kCommandCpuTime))
     host.energy.command_cpu_s = command_s->total();
   host.energy.has_idle_time = host.energy.machine_cpu_s || host.energy.command_cpu_s;
-  if (attributes_energy() && host.energy.cpu_j) host.energy.cpu = cpu_attribution_inputs(host, energy);
-  for (const RowLevel level : outputs_.levels) {
-    if (needs_attribution(level)) host.ledgers.try_emplace(level, level, host.energy, host.sums);
+  if (attributes_energy() && host.energy.cpu_energy_j) host.energy.cpu_inputs = cpu_attribution_inputs(host, energy);
+  for (const RowLevel level : requested_results_.levels) {
+    if (needs_attribution(level)) host.ledgers.try_emplace(level, level, host.energy, host.activity_sums);
   }
-  if (!outputs_.views) return;
-  host.view.emplace(host.span, host.energy, host.sums, *outputs_.views, begin_times(longest(host.steps)));
+  if (!requested_results_.views) return;
+  host.view.emplace(host.span, host.energy, host.activity_sums, *requested_results_.views,
+                    mark_times_ns(find_longest_marks(host.step_marks)));
 }
 
 void Machines::add(std::uint32_t source, const Activity& activity) {
-  Host* const host = host_of(source);
+  Host* const host = find_or_add_host(source);
   if (host == nullptr) return;
-  for_each_part(*host, source, activity, [&](const Activity& part) {
+  for_each_clipped_activity(*host, source, activity, [&](const Activity& part) {
     for (auto& [level, ledger] : host->ledgers) ledger.add(source, part);
     if (host->view) host->view->add(source, part);
   });
@@ -317,41 +353,42 @@ LedgerResult Machines::serving_rows(Host& host, RowLevel level) {
   LedgerResult result =
       level == RowLevel::request ? request_rows(*host.serving_result) : token_rows(*host.serving_result);
   result.serving = host.serving_result;
-  if (level != RowLevel::request) result.serving->listed.clear();
+  if (level != RowLevel::request) result.serving->listed_requests.clear();
   result.diagnostics.add_all(host.serving.diagnostics());
   return result;
 }
 
-LedgerResult Machines::result_of(Host& host, RowLevel level, const Grouping& grouping) const {
-  if (is_serving_level(level)) return serving_rows(host, level);
+LedgerResult Machines::host_result(Host& host, RowLevel level, const Grouping& grouping) const {
+  if (is_serving_row_level(level)) return serving_rows(host, level);
   if (!needs_attribution(level)) {
-    const std::vector<NumberedMark>* const moments = longest(level == RowLevel::epoch ? host.epochs : host.steps);
-    return step_rows(name_of(level), moments == nullptr ? std::vector<NumberedMark>() : *moments, energy_of(host),
-                     host.span, host.probing);
+    const std::vector<NumberedMark>* const moments =
+        find_longest_marks(level == RowLevel::epoch ? host.epoch_marks : host.step_marks);
+    return step_rows(row_level_name(level), moments == nullptr ? std::vector<NumberedMark>() : *moments,
+                     host_energy_function(host), host.span, host.probing_spans);
   }
   const auto ledger = host.ledgers.find(level);
   LedgerResult result = ledger == host.ledgers.end() ? LedgerResult() : ledger->second.finish(grouping);
   mark_unknown_counts(result);
-  note_light_mode(host.sums, result.diagnostics);
-  note_grouped_kernels(host.sums, level, result.diagnostics);
+  note_light_mode(host.activity_sums, result.diagnostics);
+  note_grouped_kernels(host.activity_sums, level, result.diagnostics);
   if (level == RowLevel::tensor)
-    note_unknown_tensors(host.sums, !host.energy.has_sampled_operations, result.diagnostics);
+    note_unknown_tensors(host.activity_sums, !host.energy.has_sampled_operations, result.diagnostics);
   return result;
 }
 
 LedgerResult Machines::finish(RowLevel level, const Grouping& grouping) {
   LedgerResult all;
-  if (hosts_.size() == 1) return result_of(hosts_.begin()->second, level, grouping);
+  if (hosts_.size() == 1) return host_result(hosts_.begin()->second, level, grouping);
   std::vector<std::vector<ReportRow>> of_hosts;
   for (auto& [recorder, host] : hosts_) {
-    LedgerResult one = result_of(host, level, grouping);
+    LedgerResult one = host_result(host, level, grouping);
     prefix_devices(one.rows, host.prefix);
     prefix_devices(one.groups, host.prefix);
     of_hosts.push_back(std::exchange(one.rows, {}));
-    merge_result(all, std::move(one));
+    merge_ledger_result(all, std::move(one));
   }
-  all.rows =
-      needs_attribution(level) || is_serving_level(level) ? merge_rows(std::move(of_hosts)) : merge_step_rows(of_hosts);
+  all.rows = needs_attribution(level) || is_serving_row_level(level) ? merge_rows(std::move(of_hosts))
+                                                                     : merge_step_rows(of_hosts);
   for (ReportRow& row : all.rows) {
     if (row.energy_j && all.attributed_j.value_or(0) > 0) row.share = *row.energy_j / *all.attributed_j;
   }
@@ -359,35 +396,38 @@ LedgerResult Machines::finish(RowLevel level, const Grouping& grouping) {
 }
 
 // Energy of all counted domains between two times; an empty function if none is known.
-EnergyFunction Machines::energy_of(const Host& host) {
-  if (host.curves.empty()) return {};
+EnergyFunction Machines::host_energy_function(const Host& host) {
+  if (host.gpu_energy_curves.empty()) return {};
   return [&host](std::int64_t from_ns, std::int64_t to_ns) {
     const std::int64_t begin_ns = std::clamp(from_ns, host.span.begin_ns, host.span.end_ns);
     const std::int64_t end_ns = std::clamp(to_ns, host.span.begin_ns, host.span.end_ns);
     double joules = 0;
-    for (const EnergyCurve& curve : host.curves) joules += curve.joules_at(end_ns) - curve.joules_at(begin_ns);
+    for (const EnergyCurve& curve : host.gpu_energy_curves)
+      joules += curve.joules_at(end_ns) - curve.joules_at(begin_ns);
     return joules;
   };
 }
 
-std::vector<NumberedEnergy> Machines::energies(const Host& host, RowLevel level) {
-  const std::vector<NumberedMark>* const moments = longest(level == RowLevel::epoch ? host.epochs : host.steps);
+std::vector<NumberedEnergy> Machines::step_or_epoch_energies(const Host& host, RowLevel level) {
+  const std::vector<NumberedMark>* const moments =
+      find_longest_marks(level == RowLevel::epoch ? host.epoch_marks : host.step_marks);
   if (moments == nullptr) return {};
   const LastStepEnd last = level == RowLevel::step ? LastStepEnd::after_median_length : LastStepEnd::at_command_end;
-  return energies_between_marks(*moments, energy_of(host), host.span, host.probing, last);
+  return energies_between_marks(*moments, host_energy_function(host), host.span, host.probing_spans, last);
 }
 
 std::vector<MachineView> Machines::views(const ViewLimits& limits) {
   std::vector<MachineView> all;
   for (auto& [recorder, host] : hosts_) {
-    MachineView one{
-        .span = host.span, .steps = energies(host, RowLevel::step), .epochs = energies(host, RowLevel::epoch)};
-    one.probing.assign(host.probing.spans().begin(), host.probing.spans().end());
-    one.dithering.assign(host.dithering.spans().begin(), host.dithering.spans().end());
+    MachineView one{.span = host.span,
+                    .steps = step_or_epoch_energies(host, RowLevel::step),
+                    .epochs = step_or_epoch_energies(host, RowLevel::epoch)};
+    one.probing.assign(host.probing_spans.spans().begin(), host.probing_spans.spans().end());
+    one.dithering.assign(host.dithering_spans.spans().begin(), host.dithering_spans.spans().end());
     if (host.view) one.phases = host.view->phases();
-    if (host.view) one.spreads = host.view->spreads(limits);
+    if (host.view) one.layer_distributions = host.view->layer_distributions(limits);
     if (host.view) one.step_details = host.view->step_details();
-    if (host.view) one.detailed_steps = host.view->detailed_steps();
+    if (host.view) one.steps_with_kernel_records = host.view->count_steps_with_kernels();
     all.push_back(std::move(one));
   }
   return all;
@@ -396,7 +436,7 @@ std::vector<MachineView> Machines::views(const ViewLimits& limits) {
 std::optional<double> Machines::dither_s() const {
   std::optional<double> longest_s;
   for (const auto& [source, host] : hosts_) {
-    if (!host.dithering.empty()) longest_s = std::max(longest_s.value_or(0), host.dithering.time_s());
+    if (!host.dithering_spans.empty()) longest_s = std::max(longest_s.value_or(0), host.dithering_spans.total_s());
   }
   return longest_s;
 }
@@ -404,7 +444,7 @@ std::optional<double> Machines::dither_s() const {
 std::vector<KernelPower> Machines::learned_kernel_powers(const std::string& default_gpu_model) const {
   std::vector<KernelPower> all;
   for (const auto& [recorder, host] : hosts_) {
-    std::vector<KernelPower> some = learned_powers(host.energy, default_gpu_model);
+    std::vector<KernelPower> some = learn_kernel_powers_from_fit(host.energy, default_gpu_model);
     all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
   }
   return all;
@@ -413,17 +453,23 @@ std::vector<KernelPower> Machines::learned_kernel_powers(const std::string& defa
 std::optional<ProbeCost> Machines::probe_cost() const {
   std::optional<ProbeCost> cost;
   for (const auto& [recorder, host] : hosts_) {
-    if (host.probing.empty()) continue;
+    if (host.probing_spans.empty()) continue;
     if (!cost) cost.emplace();
-    cost->time_s = std::max(cost->time_s, host.probing.time_s());
-    if (const EnergyFunction energy_j = energy_of(host))
-      cost->energy_j = cost->energy_j.value_or(0) + host.probing.energy_in_spans(energy_j);
+    if (const double time_s = host.probing_spans.total_s(); time_s > cost->time_s) {
+      cost->time_s = time_s;
+      cost->spans.clear();
+      for (const TimeSpan& span : host.probing_spans.spans())
+        cost->spans.push_back({seconds(span.begin_ns - host.span.begin_ns), seconds(span.end_ns - host.span.begin_ns)});
+    }
+    if (const EnergyFunction energy_j = host_energy_function(host))
+      cost->energy_j = cost->energy_j.value_or(0) + host.probing_spans.energy_in_spans(energy_j);
   }
   return cost;
 }
 
 bool Machines::has_activity() const {
-  return std::any_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host.second.sums.has_activity(); });
+  return std::any_of(hosts_.begin(), hosts_.end(),
+                     [](const auto& host) { return host.second.activity_sums.has_activity(); });
 }
 
 }  // namespace joulemap::attribution

@@ -27,18 +27,18 @@ namespace joulemap::attribution {
 
 class Machines {
  public:
-  struct Outputs {
+  struct RequestedResults {
     std::vector<RowLevel> levels;                 // at least one
     std::optional<DistributionLevel> views = {};  // also build HostViews, with distributions at this level
   };
   // `priors` must outlive the Machines.
-  Machines(const std::vector<SurveyedSource>& sources, Outputs outputs, AttributionMode mode,
+  Machines(const std::vector<SurveyedSource>& sources, RequestedResults requested, AttributionMode mode,
            const KernelPriors& priors);
 
   // Second pass.
   void add_sums(std::uint32_t source, const Activity& activity);
   void add_mark(std::uint32_t source, const Mark& mark);
-  void observe(std::uint32_t source, const EngineSteps& steps);
+  void observe_engine_steps(std::uint32_t source, const EngineSteps& steps);
   // After the second pass: the energy of the recorder `source`. `prefix` precedes the names of its domains.
   void set_energy(std::uint32_t source, RecordedEnergy::Result& energy, const std::string& prefix);
   // Third pass.
@@ -61,18 +61,18 @@ class Machines {
   struct Host {
     std::string boot_id;
     TimeSpan span;
-    double cpus = std::numeric_limits<double>::infinity();
-    ActivitySums sums;
-    GpuWork work;
-    ProbeSpans probing;
-    ProbeSpans dithering;
+    double cpu_count = std::numeric_limits<double>::infinity();
+    ActivitySums activity_sums;
+    GpuWork gpu_work;
+    ProbeSpans probing_spans;
+    ProbeSpans dithering_spans;
     std::vector<Channel> channels;
     std::vector<ChannelCalibration> calibration;
     CpuWork cpu_work;
     MachineEnergy energy;
-    std::vector<EnergyCurve> curves;                           // of all counted domains
-    std::map<std::uint32_t, std::vector<NumberedMark>> steps;  // by process
-    std::map<std::uint32_t, std::vector<NumberedMark>> epochs;
+    std::vector<EnergyCurve> gpu_energy_curves;                     // of all counted domains
+    std::map<std::uint32_t, std::vector<NumberedMark>> step_marks;  // by process
+    std::map<std::uint32_t, std::vector<NumberedMark>> epoch_marks;
     std::vector<std::pair<std::uint32_t, Mark>> lost_kernel_marks;  // marks of kind kernels_lost, with their process
     std::map<std::string, TimeCurve> co_tenant_s;                   // by device: time in which co-tenants kept it busy
     std::string prefix;                                             // of the names of its devices
@@ -84,37 +84,37 @@ class Machines {
     Host(std::string boot, TimeSpan command)
         : boot_id(std::move(boot)),
           span(command),
-          sums(command),
-          work(command),
-          probing(command),
-          dithering(command, kDitherRegion),
+          activity_sums(command),
+          gpu_work(command),
+          probing_spans(command),
+          dithering_spans(command, kDitherRegion),
           cpu_work(command),
           serving(command) {}
   };
 
-  Host* host_of(std::uint32_t source);
-  void for_each_part(Host& host, std::uint32_t source, const Activity& activity,
-                     const std::function<void(const Activity&)>& use);
+  Host* find_or_add_host(std::uint32_t source);
+  void for_each_clipped_activity(Host& host, std::uint32_t source, const Activity& activity,
+                                 const std::function<void(const Activity&)>& use);
   void add_sums_inside(Host& host, std::uint32_t source, const Activity& activity) const;
   bool attributes_energy() const;
-  bool finds_powers() const { return mode_ == AttributionMode::regress && attributes_energy(); }
+  bool needs_kernel_powers() const { return attribution_mode_ == AttributionMode::regress && attributes_energy(); }
   void add_lost_kernels(Host& host);
   void add_co_tenants(Host& host, const RecordedEnergy::Result& energy) const;
   struct GpuName {
     const std::string& prefix;  // of the name of its domain
     const std::string& device;
   };
-  MachineEnergy::Gpu gpu_of(const Host& host, const RecordedEnergy::Result::DomainCurve& curve, DeviceWork* work,
-                            const GpuName& name) const;
+  MachineEnergy::Gpu make_gpu_energy(const Host& host, const RecordedEnergy::Result::DomainCurve& curve,
+                                     DeviceWork* work, const GpuName& name) const;
   CpuAttributionInputs cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const;
-  static EnergyFunction energy_of(const Host& host);
-  static std::vector<NumberedEnergy> energies(const Host& host, RowLevel level);
+  static EnergyFunction host_energy_function(const Host& host);
+  static std::vector<NumberedEnergy> step_or_epoch_energies(const Host& host, RowLevel level);
   static void fit_serving(Host& host, const RecordedEnergy::Result& energy);
   static LedgerResult serving_rows(Host& host, RowLevel level);
-  LedgerResult result_of(Host& host, RowLevel level, const Grouping& grouping) const;
+  LedgerResult host_result(Host& host, RowLevel level, const Grouping& grouping) const;
 
-  Outputs outputs_;
-  AttributionMode mode_;
+  RequestedResults requested_results_;
+  AttributionMode attribution_mode_;
   const KernelPriors& priors_;
   std::vector<std::string> boot_ids_;                      // by source
   std::vector<std::int64_t> start_times_ns_;               // by source

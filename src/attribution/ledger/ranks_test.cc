@@ -160,7 +160,7 @@ TEST(Ranks, OfTwoMachinesHaveSeparateDevices) {
   const TemporaryDirectory folder;
   const std::vector<std::string> files = write_run(folder, kTwoMachines);
   for (const RowLevel level : {RowLevel::domain, RowLevel::phase, RowLevel::layer, RowLevel::kernel, RowLevel::rank}) {
-    SCOPED_TRACE(name_of(level));
+    SCOPED_TRACE(row_level_name(level));
     const ReportResult result = report(files, level);
     expect_sound(result);
     EXPECT_NEAR(*joules_of(result.totals.measured), kTotal_j, 0.01 * kTotal_j);
@@ -178,7 +178,7 @@ TEST(Ranks, OfAMachineWithoutSensorsAreNotAddedToMeasuredOnes) {
   machines[1].is_estimated = true;
   const std::vector<std::string> files = write_run(folder, machines);
   for (const RowLevel level : {RowLevel::domain, RowLevel::phase, RowLevel::layer, RowLevel::kernel, RowLevel::step}) {
-    SCOPED_TRACE(name_of(level));
+    SCOPED_TRACE(row_level_name(level));
     const ReportResult result = report(files, level);
     const double measured_j = joules_of(result.totals.measured).value_or(0);
     EXPECT_NEAR(measured_j, kLength_s * (kPackage_w + 2 * kGpu_w), 0.01 * measured_j);
@@ -240,7 +240,7 @@ TEST(Ranks, OfAMachineWithTwoSamplersAreMeasuredOnce) {
   files.push_back(write_recorder(folder, again, 101));
   for (const RowLevel level : {RowLevel::domain, RowLevel::layer, RowLevel::rank}) {
     const ReportResult result = report(files, level);
-    EXPECT_NEAR(joules_of(result.totals.measured).value_or(0), alone_j, 1e-3 * alone_j) << name_of(level);
+    EXPECT_NEAR(joules_of(result.totals.measured).value_or(0), alone_j, 1e-3 * alone_j) << row_level_name(level);
     EXPECT_TRUE(result.diagnostics.contains("duplicate_samples"));
     expect_sound(result);
     EXPECT_EQ(result.domains.front().name, "package-0");

@@ -11,12 +11,12 @@ namespace joulemap::attribution {
 namespace {
 
 // Limit of power history samples: 15 minutes at 50 per second. By then powers are identified, if at all.
-constexpr std::size_t kMaxHistory = 45'000;
+constexpr std::size_t kMaxHistoryPoints = 45'000;
 // Limit of readings per counter: about three hours at the usual sampling rate, 3 MB.
-constexpr std::size_t kMaxReadings = 200'000;
+constexpr std::size_t kMaxGpuReadings = 200'000;
 
 // The curve in equal cells.
-TimeCurve in_cells(const EnergyCurve& curve, TimeSpan span) {
+TimeCurve curve_in_cells(const EnergyCurve& curve, TimeSpan span) {
   TimeCurve cells(span, cell_count_for(span));
   const auto edge_ns = [&](std::size_t cell) {
     if (cell == cells.size()) return span.end_ns;
@@ -35,7 +35,7 @@ TimeCurve in_cells(const EnergyCurve& curve, TimeSpan span) {
 }  // namespace
 
 RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span, std::size_t slices)
-    : span_(span), slices_(std::max<std::size_t>(slices, 1)), curves_(channels) {
+    : span_(span), slice_count_(std::max<std::size_t>(slices, 1)), curves_(channels) {
   curves_.retain_around(span.begin_ns);
   curves_.retain_around(span.end_ns);
   for (const Channel& channel : channels) {
@@ -44,7 +44,7 @@ RecordedEnergy::RecordedEnergy(std::span<const Channel> channels, TimeSpan span,
     if (channel.quantity == Quantity::cpu_time) {
       state.cpu_time.emplace(CpuTime{TimeCurve(span, cell_count_for(span)), {}, {}});
     } else {
-      state.track = {std::vector<double>(slices_), std::vector<std::uint64_t>(slices_)};
+      state.track = {std::vector<double>(slice_count_), std::vector<std::uint64_t>(slice_count_)};
       if (is_co_tenant_utilization(channel)) state.track.co_tenants.emplace();
     }
   }
@@ -59,7 +59,7 @@ void RecordedEnergy::add(const Sample& sample) {
   } else if (state.cpu_time) {
     add_cpu_time_reading(state, sample.reading);
   } else if (state.channel.quantity == Quantity::power_history) {
-    if (sample.reading.code != ReadCode::ok || state.power_history.size() >= kMaxHistory) return;
+    if (sample.reading.code != ReadCode::ok || state.power_history.size() >= kMaxHistoryPoints) return;
     state.power_history.push_back(
         {sample.reading.time_ns(), static_cast<double>(sample.reading.raw) * state.channel.scale});
   } else {
@@ -70,7 +70,7 @@ void RecordedEnergy::add(const Sample& sample) {
 void RecordedEnergy::add_energy_reading(std::size_t channel, const Reading& reading) {
   ChannelState& state = channel_states_[channel];
   const bool is_counter = state.channel.kind == ChannelKind::counter;
-  if (!is_counter || reading.code != ReadCode::ok || state.readings.size() >= kMaxReadings) return;
+  if (!is_counter || reading.code != ReadCode::ok || state.readings.size() >= kMaxGpuReadings) return;
   const double joules = curves_.curve_of(channel)->tally().joules;
   const double before_j = state.readings.empty() ? 0 : state.readings.back().joules;
   if (joules > before_j) state.readings.push_back({reading.time_ns(), joules});
@@ -79,11 +79,11 @@ void RecordedEnergy::add_energy_reading(std::size_t channel, const Reading& read
 void RecordedEnergy::add_cpu_time_reading(ChannelState& state, const Reading& reading) const {
   if (reading.code != ReadCode::ok) return;
   CpuTime& known = *state.cpu_time;
-  if (known.last && reading.raw > known.last->raw) {
-    const double used_s = static_cast<double>(reading.raw - known.last->raw) * state.channel.scale;
-    known.used_s.add(known.last->time_ns(), reading.time_ns(), used_s);
+  if (known.last_reading && reading.raw > known.last_reading->raw) {
+    const double used_s = static_cast<double>(reading.raw - known.last_reading->raw) * state.channel.scale;
+    known.used_s.add(known.last_reading->time_ns(), reading.time_ns(), used_s);
   }
-  known.last = reading;
+  known.last_reading = reading;
   known.readings.push_back({reading.time_ns(), static_cast<double>(reading.raw) * state.channel.scale});
 }
 
@@ -93,24 +93,25 @@ void RecordedEnergy::add_track_reading(ChannelState& state, const Reading& readi
   const std::int64_t length_ns = std::max<std::int64_t>(span_.end_ns - span_.begin_ns, 1);
   if (reading.code != ReadCode::ok || into_ns < 0 || into_ns >= length_ns) return;
   const auto slice = static_cast<std::size_t>(static_cast<double>(into_ns) / static_cast<double>(length_ns) *
-                                              static_cast<double>(slices_));
-  state.track.sums[std::min(slice, slices_ - 1)] += static_cast<double>(reading.raw) * state.channel.scale;
-  ++state.track.counts[std::min(slice, slices_ - 1)];
+                                              static_cast<double>(slice_count_));
+  state.track.slice_sums[std::min(slice, slice_count_ - 1)] += static_cast<double>(reading.raw) * state.channel.scale;
+  ++state.track.slice_counts[std::min(slice, slice_count_ - 1)];
   if (state.channel.quantity == Quantity::throttle_reasons) state.track.throttling.add(reading.raw);
 }
 
 RecordedEnergy::Result RecordedEnergy::finish() {
   Result result;
-  result.slice_s = seconds(span_.end_ns - span_.begin_ns) / static_cast<double>(slices_);
+  result.slice_s = seconds(span_.end_ns - span_.begin_ns) / static_cast<double>(slice_count_);
   const std::vector<ChannelEnergy> energies = channel_energies(result);
   add_tracks(result);
-  result.table = make_domain_table(energies, seconds(span_.end_ns - span_.begin_ns));
-  for (const ChannelEnergy& energy : energies) result.table.diagnostics.add_all(describe_faults(energy));
+  result.domain_table = make_domain_table(energies, seconds(span_.end_ns - span_.begin_ns));
+  for (const ChannelEnergy& energy : energies) result.domain_table.diagnostics.add_all(describe_faults(energy));
   for (const ChannelState& state : channel_states_) {
-    state.track.throttling.describe(state.channel.domain, result.table.diagnostics);
-    result.clock_readings.readings += state.track.throttling.counts().readings;
-    result.clock_readings.throttled += state.track.throttling.counts().throttled;
-    if (state.track.co_tenants) state.track.co_tenants->describe(state.channel.domain, result.table.diagnostics);
+    state.track.throttling.add_diagnostics(state.channel.domain, result.domain_table.diagnostics);
+    result.clock_readings.readings += state.track.throttling.clock_readings().readings;
+    result.clock_readings.throttled += state.track.throttling.clock_readings().throttled;
+    if (state.track.co_tenants)
+      state.track.co_tenants->note_co_tenants(state.channel.domain, result.domain_table.diagnostics);
   }
   add_power(result);
   add_curves(result);
@@ -126,7 +127,7 @@ std::vector<ChannelEnergy> RecordedEnergy::channel_energies(Result& result) cons
     if (clock == nullptr || !clock->is_locked()) continue;
     const UpdateInterval last = clock->last_update_before(span_.end_ns);
     result.counter_updates.push_back({curve.channel().name, clock->period_ns() / kSecond, seconds(last.half_width_ns()),
-                                      last.midpoint_ns(), clock->irregular_updates()});
+                                      last.midpoint_ns(), clock->irregular_update_count()});
   }
   return energies;
 }
@@ -134,17 +135,17 @@ std::vector<ChannelEnergy> RecordedEnergy::channel_energies(Result& result) cons
 void RecordedEnergy::add_tracks(Result& result) const {
   for (const ChannelState& state : channel_states_) {
     const bool without_others = state.track.co_tenants && !state.track.co_tenants->has_co_tenants();
-    if (state.track.sums.empty() || without_others) continue;
+    if (state.track.slice_sums.empty() || without_others) continue;
     ReportTrack track{state.channel.name, state.channel.quantity, {}};
-    for (std::size_t i = 0; i < slices_; ++i) {
-      const auto count = static_cast<double>(state.track.counts[i]);
-      track.values.push_back(count > 0 ? std::optional(state.track.sums[i] / count) : std::nullopt);
+    for (std::size_t i = 0; i < slice_count_; ++i) {
+      const auto count = static_cast<double>(state.track.slice_counts[i]);
+      track.values.push_back(count > 0 ? std::optional(state.track.slice_sums[i] / count) : std::nullopt);
     }
-    result.tracks.push_back(std::move(track));
+    result.gauge_tracks.push_back(std::move(track));
   }
 }
 
-std::optional<std::size_t> RecordedEnergy::channel_of(const DomainEnergy& row) const {
+std::optional<std::size_t> RecordedEnergy::find_channel_of_domain(const DomainEnergy& row) const {
   for (std::size_t i = 0; i < channel_states_.size(); ++i) {
     const Channel& channel = channel_states_[i].channel;
     if (curves_.curve_of(i) != nullptr && channel.name == row.channel && channel.sensor == row.sensor) return i;
@@ -153,21 +154,21 @@ std::optional<std::size_t> RecordedEnergy::channel_of(const DomainEnergy& row) c
 }
 
 void RecordedEnergy::add_power(Result& result) const {
-  const double slice_ns = static_cast<double>(span_.end_ns - span_.begin_ns) / static_cast<double>(slices_);
+  const double slice_ns = static_cast<double>(span_.end_ns - span_.begin_ns) / static_cast<double>(slice_count_);
   const auto edge_ns = [&](std::size_t slice) {
-    if (slice == slices_) return span_.end_ns;
+    if (slice == slice_count_) return span_.end_ns;
     return span_.begin_ns + static_cast<std::int64_t>(slice_ns * static_cast<double>(slice));
   };
-  for (const DomainEnergy& row : result.table.rows) {
-    const std::optional<std::size_t> channel = row.joules ? channel_of(row) : std::nullopt;
+  for (const DomainEnergy& row : result.domain_table.rows) {
+    const std::optional<std::size_t> channel = row.joules ? find_channel_of_domain(row) : std::nullopt;
     if (!channel) continue;
-    PowerSeries& series = result.power.emplace_back(PowerSeries{row.name, {}});
-    for (std::size_t i = 0; i < slices_; ++i)
+    PowerSeries& series = result.power_series.emplace_back(PowerSeries{row.name, {}});
+    for (std::size_t i = 0; i < slice_count_; ++i)
       series.watts.push_back(curves_.curve_of(*channel)->mean_w({edge_ns(i), edge_ns(i + 1)}));
   }
 }
 
-std::vector<PowerPoint> RecordedEnergy::history_of(const std::string& device) {
+std::vector<PowerPoint> RecordedEnergy::take_power_history(const std::string& device) {
   for (ChannelState& state : channel_states_) {
     if (state.channel.quantity == Quantity::power_history && state.channel.device == device)
       return std::move(state.power_history);
@@ -183,7 +184,7 @@ double RecordedEnergy::power_limited_fraction(const std::string& device) const {
   return share;
 }
 
-std::vector<BusySlice> RecordedEnergy::co_tenants_on(const std::string& device) const {
+std::vector<BusySlice> RecordedEnergy::co_tenant_slices_on(const std::string& device) const {
   for (const ChannelState& state : channel_states_) {
     if (state.track.co_tenants && state.channel.device == device) return state.track.co_tenants->busy_slices(span_);
   }
@@ -197,34 +198,35 @@ bool RecordedEnergy::is_throttled(const std::string& device) const {
 }
 
 void RecordedEnergy::add_curves(Result& result) {
-  const EnergyTotals totals = total_energy(result.table.rows);
+  const EnergyTotals totals = total_energy(result.domain_table.rows);
   const Provenance shown = totals.measured ? Provenance::measured : Provenance::estimated;
-  for (const DomainEnergy& row : result.table.rows) {
-    const std::optional<std::size_t> index = channel_of(row);
-    if (!row.counted || !row.joules || row.provenance != shown || !index) continue;
+  for (const DomainEnergy& row : result.domain_table.rows) {
+    const std::optional<std::size_t> index = find_channel_of_domain(row);
+    if (!row.is_counted || !row.joules || row.provenance != shown || !index) continue;
     ChannelState& state = channel_states_[*index];
     const EnergyCurve& curve = *curves_.curve_of(*index);
     const std::string& device = state.channel.device;
-    std::vector<EnergyPoint> updates = curve.updates();
+    std::vector<EnergyPoint> updates = curve.counter_updates();
     // Readings of a slow counter that is read once in each of its periods all show a new value, but not when it
     // updated: the readings replace the updates, with a constant delay that the regression finds as lag.
-    const bool is_slow = state.channel.refresh_s >= kSlowRefresh_s;
+    const bool is_slow = state.channel.refresh_s >= kMinSlowUpdatePeriod_s;
     const bool is_gpu = state.channel.domain_class == DomainClass::gpu;
     if (updates.empty() && is_gpu) updates = state.readings;
     if (is_slow) state.readings.clear();
-    result.curves.push_back({.domain = row.name,
-                             .domain_class = state.channel.domain_class,
-                             .device = device,
-                             .energy_j = in_cells(curve, span_),
-                             .curve = curve,
-                             .counter_updates = std::move(updates),
-                             .readings = std::move(state.readings),
-                             .power_history = history_of(device),
-                             .uncertainty = *row.joules > 0 ? row.uncertainty_j.value_or(0) / *row.joules : 0,
-                             .device_model = state.channel.device_model,
-                             .power_limited_fraction = power_limited_fraction(device),
-                             .is_throttled = is_throttled(device),
-                             .co_tenant_slices = co_tenants_on(device)});
+    result.domain_curves.push_back(
+        {.domain = row.name,
+         .domain_class = state.channel.domain_class,
+         .device = device,
+         .energy_j = curve_in_cells(curve, span_),
+         .curve = curve,
+         .counter_updates = std::move(updates),
+         .readings = std::move(state.readings),
+         .power_history = take_power_history(device),
+         .relative_uncertainty = *row.joules > 0 ? row.uncertainty_j.value_or(0) / *row.joules : 0,
+         .device_model = state.channel.device_model,
+         .power_limited_fraction = power_limited_fraction(device),
+         .is_throttled = is_throttled(device),
+         .co_tenant_slices = co_tenant_slices_on(device)});
   }
   for (ChannelState& state : channel_states_) {
     if (!state.cpu_time) continue;

@@ -32,9 +32,9 @@ class RecordedEnergy {
   void add(const Sample& sample);
 
   struct Result {
-    DomainTable table;
-    std::vector<PowerSeries> power;                    // of the domains of the table whose energy is known
-    std::vector<ReportTrack> tracks;                   // of channels that measure no energy
+    DomainTable domain_table;
+    std::vector<PowerSeries> power_series;             // of the domains of the table whose energy is known
+    std::vector<ReportTrack> gauge_tracks;             // of channels that measure no energy
     std::vector<CounterUpdateTiming> counter_updates;  // of slow counters that update regularly
     ClockReadings clock_readings;
     double slice_s = 0;
@@ -50,13 +50,13 @@ class RecordedEnergy {
       // Fast counter: its values when read; in a long recording only the first ones.
       std::vector<EnergyPoint> readings = {};
       std::vector<PowerPoint> power_history = {};  // power history of the device: the first part
-      double uncertainty = 0;                      // relative half width at 95 % of its sum
+      double relative_uncertainty = 0;             // relative half width at 95 % of its sum
       std::string device_model = {};
       double power_limited_fraction = 0;             // fraction of the time at the power limit
       bool is_throttled = false;                     // by power limit or heat, often enough to matter
       std::vector<BusySlice> co_tenant_slices = {};  // busy time of co-tenants on it
     };
-    std::vector<DomainCurve> curves;               // of all counted domains
+    std::vector<DomainCurve> domain_curves;        // of all counted domains
     std::map<std::string, TimeCurve> cpu_times_s;  // by channel name
     std::map<std::string, std::vector<CpuTimePoint>> cpu_time_readings;
   };
@@ -66,13 +66,13 @@ class RecordedEnergy {
   // CPU time used over time.
   struct CpuTime {
     TimeCurve used_s;
-    std::optional<Reading> last;
+    std::optional<Reading> last_reading;
     std::vector<CpuTimePoint> readings;
   };
   // A channel that measures no energy: the mean of its readings in each slice.
-  struct Track {
-    std::vector<double> sums;
-    std::vector<std::uint64_t> counts;
+  struct GaugeTrack {
+    std::vector<double> slice_sums;
+    std::vector<std::uint64_t> slice_counts;
     Throttling throttling = {};
     std::optional<CoTenantUse> co_tenants = {};
   };
@@ -81,7 +81,7 @@ class RecordedEnergy {
     std::optional<CpuTime> cpu_time = {};
     std::vector<EnergyPoint> readings = {};      // of a fast counter
     std::vector<PowerPoint> power_history = {};  // power history of the device: the first part
-    Track track = {};
+    GaugeTrack track = {};
   };
 
   void add_energy_reading(std::size_t channel, const Reading& reading);
@@ -91,14 +91,14 @@ class RecordedEnergy {
   void add_tracks(Result& result) const;
   void add_power(Result& result) const;
   void add_curves(Result& result);
-  std::optional<std::size_t> channel_of(const DomainEnergy& row) const;
-  std::vector<PowerPoint> history_of(const std::string& device);
+  std::optional<std::size_t> find_channel_of_domain(const DomainEnergy& row) const;
+  std::vector<PowerPoint> take_power_history(const std::string& device);
   double power_limited_fraction(const std::string& device) const;
-  std::vector<BusySlice> co_tenants_on(const std::string& device) const;
+  std::vector<BusySlice> co_tenant_slices_on(const std::string& device) const;
   bool is_throttled(const std::string& device) const;
 
   TimeSpan span_;
-  std::size_t slices_;
+  std::size_t slice_count_;
   std::vector<ChannelState> channel_states_;  // by channel
   EnergyCurves curves_;
 };

@@ -15,7 +15,7 @@ double joules_between(const SimulatedRun& run, std::int64_t from_ns, std::int64_
   const std::vector<Channel> channels = {SimulatedGpu::channel()};
   RecordedEnergy energy(channels, {from_ns, to_ns}, 1);
   for (const Sample& sample : run.samples) energy.add(sample);
-  return energy.finish().table.rows.at(0).joules.value_or(0);
+  return energy.finish().domain_table.rows.at(0).joules.value_or(0);
 }
 
 // A loop of 2 ms steps has the same power in any half second.

@@ -10,9 +10,9 @@ namespace joulemap::attribution {
 namespace {
 
 // Limit of the chain of parents, which may be a cycle in a damaged file. No program nests deeper.
-constexpr int kDeepest = 1000;
+constexpr int kMaxScopeDepth = 1000;
 
-void add_if_known(std::vector<std::string>& path, const std::string& name) {
+void append_if_not_empty(std::vector<std::string>& path, const std::string& name) {
   if (!name.empty()) path.push_back(name);
 }
 
@@ -21,7 +21,7 @@ bool is_one_time_phase(std::string_view phase) {
 }
 
 // The innermost name wins: callers walk the chain from the inside out.
-void keep_first(std::string& known, const std::string& name) {
+void set_if_empty(std::string& known, const std::string& name) {
   if (known.empty()) known = name;
 }
 
@@ -29,14 +29,14 @@ void keep_first(std::string& known, const std::string& name) {
 
 std::vector<std::string> ResolvedScope::phase_path() const {
   std::vector<std::string> path;
-  add_if_known(path, mode);
-  add_if_known(path, phase);
+  append_if_not_empty(path, train_or_probe_mode);
+  append_if_not_empty(path, phase);
   return path.empty() ? regions : path;
 }
 
 std::vector<std::string> ResolvedScope::layer_path() const {
   std::vector<std::string> path = phase_path();
-  add_if_known(path, module);
+  append_if_not_empty(path, module);
   return path;
 }
 
@@ -45,7 +45,7 @@ std::string ResolvedScope::op_with_tensors() const { return op.empty() || tensor
 bool ResolvedScope::is_one_time() const { return is_probe() || is_one_time_phase(phase); }
 
 bool ScopePaths::is_one_time(std::uint32_t scope) const {
-  for (int depth = 0; scope != 0 && depth < kDeepest; ++depth) {
+  for (int depth = 0; scope != 0 && depth < kMaxScopeDepth; ++depth) {
     const auto known = scopes_.find(scope);
     if (known == scopes_.end()) return false;
     if (known->second.kind == ScopeKind::phase && is_one_time_phase(known->second.name)) return true;
@@ -59,16 +59,16 @@ const ResolvedScope& ScopePaths::resolved_scope(std::uint32_t scope) {
   const auto [slot, is_new] = resolved_scopes_.try_emplace(scope);
   if (!is_new) return slot->second;
   ResolvedScope& resolved_scope = slot->second;
-  for (int depth = 0; scope != 0 && depth < kDeepest; ++depth) {
+  for (int depth = 0; scope != 0 && depth < kMaxScopeDepth; ++depth) {
     const auto known = scopes_.find(scope);
     if (known == scopes_.end()) break;
     const auto& [id, parent, kind, name] = known->second;
-    if (kind == ScopeKind::mode) keep_first(resolved_scope.mode, name);
-    if (kind == ScopeKind::phase) keep_first(resolved_scope.phase, name);
-    if (kind == ScopeKind::module) keep_first(resolved_scope.module, name);
-    if (kind == ScopeKind::op) keep_first(resolved_scope.op, name);
-    if (kind == ScopeKind::tensors && resolved_scope.op.empty()) keep_first(resolved_scope.tensors, name);
-    if (kind == ScopeKind::function) keep_first(resolved_scope.function, name);
+    if (kind == ScopeKind::mode) set_if_empty(resolved_scope.train_or_probe_mode, name);
+    if (kind == ScopeKind::phase) set_if_empty(resolved_scope.phase, name);
+    if (kind == ScopeKind::module) set_if_empty(resolved_scope.module, name);
+    if (kind == ScopeKind::op) set_if_empty(resolved_scope.op, name);
+    if (kind == ScopeKind::tensors && resolved_scope.op.empty()) set_if_empty(resolved_scope.tensors, name);
+    if (kind == ScopeKind::function) set_if_empty(resolved_scope.function, name);
     if (kind == ScopeKind::region) resolved_scope.regions.push_back(name);
     scope = parent;
   }
@@ -76,16 +76,16 @@ const ResolvedScope& ScopePaths::resolved_scope(std::uint32_t scope) {
   return resolved_scope;
 }
 
-ScopePaths::OperationCounts ScopePaths::operations() const {
+ScopePaths::OperationCounts ScopePaths::count_operations() const {
   OperationCounts counts;
   std::unordered_set<std::uint32_t> with_tensors;
   for (const auto& [id, scope] : scopes_) {
-    if (scope.kind == ScopeKind::op) ++counts.all;
-    if (scope.kind != ScopeKind::tensors || !scopes::has_tensors(scope.name)) continue;
+    if (scope.kind == ScopeKind::op) ++counts.operation_count;
+    if (scope.kind != ScopeKind::tensors || !scopes::has_tensor_text(scope.name)) continue;
     const auto parent = scopes_.find(scope.parent);
     if (parent != scopes_.end() && parent->second.kind == ScopeKind::op) with_tensors.insert(scope.parent);
   }
-  counts.without_tensors = counts.all - with_tensors.size();
+  counts.without_tensor_count = counts.operation_count - with_tensors.size();
   return counts;
 }
 

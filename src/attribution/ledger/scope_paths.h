@@ -19,7 +19,7 @@ inline constexpr std::string_view kCompilePhase = "compile";
 inline constexpr std::string_view kCheckpointPhase = "checkpoint";  // prefix of its phases
 
 struct ResolvedScope {
-  std::string mode;
+  std::string train_or_probe_mode;
   std::string phase;
   std::string module;  // the innermost one
   std::string op;
@@ -32,7 +32,7 @@ struct ResolvedScope {
   std::vector<std::string> phase_path() const;
   // "aten::conv2d [64,3,224,224] [64,3,7,7]"; the operation alone if its inputs are unknown.
   std::string op_with_tensors() const;
-  bool is_probe() const { return mode == kProbeMode; }
+  bool is_probe() const { return train_or_probe_mode == kProbeMode; }
   // Probing, setup, compilation, checkpoints: light mode does not extrapolate them.
   bool is_one_time() const;
 };
@@ -44,10 +44,10 @@ class ScopePaths {
   const ResolvedScope& resolved_scope(std::uint32_t scope);
   // Number of operations, and of those whose inputs are unknown.
   struct OperationCounts {
-    std::size_t all = 0;
-    std::size_t without_tensors = 0;
+    std::size_t operation_count = 0;
+    std::size_t without_tensor_count = 0;
   };
-  OperationCounts operations() const;
+  OperationCounts count_operations() const;
   // As ResolvedScope::is_one_time(), but uses the scopes added so far and caches nothing.
   bool is_one_time(std::uint32_t scope) const;
   bool contains(std::uint32_t scope) const { return scope == 0 || scopes_.contains(scope); }

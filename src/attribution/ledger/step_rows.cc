@@ -13,7 +13,7 @@
 namespace joulemap::attribution {
 namespace {
 
-ReportRow row_of(std::string name, double time_s, std::optional<double> energy_j) {
+ReportRow make_measured_row(std::string name, double time_s, std::optional<double> energy_j) {
   ReportRow row;
   row.path = {name};
   row.name = row.display_name = std::move(name);
@@ -28,7 +28,7 @@ ReportRow row_of(std::string name, double time_s, std::optional<double> energy_j
 constexpr std::size_t kMinStepsToJudgeLast = 3;
 
 // Estimates where the last step ended, from the median length of the others; `latest_ns` if there are too few.
-std::int64_t end_of_last(const std::vector<NumberedMark>& moments, std::int64_t latest_ns) {
+std::int64_t estimate_last_step_end_ns(const std::vector<NumberedMark>& moments, std::int64_t latest_ns) {
   std::vector<std::int64_t> lengths_ns;
   for (std::size_t i = 1; i < moments.size(); ++i) lengths_ns.push_back(moments[i].time_ns - moments[i - 1].time_ns);
   if (lengths_ns.size() < kMinStepsToJudgeLast) return latest_ns;
@@ -38,7 +38,7 @@ std::int64_t end_of_last(const std::vector<NumberedMark>& moments, std::int64_t 
 }
 
 // Adds a row of another recording of the same machine. Their errors are correlated: interval widths add up.
-void add_to(ReportRow& sum, const ReportRow& row) {
+void add_row(ReportRow& sum, const ReportRow& row) {
   const auto add = [](std::optional<double>& amount, const std::optional<double>& more) {
     amount = amount && more ? std::optional(*amount + *more) : std::nullopt;
   };
@@ -65,7 +65,7 @@ void add_to(ReportRow& sum, const ReportRow& row) {
 
 }  // namespace
 
-std::vector<std::int64_t> begin_times(const std::vector<NumberedMark>* moments) {
+std::vector<std::int64_t> mark_times_ns(const std::vector<NumberedMark>* moments) {
   std::vector<std::int64_t> begins_ns;
   if (moments == nullptr) return begins_ns;
   for (const NumberedMark& moment : *moments) begins_ns.push_back(moment.time_ns);
@@ -78,7 +78,7 @@ std::vector<NumberedEnergy> energies_between_marks(std::vector<NumberedMark> mom
   std::sort(moments.begin(), moments.end(),
             [](const NumberedMark& a, const NumberedMark& b) { return a.time_ns < b.time_ns; });
   const std::int64_t last_ns =
-      last == LastStepEnd::after_median_length ? end_of_last(moments, span.end_ns) : span.end_ns;
+      last == LastStepEnd::after_median_length ? estimate_last_step_end_ns(moments, span.end_ns) : span.end_ns;
   std::vector<NumberedEnergy> energies;
   energies.reserve(moments.size());
   for (std::size_t i = 0; i < moments.size(); ++i) {
@@ -98,12 +98,12 @@ LedgerResult step_rows(std::string_view name, std::vector<NumberedMark> moments,
   double attributed_j = 0;
   const LastStepEnd last = name == "step" ? LastStepEnd::after_median_length : LastStepEnd::at_command_end;
   for (const NumberedEnergy& one : energies_between_marks(std::move(moments), energy_j, span, probing, last)) {
-    result.rows.push_back(row_of(fmt::format("{} {}", name, one.number), one.time_s, one.energy_j));
+    result.rows.push_back(make_measured_row(fmt::format("{} {}", name, one.number), one.time_s, one.energy_j));
     result.rows.back().name = fmt::format("{}", one.number);
   }
   if (!probing.empty() && !result.rows.empty()) {
     const std::optional<double> probed_j = energy_j ? std::optional(probing.energy_in_spans(energy_j)) : std::nullopt;
-    result.rows.push_back(row_of(std::string(kProbeMode), probing.time_s(), probed_j));
+    result.rows.push_back(make_measured_row(std::string(kProbeMode), probing.total_s(), probed_j));
   }
   for (const ReportRow& row : result.rows) attributed_j += row.energy_j.value_or(0);
   if (!energy_j) return result;
@@ -141,7 +141,7 @@ std::vector<ReportRow> merge_rows(std::vector<std::vector<ReportRow>> of_machine
   for (std::vector<ReportRow>& rows : of_machines) {
     for (ReportRow& row : rows) {
       const auto [known, is_new] = all.try_emplace({row.path, row.device}, row);
-      if (!is_new) add_to(known->second, row);
+      if (!is_new) add_row(known->second, row);
     }
   }
   std::vector<ReportRow> sorted;

@@ -21,7 +21,7 @@ struct NumberedMark {
 };
 
 // Times of the marks, sorted; empty for null.
-std::vector<std::int64_t> begin_times(const std::vector<NumberedMark>* moments);
+std::vector<std::int64_t> mark_times_ns(const std::vector<NumberedMark>* moments);
 
 struct NumberedEnergy {
   std::uint64_t number = 0;

@@ -9,13 +9,14 @@
 namespace joulemap::attribution {
 namespace {
 
-constexpr std::int64_t kCell_ns = 10 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kMaxCells = 200'000;
+constexpr std::int64_t kMinCell_ns = 10 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMaxCurveCells = 200'000;
 
 }  // namespace
 
 std::size_t cell_count_for(TimeSpan span) {
-  return static_cast<std::size_t>(std::clamp<std::int64_t>((span.end_ns - span.begin_ns) / kCell_ns, 1, kMaxCells));
+  return static_cast<std::size_t>(
+      std::clamp<std::int64_t>((span.end_ns - span.begin_ns) / kMinCell_ns, 1, kMaxCurveCells));
 }
 
 TimeCurve::TimeCurve(TimeSpan span, std::size_t cells)
@@ -25,15 +26,15 @@ TimeCurve::TimeCurve(TimeSpan span, std::size_t cells)
 
 double TimeCurve::cell_s() const { return cell_ns_ / static_cast<double>(kNanosecondsPerSecond); }
 
-double TimeCurve::position(std::int64_t time_ns) const {
+double TimeCurve::cell_position(std::int64_t time_ns) const {
   const double cells = static_cast<double>(time_ns - span_.begin_ns) / cell_ns_;
   return std::clamp(cells, 0.0, static_cast<double>(cells_.size()));
 }
 
 void TimeCurve::add(std::int64_t from_ns, std::int64_t to_ns, double amount) {
   if (to_ns <= from_ns || cells_.empty()) return;
-  const double from = position(from_ns);
-  const double to = position(to_ns);
+  const double from = cell_position(from_ns);
+  const double to = cell_position(to_ns);
   const double per_cell = amount * cell_ns_ / static_cast<double>(to_ns - from_ns);
   for (auto cell = static_cast<std::size_t>(from); cell < cells_.size() && static_cast<double>(cell) < to; ++cell) {
     const double begin = std::max(from, static_cast<double>(cell));
@@ -47,24 +48,24 @@ void TimeCurve::scale(double factor) {
 }
 
 void TimeCurve::finish() {
-  sums_.assign(1, 0);
-  for (const double cell : cells_) sums_.push_back(sums_.back() + cell);
+  cumulative_sums_.assign(1, 0);
+  for (const double cell : cells_) cumulative_sums_.push_back(cumulative_sums_.back() + cell);
 }
 
-double TimeCurve::cumulative_at(double position) const {
+double TimeCurve::cumulative_amount_at(double position) const {
   const auto cell = std::min(static_cast<std::size_t>(position), cells_.size() - 1);
-  return sums_[cell] + (position - static_cast<double>(cell)) * cells_[cell];
+  return cumulative_sums_[cell] + (position - static_cast<double>(cell)) * cells_[cell];
 }
 
-double TimeCurve::between(std::int64_t from_ns, std::int64_t to_ns) const {
-  if (to_ns <= from_ns || sums_.empty()) return 0;
-  return cumulative_at(position(to_ns)) - cumulative_at(position(from_ns));
+double TimeCurve::amount_between(std::int64_t from_ns, std::int64_t to_ns) const {
+  if (to_ns <= from_ns || cumulative_sums_.empty()) return 0;
+  return cumulative_amount_at(cell_position(to_ns)) - cumulative_amount_at(cell_position(from_ns));
 }
 
 double TimeCurve::mean_rate(std::int64_t from_ns, std::int64_t to_ns) const {
   const std::int64_t from = std::max(from_ns, span_.begin_ns);
   const std::int64_t to = std::min(to_ns, span_.end_ns);
-  return to > from ? between(from, to) / seconds(to - from) : 0;
+  return to > from ? amount_between(from, to) / seconds(to - from) : 0;
 }
 
 }  // namespace joulemap::attribution

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TimeCurve: an amount (joules, CPU seconds) over a span of time, in equal cells. add() spreads an amount evenly over
-// its interval; between() cuts cells proportionally. Memory depends on the number of cells only. Pure; CLOCK_MONOTONIC
-// nanoseconds.
+// its interval; amount_between() cuts cells proportionally. Memory depends on the number of cells only. Pure;
+// CLOCK_MONOTONIC nanoseconds.
 #pragma once
 
 #include <cstddef>
@@ -27,12 +27,12 @@ class TimeCurve {
   // Cuts off parts outside the span.
   void add(std::int64_t from_ns, std::int64_t to_ns, double amount);
   void scale(double factor);
-  // Call after the last add(), set() or scale(): before it, between() and total() do not include the changes.
+  // Call after the last add(), set() or scale(): before it, amount_between() and total() do not include the changes.
   void finish();
 
-  double total() const { return sums_.empty() ? 0 : sums_.back(); }
+  double total() const { return cumulative_sums_.empty() ? 0 : cumulative_sums_.back(); }
   // The amount between two moments, within the span.
-  double between(std::int64_t from_ns, std::int64_t to_ns) const;
+  double amount_between(std::int64_t from_ns, std::int64_t to_ns) const;
   // The same, divided by that time in seconds; 0 for no time.
   double mean_rate(std::int64_t from_ns, std::int64_t to_ns) const;
 
@@ -43,13 +43,13 @@ class TimeCurve {
   TimeSpan span() const { return span_; }
 
  private:
-  double position(std::int64_t time_ns) const;  // in cells, within the span
-  double cumulative_at(double position) const;
+  double cell_position(std::int64_t time_ns) const;  // in cells, within the span
+  double cumulative_amount_at(double position) const;
 
   TimeSpan span_;
   double cell_ns_ = 1;
   std::vector<double> cells_;
-  std::vector<double> sums_;  // sums_[i]: sum of the cells before i
+  std::vector<double> cumulative_sums_;  // cumulative_sums_[i]: sum of the cells before i
 };
 
 // Number of cells for a span: cells of 10 ms, or longer ones in spans of more than half an hour.

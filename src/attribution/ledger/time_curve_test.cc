@@ -14,16 +14,16 @@ TEST(TimeCurve, ReturnsTheSumBetweenTheTimesItWasAdded) {
   curve.add(5 * kSecond_ns, 9 * kSecond_ns, 4);
   curve.finish();
   EXPECT_NEAR(curve.total(), 34, 1e-9);
-  EXPECT_NEAR(curve.between(kSecond_ns, 11 * kSecond_ns), 34, 1e-9);
-  EXPECT_NEAR(curve.between(0, 20 * kSecond_ns), 34, 1e-9);
-  EXPECT_NEAR(curve.between(7 * kSecond_ns, 7 * kSecond_ns), 0, 1e-9);
+  EXPECT_NEAR(curve.amount_between(kSecond_ns, 11 * kSecond_ns), 34, 1e-9);
+  EXPECT_NEAR(curve.amount_between(0, 20 * kSecond_ns), 34, 1e-9);
+  EXPECT_NEAR(curve.amount_between(7 * kSecond_ns, 7 * kSecond_ns), 0, 1e-9);
 }
 
 TEST(TimeCurve, SpreadsEvenly) {
   TimeCurve curve({0, 10 * kSecond_ns}, 1000);
   curve.add(0, 10 * kSecond_ns, 100);
   curve.finish();
-  EXPECT_NEAR(curve.between(kSecond_ns, 2 * kSecond_ns), 10, 1e-9);
+  EXPECT_NEAR(curve.amount_between(kSecond_ns, 2 * kSecond_ns), 10, 1e-9);
   EXPECT_NEAR(curve.mean_rate(3 * kSecond_ns, 7 * kSecond_ns), 10, 1e-9);
 }
 

@@ -14,19 +14,21 @@ namespace {
 
 constexpr std::size_t kMaxObservedSteps = std::size_t{1} << 22;
 constexpr double kHalfWidth90 = 1.6449;  // of a normal distribution, in standard deviations
-constexpr std::uint32_t kUnlisted = UINT32_MAX;
 
 bool has_work(const StepRequest& entry) {
   return entry.prompt_tokens > 0 || entry.decoded_tokens > 0 || entry.rejected_tokens > 0;
 }
 
-double tokens_of(const StepRequest& entry) {
+double computed_tokens(const StepRequest& entry) {
   return double{1} * entry.prompt_tokens + entry.decoded_tokens + entry.rejected_tokens;
 }
 
 std::array<float, kStepTerms> step_terms(std::span<const StepRequest> entries) {
   StepTerms sum{1};
-  for (const StepRequest& entry : entries) add_to(sum, terms_of(entry));
+  for (const StepRequest& entry : entries) {
+    add_scaled_terms(sum, request_step_terms(entry));
+    if (entry.prompt_tokens > 0) sum[kPromptStepTerm] = 1;
+  }
   std::array<float, kStepTerms> terms{};
   std::ranges::transform(sum, terms.begin(), [](double value) { return static_cast<float>(value); });
   return terms;
@@ -55,7 +57,7 @@ double percentile(const std::vector<double>& sorted, double fraction) {
   return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-RequestDistribution distribution_of(std::vector<double> joules, std::uint64_t from, std::uint64_t to) {
+RequestDistribution make_request_distribution(std::vector<double> joules, std::uint64_t from, std::uint64_t to) {
   RequestDistribution all{from, to, joules.size(), 0, 0, 0, 0};
   if (joules.empty()) return all;
   std::ranges::sort(joules);
@@ -66,24 +68,50 @@ RequestDistribution distribution_of(std::vector<double> joules, std::uint64_t fr
   return all;
 }
 
+// Its energy is that of the whole request.
+bool is_whole(const ServedRequest& request) { return request.status == RequestStatus::finished && !request.is_clipped; }
+
 template <class LengthOf>
-std::vector<RequestDistribution> distributions_by(const std::vector<ServedRequest>& requests, LengthOf length_of) {
+std::vector<RequestDistribution> distributions_by_length(const std::vector<ServedRequest>& requests,
+                                                         LengthOf length_of) {
   std::map<std::uint64_t, std::vector<double>> by_length;
   for (const ServedRequest& request : requests) {
-    if (request.status == RequestStatus::finished)
-      by_length[range_begin(length_of(request))].push_back(request.shares.shapley_j);
+    if (is_whole(request)) by_length[range_begin(length_of(request))].push_back(request.shares.shapley_j);
   }
   std::vector<RequestDistribution> all;
-  for (auto& [begin, joules] : by_length) all.push_back(distribution_of(std::move(joules), begin, range_end(begin)));
+  for (auto& [begin, joules] : by_length)
+    all.push_back(make_request_distribution(std::move(joules), begin, range_end(begin)));
   return all;
 }
 
-std::optional<double> ratio(double amount, std::uint64_t count) {
+std::optional<double> divide_by_count(double amount, std::uint64_t count) {
   return count > 0 ? std::optional(amount / static_cast<double>(count)) : std::nullopt;
 }
 
+// Follows the KV cache of a request through an entry. Returns how many of the prompt tokens of the entry were computed
+// before, and dropped by a preemption.
+template <class Request>
+std::uint32_t follow_cache(Request& request, const StepRequest& entry) {
+  request.cached_tokens += entry.cached_tokens;
+  request.dropped_cache_tokens -= std::min<std::uint64_t>(entry.cached_tokens, request.dropped_cache_tokens);
+  const auto recomputed =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(entry.prompt_tokens, request.dropped_cache_tokens));
+  request.dropped_cache_tokens -= recomputed;
+  return recomputed;
+}
+
+template <class Request>
+void follow_events(Request& request, const StepRequest& entry) {
+  if ((entry.events & kRequestPreempted) != 0) {
+    request.dropped_cache_tokens = entry.context_tokens;
+    request.cached_tokens = 0;
+  }
+  if ((entry.events & kRequestFinished) != 0) request.status = RequestStatus::finished;
+  if ((entry.events & kRequestAborted) != 0) request.status = RequestStatus::aborted;
+}
+
 void finish_phase(ServingPhase& phase) {
-  phase.j_per_output_token = ratio(phase.energy_j, phase.output_tokens);
+  phase.j_per_output_token = divide_by_count(phase.energy_j, phase.output_tokens);
   if (phase.time_s > 0) phase.output_tokens_per_s = static_cast<double>(phase.output_tokens) / phase.time_s;
 }
 
@@ -94,36 +122,39 @@ bool ServingLedger::is_inside(const EngineStep& step) const {
   return step.begin_ns >= command_.begin_ns && step.end_ns <= command_.end_ns;
 }
 
-void ServingLedger::observe(std::uint32_t source, const EngineSteps& batch) {
+void ServingLedger::observe_steps(std::uint32_t source, const EngineSteps& batch) {
   Engine& engine = engines_[source];
   for_each_step(batch, [&](const EngineStep& step, std::span<const StepRequest> entries) {
-    const std::int64_t begin_ns = std::max(engine.observed.begin_of(step, entries), command_.begin_ns);
+    const std::int64_t begin_ns = std::max(engine.observed_extents.extended_begin_ns(step, entries), command_.begin_ns);
     if (!is_inside(step) || std::ranges::none_of(entries, has_work)) return;
+    for (const StepRequest& entry : entries) {
+      if (has_work(entry)) engine.active_numbers.insert(entry.request);
+    }
     ++step_count_;
-    if (!serving_) serving_ = {begin_ns, step.end_ns};
-    serving_ = {std::min(serving_->begin_ns, begin_ns), std::max(serving_->end_ns, step.end_ns)};
+    if (!serving_span_) serving_span_ = {begin_ns, step.end_ns};
+    serving_span_ = {std::min(serving_span_->begin_ns, begin_ns), std::max(serving_span_->end_ns, step.end_ns)};
     const std::array<float, kStepTerms> terms = step_terms(entries);
-    if (unmerged_steps_ == 0) unmerged_ = {begin_ns, step.end_ns, {}};
-    unmerged_.begin_ns = std::min(unmerged_.begin_ns, begin_ns);
-    unmerged_.end_ns = std::max(unmerged_.end_ns, step.end_ns);
-    for (std::size_t i = 0; i < kStepTerms; ++i) unmerged_.terms[i] += terms[i];
-    if (++unmerged_steps_ < steps_per_observed_) return;
-    observed_.push_back(unmerged_);
-    unmerged_steps_ = 0;
-    if (observed_.size() >= kMaxObservedSteps) merge_observed_steps();
+    if (partial_step_count_ == 0) partial_step_ = {begin_ns, step.end_ns, {}};
+    partial_step_.begin_ns = std::min(partial_step_.begin_ns, begin_ns);
+    partial_step_.end_ns = std::max(partial_step_.end_ns, step.end_ns);
+    for (std::size_t i = 0; i < kStepTerms; ++i) partial_step_.terms[i] += terms[i];
+    if (++partial_step_count_ < steps_per_observed_) return;
+    observed_steps_.push_back(partial_step_);
+    partial_step_count_ = 0;
+    if (observed_steps_.size() >= kMaxObservedSteps) merge_observed_steps();
   });
 }
 
 // Halves the number of observed steps. Steps of several engines may alternate: their times overlap then.
 void ServingLedger::merge_observed_steps() {
-  for (std::size_t i = 0; i + 1 < observed_.size(); i += 2) {
-    ObservedStep merged = observed_[i];
-    merged.begin_ns = std::min(merged.begin_ns, observed_[i + 1].begin_ns);
-    merged.end_ns = std::max(merged.end_ns, observed_[i + 1].end_ns);
-    for (std::size_t k = 0; k < kStepTerms; ++k) merged.terms[k] += observed_[i + 1].terms[k];
-    observed_[i / 2] = merged;
+  for (std::size_t i = 0; i + 1 < observed_steps_.size(); i += 2) {
+    ObservedStep merged = observed_steps_[i];
+    merged.begin_ns = std::min(merged.begin_ns, observed_steps_[i + 1].begin_ns);
+    merged.end_ns = std::max(merged.end_ns, observed_steps_[i + 1].end_ns);
+    for (std::size_t k = 0; k < kStepTerms; ++k) merged.terms[k] += observed_steps_[i + 1].terms[k];
+    observed_steps_[i / 2] = merged;
   }
-  observed_.resize(observed_.size() / 2);
+  observed_steps_.resize(observed_steps_.size() / 2);
   steps_per_observed_ *= 2;
 }
 
@@ -133,7 +164,7 @@ void ServingLedger::find_steady_state() {
   std::vector<std::pair<float, double>> decoded;  // tokens, s
   double decoding_s = 0;
   const auto rate = [](const ObservedStep& step) { return step.terms[kDecodeTerm] / step.terms[kFixedTerm]; };
-  for (const ObservedStep& step : observed_) {
+  for (const ObservedStep& step : observed_steps_) {
     if (step.terms[kDecodeTerm] <= 0) continue;
     decoded.emplace_back(rate(step), seconds(step.end_ns - step.begin_ns));
     decoding_s += decoded.back().second;
@@ -148,26 +179,26 @@ void ServingLedger::find_steady_state() {
     median = tokens;
     break;
   }
-  for (const ObservedStep& step : observed_) {
+  for (const ObservedStep& step : observed_steps_) {
     if (step.terms[kDecodeTerm] <= 0 || rate(step) < median / 2) continue;
-    if (!steady_) steady_ = {step.begin_ns, step.end_ns};
-    steady_ = {std::min(steady_->begin_ns, step.begin_ns), std::max(steady_->end_ns, step.end_ns)};
+    if (!steady_span_) steady_span_ = {step.begin_ns, step.end_ns};
+    steady_span_ = {std::min(steady_span_->begin_ns, step.begin_ns), std::max(steady_span_->end_ns, step.end_ns)};
   }
 }
 
 void ServingLedger::fit(std::span<const std::int64_t> edges_ns, const EnergyFunction& energy_j,
                         double relative_uncertainty) {
-  if (unmerged_steps_ > 0) observed_.push_back(unmerged_);
-  unmerged_steps_ = 0;
+  if (partial_step_count_ > 0) observed_steps_.push_back(partial_step_);
+  partial_step_count_ = 0;
   find_steady_state();
   relative_uncertainty_ = relative_uncertainty;
-  has_energy_ = bool{energy_j} && serving_.has_value();
+  has_energy_ = bool{energy_j} && serving_span_.has_value();
   if (has_energy_) {
-    serving_j_ = energy_j(serving_->begin_ns, serving_->end_ns);
+    serving_j_ = energy_j(serving_span_->begin_ns, serving_span_->end_ns);
     command_j_ = energy_j(command_.begin_ns, command_.end_ns);
-    model_ = fit_step_model(std::move(observed_), edges_ns, energy_j);
+    model_ = fit_step_model(std::move(observed_steps_), edges_ns, energy_j);
   }
-  observed_ = {};
+  observed_steps_ = {};
 }
 
 std::uint32_t ServingLedger::label_index(const std::string& kind, const std::string& name) {
@@ -180,154 +211,186 @@ std::uint32_t ServingLedger::label_index(const std::string& kind, const std::str
   return known->second;
 }
 
-void ServingLedger::define(Engine& engine, const EngineRequest& given) {
-  if (id_hashes_.size() < most_listed_ && !id_hashes_.insert(std::hash<std::string>()(given.id)).second)
-    ++repeated_ids_;
-  if (requests_.size() >= most_listed_) {
-    engine.request_of.insert_or_assign(given.number, kUnlisted);
-    return;
-  }
+void ServingLedger::register_request(Engine& engine, const EngineRequest& given) {
+  if (!engine.active_numbers.contains(given.number)) return;
   engine.request_of.insert_or_assign(given.number, static_cast<std::uint32_t>(requests_.size()));
   Request& request = requests_.emplace_back();
-  request.sums.id = given.id;
-  request.sums.tenant = given.tenant;
-  request.sums.model = given.model;
-  request.tenant = label_index("tenant", given.tenant);
-  request.model = label_index("model", given.model);
+  if (listed_.size() >= max_listed_requests_) return;
+  if (!engine.id_hashes.insert(std::hash<std::string>()(given.id)).second) ++repeated_id_count_;
+  request.listing = static_cast<std::uint32_t>(listed_.size());
+  ListedRequest& listed = listed_.emplace_back();
+  listed.sums.id = given.id;
+  listed.sums.tenant = given.tenant;
+  listed.sums.model = given.model;
+  listed.tenant = label_index("tenant", given.tenant);
+  listed.model = label_index("model", given.model);
 }
 
-ServingLedger::Request& ServingLedger::request_of(Engine& engine, std::uint32_t number) {
-  auto known = engine.request_of.find(number);
-  if (known == engine.request_of.end()) {  // its definition is lost: a damaged recording
-    define(engine, {number, fmt::format("request {}", number), "", ""});
-    known = engine.request_of.find(number);
-  }
-  return known->second == kUnlisted ? unlisted_ : requests_[known->second];
+// Null if no step inside the command works on the request. The pointer is valid until the next request is registered.
+ServingLedger::Request* ServingLedger::find_request(Engine& engine, std::uint32_t number) {
+  const auto known = engine.request_of.find(number);
+  if (known != engine.request_of.end()) return &requests_[known->second];
+  if (!engine.active_numbers.contains(number)) return nullptr;
+  // Its definition is lost: a damaged recording.
+  register_request(engine, {number, fmt::format("request {}", number), "", ""});
+  return &requests_.back();
+}
+
+ServingLedger::ListedRequest* ServingLedger::find_listing(const Request& request) {
+  return request.listing == kUnlisted ? nullptr : &listed_[request.listing];
 }
 
 void ServingLedger::add(std::uint32_t source, const EngineSteps& batch) {
   Engine& engine = engines_[source];
-  for (const EngineRequest& request : batch.requests) define(engine, request);
+  for (const EngineRequest& request : batch.requests) register_request(engine, request);
   for_each_step(batch,
                 [&](const EngineStep& step, std::span<const StepRequest> entries) { add_step(engine, step, entries); });
 }
 
-ServingLedger::StepEnergies ServingLedger::energies_of(std::int64_t begin_ns, const EngineStep& step,
-                                                       std::span<const StepRequest> entries) const {
+ServingLedger::StepEnergies ServingLedger::compute_step_energies(std::int64_t begin_ns, const EngineStep& step,
+                                                                 std::span<const StepRequest> entries) const {
   StepEnergies found{.begin_ns = begin_ns, .end_ns = step.end_ns};
   StepTerms terms{};
   for (const StepRequest& entry : entries) {
     if (!has_work(entry)) continue;
-    add_to(terms, terms_of(entry));
-    found.tokens += tokens_of(entry);
+    add_scaled_terms(terms, request_step_terms(entry));
+    found.tokens += computed_tokens(entry);
     found.requests += 1;
+    found.prompts += entry.prompt_tokens > 0 ? 1 : 0;
   }
   if (found.requests > 0) terms[kFixedTerm] = 1;
-  found.scale = has_energy_ ? model_.scale_between(begin_ns, step.end_ns) : 0;
-  found.energy_j = found.scale * dot(terms, model_.coefficients);
+  if (found.prompts > 0) terms[kPromptStepTerm] = 1;
+  found.scale = has_energy_ ? model_.mean_energy_scale(begin_ns, step.end_ns) : 0;
+  found.energy_j = found.scale * dot_product(terms, model_.coefficients);
   found.fixed_j = found.scale * terms[kFixedTerm] * model_.coefficients[kFixedTerm];
+  found.prompt_fixed_j = found.scale * terms[kPromptStepTerm] * model_.coefficients[kPromptStepTerm];
   return found;
 }
 
 void ServingLedger::add_step(Engine& engine, const EngineStep& step, std::span<const StepRequest> entries) {
-  const std::int64_t begin_ns = std::max(engine.added.begin_of(step, entries), command_.begin_ns);
-  if (!is_inside(step)) return;
-  StepEnergies energies = energies_of(begin_ns, step, entries);
-  for (const StepRequest& entry : entries) add_entry(request_of(engine, entry.request), entry, energies);
+  const std::int64_t begin_ns = std::max(engine.added_extents.extended_begin_ns(step, entries), command_.begin_ns);
+  const bool has_energy = is_inside(step);
+  StepEnergies energies = has_energy ? compute_step_energies(begin_ns, step, entries) : StepEnergies{};
+  for (const StepRequest& entry : entries) {
+    Request* const request = find_request(engine, entry.request);
+    if (request == nullptr) continue;
+    if (has_energy) {
+      add_entry(*request, entry, energies);
+    } else {
+      request->is_clipped = request->is_clipped || has_work(entry);
+      follow_cache(*request, entry);
+      follow_events(*request, entry);
+    }
+  }
   if (energies.requests == 0) return;
   add_avoidable_fixed(engine, entries, energies.scale);
   add_step_sums(energies);
 }
 
 void ServingLedger::add_entry(Request& request, const StepRequest& entry, StepEnergies& step) {
-  ServedRequest& sums = request.sums;
-  const bool works = has_work(entry);
-  const auto recomputed =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(entry.prompt_tokens, request.to_recompute));
-  if (works) {
+  const std::uint32_t recomputed = follow_cache(request, entry);
+  if (has_work(entry)) {
+    add_tokens(request, entry, step, recomputed);
+    add_energy(request, entry, step, recomputed);
+  }
+  follow_events(request, entry);
+}
+
+void ServingLedger::add_tokens(Request& request, const StepRequest& entry, StepEnergies& step,
+                               std::uint32_t recomputed) {
+  step.prompt_tokens += entry.prompt_tokens - recomputed;
+  step.output_tokens += entry.decoded_tokens;
+  step.decoded_tokens += entry.decoded_tokens - (entry.prompt_tokens > 0 && entry.decoded_tokens > 0 ? 1 : 0);
+  sums_.cached_tokens += entry.cached_tokens;
+  sums_.rejected_tokens += entry.rejected_tokens;
+  sums_.recomputed_tokens += recomputed;
+  if (ListedRequest* const listed = find_listing(request)) {
+    ServedRequest& sums = listed->sums;
     if (!request.has_begun) sums.begin_s = seconds(step.begin_ns - command_.begin_ns);
-    request.has_begun = true;
     sums.end_s = std::max(sums.end_s, seconds(step.end_ns - command_.begin_ns));
-    if (entry.decoded_tokens > 0 && !sums.first_token_s) sums.first_token_s = sums.end_s - sums.begin_s;
+    // The first token of a request that began before the reported part is not known.
+    if (entry.decoded_tokens > 0 && !sums.first_token_s && !request.is_clipped)
+      sums.first_token_s = sums.end_s - sums.begin_s;
     sums.step_s += seconds(step.end_ns - step.begin_ns);
     ++sums.steps;
     sums.prompt_tokens += entry.prompt_tokens - recomputed;
     sums.cached_tokens += entry.cached_tokens;
     sums.output_tokens += entry.decoded_tokens;
     sums.rejected_tokens += entry.rejected_tokens;
-    step.prompt_tokens += entry.prompt_tokens - recomputed;
-    step.output_tokens += entry.decoded_tokens;
-    step.decoded_tokens += entry.decoded_tokens - (entry.prompt_tokens > 0 && entry.decoded_tokens > 0 ? 1 : 0);
-    sums_.cached_tokens += entry.cached_tokens;
-    sums_.rejected_tokens += entry.rejected_tokens;
-    add_energy(request, entry, step, recomputed);
   }
-  request.to_recompute -= recomputed;
-  if ((entry.events & kRequestPreempted) != 0) request.to_recompute = entry.context_tokens;
-  if ((entry.events & kRequestFinished) != 0) sums.status = RequestStatus::finished;
-  if ((entry.events & kRequestAborted) != 0) sums.status = RequestStatus::aborted;
+  request.has_begun = true;
 }
 
 void ServingLedger::add_energy(Request& request, const StepRequest& entry, StepEnergies& step,
                                std::uint32_t recomputed) {
   StepTerms prefill{};
   StepTerms decode{};
-  const StepTerms terms = terms_of(entry);
+  const StepTerms terms = request_step_terms(entry);
   for (const StepTerm term : {kPromptTerm, kPromptAttentionTerm}) prefill[term] = step.scale * terms[term];
   for (const StepTerm term : {kDecodeTerm, kContextTerm}) decode[term] = step.scale * terms[term];
-  const double variable_j = dot(prefill, model_.coefficients) + dot(decode, model_.coefficients);
+  const double variable_j = dot_product(prefill, model_.coefficients) + dot_product(decode, model_.coefficients);
   (entry.prompt_tokens > 0 ? prefill : decode)[kFixedTerm] = step.scale / step.requests;
-  const double prefill_j = dot(prefill, model_.coefficients);
-  const double decode_j = dot(decode, model_.coefficients);
-  add_to(prefill_amounts_, prefill);
-  add_to(decode_amounts_, decode);
-  add_to(request.amounts, prefill);
-  add_to(request.amounts, decode);
-  ServedRequest& sums = request.sums;
-  sums.shares.shapley_j += prefill_j + decode_j;
-  sums.shares.token_j += step.tokens > 0 ? step.energy_j * tokens_of(entry) / step.tokens : 0;
-  sums.shares.time_j += step.energy_j / step.requests;
-  sums.shares.marginal_j += variable_j + (step.requests == 1 ? step.fixed_j : 0);
-  sums.prefill_j += prefill_j;
-  sums.decode_j += decode_j;
-  sums.fixed_j += step.fixed_j / step.requests;
-  sums.context_j += prefill[kPromptAttentionTerm] * model_.coefficients[kPromptAttentionTerm] +
-                    decode[kContextTerm] * model_.coefficients[kContextTerm];
+  if (entry.prompt_tokens > 0) prefill[kPromptStepTerm] = step.scale / step.prompts;
+  const double prompt_fixed_j = prefill[kPromptStepTerm] * model_.coefficients[kPromptStepTerm];
+  const double prefill_j = dot_product(prefill, model_.coefficients);
+  const double decode_j = dot_product(decode, model_.coefficients);
+  add_scaled_terms(prefill_amounts_, prefill);
+  add_scaled_terms(decode_amounts_, decode);
+  request.prefill_j += prefill_j;
+  request.decode_j += decode_j;
   step.decode_j += decode_j;
-  const double decoded = decode_work(entry);
+  const double decoded = decoded_token_count(entry);
   const double rejected_j =
       decoded > 0 ? decode_j * std::min(1.0, static_cast<double>(entry.rejected_tokens) / decoded) : 0;
   const double recomputed_j = recomputed > 0 ? prefill_j * recomputed / entry.prompt_tokens : 0;
-  sums.wasted_j += rejected_j + recomputed_j;
+  request.rejected_j += rejected_j;
+  request.recomputed_j += recomputed_j;
   sums_.wasted_rejected_j += rejected_j;
   sums_.wasted_preempted_j += recomputed_j;
+  const double before = std::max(double{1} * entry.context_tokens - entry.prompt_tokens, 0.0);
   sums_.cached_j += step.scale * model_.coefficients[kPromptAttentionTerm] * entry.prompt_tokens *
-                    static_cast<double>(sums.cached_tokens);
+                    std::min(static_cast<double>(request.cached_tokens), before);
   const double cached = entry.cached_tokens;
   saved_amounts_[kPromptTerm] += step.scale * cached;
   saved_amounts_[kPromptAttentionTerm] += step.scale * cached * cached / 2;
-  if (&request == &unlisted_) return;
+  ListedRequest* const listed = find_listing(request);
+  if (listed == nullptr) return;
+  ServedRequest& sums = listed->sums;
+  sums.shares.shapley_j += prefill_j + decode_j;
+  sums.shares.token_j += step.tokens > 0 ? step.energy_j * computed_tokens(entry) / step.tokens : 0;
+  sums.shares.time_j += step.energy_j / step.requests;
+  sums.shares.saved_without_request_j +=
+      variable_j + (step.requests == 1 ? step.fixed_j : 0) + (step.prompts == 1 ? prompt_fixed_j : 0);
+  sums.fixed_j += step.fixed_j / step.requests + prompt_fixed_j;
+  sums.context_j += prefill[kPromptAttentionTerm] * model_.coefficients[kPromptAttentionTerm] +
+                    decode[kContextTerm] * model_.coefficients[kContextTerm];
   StepTerms amounts = prefill;
-  add_to(amounts, decode);
-  for (const std::uint32_t label : {request.tenant, request.model}) {
-    add_to(labels_[label].amounts, amounts);
-    add_to(labels_[label].avoidable, amounts);
-    labels_[label].avoidable[kFixedTerm] -= amounts[kFixedTerm];
+  add_scaled_terms(amounts, decode);
+  add_scaled_terms(listed->amounts, amounts);
+  for (const std::uint32_t label : {listed->tenant, listed->model}) {
+    add_scaled_terms(labels_[label].amounts, amounts);
+    add_scaled_terms(labels_[label].avoidable, amounts);
+    for (const StepTerm term : {kFixedTerm, kPromptStepTerm}) labels_[label].avoidable[term] -= amounts[term];
   }
 }
 
-// Without the requests of a label, a step that contained only them would not have run.
+// Without the requests of a label, a step that contained only them would not have run, and one whose prompts were all
+// theirs would have computed no prompts.
 void ServingLedger::add_avoidable_fixed(Engine& engine, std::span<const StepRequest> entries, double scale) {
-  for (const auto member : {&Request::tenant, &Request::model}) {
-    std::optional<std::uint32_t> only;
-    bool is_mixed = false;
-    for (const StepRequest& entry : entries) {
-      if (!has_work(entry)) continue;
-      const Request& request = request_of(engine, entry.request);
-      is_mixed = is_mixed || &request == &unlisted_ || (only && *only != request.*member);
-      only = request.*member;
+  for (const auto member : {&ListedRequest::tenant, &ListedRequest::model}) {
+    for (const StepTerm term : {kFixedTerm, kPromptStepTerm}) {
+      std::optional<std::uint32_t> only;
+      bool is_mixed = false;
+      for (const StepRequest& entry : entries) {
+        if (term == kFixedTerm ? !has_work(entry) : entry.prompt_tokens == 0) continue;
+        const Request* const request = find_request(engine, entry.request);
+        const ListedRequest* const listed = request == nullptr ? nullptr : find_listing(*request);
+        is_mixed = is_mixed || listed == nullptr || (only && *only != listed->*member);
+        if (is_mixed) break;
+        only = listed->*member;
+      }
+      if (only && !is_mixed) labels_[*only].avoidable[term] += scale;
     }
-    if (only && !is_mixed) labels_[*only].avoidable[kFixedTerm] += scale;
   }
 }
 
@@ -339,9 +402,9 @@ void ServingLedger::add_step_sums(const StepEnergies& step) {
   sums_.output_tokens += step.output_tokens;
   sums_.decoded_tokens += step.decoded_tokens;
   steps_j_ += step.energy_j;
-  sums_.fixed_j += step.fixed_j;
-  const bool is_steady = steady_ && step.begin_ns >= steady_->begin_ns && step.end_ns <= steady_->end_ns;
-  ServingPhase& phase = is_steady ? sums_.steady : sums_.ramps;
+  sums_.fixed_j += step.fixed_j + step.prompt_fixed_j;
+  const bool is_steady = steady_span_ && step.begin_ns >= steady_span_->begin_ns && step.end_ns <= steady_span_->end_ns;
+  ServingPhase& phase = is_steady ? sums_.steady_phase : sums_.ramp_phases;
   phase.time_s += time_s;
   phase.energy_j += step.energy_j;
   phase.prompt_tokens += step.prompt_tokens;
@@ -360,55 +423,75 @@ void ServingLedger::add_step_sums(const StepEnergies& step) {
 double ServingLedger::half_width_j(double energy_j, const StepTerms& amounts) const {
   const double gain_j = energy_j * relative_uncertainty_;
   const double model_j = model_.standard_error_j(amounts);
-  return kHalfWidth90 * std::sqrt(gain_j * gain_j + model_j * model_j);
+  const double deviation_variance = model_.deviation_variance(energy_j, steps_j_);
+  return kHalfWidth90 * std::sqrt(gain_j * gain_j + model_j * model_j + deviation_variance);
 }
 
-EnergyInterval ServingLedger::with_interval(double energy_j, const StepTerms& amounts) const {
+EnergyInterval ServingLedger::add_energy_interval(double energy_j, const StepTerms& amounts) const {
   const double half_j = half_width_j(energy_j, amounts);
   return {energy_j, std::max(energy_j - half_j, 0.0), energy_j + half_j};
 }
 
-void ServingLedger::finish_requests(ServingResult& result) {
-  std::vector<double> joules;
-  for (Request& request : requests_) {
-    ServedRequest& sums = request.sums;
-    if (!request.has_begun) continue;
-    if (sums.status == RequestStatus::aborted) {
-      result.wasted_aborted_j += std::max(sums.shares.shapley_j - sums.wasted_j, 0.0);
-      sums.wasted_j = sums.shares.shapley_j;
-    }
-    const EnergyInterval energy = with_interval(sums.shares.shapley_j, request.amounts);
-    sums.low_j = energy.low_j;
-    sums.high_j = energy.high_j;
-    result.finished += sums.status == RequestStatus::finished ? 1 : 0;
-    result.aborted += sums.status == RequestStatus::aborted ? 1 : 0;
-    result.unfinished += sums.status == RequestStatus::unfinished ? 1 : 0;
-    if (sums.status == RequestStatus::finished) joules.push_back(sums.shares.shapley_j);
-    for (const std::uint32_t label : {request.tenant, request.model}) {
-      LabelEnergy& of_label = labels_[label].sums;
-      ++of_label.requests;
-      of_label.prompt_tokens += sums.prompt_tokens;
-      of_label.cached_tokens += sums.cached_tokens;
-      of_label.output_tokens += sums.output_tokens;
-    }
-    result.listed.push_back(std::move(sums));
+void ServingLedger::finish_request(const Request& request, ServingResult& result) {
+  ++result.requests;
+  result.finished += request.status == RequestStatus::finished ? 1 : 0;
+  result.aborted += request.status == RequestStatus::aborted ? 1 : 0;
+  result.unfinished += request.status == RequestStatus::unfinished ? 1 : 0;
+  const bool is_aborted = request.status == RequestStatus::aborted;
+  if (is_aborted) {
+    const double prefill_j = std::max(request.prefill_j - request.recomputed_j, 0.0);
+    result.wasted_aborted_prefill_j += prefill_j;
+    result.wasted_aborted_j += prefill_j + std::max(request.decode_j - request.rejected_j, 0.0);
   }
-  result.requests = result.listed.size() + unlisted_count_;
-  result.distribution = distribution_of(std::move(joules), 0, 0);
-  result.by_prompt_length = distributions_by(
-      result.listed, [](const ServedRequest& request) { return request.prompt_tokens + request.cached_tokens; });
-  result.by_output_length =
-      distributions_by(result.listed, [](const ServedRequest& request) { return request.output_tokens; });
+  ListedRequest* const listed = find_listing(request);
+  if (listed == nullptr) {
+    ++unlisted_request_count_;
+    return;
+  }
+  ServedRequest& sums = listed->sums;
+  sums.status = request.status;
+  sums.is_clipped = request.is_clipped;
+  sums.prefill_j = request.prefill_j;
+  sums.decode_j = request.decode_j;
+  sums.wasted_j = is_aborted ? sums.shares.shapley_j : request.recomputed_j + request.rejected_j;
+  const EnergyInterval energy = add_energy_interval(sums.shares.shapley_j, listed->amounts);
+  sums.low_j = energy.low_j;
+  sums.high_j = energy.high_j;
+  for (const std::uint32_t label : {listed->tenant, listed->model}) {
+    LabelEnergy& of_label = labels_[label].sums;
+    ++of_label.requests;
+    of_label.prompt_tokens += sums.prompt_tokens;
+    of_label.cached_tokens += sums.cached_tokens;
+    of_label.output_tokens += sums.output_tokens;
+  }
+  result.listed_requests.push_back(std::move(sums));
+}
+
+void ServingLedger::finish_requests(ServingResult& result) {
+  for (const Request& request : requests_) {
+    if (request.has_begun) finish_request(request, result);
+  }
+  std::vector<double> joules;
+  for (const ServedRequest& request : result.listed_requests) {
+    if (is_whole(request)) joules.push_back(request.shares.shapley_j);
+  }
+  result.distribution = make_request_distribution(std::move(joules), 0, 0);
+  result.by_prompt_length = distributions_by_length(result.listed_requests, [](const ServedRequest& request) {
+    return request.prompt_tokens + request.cached_tokens;
+  });
+  result.by_output_length = distributions_by_length(result.listed_requests,
+                                                    [](const ServedRequest& request) { return request.output_tokens; });
 }
 
 void ServingLedger::add_model(ServingResult& result) const {
   const auto coefficient = [&](StepTerm term) {
     const double value_j = model_.coefficients[term];
-    const double half_j = kHalfWidth90 * std::sqrt(std::pow(model_.standard_error_of(term), 2) +
+    const double half_j = kHalfWidth90 * std::sqrt(std::pow(model_.term_standard_error(term), 2) +
                                                    std::pow(value_j * relative_uncertainty_, 2));
     return EnergyInterval{value_j, std::max(value_j - half_j, 0.0), value_j + half_j};
   };
   result.model.per_step = coefficient(kFixedTerm);
+  result.model.per_prompt_step = coefficient(kPromptStepTerm);
   result.model.per_prompt_token = coefficient(kPromptTerm);
   result.model.per_prompt_token_pair = coefficient(kPromptAttentionTerm);
   result.model.per_decoded_token = coefficient(kDecodeTerm);
@@ -421,25 +504,26 @@ void ServingLedger::add_model(ServingResult& result) const {
 
 void ServingLedger::add_notes(const ServingResult& result) {
   std::uint64_t out_of_order = 0;
-  for (const auto& [source, engine] : engines_) out_of_order += engine.added.out_of_order();
+  for (const auto& [source, engine] : engines_) out_of_order += engine.added_extents.out_of_order_step_count();
   if (out_of_order > 0)
     diagnostics_.add({"engine_steps_out_of_order", out_of_order,
                       "engine steps began before the step that was reported before them; their times are used as given",
                       "report the steps of an engine in order"});
-  if (repeated_ids_ > 0)
-    diagnostics_.add({"request_ids_repeated", repeated_ids_,
-                      "requests have the id of an earlier, finished request; they are listed separately",
+  if (repeated_id_count_ > 0)
+    diagnostics_.add({"request_ids_repeated", repeated_id_count_,
+                      "requests have the id of an earlier, finished request of the same engine; they are listed "
+                      "separately",
                       "use unique ids"});
   if (result.unfinished > 0)
     diagnostics_.add({"requests_unfinished", result.unfinished,
                       "requests neither finished nor were aborted: they still ran at the end of the recording, or the "
                       "engine does not report their end",
                       "pass finished=True in the last step of each request"});
-  if (unlisted_count_ > 0)
-    diagnostics_.add(
-        {"requests_not_listed", unlisted_count_,
-         fmt::format("only the first {} requests are listed and labelled; the others are in the sums", most_listed_),
-         "report a part of the run: --time FROM..TO"});
+  if (unlisted_request_count_ > 0)
+    diagnostics_.add({"requests_not_listed", unlisted_request_count_,
+                      fmt::format("only the first {} requests are listed and labelled; the others are in the sums",
+                                  max_listed_requests_),
+                      "report a part of the run: --time FROM,TO"});
   if (has_energy_ && !model_.is_regressed)
     diagnostics_.add({"serving_too_short", 1,
                       fmt::format("{} intervals of measured energy are too few to fit the energy of a step; the energy "
@@ -451,25 +535,23 @@ void ServingLedger::add_notes(const ServingResult& result) {
 ServingResult ServingLedger::finish() {
   ServingResult result = std::move(sums_);
   result.has_energy = has_energy_;
-  if (serving_) {
-    result.begin_s = seconds(serving_->begin_ns - command_.begin_ns);
-    result.end_s = seconds(serving_->end_ns - command_.begin_ns);
+  if (serving_span_) {
+    result.begin_s = seconds(serving_span_->begin_ns - command_.begin_ns);
+    result.end_s = seconds(serving_span_->end_ns - command_.begin_ns);
   }
-  for (const auto& [source, engine] : engines_) {
-    for (const auto& [number, index] : engine.request_of) unlisted_count_ += index == kUnlisted ? 1 : 0;
-  }
-  result.prefill = with_interval(dot(prefill_amounts_, model_.coefficients), prefill_amounts_);
-  result.decode = with_interval(dot(decode_amounts_, model_.coefficients), decode_amounts_);
-  result.saved_by_cache = with_interval(dot(saved_amounts_, model_.coefficients), saved_amounts_);
+  result.prefill = add_energy_interval(dot_product(prefill_amounts_, model_.coefficients), prefill_amounts_);
+  result.decode = add_energy_interval(dot_product(decode_amounts_, model_.coefficients), decode_amounts_);
+  result.saved_by_cache = add_energy_interval(dot_product(saved_amounts_, model_.coefficients), saved_amounts_);
   result.context_j = prefill_amounts_[kPromptAttentionTerm] * model_.coefficients[kPromptAttentionTerm] +
                      decode_amounts_[kContextTerm] * model_.coefficients[kContextTerm];
   finish_requests(result);
   result.requests_j = steps_j_ - result.wasted_j();
   result.idle_j = std::max(serving_j_ - steps_j_, 0.0);
-  result.outside_j = command_j_ - steps_j_ - result.idle_j;
+  result.outside_steps_j = command_j_ - steps_j_ - result.idle_j;
   for (Label& label : labels_) {
-    const EnergyInterval energy = with_interval(dot(label.amounts, model_.coefficients), label.amounts);
-    const EnergyInterval avoidable = with_interval(dot(label.avoidable, model_.coefficients), label.avoidable);
+    const EnergyInterval energy = add_energy_interval(dot_product(label.amounts, model_.coefficients), label.amounts);
+    const EnergyInterval avoidable =
+        add_energy_interval(dot_product(label.avoidable, model_.coefficients), label.avoidable);
     label.sums.energy_j = energy.energy_j;
     label.sums.low_j = energy.low_j;
     label.sums.high_j = energy.high_j;
@@ -479,11 +561,11 @@ ServingResult ServingLedger::finish() {
     if (!label.sums.name.empty()) result.labels.push_back(std::move(label.sums));
   }
   for (auto& [from, batch] : batches_) {
-    batch.j_per_output_token = ratio(batch.decode_j, batch.decoded_tokens);
+    batch.j_per_output_token = divide_by_count(batch.decode_j, batch.decoded_tokens);
     result.by_batch_size.push_back(batch);
   }
-  finish_phase(result.steady);
-  finish_phase(result.ramps);
+  finish_phase(result.steady_phase);
+  finish_phase(result.ramp_phases);
   add_model(result);
   add_notes(result);
   return result;

@@ -7,9 +7,10 @@
 //   add(...)           third pass: the energy of each step, divided among its requests
 //   finish()           sums, distributions, intervals
 //
-// requests + waste + idle + outside = measured energy. Memory: 40 bytes for each step up to a limit, then neighbouring
-// steps are merged; about 300 bytes for each request up to a limit, then requests are summed and no longer listed. Pure;
-// joules, seconds, CLOCK_MONOTONIC nanoseconds.
+// requests + waste + idle + outside = measured energy. Only steps within the command (or the reported part of it) have
+// energy; steps outside of it show how its requests began and ended. Memory: 40 bytes for each step up to a limit, then
+// neighbouring steps are merged; about 500 bytes for each request up to a limit, then about 150: these requests are in
+// the sums, and not listed. Pure; joules, seconds, CLOCK_MONOTONIC nanoseconds.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +34,9 @@ class ServingLedger {
  public:
   // At most `most_listed` requests are listed one by one.
   explicit ServingLedger(TimeSpan command, std::size_t most_listed = std::size_t{1} << 20)
-      : command_(command), most_listed_(most_listed) {}
+      : command_(command), max_listed_requests_(most_listed) {}
 
-  void observe(std::uint32_t source, const EngineSteps& steps);
+  void observe_steps(std::uint32_t source, const EngineSteps& steps);
   bool has_steps() const { return step_count_ > 0; }
   // `edges_ns`: updates of the counter that measures most of the energy. `relative_uncertainty`: standard deviation of
   // the energy of the run. Without `energy_j`, energies stay unknown.
@@ -51,18 +52,32 @@ class ServingLedger {
     StepTerms amounts{};
     StepTerms avoidable{};
   };
+  static constexpr std::uint32_t kUnlisted = UINT32_MAX;
+  // A request that steps inside the command worked on.
   struct Request {
+    std::uint32_t listing = kUnlisted;  // index of listed_
+    RequestStatus status = RequestStatus::unfinished;
+    bool has_begun = false;
+    bool is_clipped = false;                 // steps outside the command worked on it, too
+    std::uint64_t cached_tokens = 0;         // tokens of its KV cache that came from a prefix cache
+    std::uint64_t dropped_cache_tokens = 0;  // tokens whose KV cache a preemption dropped
+    double prefill_j = 0;
+    double decode_j = 0;
+    double recomputed_j = 0;  // of prefill_j
+    double rejected_j = 0;    // of decode_j
+  };
+  struct ListedRequest {
     ServedRequest sums;
     std::uint32_t tenant = 0;  // index of labels_
     std::uint32_t model = 0;
-    std::uint64_t to_recompute = 0;  // tokens whose KV cache a preemption dropped
-    bool has_begun = false;
     StepTerms amounts{};  // scaled to the measured energy; of the fixed term: its parts of steps
   };
   struct Engine {  // one process
-    StepExtents observed;
-    StepExtents added;
-    std::unordered_map<std::uint32_t, std::uint32_t> request_of;  // index into requests_ by number
+    StepExtents observed_extents;
+    StepExtents added_extents;
+    std::unordered_set<std::uint32_t> active_numbers;             // of requests that steps inside the command worked on
+    std::unordered_map<std::uint32_t, std::uint32_t> request_of;  // index of requests_ by number, of active requests
+    std::unordered_set<std::size_t> id_hashes;                    // of listed requests
   };
   // A step and what its requests share.
   struct StepEnergies {
@@ -71,8 +86,10 @@ class ServingLedger {
     double scale = 0;
     double energy_j = 0;
     double fixed_j = 0;
+    double prompt_fixed_j = 0;  // of a step with prompts
     double tokens = 0;
     double requests = 0;  // that the step computed tokens for
+    double prompts = 0;   // of them, those whose prompt it computed
     double decode_j = 0;
     std::uint64_t prompt_tokens = 0;
     std::uint64_t output_tokens = 0;
@@ -82,31 +99,35 @@ class ServingLedger {
   bool is_inside(const EngineStep& step) const;
   void merge_observed_steps();
   void find_steady_state();
-  void define(Engine& engine, const EngineRequest& request);
-  Request& request_of(Engine& engine, std::uint32_t number);
+  void register_request(Engine& engine, const EngineRequest& request);
+  Request* find_request(Engine& engine, std::uint32_t number);
+  ListedRequest* find_listing(const Request& request);
   std::uint32_t label_index(const std::string& kind, const std::string& name);
   void add_step(Engine& engine, const EngineStep& step, std::span<const StepRequest> entries);
-  StepEnergies energies_of(std::int64_t begin_ns, const EngineStep& step, std::span<const StepRequest> entries) const;
+  StepEnergies compute_step_energies(std::int64_t begin_ns, const EngineStep& step,
+                                     std::span<const StepRequest> entries) const;
   void add_entry(Request& request, const StepRequest& entry, StepEnergies& step);
+  void add_tokens(Request& request, const StepRequest& entry, StepEnergies& step, std::uint32_t recomputed);
   void add_energy(Request& request, const StepRequest& entry, StepEnergies& step, std::uint32_t recomputed);
   void add_avoidable_fixed(Engine& engine, std::span<const StepRequest> entries, double scale);
   void add_step_sums(const StepEnergies& step);
   double half_width_j(double energy_j, const StepTerms& amounts) const;
-  EnergyInterval with_interval(double energy_j, const StepTerms& amounts) const;
+  EnergyInterval add_energy_interval(double energy_j, const StepTerms& amounts) const;
+  void finish_request(const Request& request, ServingResult& result);
   void finish_requests(ServingResult& result);
   void add_model(ServingResult& result) const;
   void add_notes(const ServingResult& result);
 
   TimeSpan command_;
-  std::size_t most_listed_;
+  std::size_t max_listed_requests_;
   std::map<std::uint32_t, Engine> engines_;  // by source
-  std::vector<ObservedStep> observed_;
+  std::vector<ObservedStep> observed_steps_;
   std::size_t steps_per_observed_ = 1;
-  ObservedStep unmerged_ = {};  // the next observed step, until it has steps_per_observed_ steps
-  std::size_t unmerged_steps_ = 0;
+  ObservedStep partial_step_ = {};  // the next observed step, until it has steps_per_observed_ steps
+  std::size_t partial_step_count_ = 0;
   std::uint64_t step_count_ = 0;
-  std::optional<TimeSpan> serving_;  // from the first to the last step
-  std::optional<TimeSpan> steady_;
+  std::optional<TimeSpan> serving_span_;  // from the first to the last step
+  std::optional<TimeSpan> steady_span_;
   FittedStepModel model_;
   bool has_energy_ = false;
   double relative_uncertainty_ = 0;
@@ -114,8 +135,8 @@ class ServingLedger {
   double command_j_ = 0;
 
   std::vector<Request> requests_;
-  Request unlisted_ = {};  // sum of the requests beyond the limit
-  std::uint64_t unlisted_count_ = 0;
+  std::vector<ListedRequest> listed_;
+  std::uint64_t unlisted_request_count_ = 0;
   std::vector<Label> labels_;
   std::map<std::pair<std::string, std::string>, std::uint32_t> label_index_;
   std::map<std::uint64_t, BatchSizeEnergy> batches_;  // by lower end of the range
@@ -124,8 +145,7 @@ class ServingLedger {
   StepTerms decode_amounts_{};
   StepTerms saved_amounts_{};
   double steps_j_ = 0;
-  std::unordered_set<std::size_t> id_hashes_;
-  std::uint64_t repeated_ids_ = 0;
+  std::uint64_t repeated_id_count_ = 0;
   Diagnostics diagnostics_;
 };
 

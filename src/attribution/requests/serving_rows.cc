@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attribution/requests/serving_rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+#include <unordered_map>
 #include <utility>
 
 namespace joulemap::attribution {
 namespace {
 
 // Sums of the rows, and the energy outside of all rows.
-void balance(LedgerResult& result, const ServingResult& serving) {
+void set_energy_totals(LedgerResult& result, const ServingResult& serving) {
   if (!serving.has_energy) return;
   const double attributed_j = serving.requests_j + serving.wasted_j();
   result.attributed_j = attributed_j;
   result.idle_j = serving.idle_j;
-  result.unattributed_j = serving.outside_j;
+  result.unattributed_j = serving.outside_steps_j;
   IdleEntry idle;
   idle.cause = IdleCause::between;
   idle.time_s = std::max(serving.end_s - serving.begin_s - serving.busy_s, 0.0);
@@ -24,9 +28,11 @@ void balance(LedgerResult& result, const ServingResult& serving) {
   }
 }
 
-std::string basis_of(const ServingResult& serving) { return serving.model.is_regressed ? "regressed" : "time-share"; }
+std::string serving_basis_text(const ServingResult& serving) {
+  return serving.model.is_regressed ? "regressed" : "time-share";
+}
 
-ReportRow row_of(std::vector<std::string> path, std::uint64_t count, double time_s) {
+ReportRow make_serving_row(std::vector<std::string> path, std::uint64_t count, double time_s) {
   ReportRow row;
   row.name = row.display_name = path.back();
   row.path = std::move(path);
@@ -36,7 +42,7 @@ ReportRow row_of(std::vector<std::string> path, std::uint64_t count, double time
 }
 
 void set_energy(ReportRow& row, const ServingResult& serving, const EnergyInterval& energy) {
-  row.basis = basis_of(serving);
+  row.basis = serving_basis_text(serving);
   if (!serving.has_energy) return;
   row.energy_j = energy.energy_j;
   row.low_j = energy.low_j;
@@ -44,61 +50,83 @@ void set_energy(ReportRow& row, const ServingResult& serving, const EnergyInterv
   if (row.time_s > 0) row.power_w = energy.energy_j / row.time_s;
 }
 
+// Gives each row a path of its own: the second request "a" of a tenant is "a (2)".
+class UniqueNames {
+ public:
+  std::string add(const std::string& tenant, const std::string& id) {
+    std::uint64_t& uses = uses_[tenant + '\0' + id];
+    std::string name = id;
+    while (++uses > 1) {
+      name = fmt::format("{} ({})", id, uses);
+      if (uses_.try_emplace(tenant + '\0' + name, 1).second) break;
+    }
+    return name;
+  }
+
+ private:
+  std::unordered_map<std::string, std::uint64_t> uses_;  // by tenant and name
+};
+
+// Without `wasted_j`. Rounding must not leave energy below zero.
+EnergyInterval without_waste(const EnergyInterval& energy, double wasted_j) {
+  constexpr double kRounding = 1e-9;
+  const double left_j = energy.energy_j - wasted_j;
+  return {std::abs(left_j) <= kRounding * energy.energy_j ? 0 : left_j, std::max(energy.low_j - wasted_j, 0.0),
+          std::max(energy.high_j - wasted_j, 0.0)};
+}
+
 }  // namespace
 
 LedgerResult request_rows(const ServingResult& serving) {
   LedgerResult result;
+  UniqueNames names;
   double listed_j = 0;
-  for (const ServedRequest& request : serving.listed) {
+  for (const ServedRequest& request : serving.listed_requests) {
     std::vector<std::string> path;
     if (!request.tenant.empty()) path.push_back(request.tenant);
-    path.push_back(request.id);
-    ReportRow row = row_of(std::move(path), request.steps, request.step_s);
+    path.push_back(names.add(request.tenant, request.id));
+    ReportRow row = make_serving_row(std::move(path), request.steps, request.step_s);
     set_energy(row, serving, {request.shares.shapley_j, request.low_j, request.high_j});
     row.power_w.reset();  // several requests share each step
     listed_j += request.shares.shapley_j;
     result.rows.push_back(std::move(row));
   }
   const double unlisted_j = serving.requests_j + serving.wasted_j() - listed_j;
-  if (serving.requests > serving.listed.size()) {
-    ReportRow row = row_of({"requests not listed"}, serving.requests - serving.listed.size(), 0);
-    row.basis = basis_of(serving);
+  if (serving.requests > serving.listed_requests.size()) {
+    ReportRow row =
+        make_serving_row({names.add("", "requests not listed")}, serving.requests - serving.listed_requests.size(), 0);
+    row.basis = serving_basis_text(serving);
     if (serving.has_energy) row.energy_j = unlisted_j;
     result.rows.push_back(std::move(row));
   }
-  balance(result, serving);
+  set_energy_totals(result, serving);
   return result;
 }
 
 LedgerResult token_rows(const ServingResult& serving) {
   LedgerResult result;
-  const double useful_j = serving.prefill.energy_j + serving.decode.energy_j;
+  const double steps_j = serving.prefill.energy_j + serving.decode.energy_j;
   const auto add = [&](std::vector<std::string> path, std::uint64_t count, const EnergyInterval& energy) {
-    const double share = useful_j > 0 ? energy.energy_j / useful_j : 0;
-    ReportRow row = row_of(std::move(path), count, serving.busy_s * share);
+    const double share = steps_j > 0 ? energy.energy_j / steps_j : 0;
+    ReportRow row = make_serving_row(std::move(path), count, serving.busy_s * share);
     set_energy(row, serving, energy);
     result.rows.push_back(std::move(row));
   };
   // Waste was computed in prefill and decode. Without it they are the energy of useful tokens.
-  const double aborted_prefill_j = serving.wasted_aborted_j * (useful_j > 0 ? serving.prefill.energy_j / useful_j : 0);
-  const auto without = [](const EnergyInterval& energy, double wasted_j) {
-    const double left_j = std::max(energy.energy_j - wasted_j, 0.0);
-    return EnergyInterval{left_j, std::max(energy.low_j - wasted_j, 0.0), std::max(energy.high_j - wasted_j, 0.0)};
-  };
-  const double wasted_prefill_j = serving.wasted_preempted_j + aborted_prefill_j;
-  add({"prefill"}, serving.prompt_tokens, without(serving.prefill, wasted_prefill_j));
-  add({"decode"}, serving.output_tokens, without(serving.decode, serving.wasted_j() - wasted_prefill_j));
+  const double wasted_prefill_j = serving.wasted_preempted_j + serving.wasted_aborted_prefill_j;
+  add({"prefill"}, serving.prompt_tokens, without_waste(serving.prefill, wasted_prefill_j));
+  add({"decode"}, serving.output_tokens, without_waste(serving.decode, serving.wasted_j() - wasted_prefill_j));
   const auto add_waste = [&](const char* cause, double wasted_j, std::uint64_t count) {
     if (wasted_j <= 0) return;
-    ReportRow row = row_of({"waste", cause}, count, useful_j > 0 ? serving.busy_s * wasted_j / useful_j : 0);
-    row.basis = basis_of(serving);
+    ReportRow row = make_serving_row({"waste", cause}, count, steps_j > 0 ? serving.busy_s * wasted_j / steps_j : 0);
+    row.basis = serving_basis_text(serving);
     row.energy_j = wasted_j;
     result.rows.push_back(std::move(row));
   };
-  add_waste("preempted", serving.wasted_preempted_j, 0);
+  add_waste("preempted", serving.wasted_preempted_j, serving.recomputed_tokens);
   add_waste("aborted", serving.wasted_aborted_j, serving.aborted);
   add_waste("rejected", serving.wasted_rejected_j, serving.rejected_tokens);
-  balance(result, serving);
+  set_energy_totals(result, serving);
   return result;
 }
 

@@ -21,18 +21,18 @@ inline constexpr std::int64_t kMaxScheduling_ns = 100 * kNanosecondsPerMilliseco
 class StepExtents {
  public:
   // The begin of the time that belongs to the step.
-  std::int64_t begin_of(const EngineStep& step, std::span<const StepRequest> entries) {
+  std::int64_t extended_begin_ns(const EngineStep& step, std::span<const StepRequest> entries) {
     std::int64_t begin_ns = step.begin_ns;
     // Unsigned: a damaged recording may contain any times.
     const std::uint64_t gap_ns = static_cast<std::uint64_t>(step.begin_ns) - static_cast<std::uint64_t>(last_end_ns_);
     const bool is_scheduling = step.begin_ns > last_end_ns_ && gap_ns <= std::uint64_t{kMaxScheduling_ns};
-    if (has_step_ && is_scheduling && !unfinished_.empty()) begin_ns = last_end_ns_;
-    if (has_step_ && step.begin_ns < last_begin_ns_) ++out_of_order_;
+    if (has_step_ && is_scheduling && !unfinished_requests_.empty()) begin_ns = last_end_ns_;
+    if (has_step_ && step.begin_ns < last_begin_ns_) ++out_of_order_step_count_;
     for (const StepRequest& entry : entries) {
       if ((entry.events & (kRequestFinished | kRequestAborted)) != 0) {
-        unfinished_.erase(entry.request);
+        unfinished_requests_.erase(entry.request);
       } else {
-        unfinished_.insert(entry.request);
+        unfinished_requests_.insert(entry.request);
       }
     }
     if (step.end_ns > step.begin_ns) {
@@ -42,14 +42,14 @@ class StepExtents {
     }
     return begin_ns;
   }
-  std::uint64_t out_of_order() const { return out_of_order_; }
+  std::uint64_t out_of_order_step_count() const { return out_of_order_step_count_; }
 
  private:
-  std::unordered_set<std::uint32_t> unfinished_;
+  std::unordered_set<std::uint32_t> unfinished_requests_;
   std::int64_t last_begin_ns_ = 0;
   std::int64_t last_end_ns_ = 0;
   bool has_step_ = false;
-  std::uint64_t out_of_order_ = 0;
+  std::uint64_t out_of_order_step_count_ = 0;
 };
 
 }  // namespace joulemap::attribution

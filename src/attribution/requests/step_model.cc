@@ -15,9 +15,9 @@ namespace {
 using statistics::NormalEquations;
 using statistics::Prior;
 
-constexpr std::size_t kIdle = kStepTerms;  // index of idle power among the unknowns
+constexpr std::size_t kIdleIndex = kStepTerms;  // index of idle power among the unknowns
 constexpr std::size_t kUnknowns = kStepTerms + 1;
-using Unknowns = std::array<double, kUnknowns>;
+using UnknownValues = std::array<double, kUnknowns>;
 
 // Shorter intervals have more edge error than information.
 constexpr std::int64_t kMinInterval_ns = 20 * kNanosecondsPerMillisecond;
@@ -37,13 +37,19 @@ constexpr double kIdleSpread = 1;
 constexpr double kZeroPriorShare = 0.02;
 constexpr double kZeroPriorSpread = 5;
 constexpr double kWeakPrecision = 1e-6;
-constexpr std::size_t kBlock = 8;  // observations in a block, to find their autocorrelation
+// Sums of residuals over blocks show their autocorrelation: kResidualBlockCount blocks, each of at least
+// kMinObservationsOfBlock observations.
+constexpr std::size_t kResidualBlockCount = 32;
+constexpr std::size_t kMinObservationsOfBlock = 8;
 
-struct Observation {
+// Deviations from the model are summed over this time: shorter ones are errors of the edges between readings.
+constexpr double kDeviationTime_s = 0.5;
+
+struct EnergyObservation {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   double energy_j = 0;
-  Unknowns amounts{};  // terms, and idle seconds
+  UnknownValues amounts{};  // terms, and idle seconds
   double covered_s = 0;
 
   double length_s() const { return seconds(end_ns - begin_ns); }
@@ -65,39 +71,98 @@ std::vector<std::int64_t> interval_edges(std::span<const std::int64_t> updates_n
   return edges;
 }
 
-// Calls use(observation, overlap in s) for each observation that overlaps [begin, end).
+using Observations = std::vector<EnergyObservation>;
+
+// The first observation that ends after `time_ns`.
+Observations::iterator find_observation(Observations& all, std::int64_t time_ns) {
+  return std::upper_bound(all.begin(), all.end(), time_ns,
+                          [](std::int64_t at_ns, const EnergyObservation& one) { return at_ns < one.end_ns; });
+}
+
+// Calls use(observation, overlap in s) for each of [first, last) that overlaps [begin, end).
 template <class Use>
-void for_each_overlap(std::vector<Observation>& all, std::int64_t begin_ns, std::int64_t end_ns, const Use& use) {
-  auto at = std::upper_bound(all.begin(), all.end(), begin_ns,
-                             [](std::int64_t time_ns, const Observation& one) { return time_ns < one.end_ns; });
-  for (; at != all.end() && at->begin_ns < end_ns; ++at) {
-    const std::int64_t overlap_ns = std::min(at->end_ns, end_ns) - std::max(at->begin_ns, begin_ns);
-    if (overlap_ns > 0) use(*at, seconds(overlap_ns));
+void for_each_overlap(Observations::iterator first, Observations::iterator last, std::int64_t begin_ns,
+                      std::int64_t end_ns, const Use& use) {
+  for (; first != last && first->begin_ns < end_ns; ++first) {
+    const std::int64_t overlap_ns = std::min(first->end_ns, end_ns) - std::max(first->begin_ns, begin_ns);
+    if (overlap_ns > 0) use(*first, seconds(overlap_ns));
   }
 }
 
+// Sums of the terms of steps that cover whole observations. A long step costs as much as a short one: it changes the
+// rates where it begins and ends.
+class WholeOverlaps {
+ public:
+  explicit WholeOverlaps(std::size_t observations) : changes_(observations + 1) {}
+
+  // A step of `length_s` covers the observations [first, last).
+  void add_step(std::size_t first, std::size_t last, std::span<const float, kStepTerms> terms, double length_s) {
+    for (std::size_t i = 0; i < kStepTerms; ++i) {
+      changes_[first].rates[i] += double{terms[i]} / length_s;
+      changes_[last].rates[i] -= double{terms[i]} / length_s;
+    }
+    ++changes_[first].begins;
+    ++changes_[last].ends;
+  }
+
+  void add_amounts(Observations& all) const {
+    StepTerms rates{};
+    std::size_t running = 0;
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      const Change& change = changes_[k];
+      running += change.begins - change.ends;
+      add_scaled_terms(rates, change.rates);
+      if (running == 0) rates = {};  // differences leave rounding errors
+      for (std::size_t i = 0; i < kStepTerms; ++i) all[k].amounts[i] += std::max(rates[i], 0.0) * all[k].length_s();
+    }
+  }
+
+ private:
+  struct Change {
+    StepTerms rates{};  // amounts per second
+    std::size_t begins = 0;
+    std::size_t ends = 0;
+  };
+  std::vector<Change> changes_;
+};
+
 // `steps`: sorted by begin.
-std::vector<Observation> observe(std::span<const ObservedStep> steps, std::span<const std::int64_t> edges,
-                                 const EnergyFunction& energy_j) {
-  std::vector<Observation> all;
+Observations make_observations(std::span<const ObservedStep> steps, std::span<const std::int64_t> edges,
+                               const EnergyFunction& energy_j) {
+  Observations all;
   for (std::size_t i = 1; i < edges.size(); ++i)
     all.push_back({edges[i - 1], edges[i], std::max(energy_j(edges[i - 1], edges[i]), 0.0)});
   std::int64_t covered_until_ns = edges.front();
+  WholeOverlaps whole(all.size());
   for (const ObservedStep& step : steps) {
     const double length_s = seconds(step.end_ns - step.begin_ns);
-    for_each_overlap(all, step.begin_ns, step.end_ns, [&](Observation& one, double overlap_s) {
+    const auto add_terms = [&](EnergyObservation& one, double overlap_s) {
       for (std::size_t i = 0; i < kStepTerms; ++i) one.amounts[i] += double{step.terms[i]} * overlap_s / length_s;
-    });
-    for_each_overlap(all, std::max(step.begin_ns, covered_until_ns), step.end_ns,
-                     [](Observation& one, double overlap_s) { one.covered_s += overlap_s; });
+    };
+    const auto first = find_observation(all, step.begin_ns);
+    const auto last = find_observation(all, step.end_ns);  // contains the end, or follows it
+    if (last - first > 1) {
+      for_each_overlap(first, first + 1, step.begin_ns, step.end_ns, add_terms);
+      for_each_overlap(last, all.end(), step.begin_ns, step.end_ns, add_terms);
+      whole.add_step(static_cast<std::size_t>(first + 1 - all.begin()), static_cast<std::size_t>(last - all.begin()),
+                     step.terms, length_s);
+    } else {
+      for_each_overlap(first, all.end(), step.begin_ns, step.end_ns, add_terms);
+    }
+    const std::int64_t uncovered_ns = std::max(step.begin_ns, covered_until_ns);
+    if (uncovered_ns < step.end_ns) {
+      for_each_overlap(find_observation(all, uncovered_ns), all.end(), uncovered_ns, step.end_ns,
+                       [](EnergyObservation& one, double overlap_s) { one.covered_s += overlap_s; });
+    }
     covered_until_ns = std::max(covered_until_ns, step.end_ns);
   }
-  for (Observation& one : all) one.amounts[kIdle] = std::max(one.length_s() - one.covered_s, 0.0);
+  whole.add_amounts(all);
+  for (EnergyObservation& one : all) one.amounts[kIdleIndex] = std::max(one.length_s() - one.covered_s, 0.0);
   return all;
 }
 
 // Robust standard deviation of residuals.
-double spread_of(const std::vector<double>& residuals) {
+double robust_standard_deviation(const std::vector<double>& residuals) {
   std::vector<double> sizes(residuals.size());
   std::ranges::transform(residuals, sizes.begin(), [](double value) { return std::abs(value); });
   return 1.4826 * median_or(std::move(sizes), 0.0);
@@ -138,7 +203,7 @@ StepTerms time_coefficients(std::span<const ObservedStep> steps) {
       for (std::size_t i = 0; i < kStepTerms; ++i) predicted_s += row[i] * x[i];
       residuals.push_back(seconds(steps[k].end_ns - steps[k].begin_ns) - predicted_s);
     }
-    noise_s = spread_of(residuals);
+    noise_s = robust_standard_deviation(residuals);
   }
   StepTerms coefficients{};
   for (std::size_t i = 0; i < kStepTerms; ++i) coefficients[i] = mean[i] > 0 ? x[i] / mean[i] : 0;
@@ -153,16 +218,16 @@ struct ScaledPrior {
 };
 using ScaledPriors = std::array<ScaledPrior, kUnknowns>;
 
-ScaledPriors energy_priors(std::span<const ObservedStep> steps, std::span<const Observation> observations) {
-  Unknowns totals{};
+ScaledPriors energy_priors(std::span<const ObservedStep> steps, std::span<const EnergyObservation> observations) {
+  UnknownValues totals{};
   double energy_j = 0;
   double covered_s = 0;
-  for (const Observation& one : observations) {
+  for (const EnergyObservation& one : observations) {
     for (std::size_t i = 0; i < kUnknowns; ++i) totals[i] += one.amounts[i];
     energy_j += one.energy_j;
     covered_s += one.covered_s;
   }
-  const double mean_w = energy_j / (covered_s + kIdleFraction * totals[kIdle]);
+  const double mean_w = energy_j / (covered_s + kIdleFraction * totals[kIdleIndex]);
   const StepTerms times = time_coefficients(steps);
   ScaledPriors priors;
   for (std::size_t i = 0; i < kStepTerms; ++i) {
@@ -171,7 +236,7 @@ ScaledPriors energy_priors(std::span<const ObservedStep> steps, std::span<const 
     const double smallest = kZeroPriorShare * energy_j / totals[i];
     if (priors[i].unit < smallest) priors[i] = {smallest, priors[i].unit / smallest, kZeroPriorSpread};
   }
-  priors[kIdle] = {kIdleFraction * mean_w, 1, kIdleSpread};
+  priors[kIdleIndex] = {kIdleFraction * mean_w, 1, kIdleSpread};
   return priors;
 }
 
@@ -181,36 +246,56 @@ struct EnergyFit {
   double noise = 0;  // J per square root of a second
 };
 
-double residual_of(const Observation& one, const ScaledPriors& priors, const std::vector<double>& z) {
+// An observation divided by the square root of its length: the variance of energy grows with time.
+UnknownValues scaled_amounts(const EnergyObservation& one, const ScaledPriors& priors) {
+  UnknownValues row{};
+  for (std::size_t i = 0; i < kUnknowns; ++i) row[i] = one.amounts[i] * priors[i].unit / std::sqrt(one.length_s());
+  return row;
+}
+
+double scaled_residual_j(const EnergyObservation& one, const ScaledPriors& priors, const std::vector<double>& z) {
   double predicted_j = 0;
   for (std::size_t i = 0; i < kUnknowns; ++i) predicted_j += one.amounts[i] * priors[i].unit * z[i];
   return (one.energy_j - predicted_j) / std::sqrt(one.length_s());
 }
 
-// Ratio of the variance of sums over blocks to that of independent observations; at least 1.
-double autocorrelation_factor(const std::vector<double>& residuals) {
-  double squares = 0;
-  double block_squares = 0;
-  std::size_t used = 0;
-  for (std::size_t i = 0; i + kBlock <= residuals.size(); i += kBlock, used += kBlock) {
-    double sum = 0;
-    for (std::size_t k = i; k < i + kBlock; ++k) {
-      sum += residuals[k];
-      squares += residuals[k] * residuals[k];
+// Covariance of the unknowns from the residuals themselves, in blocks (a sandwich estimate): an error of the model that
+// lasts as long as the mixture of requests counts as often as the mixture changes, not as often as energy is read.
+// `inverse`: of the normal equations with priors.
+std::vector<double> blocked_covariance(std::span<const EnergyObservation> observations, const ScaledPriors& priors,
+                                       std::span<const double> weighted_residuals, std::span<const double> inverse) {
+  const std::size_t length =
+      std::max(kMinObservationsOfBlock, (observations.size() + kResidualBlockCount - 1) / kResidualBlockCount);
+  std::vector<double> covariance(kUnknowns * kUnknowns, 0);
+  double blocks = 0;
+  for (std::size_t begin = 0; begin < observations.size(); begin += length, ++blocks) {
+    UnknownValues score{};
+    for (std::size_t k = begin; k < std::min(begin + length, observations.size()); ++k) {
+      const UnknownValues row = scaled_amounts(observations[k], priors);
+      for (std::size_t i = 0; i < kUnknowns; ++i) score[i] += weighted_residuals[k] * row[i];
     }
-    block_squares += sum * sum;
+    UnknownValues change{};  // of the unknowns, by this block
+    for (std::size_t i = 0; i < kUnknowns; ++i) {
+      for (std::size_t k = 0; k < kUnknowns; ++k) change[i] += inverse[i * kUnknowns + k] * score[k];
+    }
+    for (std::size_t i = 0; i < kUnknowns; ++i) {
+      for (std::size_t k = 0; k < kUnknowns; ++k) covariance[i * kUnknowns + k] += change[i] * change[k];
+    }
   }
-  return used < 4 * kBlock || squares <= 0 ? 1 : std::max(1.0, block_squares / squares);
+  const double freedom = blocks / std::max(blocks - static_cast<double>(kUnknowns), 1.0);
+  for (double& value : covariance) value *= freedom;
+  return covariance;
 }
 
-EnergyFit fit_energy(std::span<const Observation> observations, const ScaledPriors& scaled) {
+EnergyFit fit_energy(std::span<const EnergyObservation> observations, const ScaledPriors& scaled) {
   EnergyFit fit;
   fit.z.assign(kUnknowns, 0);
   for (std::size_t i = 0; i < kUnknowns; ++i) fit.z[i] = scaled[i].value;
   std::vector<double> residuals(observations.size());
   const auto set_residuals = [&] {
-    for (std::size_t k = 0; k < observations.size(); ++k) residuals[k] = residual_of(observations[k], scaled, fit.z);
-    fit.noise = std::max(spread_of(residuals), 1e-9);
+    for (std::size_t k = 0; k < observations.size(); ++k)
+      residuals[k] = scaled_residual_j(observations[k], scaled, fit.z);
+    fit.noise = std::max(robust_standard_deviation(residuals), 1e-9);
   };
   set_residuals();
   std::vector<Prior> priors(kUnknowns);
@@ -218,12 +303,9 @@ EnergyFit fit_energy(std::span<const Observation> observations, const ScaledPrio
   for (int round = 0; round < kRobustRounds + 1; ++round) {
     sums = NormalEquations(kUnknowns);
     for (std::size_t k = 0; k < observations.size(); ++k) {
-      const Observation& one = observations[k];
-      const double root_s = std::sqrt(one.length_s());
-      Unknowns row{};
-      for (std::size_t i = 0; i < kUnknowns; ++i) row[i] = one.amounts[i] * scaled[i].unit / root_s;
+      const EnergyObservation& one = observations[k];
       const double weight = round == 0 ? 1 : statistics::huber_weight(residuals[k] / fit.noise, kHuberThreshold);
-      sums.add_observation(row, one.energy_j / root_s, weight);
+      sums.add_observation(scaled_amounts(one, scaled), one.energy_j / std::sqrt(one.length_s()), weight);
     }
     for (std::size_t i = 0; i < kUnknowns; ++i) {
       const double relative = fit.noise / scaled[i].spread;
@@ -232,17 +314,20 @@ EnergyFit fit_energy(std::span<const Observation> observations, const ScaledPrio
     fit.z = statistics::nonnegative_least_squares(sums, priors).x;
     set_residuals();
   }
-  fit.covariance = statistics::unscaled_posterior_covariance(sums, priors);
+  const std::vector<double> inverse = statistics::unscaled_posterior_covariance(sums, priors);
+  for (double& residual : residuals) residual *= statistics::huber_weight(residual / fit.noise, kHuberThreshold);
+  fit.covariance = blocked_covariance(observations, scaled, residuals, inverse);
+  // Few blocks vary by chance. Independent residuals set the least variance.
   const auto count = static_cast<double>(observations.size());
   const double freedom = count / std::max(count - static_cast<double>(kUnknowns), 1.0);
-  const double variance = fit.noise * fit.noise * freedom * autocorrelation_factor(residuals);
-  for (double& value : fit.covariance) value *= variance;
+  for (std::size_t i = 0; i < fit.covariance.size(); ++i)
+    fit.covariance[i] += fit.noise * fit.noise * freedom * inverse[i];
   return fit;
 }
 
 }  // namespace
 
-double FittedStepModel::scale_between(std::int64_t begin_ns, std::int64_t end_ns) const {
+double FittedStepModel::mean_energy_scale(std::int64_t begin_ns, std::int64_t end_ns) const {
   if (edges_ns_.size() < 2 || end_ns <= begin_ns) return 0;
   const auto integral_at = [&](std::int64_t time_ns) {
     const std::int64_t inside_ns = std::clamp(time_ns, edges_ns_.front(), edges_ns_.back());
@@ -253,16 +338,21 @@ double FittedStepModel::scale_between(std::int64_t begin_ns, std::int64_t end_ns
   return (integral_at(end_ns) - integral_at(begin_ns)) / seconds(end_ns - begin_ns);
 }
 
-double FittedStepModel::standard_error_of(StepTerm term) const {
+double FittedStepModel::deviation_variance(double energy_j, double all_energy_j) const {
+  if (all_energy_j <= 0) return 0;
+  return deviation_j * energy_j * std::clamp(1 - energy_j / all_energy_j, 0.0, 1.0);
+}
+
+double FittedStepModel::term_standard_error(StepTerm term) const {
   return covariance_.empty() ? 0 : std::sqrt(std::max(covariance_[term * kUnknowns + term], 0.0));
 }
 
 double FittedStepModel::standard_error_j(const StepTerms& amounts) const {
   if (covariance_.empty()) return 0;
-  double total_j = totals_[kIdle] * idle_w;
+  double total_j = totals_[kIdleIndex] * idle_w;
   for (std::size_t i = 0; i < kStepTerms; ++i) total_j += totals_[i] * coefficients[i];
-  const double share = total_j > 0 ? dot(amounts, coefficients) / total_j : 0;
-  Unknowns gradient{};
+  const double share = total_j > 0 ? dot_product(amounts, coefficients) / total_j : 0;
+  UnknownValues gradient{};
   for (std::size_t i = 0; i < kUnknowns; ++i) gradient[i] = (i < kStepTerms ? amounts[i] : 0) - share * totals_[i];
   double variance = 0;
   for (std::size_t i = 0; i < kUnknowns; ++i) {
@@ -279,7 +369,7 @@ FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const 
   std::ranges::sort(steps, {}, &ObservedStep::begin_ns);
   const std::int64_t end_ns = std::ranges::max(steps, {}, &ObservedStep::end_ns).end_ns;
   model.edges_ns_ = interval_edges(edges_ns, steps.front().begin_ns, end_ns);
-  const std::vector<Observation> observations = observe(steps, model.edges_ns_, energy_j);
+  const std::vector<EnergyObservation> observations = make_observations(steps, model.edges_ns_, energy_j);
   const ScaledPriors priors = energy_priors(steps, observations);
   model.observations = observations.size();
   model.is_regressed = observations.size() >= kMinObservations;
@@ -295,21 +385,33 @@ FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const 
       model.covariance_[i * kUnknowns + i] = priors[i].spread * priors[i].spread;
   }
   for (std::size_t i = 0; i < kUnknowns; ++i) {
-    (i == kIdle ? model.idle_w : model.coefficients[i]) = z[i] * priors[i].unit;
+    (i == kIdleIndex ? model.idle_w : model.coefficients[i]) = z[i] * priors[i].unit;
     for (std::size_t k = 0; k < kUnknowns; ++k) model.covariance_[i * kUnknowns + k] *= priors[i].unit * priors[k].unit;
   }
   double squares = 0;
   double integral = 0;
-  for (const Observation& one : observations) {
-    double modelled_j = one.amounts[kIdle] * model.idle_w;
+  double squared_deviations = 0;
+  double all_energy_j = 0;
+  double deviation_j = 0;  // of the observations since the last sum
+  double summed_s = 0;
+  for (const EnergyObservation& one : observations) {
+    double modelled_j = one.amounts[kIdleIndex] * model.idle_w;
     for (std::size_t i = 0; i < kStepTerms; ++i) modelled_j += one.amounts[i] * model.coefficients[i];
     const double scale = modelled_j > 0 ? one.energy_j / modelled_j : 0;
     squares += modelled_j > 0 ? (scale - 1) * (scale - 1) : 0;
     model.scale_.push_back(scale);
     model.scale_integral_.push_back(integral);
     integral += scale * one.length_s();
+    all_energy_j += one.energy_j;
+    deviation_j += one.energy_j - modelled_j;
+    summed_s += one.length_s();
+    if (summed_s >= kDeviationTime_s) {
+      squared_deviations += deviation_j * deviation_j;
+      deviation_j = summed_s = 0;
+    }
     for (std::size_t i = 0; i < kUnknowns; ++i) model.totals_[i] += scale * one.amounts[i];
   }
+  model.deviation_j = all_energy_j > 0 ? (squared_deviations + deviation_j * deviation_j) / all_energy_j : 0;
   model.relative_error = std::sqrt(squares / static_cast<double>(observations.size()));
   return model;
 }

@@ -33,14 +33,19 @@ class FittedStepModel {
   bool is_regressed = false;
   std::size_t observations = 0;
   double relative_error = 0;
+  // Energies of half seconds deviate from the model: mean squared deviation per joule, in J.
+  double deviation_j = 0;
 
   // Modelled energy of a step, scaled to the measured energy.
-  double scale_between(std::int64_t begin_ns, std::int64_t end_ns) const;
+  double mean_energy_scale(std::int64_t begin_ns, std::int64_t end_ns) const;
   // Standard deviation of the energy coefficients x amounts, given that the energy of all steps and idle time is known.
-  // `amounts`: scaled by scale_between().
+  // `amounts`: scaled by mean_energy_scale().
   double standard_error_j(const StepTerms& amounts) const;
+  // Variance, in J squared, of attributed energy because of the deviations: scaling to the measured energy divides them
+  // in proportion to the modelled energy, whereas each may belong to any of the requests that were active then.
+  double deviation_variance(double energy_j, double all_energy_j) const;
   // Standard deviation of one coefficient.
-  double standard_error_of(StepTerm term) const;
+  double term_standard_error(StepTerm term) const;
 
  private:
   friend FittedStepModel fit_step_model(std::vector<ObservedStep> steps, std::span<const std::int64_t> edges_ns,

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 #include "model/engine_step.h"
 
@@ -15,6 +16,7 @@ namespace joulemap::attribution {
 
 enum StepTerm : std::size_t {
   kFixedTerm,            // 1 for each step
+  kPromptStepTerm,       // 1 for each step that computes prompts: their kernels are launched, and weights read again
   kPromptTerm,           // prompt tokens
   kPromptAttentionTerm,  // pairs of a prompt token and a token before it: attention within a prompt is quadratic
   kDecodeTerm,           // decoded and rejected tokens
@@ -25,25 +27,25 @@ enum StepTerm : std::size_t {
 using StepTerms = std::array<double, kStepTerms>;
 
 // Tokens that the step decoded for the request. The first token of a request comes with its prompt, at no cost.
-inline double decode_work(const StepRequest& entry) {
-  const std::uint32_t decoded = entry.decoded_tokens + entry.rejected_tokens;
+inline double decoded_token_count(const StepRequest& entry) {
+  const std::uint64_t decoded = std::uint64_t{entry.decoded_tokens} + entry.rejected_tokens;
   return static_cast<double>(entry.prompt_tokens > 0 && decoded > 0 ? decoded - 1 : decoded);
 }
 
-// The terms of one request in a step; its fixed term is 0, because the fixed energy belongs to the whole step.
-inline StepTerms terms_of(const StepRequest& entry) {
+// The terms of one request in a step; its fixed terms are 0, because fixed energies belong to the whole step.
+inline StepTerms request_step_terms(const StepRequest& entry) {
   const double prompt = entry.prompt_tokens;
   const double context = entry.context_tokens;
   const double before = std::max(context - prompt, 0.0);
-  const double decoded = decode_work(entry);
-  return {0, prompt, prompt * (before + prompt / 2), decoded, decoded > 0 ? context : 0};
+  const double decoded = decoded_token_count(entry);
+  return {0, 0, prompt, prompt * (before + prompt / 2), decoded, decoded > 0 ? context : 0};
 }
 
-inline void add_to(StepTerms& sum, const StepTerms& terms, double factor = 1) {
+inline void add_scaled_terms(StepTerms& sum, const StepTerms& terms, double factor = 1) {
   for (std::size_t i = 0; i < kStepTerms; ++i) sum[i] += factor * terms[i];
 }
 
-inline double dot(const StepTerms& a, const StepTerms& b) {
+inline double dot_product(const StepTerms& a, const StepTerms& b) {
   double sum = 0;
   for (std::size_t i = 0; i < kStepTerms; ++i) sum += a[i] * b[i];
   return sum;

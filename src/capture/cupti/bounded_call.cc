@@ -13,26 +13,26 @@
 namespace joulemap::capture::cupti {
 
 std::optional<CuptiResult> call_with_timeout(std::chrono::milliseconds limit, std::function<CuptiResult()> call) {
-  struct Shared {
+  struct CallState {
     std::mutex lock;
-    std::condition_variable returned;
-    std::optional<CuptiResult> outcome;
+    std::condition_variable has_returned;
+    std::optional<CuptiResult> cupti_result;
   };
-  const auto shared = std::make_shared<Shared>();
+  const auto shared = std::make_shared<CallState>();
   try {
     const ScopedSignalBlock signals_are_for_the_program;
     std::thread([shared, call = std::move(call)] {
       const CuptiResult outcome = call();
       const std::lock_guard hold(shared->lock);
-      shared->outcome = outcome;
-      shared->returned.notify_all();
+      shared->cupti_result = outcome;
+      shared->has_returned.notify_all();
     }).detach();
   } catch (const std::system_error&) {
     return std::nullopt;  // no thread available; the call was not made
   }
   std::unique_lock hold(shared->lock);
-  shared->returned.wait_for(hold, limit, [&] { return shared->outcome.has_value(); });
-  return shared->outcome;
+  shared->has_returned.wait_for(hold, limit, [&] { return shared->cupti_result.has_value(); });
+  return shared->cupti_result;
 }
 
 }  // namespace joulemap::capture::cupti

@@ -28,35 +28,35 @@ inline constexpr std::size_t kMinRecordBytes = 72;            // the record of a
 // Chooses the size of the next buffer from the time that the last ones took to fill.
 class BufferSizing {
  public:
-  std::size_t next_buffer_bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  void on_full(std::int64_t fill_time_ns) {
+  std::size_t next_buffer_bytes() const { return next_bytes_.load(std::memory_order_relaxed); }
+  void adapt_to_fill_time(std::int64_t fill_time_ns) {
     const std::size_t bytes = next_buffer_bytes();
-    if (fill_time_ns < kFastFillNs && bytes < kMaxBufferBytes) bytes_.store(bytes * 2);
-    if (fill_time_ns > kSlowFillNs && bytes > kMinBufferBytes) bytes_.store(bytes / 2);
+    if (fill_time_ns < kFastFillNs && bytes < kMaxBufferBytes) next_bytes_.store(bytes * 2);
+    if (fill_time_ns > kSlowFillNs && bytes > kMinBufferBytes) next_bytes_.store(bytes / 2);
   }
 
  private:
   static constexpr std::int64_t kFastFillNs = kNanosecondsPerSecond / 8;
   static constexpr std::int64_t kSlowFillNs = kNanosecondsPerSecond / 2;
-  std::atomic<std::size_t> bytes_{2 * kMinBufferBytes};
+  std::atomic<std::size_t> next_bytes_{2 * kMinBufferBytes};
 };
 
 class BufferPool {
  public:
   BufferPool();
 
-  struct Loan {
-    std::int64_t since_ns = 0;
+  struct LoanInfo {
+    std::int64_t lent_since_ns = 0;
     std::size_t bytes = 0;
   };
   // Lends a buffer, aligned to 8 bytes. Null when kMaxBuffers are lent already, or no memory is left.
-  std::uint8_t* take(const Loan& loan);
+  std::uint8_t* lend_buffer(const LoanInfo& loan);
   // Returns nullopt for a buffer that is not ours, or not lent.
-  std::optional<Loan> loan_of(const std::uint8_t* buffer) const;
-  void give_back(const std::uint8_t* buffer);
+  std::optional<LoanInfo> find_loan(const std::uint8_t* buffer) const;
+  void return_buffer(const std::uint8_t* buffer);
 
   // Stops waiting for all buffers that are lent now; they may still come back.
-  void abandon_lent();
+  void abandon_lent_buffers();
   // Buffers whose return is awaited.
   struct LentBuffers {
     std::size_t bytes = 0;
@@ -71,14 +71,14 @@ class BufferPool {
   using Buffer = std::unique_ptr<std::uint8_t, FreeDeleter>;
   struct LentBuffer {
     Buffer buffer;
-    Loan loan;
+    LoanInfo loan;
     bool is_awaited = true;
   };
-  std::size_t find(const std::uint8_t* buffer) const;
+  std::size_t find_lent_buffer(const std::uint8_t* buffer) const;
 
   mutable std::mutex lock_;
   std::vector<Buffer> free_buffers_;
-  std::vector<LentBuffer> lent_;  // usually a few
+  std::vector<LentBuffer> lent_buffers_;  // usually a few
 };
 
 }  // namespace joulemap::capture::cupti

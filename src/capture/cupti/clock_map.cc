@@ -9,7 +9,7 @@ namespace joulemap::capture::cupti {
 void ClockMap::add_clock_pair(std::int64_t record_ns, std::int64_t monotonic_ns) {
   const ClockReadings moment{record_ns, monotonic_ns};
   const bool continues = !segments_.empty() && record_ns >= segments_.back().back().record_ns &&
-                         std::abs(moment.offset_ns() - segments_.back().back().offset_ns()) <= kClockJumpNs;
+                         std::abs(moment.offset_ns() - segments_.back().back().offset_ns()) <= kMinClockJumpNs;
   if (!continues) segments_.emplace_back();
   segments_.back().push_back(moment);
   if (++pair_count_ > kMaxClockPairs) drop_oldest_pair();
@@ -49,17 +49,17 @@ std::optional<std::int64_t> ClockMap::to_monotonic(std::int64_t record_ns, std::
     }
   }
   // The time is outside of all pairs. The newest segment, tried first, extends up to now, because its clock still runs;
-  // the others extend only by kClockSlackNs.
+  // the others extend only by kMaxSegmentExtensionNs.
   const auto plausible = [&](std::int64_t monotonic_ns) {
-    return monotonic_ns >= earliest_ns_ && monotonic_ns <= now_ns + kMaxFutureNs;
+    return monotonic_ns >= earliest_ns_ && monotonic_ns <= now_ns + kMaxRecordAheadNs;
   };
   for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
     const bool newest = segment == segments_.rbegin();
     const std::int64_t mapped_ns = interpolate(*segment, record_ns);
     if (!plausible(mapped_ns)) continue;
     const std::int64_t last_ns = segment->back().record_ns;
-    if (record_ns > last_ns && (newest || record_ns - last_ns <= kClockSlackNs)) return mapped_ns;
-    if (record_ns < segment->front().record_ns && segment->front().record_ns - record_ns <= kClockSlackNs)
+    if (record_ns > last_ns && (newest || record_ns - last_ns <= kMaxSegmentExtensionNs)) return mapped_ns;
+    if (record_ns < segment->front().record_ns && segment->front().record_ns - record_ns <= kMaxSegmentExtensionNs)
       return mapped_ns;
   }
   return std::nullopt;

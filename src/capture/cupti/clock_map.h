@@ -17,10 +17,12 @@
 
 namespace joulemap::capture::cupti {
 
-inline constexpr std::int64_t kClockJumpNs = kNanosecondsPerMillisecond;
-inline constexpr std::int64_t kClockSlackNs = 2 * kNanosecondsPerSecond;  // how far a segment extends beyond its pairs
-inline constexpr std::int64_t kMaxFutureNs = kNanosecondsPerSecond;  // a record may end at most this long after now
-inline constexpr std::size_t kMaxClockPairs = 8192;                  // about an hour: no record arrives later than that
+inline constexpr std::int64_t kMinClockJumpNs = kNanosecondsPerMillisecond;
+inline constexpr std::int64_t kMaxSegmentExtensionNs =
+    2 * kNanosecondsPerSecond;  // how far a segment extends beyond its pairs
+inline constexpr std::int64_t kMaxRecordAheadNs =
+    kNanosecondsPerSecond;                           // a record may end at most this long after now
+inline constexpr std::size_t kMaxClockPairs = 8192;  // about an hour: no record arrives later than that
 
 class ClockMap {
  public:

@@ -59,7 +59,7 @@ using GraphNode = GraphNode_*;
 
 // CUpti_CallbackData
 struct ApiCall {
-  std::uint32_t site;
+  std::uint32_t enter_or_exit;
   const char* function_name;
   const void* parameters;
   void* return_value;
@@ -75,7 +75,7 @@ static_assert(offsetof(ApiCall, correlation) == 64);
 struct GraphChange {
   void* graph;
   void* original_graph;
-  GraphNode node;
+  GraphNode changed_node;
   GraphNode original_node;
 };
 
@@ -83,7 +83,7 @@ struct GraphChange {
 struct ResourceData {
   Context context;
   void* handle;
-  const GraphChange* descriptor;  // for changes of a graph
+  const GraphChange* resource_descriptor;  // for changes of a graph
 };
 
 using Callback = void (*)(void* user, CallbackDomain domain, std::uint32_t id, const void* data);
@@ -94,23 +94,23 @@ using TimestampFunction = std::uint64_t (*)();
 
 struct CuptiFunctions {
   // Required for records.
-  CuptiResult (*version)(std::uint32_t*) = nullptr;
+  CuptiResult (*get_version)(std::uint32_t*) = nullptr;
   CuptiResult (*register_buffers)(BufferRequested, BufferCompleted) = nullptr;
-  CuptiResult (*enable)(RecordKind) = nullptr;
-  CuptiResult (*disable)(RecordKind) = nullptr;
-  CuptiResult (*flush_all)(std::uint32_t flags) = nullptr;
-  CuptiResult (*next_record)(std::uint8_t* buffer, std::size_t valid_size, Record** record) = nullptr;
-  CuptiResult (*timestamp)(std::uint64_t*) = nullptr;
+  CuptiResult (*enable_records)(RecordKind) = nullptr;
+  CuptiResult (*disable_records)(RecordKind) = nullptr;
+  CuptiResult (*flush_buffers)(std::uint32_t flags) = nullptr;
+  CuptiResult (*get_next_record)(std::uint8_t* buffer, std::size_t valid_size, Record** record) = nullptr;
+  CuptiResult (*get_timestamp)(std::uint64_t*) = nullptr;
   // Required for the scopes of kernels.
   CuptiResult (*subscribe)(Subscriber*, Callback, void* user) = nullptr;
   CuptiResult (*unsubscribe)(Subscriber) = nullptr;
   CuptiResult (*enable_callback)(std::uint32_t on, Subscriber, CallbackDomain, std::uint32_t id) = nullptr;
-  CuptiResult (*callback_name)(CallbackDomain, std::uint32_t id, const char** name) = nullptr;
+  CuptiResult (*get_callback_name)(CallbackDomain, std::uint32_t id, const char** name) = nullptr;
   // Optional.
   CuptiResult (*register_clock)(TimestampFunction) = nullptr;  // since CUDA 11.6
-  CuptiResult (*dropped_records)(Context, std::uint32_t stream, std::size_t*) = nullptr;
-  CuptiResult (*graph_node_id)(GraphNode, std::uint64_t*) = nullptr;  // since CUDA 11.1
-  CuptiResult (*graph_id)(void* graph, std::uint32_t*) = nullptr;     // since CUDA 11.1
+  CuptiResult (*get_dropped_records)(Context, std::uint32_t stream, std::size_t*) = nullptr;
+  CuptiResult (*get_graph_node_id)(GraphNode, std::uint64_t*) = nullptr;  // since CUDA 11.1
+  CuptiResult (*get_graph_id)(void* graph, std::uint32_t*) = nullptr;     // since CUDA 11.1
   CuptiResult (*get_result_string)(CuptiResult, const char**) = nullptr;
   CuptiResult (*finalize)() = nullptr;
 };
@@ -120,9 +120,9 @@ struct DriverUuid {
   std::uint8_t bytes[16];
 };
 struct DriverFunctions {
-  int (*version)(int*) = nullptr;                         // 1000 * major + 10 * minor
-  int (*device)(int* handle, int ordinal) = nullptr;      // cuDeviceGet
-  int (*device_uuid)(DriverUuid*, int handle) = nullptr;  // cuDeviceGetUuid
+  int (*get_version)(int*) = nullptr;                         // 1000 * major + 10 * minor
+  int (*get_device)(int* handle, int ordinal) = nullptr;      // cuDeviceGet
+  int (*get_device_uuid)(DriverUuid*, int handle) = nullptr;  // cuDeviceGetUuid
 };
 
 }  // namespace joulemap::capture::cupti

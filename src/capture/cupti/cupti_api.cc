@@ -12,48 +12,49 @@ namespace joulemap::capture::cupti {
 namespace {
 
 template <class Function>
-void find(void* library, Function& function, const char* name) {
+void find_symbol(void* library, Function& function, const char* name) {
   function = reinterpret_cast<Function>(::dlsym(library, name));
 }
 
-CuptiFunctions find_functions(void* library) {
+CuptiFunctions find_cupti_functions(void* library) {
   CuptiFunctions functions;
-  find(library, functions.version, "cuptiGetVersion");
-  find(library, functions.register_buffers, "cuptiActivityRegisterCallbacks");
-  find(library, functions.enable, "cuptiActivityEnable");
-  find(library, functions.disable, "cuptiActivityDisable");
-  find(library, functions.flush_all, "cuptiActivityFlushAll");
-  find(library, functions.next_record, "cuptiActivityGetNextRecord");
-  find(library, functions.timestamp, "cuptiGetTimestamp");
-  find(library, functions.subscribe, "cuptiSubscribe");
-  find(library, functions.unsubscribe, "cuptiUnsubscribe");
-  find(library, functions.enable_callback, "cuptiEnableCallback");
-  find(library, functions.callback_name, "cuptiGetCallbackName");
-  find(library, functions.register_clock, "cuptiActivityRegisterTimestampCallback");
-  find(library, functions.dropped_records, "cuptiActivityGetNumDroppedRecords");
-  find(library, functions.graph_node_id, "cuptiGetGraphNodeId");
-  find(library, functions.graph_id, "cuptiGetGraphId");
-  find(library, functions.get_result_string, "cuptiGetResultString");
-  find(library, functions.finalize, "cuptiFinalize");
+  find_symbol(library, functions.get_version, "cuptiGetVersion");
+  find_symbol(library, functions.register_buffers, "cuptiActivityRegisterCallbacks");
+  find_symbol(library, functions.enable_records, "cuptiActivityEnable");
+  find_symbol(library, functions.disable_records, "cuptiActivityDisable");
+  find_symbol(library, functions.flush_buffers, "cuptiActivityFlushAll");
+  find_symbol(library, functions.get_next_record, "cuptiActivityGetNextRecord");
+  find_symbol(library, functions.get_timestamp, "cuptiGetTimestamp");
+  find_symbol(library, functions.subscribe, "cuptiSubscribe");
+  find_symbol(library, functions.unsubscribe, "cuptiUnsubscribe");
+  find_symbol(library, functions.enable_callback, "cuptiEnableCallback");
+  find_symbol(library, functions.get_callback_name, "cuptiGetCallbackName");
+  find_symbol(library, functions.register_clock, "cuptiActivityRegisterTimestampCallback");
+  find_symbol(library, functions.get_dropped_records, "cuptiActivityGetNumDroppedRecords");
+  find_symbol(library, functions.get_graph_node_id, "cuptiGetGraphNodeId");
+  find_symbol(library, functions.get_graph_id, "cuptiGetGraphId");
+  find_symbol(library, functions.get_result_string, "cuptiGetResultString");
+  find_symbol(library, functions.finalize, "cuptiFinalize");
   return functions;
 }
 
-DriverFunctions find_driver(void* cupti) {
+DriverFunctions find_driver_functions(void* cupti) {
   void* library = loaded_driver_handle();
   if (library == nullptr) library = cupti;  // the fake library of the tests contains both
   DriverFunctions driver;
-  find(library, driver.version, "cuDriverGetVersion");
-  find(library, driver.device, "cuDeviceGet");
+  find_symbol(library, driver.get_version, "cuDriverGetVersion");
+  find_symbol(library, driver.get_device, "cuDeviceGet");
   // For a MIG instance, the older function returns the whole GPU, whose energy the sensors measure.
-  find(library, driver.device_uuid, "cuDeviceGetUuid");
-  if (driver.device_uuid == nullptr) find(library, driver.device_uuid, "cuDeviceGetUuid_v2");
+  find_symbol(library, driver.get_device_uuid, "cuDeviceGetUuid");
+  if (driver.get_device_uuid == nullptr) find_symbol(library, driver.get_device_uuid, "cuDeviceGetUuid_v2");
   return driver;
 }
 
-bool can_record(const CuptiFunctions& functions) {
-  return functions.version != nullptr && functions.register_buffers != nullptr && functions.enable != nullptr &&
-         functions.disable != nullptr && functions.flush_all != nullptr && functions.next_record != nullptr &&
-         functions.timestamp != nullptr;
+bool has_record_functions(const CuptiFunctions& functions) {
+  return functions.get_version != nullptr && functions.register_buffers != nullptr &&
+         functions.enable_records != nullptr && functions.disable_records != nullptr &&
+         functions.flush_buffers != nullptr && functions.get_next_record != nullptr &&
+         functions.get_timestamp != nullptr;
 }
 
 }  // namespace
@@ -66,13 +67,15 @@ bool CuptiApi::can_detach() const {
 
 bool CuptiApi::can_trace_launches() const {
   return functions_.subscribe != nullptr && functions_.unsubscribe != nullptr &&
-         functions_.enable_callback != nullptr && functions_.callback_name != nullptr;
+         functions_.enable_callback != nullptr && functions_.get_callback_name != nullptr;
 }
 
 Result<CuptiApi> CuptiApi::open(const CuptiSearch& search) {
   // An error about an unusable library is more helpful than one about twenty that do not exist.
-  Error useless{ErrorCode::not_found, "libcupti not found: kernels are not recorded",
-                "set JOULEMAP_CUPTI=/path/to/libcupti.so.12, or install it: pip install nvidia-cuda-cupti"};
+  Error useless{
+      ErrorCode::not_found, "libcupti not found: kernels are not recorded",
+      "set JOULEMAP_CUPTI=/path/to/libcupti.so.12, or install it: pip install nvidia-cuda-cupti-cu12 (CUDA 12) "
+      "or nvidia-cuda-cupti (CUDA 13)"};
   for (const std::string& path : cupti_candidates(search)) {
     Result<CuptiApi> api = open_library(path, search.driver_major);
     if (api) return api;
@@ -90,10 +93,10 @@ Result<CuptiApi> CuptiApi::open_library(const std::string& path, int driver_majo
     return Error{ErrorCode::not_found, why != nullptr ? why : path, ""};
   }
   CuptiApi api;
-  api.path_ = path;
-  api.functions_ = find_functions(library);
-  api.driver_ = find_driver(library);
-  if (!can_record(api.functions_)) {
+  api.library_path_ = path;
+  api.functions_ = find_cupti_functions(library);
+  api.driver_ = find_driver_functions(library);
+  if (!has_record_functions(api.functions_)) {
     return Error{ErrorCode::unsupported, path + " lacks required CUPTI functions", ""};
   }
   Status version = api.read_version(driver_major);
@@ -103,25 +106,25 @@ Result<CuptiApi> CuptiApi::open_library(const std::string& path, int driver_majo
 }
 
 Status CuptiApi::read_version(int driver_major) {
-  const CuptiResult outcome = functions_.version(&version_);
+  const CuptiResult outcome = functions_.get_version(&version_);
   if (outcome != CuptiResult::success) {
-    return Error{ErrorCode::io, path_ + " does not report its version: " + result_text(outcome), ""};
+    return Error{ErrorCode::io, library_path_ + " does not report its version: " + result_text(outcome), ""};
   }
   const std::optional<ChosenLayout> chosen = layout_of_version(version_);
   if (!chosen) {
-    return Error{ErrorCode::unsupported, path_ + " is older than CUDA 11: its records are not supported", ""};
+    return Error{ErrorCode::unsupported, library_path_ + " is older than CUDA 11: its records are not supported", ""};
   }
   const int major = cuda_major_of(version_);
   if (driver_major != 0 && major > driver_major) {
     return Error{ErrorCode::unsupported,
-                 path_ + " is for " + version_text(version_) + ", but the driver supports only CUDA " +
+                 library_path_ + " is for " + version_text(version_) + ", but the driver supports only CUDA " +
                      std::to_string(driver_major),
                  "update the NVIDIA driver, or install the libraries of CUDA " + std::to_string(driver_major)};
   }
-  layout_ = chosen->layout;
-  if (chosen->match == LayoutMatch::newer_than_known) {
+  record_layout_ = chosen->layout;
+  if (chosen->layout_match == LayoutMatch::newer_than_known) {
     diagnostics_.add({"cupti_newer", 1,
-                      path_ + " (" + version_text(version_) +
+                      library_path_ + " (" + version_text(version_) +
                           ") is newer than this joulemap supports; its records are read as those of CUDA 13.0",
                       "update joulemap"});
   }
@@ -131,30 +134,30 @@ Status CuptiApi::read_version(int driver_major) {
 void CuptiApi::diagnose_missing_functions() {
   if (!can_trace_launches()) {
     diagnostics_.add(
-        {"kernels_without_places", 1, path_ + " has no callbacks: kernels cannot be assigned to layers", ""});
+        {"kernels_without_places", 1, library_path_ + " has no callbacks: kernels cannot be assigned to layers", ""});
   }
   if (!can_set_clock()) {
     diagnostics_.add(
         {"cupti_clock", 1,
-         path_ + " (" + version_text(version_) +
+         library_path_ + " (" + version_text(version_) +
              ") uses its own clock: kernel times are converted with paired clock readings, to a few microseconds",
          "CUDA 11.6 or newer can use joulemap's clock"});
   }
   if (can_trace_launches() && !can_trace_graphs()) {
     diagnostics_.add(
         {"graphs_without_places", 1,
-         path_ +
+         library_path_ +
              " does not identify the nodes of CUDA graphs: their kernels belong to the scope that launched the graph",
          "CUDA 11.1 or newer identifies them"});
   }
 }
 
 std::optional<std::string> CuptiApi::device_uuid(std::uint32_t ordinal) const {
-  if (driver_.device == nullptr || driver_.device_uuid == nullptr) return std::nullopt;
+  if (driver_.get_device == nullptr || driver_.get_device_uuid == nullptr) return std::nullopt;
   int handle = 0;
   DriverUuid uuid{};
-  if (driver_.device(&handle, static_cast<int>(ordinal)) != 0) return std::nullopt;
-  if (driver_.device_uuid(&uuid, handle) != 0) return std::nullopt;
+  if (driver_.get_device(&handle, static_cast<int>(ordinal)) != 0) return std::nullopt;
+  if (driver_.get_device_uuid(&uuid, handle) != 0) return std::nullopt;
   std::string text = "GPU-";
   for (int i = 0; i < 16; ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';

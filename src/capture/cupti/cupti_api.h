@@ -20,19 +20,19 @@ namespace joulemap::capture::cupti {
 class CuptiApi {
  public:
   // Fails when no library is found, its version is unsupported, or it lacks the functions that records need.
-  static Result<CuptiApi> open(const CuptiSearch& search = CuptiSearch::of_this_process());
+  static Result<CuptiApi> open(const CuptiSearch& search = CuptiSearch::search_this_process());
 
   const CuptiFunctions& functions() const { return functions_; }
-  const RecordLayout& layout() const { return *layout_; }
+  const RecordLayout& record_layout() const { return *record_layout_; }
   std::uint32_t version() const { return version_; }
-  const std::string& path() const { return path_; }
+  const std::string& library_path() const { return library_path_; }
   // Diagnostics about functions that this library lacks, and about a version newer than those supported.
   const Diagnostics& diagnostics() const { return diagnostics_; }
 
   bool can_trace_launches() const;
   bool can_set_clock() const { return functions_.register_clock != nullptr; }
   bool can_detach() const;
-  bool can_trace_graphs() const { return functions_.graph_node_id != nullptr; }
+  bool can_trace_graphs() const { return functions_.get_graph_node_id != nullptr; }
 
   // "GPU-8f0c...", in NVML's notation. nullopt when the driver does not report it.
   std::optional<std::string> device_uuid(std::uint32_t ordinal) const;
@@ -44,11 +44,11 @@ class CuptiApi {
   Status read_version(int driver_major);
   void diagnose_missing_functions();
 
-  std::string path_;
+  std::string library_path_;
   CuptiFunctions functions_;
   DriverFunctions driver_;
   std::uint32_t version_ = 0;
-  const RecordLayout* layout_ = nullptr;
+  const RecordLayout* record_layout_ = nullptr;
   Diagnostics diagnostics_;
 };
 

@@ -82,15 +82,15 @@ TEST(RealCupti, HasEveryFunctionAndNamesTheCallsThatLaunch) {
   if (!api) GTEST_SKIP() << api.error().message;
   EXPECT_GE(api->version(), 13U);
   EXPECT_TRUE(api->can_trace_launches());
-  EXPECT_NE(api->functions().dropped_records, nullptr);
+  EXPECT_NE(api->functions().get_dropped_records, nullptr);
   EXPECT_NE(api->functions().get_result_string, nullptr);
   if (api->version() >= 17) {
     EXPECT_TRUE(api->can_set_clock());
     EXPECT_TRUE(api->can_trace_graphs());
   }
   const DriverCallbackIds calls = find_driver_callback_ids(api->functions());
-  EXPECT_GE(calls.launches.size(), 8U);
-  EXPECT_GE(calls.copies.size(), 60U);
+  EXPECT_GE(calls.launch_calls.size(), 8U);
+  EXPECT_GE(calls.copy_calls.size(), 60U);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace joulemap::capture::cupti {
 // Offsets of the members of one kind of record, in bytes. kNoOffset: the record lacks the member.
 inline constexpr std::uint16_t kNoOffset = 0xffff;
 struct RecordOffsets {
-  RecordKind record;
+  RecordKind record_size;
   KernelKind kind;
   std::uint16_t start;
   std::uint16_t end;
@@ -40,14 +40,14 @@ struct RecordOffsets {
 struct RecordLayout {
   std::uint32_t first_version;
   std::uint32_t last_version;
-  const RecordOffsets* members;
-  std::size_t count;
+  const RecordOffsets* kind_offsets;
+  std::size_t kind_count;
 };
 
 enum class LayoutMatch : std::uint8_t { known, newer_than_known };
 struct ChosenLayout {
   const RecordLayout* layout;
-  LayoutMatch match;
+  LayoutMatch layout_match;
 };
 // Returns nullopt for versions before CUDA 11.
 std::optional<ChosenLayout> layout_of_version(std::uint32_t version);
@@ -58,9 +58,9 @@ std::string version_text(std::uint32_t version);
 int cuda_major_of(std::uint32_t version);
 
 enum class DecodeOutcome : std::uint8_t {
-  facts,       // `into` is filled
-  unknown,     // a kind that is not in the layout
-  incomplete,  // still running at a forced flush: it has no start or end time
+  decoded_facts,  // `into` is filled
+  unknown,        // a kind that is not in the layout
+  incomplete,     // still running at a forced flush: it has no start or end time
 };
 DecodeOutcome decode_record(const RecordLayout& layout, const Record* record, KernelFacts& into);
 

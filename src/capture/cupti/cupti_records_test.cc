@@ -32,12 +32,12 @@ TEST(CuptiRecords, ReadsAllFieldsOfAKernel) {
   bytes.at(52, 10U).at(56, 11U).at(60, 12U).at(64, 20U).at(68, 21U).at(72, 22U);
   bytes.at(92, 99U).at(104, static_cast<const char*>("gemm")).at(144, std::uint64_t{5});
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::facts);
+  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::decoded_facts);
   EXPECT_EQ(facts.kind, KernelKind::kernel);
   EXPECT_EQ(facts.name, "gemm");
   EXPECT_EQ(facts.start_ns, 1000);
   EXPECT_EQ(facts.end_ns, 3000);
-  EXPECT_EQ(facts.ordinal, 2U);
+  EXPECT_EQ(facts.device_ordinal, 2U);
   EXPECT_EQ(facts.context, 3U);
   EXPECT_EQ(facts.stream, 4U);
   EXPECT_EQ(facts.grid, (std::array<std::uint32_t, 3>{10, 11, 12}));
@@ -50,7 +50,7 @@ TEST(CuptiRecords, NamesACopyByItsDirection) {
   Bytes bytes(RecordKind::copy);
   bytes.at(4, std::uint8_t{2}).at(8, std::uint64_t{4096}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 7U);
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::facts);
+  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::decoded_facts);
   EXPECT_EQ(facts.kind, KernelKind::copy);
   EXPECT_EQ(facts.name, "DtoH");
   EXPECT_EQ(facts.bytes, 4096U);
@@ -64,7 +64,7 @@ TEST(CuptiRecords, ReadsTheCorrelationOfAPeerCopy) {
   Bytes bytes(RecordKind::peer_copy);
   bytes.at(4, std::uint8_t{10}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 1U).at(60, 8U);
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::facts);
+  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::decoded_facts);
   EXPECT_EQ(facts.name, "PtoP");
   EXPECT_EQ(facts.correlation, 8U);
 }
@@ -73,15 +73,15 @@ TEST(CuptiRecords, ReadsMemsetsAndWholeGraphs) {
   Bytes fill(RecordKind::fill);
   fill.at(8, std::uint64_t{64}).at(16, std::uint64_t{1}).at(24, std::uint64_t{2}).at(44, 9U);
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), fill.record(), facts), DecodeOutcome::facts);
+  ASSERT_EQ(decode_record(newest(), fill.record(), facts), DecodeOutcome::decoded_facts);
   EXPECT_EQ(facts.kind, KernelKind::fill);
   EXPECT_EQ(facts.bytes, 64U);
   Bytes graph(RecordKind::graph);
   graph.at(4, 11U).at(8, std::uint64_t{5}).at(16, std::uint64_t{6}).at(24, 1U).at(36, 3U);
-  ASSERT_EQ(decode_record(newest(), graph.record(), facts), DecodeOutcome::facts);
+  ASSERT_EQ(decode_record(newest(), graph.record(), facts), DecodeOutcome::decoded_facts);
   EXPECT_EQ(facts.kind, KernelKind::graph);
   EXPECT_EQ(facts.correlation, 11U);
-  EXPECT_EQ(facts.ordinal, 1U);
+  EXPECT_EQ(facts.device_ordinal, 1U);
   EXPECT_EQ(facts.bytes, 0U) << "nothing is left of the record before";
 }
 
@@ -89,7 +89,7 @@ TEST(CuptiRecords, ReadsAKernelWithoutAName) {
   Bytes bytes(RecordKind::kernel);
   bytes.at(16, std::uint64_t{1}).at(24, std::uint64_t{2});
   KernelFacts facts;
-  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::facts);
+  ASSERT_EQ(decode_record(newest(), bytes.record(), facts), DecodeOutcome::decoded_facts);
   EXPECT_EQ(facts.name, "unnamed kernel");
 }
 
@@ -102,9 +102,9 @@ TEST(CuptiRecords, ClassifiesIncompleteAndUnknownRecords) {
 TEST(CuptiRecords, LayoutsAreKnownFromCuda11On) {
   EXPECT_FALSE(layout_of_version(12));
   for (const std::uint32_t version : {13U, 22U, 28U, 130'000U, 130'001U}) {
-    EXPECT_EQ(layout_of_version(version)->match, LayoutMatch::known) << version;
+    EXPECT_EQ(layout_of_version(version)->layout_match, LayoutMatch::known) << version;
   }
-  EXPECT_EQ(layout_of_version(130'100)->match, LayoutMatch::newer_than_known);
+  EXPECT_EQ(layout_of_version(130'100)->layout_match, LayoutMatch::newer_than_known);
   EXPECT_EQ(version_text(22), "CUDA 12.4");
   EXPECT_EQ(version_text(130'201), "CUDA 13.2");
   EXPECT_EQ(cuda_major_of(18), 11);

@@ -134,9 +134,9 @@ TEST_F(CuptiRecoveryTest, DropsAndCountsRecordsOfAForeignClock) {
   poll_for(1);
   ASSERT_EQ(received.kernels.size(), 1U);
   EXPECT_EQ(received.kernels[0].name, "good");
-  EXPECT_EQ(session().counts().foreign_clock, 1U);
+  EXPECT_EQ(session().record_counts().foreign_clock_records, 1U);
   EXPECT_TRUE(session().diagnostics().contains("kernels_foreign_clock"));
-  EXPECT_EQ(session().counts().unknown, 1U);
+  EXPECT_EQ(session().record_counts().unknown_kinds, 1U);
 }
 
 TEST_F(CuptiRecoveryTest, FinishFlushesIncompleteRecordsAndUnsubscribes) {
@@ -145,7 +145,7 @@ TEST_F(CuptiRecoveryTest, FinishFlushesIncompleteRecordsAndUnsubscribes) {
   fake.launch({.name = "runs", .keeps_running = true});
   session().finish();
   ASSERT_EQ(received.kernels.size(), 1U);
-  EXPECT_EQ(session().counts().incomplete, 1U);
+  EXPECT_EQ(session().record_counts().incomplete_records, 1U);
   EXPECT_FALSE(fake.is_subscribed());
   EXPECT_FALSE(fake.kind_is_on(kKernels));
   const std::uint64_t calls = fake.calls();

@@ -10,8 +10,8 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-constexpr int kOldestMajor = 11;
-constexpr int kNewestMajor = 13;  // newest CUDA version when this was written
+constexpr int kOldestCudaMajor = 11;
+constexpr int kNewestCudaMajor = 13;  // newest CUDA version when this was written
 
 bool starts_with(std::string_view text, std::string_view beginning) {
   return text.substr(0, beginning.size()) == beginning;
@@ -43,60 +43,61 @@ bool belongs_to_cuda(std::string_view path) {
 }
 
 // Prefix of `path` up to and including the last occurrence of `part`; empty when it does not occur.
-std::string_view up_to(std::string_view path, std::string_view part) {
+std::string_view path_prefix_through(std::string_view path, std::string_view part) {
   const std::size_t found = path.rfind(part);
   return found == std::string_view::npos ? std::string_view() : path.substr(0, found + part.size());
 }
 
-std::vector<int> majors_to_try(int driver_major) {
+std::vector<int> cuda_majors_to_try(int driver_major) {
   std::vector<int> majors;
-  for (int major = driver_major > 0 ? driver_major : kNewestMajor; major >= kOldestMajor; --major)
+  for (int major = driver_major > 0 ? driver_major : kNewestCudaMajor; major >= kOldestCudaMajor; --major)
     majors.push_back(major);
   return majors;
 }
 
 class CandidateList {
  public:
-  void add(std::string path) {
-    if (std::find(paths_.begin(), paths_.end(), path) == paths_.end()) paths_.push_back(std::move(path));
+  void add_path(std::string path) {
+    if (std::find(candidate_paths_.begin(), candidate_paths_.end(), path) == candidate_paths_.end())
+      candidate_paths_.push_back(std::move(path));
   }
-  void add_versions(const std::string& directory, const std::vector<int>& majors) {
-    for (const int major : majors) add(directory + "/libcupti.so." + std::to_string(major));
+  void add_versions_in_directory(const std::string& directory, const std::vector<int>& majors) {
+    for (const int major : majors) add_path(directory + "/libcupti.so." + std::to_string(major));
   }
   // NVIDIA's wheels have one folder for each library up to CUDA 12, and one for all libraries since 13.
-  void add_wheels(const std::string& nvidia, const std::vector<int>& majors) {
-    add_versions(nvidia + "/cuda_cupti/lib", majors);
-    for (const int major : majors) add_versions(nvidia + "/cu" + std::to_string(major) + "/lib", {major});
+  void add_pip_wheels(const std::string& nvidia, const std::vector<int>& majors) {
+    add_versions_in_directory(nvidia + "/cuda_cupti/lib", majors);
+    for (const int major : majors) add_versions_in_directory(nvidia + "/cu" + std::to_string(major) + "/lib", {major});
   }
-  std::vector<std::string> take() { return std::move(paths_); }
+  std::vector<std::string> take_paths() { return std::move(candidate_paths_); }
 
  private:
-  std::vector<std::string> paths_;
+  std::vector<std::string> candidate_paths_;
 };
 
-void add_beside(CandidateList& candidates, std::string_view library, const std::vector<int>& majors) {
+void add_candidates_near_library(CandidateList& candidates, std::string_view library, const std::vector<int>& majors) {
   const std::string directory(directory_of(library));
   if (directory.empty()) return;
-  candidates.add_versions(directory, majors);
-  candidates.add_versions(directory + "/../extras/CUPTI/lib64", majors);
-  const std::string_view nvidia = up_to(library, "/nvidia/");
-  if (!nvidia.empty()) candidates.add_wheels(std::string(nvidia.substr(0, nvidia.size() - 1)), majors);
+  candidates.add_versions_in_directory(directory, majors);
+  candidates.add_versions_in_directory(directory + "/../extras/CUPTI/lib64", majors);
+  const std::string_view nvidia = path_prefix_through(library, "/nvidia/");
+  if (!nvidia.empty()) candidates.add_pip_wheels(std::string(nvidia.substr(0, nvidia.size() - 1)), majors);
   for (const std::string_view packages : {"/site-packages/", "/dist-packages/"}) {
-    const std::string_view root = up_to(library, packages);
-    if (!root.empty()) candidates.add_wheels(std::string(root) + "nvidia", majors);
+    const std::string_view root = path_prefix_through(library, packages);
+    if (!root.empty()) candidates.add_pip_wheels(std::string(root) + "nvidia", majors);
   }
 }
 
-void add_toolkits(CandidateList& candidates, const std::vector<int>& majors) {
-  for (const int major : majors) candidates.add("libcupti.so." + std::to_string(major));
+void add_toolkit_candidates(CandidateList& candidates, const std::vector<int>& majors) {
+  for (const int major : majors) candidates.add_path("libcupti.so." + std::to_string(major));
   std::vector<std::string> toolkits = {"/usr/local/cuda"};
   for (const int major : majors) toolkits.push_back("/usr/local/cuda-" + std::to_string(major));
   for (const std::string& toolkit : toolkits) {
-    candidates.add_versions(toolkit + "/extras/CUPTI/lib64", majors);
-    candidates.add_versions(toolkit + "/targets/x86_64-linux/lib", majors);
-    candidates.add_versions(toolkit + "/targets/sbsa-linux/lib", majors);     // Arm servers
-    candidates.add_versions(toolkit + "/targets/aarch64-linux/lib", majors);  // Jetson
-    candidates.add_versions(toolkit + "/lib64", majors);
+    candidates.add_versions_in_directory(toolkit + "/extras/CUPTI/lib64", majors);
+    candidates.add_versions_in_directory(toolkit + "/targets/x86_64-linux/lib", majors);
+    candidates.add_versions_in_directory(toolkit + "/targets/sbsa-linux/lib", majors);     // Arm servers
+    candidates.add_versions_in_directory(toolkit + "/targets/aarch64-linux/lib", majors);  // Jetson
+    candidates.add_versions_in_directory(toolkit + "/lib64", majors);
   }
 }
 
@@ -113,7 +114,7 @@ int newest_cuda_of_driver() {
 
 void* loaded_driver_handle() { return ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD); }
 
-CuptiSearch CuptiSearch::of_this_process() {
+CuptiSearch CuptiSearch::search_this_process() {
   CuptiSearch search;
   // secure_getenv: a setuid program must not load a library that its user names.
   const char* asked_for = ::secure_getenv("JOULEMAP_CUPTI");
@@ -134,14 +135,14 @@ std::vector<std::string> cupti_candidates(const CuptiSearch& search) {
   if (!search.requested_path.empty()) return {search.requested_path};
   CandidateList candidates;
   for (const std::string& library : search.loaded_libraries) {
-    if (is_cupti(library)) candidates.add(library);
+    if (is_cupti(library)) candidates.add_path(library);
   }
-  const std::vector<int> majors = majors_to_try(search.driver_major);
+  const std::vector<int> majors = cuda_majors_to_try(search.driver_major);
   for (const std::string& library : search.loaded_libraries) {
-    if (belongs_to_cuda(library)) add_beside(candidates, library, majors);
+    if (belongs_to_cuda(library)) add_candidates_near_library(candidates, library, majors);
   }
-  add_toolkits(candidates, majors);
-  return candidates.take();
+  add_toolkit_candidates(candidates, majors);
+  return candidates.take_paths();
 }
 
 }  // namespace joulemap::capture::cupti

@@ -15,7 +15,7 @@ struct CuptiSearch {
   std::vector<std::string> loaded_libraries;  // paths of the libraries in this process
   int driver_major = 0;                       // newest CUDA major version that the driver supports; 0: unknown
 
-  static CuptiSearch of_this_process();
+  static CuptiSearch search_this_process();
 };
 
 // Candidates in order of preference: a libcupti that is already loaded, files near loaded CUDA libraries, names for the

@@ -57,7 +57,7 @@ TEST(CuptiSearch, ExcludesLibrariesNewerThanTheDriver) {
 }
 
 TEST(CuptiSearch, ATestProgramHasNoDriver) {
-  const CuptiSearch search = CuptiSearch::of_this_process();
+  const CuptiSearch search = CuptiSearch::search_this_process();
   EXPECT_FALSE(search.loaded_libraries.empty());
 }
 

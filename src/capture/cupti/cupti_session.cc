@@ -12,17 +12,17 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-constexpr std::chrono::seconds kLockTimeout{2};  // longest wait for another thread that is inside CUPTI
+constexpr std::chrono::seconds kCuptiLockTimeout{2};  // longest wait for another thread that is inside CUPTI
 
 // Global state: CUPTI's buffer and clock callbacks carry no user pointer.
-struct ProcessHooks {
-  std::atomic<RecordIntake*> intake{nullptr};
-  std::atomic<std::uint64_t> clock_calls{0};
+struct CallbackTargets {
+  std::atomic<RecordIntake*> record_intake{nullptr};
+  std::atomic<std::uint64_t> clock_call_count{0};
 };
-constinit ProcessHooks hooks;
+constinit CallbackTargets callback_targets;
 
 void on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) {
-  RecordIntake* intake = hooks.intake.load();
+  RecordIntake* intake = callback_targets.record_intake.load();
   if (intake != nullptr) return intake->on_buffer_requested(buffer, size, max_records);
   *buffer = nullptr;
   *size = 0;
@@ -31,12 +31,12 @@ void on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* 
 
 void on_buffer_completed(Context context, std::uint32_t stream, std::uint8_t* buffer, std::size_t /*size*/,
                          std::size_t valid_bytes) {
-  RecordIntake* intake = hooks.intake.load();
+  RecordIntake* intake = callback_targets.record_intake.load();
   if (intake != nullptr) intake->on_buffer_completed(context, stream, buffer, valid_bytes);
 }
 
-std::uint64_t own_clock() {
-  hooks.clock_calls.fetch_add(1, std::memory_order_relaxed);
+std::uint64_t own_clock_callback() {
+  callback_targets.clock_call_count.fetch_add(1, std::memory_order_relaxed);
   return static_cast<std::uint64_t>(monotonic_ns());
 }
 
@@ -49,19 +49,19 @@ CuptiSession::CuptiSession(CuptiApi api, KernelSink& sink, LaunchContext launch_
       launch_context_(launch_context),
       finish_timeout_(finish_timeout),
       // CUPTI maps device times to its clock by a linear fit, so a record can appear to begin before the session.
-      intake_(api_, sink, monotonic_ns() - kNanosecondsPerSecond) {}
+      record_intake_(api_, sink, monotonic_ns() - kNanosecondsPerSecond) {}
 
 CuptiSession::~CuptiSession() {
   finish();
-  RecordIntake* own_intake = &intake_;  // still set if finish() gave up
-  hooks.intake.compare_exchange_strong(own_intake, nullptr);
+  RecordIntake* own_intake = &record_intake_;  // still set if finish() gave up
+  callback_targets.record_intake.compare_exchange_strong(own_intake, nullptr);
 }
 
 Status CuptiSession::start() {
   const ScopedSignalBlock signals_are_for_the_program;  // CUPTI's threads must not take them
   const std::lock_guard hold_control(control_lock_);
   RecordIntake* no_intake = nullptr;
-  if (!hooks.intake.compare_exchange_strong(no_intake, &intake_)) {
+  if (!callback_targets.record_intake.compare_exchange_strong(no_intake, &record_intake_)) {
     return Error{ErrorCode::usage, "this process already records its kernels", ""};
   }
   const std::lock_guard hold(enable_lock_);
@@ -71,11 +71,11 @@ Status CuptiSession::start() {
   if (!acquired) {
     is_active_.store(false);
     unsubscribe();
-    hooks.intake.store(nullptr);
-    return std::move(acquired).error().with_context("recording kernels with " + api_.path());
+    callback_targets.record_intake.store(nullptr);
+    return std::move(acquired).error().with_context("recording kernels with " + api_.library_path());
   }
   read_clock_pair();
-  loss_detector_.restart(snapshot(monotonic_ns()));
+  loss_detector_.reset(loss_snapshot(monotonic_ns()));
   return Done{};
 }
 
@@ -90,10 +90,10 @@ Status CuptiSession::acquire_cupti() {
 }
 
 void CuptiSession::subscribe() {
-  if (!api_.can_trace_launches() || subscriber_ != nullptr) return;
-  const CuptiResult outcome = api_.functions().subscribe(&subscriber_, on_callback, this);
+  if (!api_.can_trace_launches() || callback_subscriber_ != nullptr) return;
+  const CuptiResult outcome = api_.functions().subscribe(&callback_subscriber_, on_callback, this);
   if (outcome != CuptiResult::success) {
-    subscriber_ = nullptr;
+    callback_subscriber_ = nullptr;
     const bool has_other_subscriber = outcome == CuptiResult::multiple_subscribers;
     add_diagnostic(
         "kernels_without_places",
@@ -103,13 +103,13 @@ void CuptiSession::subscribe() {
         has_other_subscriber ? "run without the other profiler (nsys, ncu, cuda-gdb, torch.profiler)" : "");
     return;
   }
-  if (callbacks_.launches.empty()) callbacks_ = find_driver_callback_ids(api_.functions());
-  if (callbacks_.launches.empty())
+  if (callback_ids_.launch_calls.empty()) callback_ids_ = find_driver_callback_ids(api_.functions());
+  if (callback_ids_.launch_calls.empty())
     add_diagnostic("kernels_without_places", "CUPTI does not name the functions that launch kernels");
   const auto enable = [this](CallbackDomain domain, std::uint32_t id) {
-    api_.functions().enable_callback(1, subscriber_, domain, id);
+    api_.functions().enable_callback(1, callback_subscriber_, domain, id);
   };
-  for (const std::uint32_t id : callbacks_.copies) enable(CallbackDomain::driver, id);
+  for (const std::uint32_t id : callback_ids_.copy_calls) enable(CallbackDomain::driver, id);
   if (api_.can_trace_graphs()) {
     // Always enabled: a graph may be captured in an untraced step and launched in a traced one.
     for (const std::uint32_t id :
@@ -121,25 +121,25 @@ void CuptiSession::subscribe() {
 }
 
 void CuptiSession::unsubscribe() {
-  if (subscriber_ != nullptr) api_.functions().unsubscribe(subscriber_);
-  subscriber_ = nullptr;
+  if (callback_subscriber_ != nullptr) api_.functions().unsubscribe(callback_subscriber_);
+  callback_subscriber_ = nullptr;
 }
 
 void CuptiSession::set_clock() {
   uses_own_clock_ = false;
   if (!api_.can_set_clock()) return;
-  const CuptiResult outcome = api_.functions().register_clock(own_clock);
+  const CuptiResult outcome = api_.functions().register_clock(own_clock_callback);
   uses_own_clock_ = outcome == CuptiResult::success;
   if (!uses_own_clock_) add_diagnostic("cupti_clock", "CUPTI uses its own clock: " + api_.result_text(outcome));
-  can_check_clock_ = uses_own_clock_ && !clock_is_replaced();
+  can_check_clock_ = uses_own_clock_ && !is_own_clock_replaced();
 }
 
 // Callbacks of copies stay enabled in untraced steps: they are few, and return at once.
 void CuptiSession::enable_launch_callbacks(bool on) {
-  if (subscriber_ == nullptr) return;
-  for (const auto* ids : {&callbacks_.launches, &callbacks_.synchronizations}) {
+  if (callback_subscriber_ == nullptr) return;
+  for (const auto* ids : {&callback_ids_.launch_calls, &callback_ids_.synchronization_calls}) {
     for (const std::uint32_t id : *ids) {
-      api_.functions().enable_callback(on ? 1 : 0, subscriber_, CallbackDomain::driver, id);
+      api_.functions().enable_callback(on ? 1 : 0, callback_subscriber_, CallbackDomain::driver, id);
     }
   }
 }
@@ -149,7 +149,7 @@ void CuptiSession::enable_launch_callbacks(bool on) {
 Status CuptiSession::enable_record_kinds(bool on) {
   if (on) is_tracing_.store(true);
   for (const RecordKind kind : kRecordedKinds) {
-    const CuptiResult outcome = on ? api_.functions().enable(kind) : api_.functions().disable(kind);
+    const CuptiResult outcome = on ? api_.functions().enable_records(kind) : api_.functions().disable_records(kind);
     if (outcome == CuptiResult::success) continue;
     if (on && kind == RecordKind::concurrent_kernel) {
       is_tracing_.store(false);
@@ -167,19 +167,21 @@ void CuptiSession::on_callback(void* user, CallbackDomain domain, std::uint32_t 
   auto& session = *static_cast<CuptiSession*>(user);
   if (domain == CallbackDomain::driver) {
     const auto& call = *static_cast<const ApiCall*>(data);
-    if (call.site == kApiExit && session.attachment_.load(std::memory_order_relaxed) == Attachment::detaching) {
+    if (call.enter_or_exit == kApiExit &&
+        session.attachment_.load(std::memory_order_relaxed) == Attachment::detaching) {
       return session.detach_in_callback();
     }
     if (!session.is_tracing()) return;
-    if (session.callbacks_.is_synchronization(id)) {
-      return session.sink_.on_synchronization(session.launch_context_.scope(), call.site == kApiEnter);
+    if (session.callback_ids_.is_synchronization(id)) {
+      return session.sink_.on_synchronization(session.launch_context_.current_scope(), call.enter_or_exit == kApiEnter);
     }
-    if (call.site != kApiEnter) return;
-    session.launches_.fetch_add(1, std::memory_order_relaxed);
-    session.sink_.on_launch(call.correlation, session.launch_context_.scope(), session.launch_context_.step());
+    if (call.enter_or_exit != kApiEnter) return;
+    session.launch_count_.fetch_add(1, std::memory_order_relaxed);
+    session.sink_.on_launch(call.correlation, session.launch_context_.current_scope(),
+                            session.launch_context_.current_step());
   } else if (domain == CallbackDomain::resource && session.is_active_.load(std::memory_order_relaxed)) {
     const auto& change = *static_cast<const ResourceData*>(data);
-    if (change.descriptor != nullptr) session.on_graph_change(id, *change.descriptor);
+    if (change.resource_descriptor != nullptr) session.on_graph_change(id, *change.resource_descriptor);
   }
 }
 
@@ -192,17 +194,17 @@ void CuptiSession::on_graph_change(std::uint32_t id, const GraphChange& change) 
   std::uint32_t graph = 0;
   const CuptiFunctions& functions = api_.functions();
   const bool is_executable = id == kGraphExecCreated;
-  if (!is_executable && functions.graph_node_id(change.node, &node) != CuptiResult::success) return;
+  if (!is_executable && functions.get_graph_node_id(change.changed_node, &node) != CuptiResult::success) return;
   try {
     if (id == kGraphNodeCreated) {
       nested_graphs_.on_node_created(node);
-      sink_.on_graph_node(node, launch_context_.scope());
+      sink_.on_graph_node(node, launch_context_.current_scope());
     } else if (id == kGraphNodeCloned &&
-               functions.graph_node_id(change.original_node, &original) == CuptiResult::success) {
+               functions.get_graph_node_id(change.original_node, &original) == CuptiResult::success) {
       nested_graphs_.on_node_copied(original, node);
       sink_.on_graph_node_copied(original, node);
-    } else if (is_executable && functions.graph_id != nullptr &&
-               functions.graph_id(change.graph, &graph) == CuptiResult::success) {
+    } else if (is_executable && functions.get_graph_id != nullptr &&
+               functions.get_graph_id(change.graph, &graph) == CuptiResult::success) {
       for (const auto& [reported, equivalent] : nested_graphs_.on_instantiated(graph))
         sink_.on_graph_node_copied(reported, equivalent);
     } else if (id == kGraphNodeUpdated) {
@@ -212,41 +214,41 @@ void CuptiSession::on_graph_change(std::uint32_t id, const GraphChange& change) 
       if (pair) sink_.on_graph_node_copied(pair->first, pair->second);
     }
   } catch (const std::bad_alloc&) {
-    lost_graph_nodes_.fetch_add(1);  // the program continues; diagnostics() reports the loss
+    lost_graph_node_count_.fetch_add(1);  // the program continues; diagnostics() reports the loss
   }
 }
 
-bool CuptiSession::clock_is_replaced() {
-  const std::uint64_t calls = hooks.clock_calls.load();
+bool CuptiSession::is_own_clock_replaced() {
+  const std::uint64_t calls = callback_targets.clock_call_count.load();
   std::uint64_t ignored = 0;
-  if (api_.functions().timestamp(&ignored) != CuptiResult::success) return false;
-  return hooks.clock_calls.load() == calls;
+  if (api_.functions().get_timestamp(&ignored) != CuptiResult::success) return false;
+  return callback_targets.clock_call_count.load() == calls;
 }
 
 void CuptiSession::read_clock_pair() {
   const std::int64_t before_ns = monotonic_ns();
-  if (uses_own_clock_) return intake_.add_clock_pair(before_ns, before_ns);
+  if (uses_own_clock_) return record_intake_.add_clock_pair(before_ns, before_ns);
   std::uint64_t theirs_ns = 0;
-  if (api_.functions().timestamp(&theirs_ns) != CuptiResult::success) return;
-  intake_.add_clock_pair(static_cast<std::int64_t>(theirs_ns), before_ns + (monotonic_ns() - before_ns) / 2);
+  if (api_.functions().get_timestamp(&theirs_ns) != CuptiResult::success) return;
+  record_intake_.add_clock_pair(static_cast<std::int64_t>(theirs_ns), before_ns + (monotonic_ns() - before_ns) / 2);
 }
 
-RecordLossDetector::Snapshot CuptiSession::snapshot(std::int64_t now_ns) {
+RecordLossDetector::Snapshot CuptiSession::loss_snapshot(std::int64_t now_ns) {
   return {.now_ns = now_ns,
-          .launches = launches(),
-          .records = intake_.counts().records,
-          .lent_capacity = intake_.lent_capacity(),
-          .clock_is_replaced = can_check_clock_ && clock_is_replaced()};
+          .launch_count = launch_count(),
+          .record_count = record_intake_.record_counts().forwarded_records,
+          .lent_capacity = record_intake_.lent_capacity(),
+          .clock_is_replaced = can_check_clock_ && is_own_clock_replaced()};
 }
 
 void CuptiSession::poll(std::int64_t now_ns) {
   const std::unique_lock hold_control(control_lock_, std::try_to_lock);
   if (!hold_control || !is_active_.load() || other_profiler_since_ns_ || attachment_.load() != Attachment::attached)
     return;
-  if (has_reattached_.exchange(false)) loss_detector_.restart(snapshot(now_ns));
-  if (!can_check_clock_ || !clock_is_replaced()) read_clock_pair();
-  check_flush(api_.functions().flush_all(0));
-  const std::optional<std::int64_t> since_ns = loss_detector_.lost_since(snapshot(now_ns));
+  if (has_reattached_.exchange(false)) loss_detector_.reset(loss_snapshot(now_ns));
+  if (!can_check_clock_ || !is_own_clock_replaced()) read_clock_pair();
+  note_flush_result(api_.functions().flush_buffers(0));
+  const std::optional<std::int64_t> since_ns = loss_detector_.find_loss_time_ns(loss_snapshot(now_ns));
   if (!since_ns) return detach_if_idle(now_ns);
   note_record_loss(unexplained_losses_, *since_ns, now_ns);  // before further kernels arrive
   reacquire_cupti(now_ns);
@@ -256,20 +258,20 @@ void CuptiSession::reacquire_cupti(std::int64_t now_ns) {
   const ScopedSignalBlock signals_are_for_the_program;
   {
     const std::lock_guard hold(enable_lock_);
-    is_yielded_ = false;
-    was_shared_ = true;
+    has_yielded_to_profiler_ = false;
+    was_shared_with_profiler_ = true;
     attachment_.store(Attachment::attached);
-    intake_.abandon_lent_buffers();
+    record_intake_.abandon_lent_buffers();
     unsubscribe();  // the subscriber may be invalid: the other profiler may have closed CUPTI
     const Status acquired = acquire_cupti();
     if (!acquired) add_diagnostic("cupti_lost", acquired.error().message, acquired.error().remedy);
   }
   read_clock_pair();
-  loss_detector_.restart(snapshot(now_ns));
+  loss_detector_.reset(loss_snapshot(now_ns));
 }
 
 void CuptiSession::on_other_profiler(bool running, std::int64_t now_ns) {
-  const std::unique_lock hold_control(control_lock_, kLockTimeout);
+  const std::unique_lock hold_control(control_lock_, kCuptiLockTimeout);
   if (!hold_control || !is_active_.load() || running == other_profiler_since_ns_.has_value()) return;
   if (running) {
     other_profiler_since_ns_ = now_ns;
@@ -284,8 +286,8 @@ void CuptiSession::on_other_profiler(bool running, std::int64_t now_ns) {
 void CuptiSession::yield_to_profiler() {
   {
     const std::lock_guard hold(enable_lock_);
-    is_yielded_ = true;
-    was_shared_ = true;
+    has_yielded_to_profiler_ = true;
+    was_shared_with_profiler_ = true;
     if (attachment_.load() == Attachment::detached) return;
     attachment_.store(Attachment::attached);
     const Status switched_off = enable_record_kinds(false);
@@ -293,45 +295,47 @@ void CuptiSession::yield_to_profiler() {
     unsubscribe();  // some profilers fail when they cannot subscribe
   }
   // Forced: CUPTI would give its current buffers to the other profiler, which discards them.
-  check_flush(api_.functions().flush_all(kFlushForced));
+  note_flush_result(api_.functions().flush_buffers(kFlushForced));
 }
 
 void CuptiSession::finish() {
   if (!is_active_.load()) return;
-  const std::unique_lock hold_control(control_lock_, kLockTimeout);
-  std::unique_lock hold(enable_lock_, kLockTimeout);
+  const std::unique_lock hold_control(control_lock_, kCuptiLockTimeout);
+  std::unique_lock hold(enable_lock_, kCuptiLockTimeout);
   if (!hold_control || !hold)
     return add_diagnostic("cupti_hangs", "CUPTI was still busy at the end: its last records are missing");
   if (!is_active_.exchange(false)) return;
   is_tracing_.store(false);
   if (other_profiler_since_ns_) note_record_loss(profiler_losses_, *other_profiler_since_ns_, monotonic_ns());
-  const bool has_records = !is_yielded_ && attachment_.exchange(Attachment::attached) != Attachment::detached;
-  const auto let_go = [functions = api_.functions(), subscriber = std::exchange(subscriber_, nullptr), has_records] {
+  const bool has_records =
+      !has_yielded_to_profiler_ && attachment_.exchange(Attachment::attached) != Attachment::detached;
+  const auto let_go = [functions = api_.functions(), subscriber = std::exchange(callback_subscriber_, nullptr),
+                       has_records] {
     CuptiResult flushed = CuptiResult::success;
     if (has_records) {
-      for (const RecordKind kind : kRecordedKinds) functions.disable(kind);
-      flushed = functions.flush_all(kFlushForced);
+      for (const RecordKind kind : kRecordedKinds) functions.disable_records(kind);
+      flushed = functions.flush_buffers(kFlushForced);
     }
     if (subscriber != nullptr) functions.unsubscribe(subscriber);
     return flushed;
   };
   hold.unlock();
   const std::optional<CuptiResult> flushed = call_with_timeout(finish_timeout_, let_go);
-  intake_.close();
+  record_intake_.stop_accepting();
   // Buffers that come back later are ignored; another session may start.
-  RecordIntake* own_intake = &intake_;
-  hooks.intake.compare_exchange_strong(own_intake, nullptr);
+  RecordIntake* own_intake = &record_intake_;
+  callback_targets.record_intake.compare_exchange_strong(own_intake, nullptr);
   if (!flushed)
     return add_diagnostic("cupti_hangs", "CUPTI did not return from its last flush: its last records are missing");
-  check_flush(*flushed);
+  note_flush_result(*flushed);
 }
 
 void CuptiSession::abandon_in_child() noexcept {
   is_active_.store(false);
   is_tracing_.store(false);
   attachment_.store(Attachment::attached);
-  intake_.close();
-  hooks.intake.store(nullptr);
+  record_intake_.stop_accepting();
+  callback_targets.record_intake.store(nullptr);
 }
 
 void CuptiSession::add_diagnostic(std::string code, std::string message, std::string remedy) {
@@ -339,7 +343,7 @@ void CuptiSession::add_diagnostic(std::string code, std::string message, std::st
   diagnostics_.add({std::move(code), 1, std::move(message), std::move(remedy)});
 }
 
-void CuptiSession::check_flush(CuptiResult outcome) {
+void CuptiSession::note_flush_result(CuptiResult outcome) {
   if (outcome != CuptiResult::success)
     add_diagnostic("cupti_flush", "CUPTI did not deliver its records: " + api_.result_text(outcome));
 }
@@ -357,8 +361,8 @@ Diagnostics CuptiSession::diagnostics() const {
     all.add_all(diagnostics_);
     report_record_losses(unexplained_losses_, profiler_losses_, all);
   }
-  report_counts(intake_.counts(), all);
-  if (const std::uint64_t nodes = lost_graph_nodes_.load(); nodes > 0) {
+  report_counts(record_intake_.record_counts(), all);
+  if (const std::uint64_t nodes = lost_graph_node_count_.load(); nodes > 0) {
     all.add({"graphs_without_places", nodes, "nodes of CUDA graphs were not recorded: out of memory", ""});
   }
   return all;
@@ -384,9 +388,9 @@ void CuptiSession::set_tracing(bool on) {
   if (tracing_requested_ == on) return;
   tracing_requested_ = on;
   untraced_since_ns_ = monotonic_ns();
-  if (!on) intake_.note_records_disabled(untraced_since_ns_);
-  if (!is_active_.load() || is_yielded_) return;
-  const Status set = on ? reattach() : enable_record_kinds(false);
+  if (!on) record_intake_.note_records_disabled(untraced_since_ns_);
+  if (!is_active_.load() || has_yielded_to_profiler_) return;
+  const Status set = on ? attach_again() : enable_record_kinds(false);
   if (!on) enable_launch_callbacks(false);
   if (!set) add_diagnostic("cupti_kind", set.error().message, set.error().remedy);
 }
@@ -394,15 +398,15 @@ void CuptiSession::set_tracing(bool on) {
 void CuptiSession::allow_detach(bool allowed) {
   const std::lock_guard hold(enable_lock_);
   detach_is_allowed_.store(allowed);
-  if (allowed || !is_active_.load() || is_yielded_ || attachment_.load() == Attachment::attached) return;
-  const Status reattached = reattach();
+  if (allowed || !is_active_.load() || has_yielded_to_profiler_ || attachment_.load() == Attachment::attached) return;
+  const Status reattached = attach_again();
   if (!reattached) add_diagnostic("cupti_lost", reattached.error().message, reattached.error().remedy);
 }
 
 // Requires enable_lock_ to be held.
-bool CuptiSession::may_detach() const {
-  return detach_is_allowed_.load() && !tracing_requested_ && !is_yielded_ && !was_shared_ && subscriber_ != nullptr &&
-         !callbacks_.launches.empty() && api_.can_detach();
+bool CuptiSession::can_detach_now() const {
+  return detach_is_allowed_.load() && !tracing_requested_ && !has_yielded_to_profiler_ && !was_shared_with_profiler_ &&
+         callback_subscriber_ != nullptr && !callback_ids_.launch_calls.empty() && api_.can_detach();
 }
 
 // Called by the polling thread, which holds control_lock_ and has just fetched the records.
@@ -410,12 +414,12 @@ void CuptiSession::detach_if_idle(std::int64_t now_ns) {
   {
     const std::lock_guard hold(enable_lock_);
     const std::int64_t untraced_ns = now_ns - untraced_since_ns_;
-    const bool all_is_delivered = !intake_.has_lent_buffers() || untraced_ns >= kBufferTimeout_ns;
-    if (!may_detach() || untraced_ns < kMinIdleBeforeDetach_ns || !all_is_delivered) return;
+    const bool all_is_delivered = !record_intake_.has_lent_buffers() || untraced_ns >= kBufferTimeout_ns;
+    if (!can_detach_now() || untraced_ns < kMinIdleBeforeDetach_ns || !all_is_delivered) return;
   }
-  check_flush(api_.functions().flush_all(kFlushForced));
+  note_flush_result(api_.functions().flush_buffers(kFlushForced));
   const std::lock_guard hold(enable_lock_);
-  if (!may_detach()) return;
+  if (!can_detach_now()) return;
   attachment_.store(Attachment::detaching);
   enable_launch_callbacks(true);
 }
@@ -427,8 +431,8 @@ void CuptiSession::detach_in_callback() noexcept {
     const std::unique_lock hold(enable_lock_, std::try_to_lock);
     if (!hold || !is_active_.load() || attachment_.load() != Attachment::detaching) return;
     const CuptiResult outcome = api_.functions().finalize();
-    subscriber_ = nullptr;
-    intake_.abandon_lent_buffers();
+    callback_subscriber_ = nullptr;
+    record_intake_.abandon_lent_buffers();
     attachment_.store(Attachment::detached);
     if (outcome == CuptiResult::success) return;
     detach_is_allowed_.store(false);
@@ -439,7 +443,7 @@ void CuptiSession::detach_in_callback() noexcept {
 }
 
 // Reopens CUPTI if it was closed. Requires enable_lock_ to be held. Enables records if tracing is requested.
-Status CuptiSession::reattach() {
+Status CuptiSession::attach_again() {
   const Attachment before = attachment_.exchange(Attachment::attached);
   if (before == Attachment::detached) {
     const ScopedSignalBlock signals_are_for_the_program;  // CUPTI starts its threads again

@@ -32,8 +32,8 @@ namespace joulemap::capture::cupti {
 
 // Scope and step of the calling thread. Called at every launch.
 struct LaunchContext {
-  std::uint32_t (*scope)() noexcept;
-  std::uint32_t (*step)() noexcept;
+  std::uint32_t (*current_scope)() noexcept;
+  std::uint32_t (*current_step)() noexcept;
 };
 
 class CuptiSession {
@@ -71,9 +71,9 @@ class CuptiSession {
 
   // All kernels launched before this time were delivered. It is the time at which CUPTI got the oldest buffer that it
   // still holds, because it holds buffers back while their kernels run; now_ns if it holds none.
-  std::int64_t delivered_until_ns(std::int64_t now_ns) const { return intake_.delivered_until_ns(now_ns); }
-  RecordIntake::Counts counts() const { return intake_.counts(); }
-  std::uint64_t launches() const { return launches_.load(std::memory_order_relaxed); }
+  std::int64_t delivered_until_ns(std::int64_t now_ns) const { return record_intake_.all_delivered_before_ns(now_ns); }
+  RecordIntake::RecordCounts record_counts() const { return record_intake_.record_counts(); }
+  std::uint64_t launch_count() const { return launch_count_.load(std::memory_order_relaxed); }
   Diagnostics diagnostics() const;
 
  private:
@@ -86,30 +86,30 @@ class CuptiSession {
   void set_clock();
   Status enable_record_kinds(bool on);
   void enable_launch_callbacks(bool on);
-  bool clock_is_replaced();
+  bool is_own_clock_replaced();
   void read_clock_pair();
   void yield_to_profiler();
   void reacquire_cupti(std::int64_t now_ns);
   void note_record_loss(RecordLosses& losses, std::int64_t since_ns, std::int64_t now_ns);
-  void check_flush(CuptiResult outcome);
+  void note_flush_result(CuptiResult outcome);
   void add_diagnostic(std::string code, std::string message, std::string remedy = "");
-  RecordLossDetector::Snapshot snapshot(std::int64_t now_ns);
-  bool may_detach() const;
+  RecordLossDetector::Snapshot loss_snapshot(std::int64_t now_ns);
+  bool can_detach_now() const;
   void detach_if_idle(std::int64_t now_ns);
   void detach_in_callback() noexcept;
-  Status reattach();
+  Status attach_again();
 
   const CuptiApi api_;
   KernelSink& sink_;
   const LaunchContext launch_context_;
   const std::chrono::milliseconds finish_timeout_;
-  RecordIntake intake_;
+  RecordIntake record_intake_;
   NestedGraphs nested_graphs_;
 
   std::atomic<bool> is_active_{false};  // started, and neither finished nor abandoned
   std::atomic<bool> is_tracing_{false};
-  std::atomic<std::uint64_t> launches_{0};
-  std::atomic<std::uint64_t> lost_graph_nodes_{0};
+  std::atomic<std::uint64_t> launch_count_{0};
+  std::atomic<std::uint64_t> lost_graph_node_count_{0};
 
   TimedMutex control_lock_;  // held by poll, on_other_profiler and finish, also while CUPTI flushes
   RecordLossDetector loss_detector_;
@@ -118,11 +118,11 @@ class CuptiSession {
   bool can_check_clock_ = false;  // a timestamp query shows whether CUPTI still uses our clock
 
   TimedMutex enable_lock_;  // guards what is enabled; not held during flushes, because set_tracing waits for it
-  Subscriber subscriber_ = nullptr;
-  DriverCallbackIds callbacks_;
-  bool tracing_requested_ = false;  // last argument of set_tracing
-  bool is_yielded_ = false;         // another profiler uses CUPTI
-  bool was_shared_ = false;         // another profiler has used CUPTI, so it must not be closed
+  Subscriber callback_subscriber_ = nullptr;
+  DriverCallbackIds callback_ids_;
+  bool tracing_requested_ = false;         // last argument of set_tracing
+  bool has_yielded_to_profiler_ = false;   // another profiler uses CUPTI
+  bool was_shared_with_profiler_ = false;  // another profiler has used CUPTI, so it must not be closed
   std::int64_t untraced_since_ns_ = 0;
 
   enum class Attachment : std::uint8_t { attached, detaching, detached };

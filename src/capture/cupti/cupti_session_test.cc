@@ -105,7 +105,7 @@ TEST_F(CuptiSessionTest, KernelsOfAGraphShareACorrelationAndHaveNodes) {
   ASSERT_EQ(received.kernels.size(), 4U);
   EXPECT_EQ(received.kernels[0].facts.correlation, received.kernels[1].facts.correlation);
   EXPECT_EQ(received.kernels[2].facts.graph_node, copy);
-  EXPECT_EQ(session().launches(), 2U);
+  EXPECT_EQ(session().launch_count(), 2U);
 }
 
 TEST_F(CuptiSessionTest, AGraphCapturedWhileTracingIsOffHasScopes) {
@@ -154,7 +154,7 @@ TEST_F(CuptiSessionTest, RecordsAndCountsNothingWhileTracingIsOff) {
   poll_for(1);
   EXPECT_EQ(received.kernels.size(), 2U);
   EXPECT_EQ(received.launches.count(untraced), 0U);
-  EXPECT_EQ(session().launches(), 2U);
+  EXPECT_EQ(session().launch_count(), 2U);
 }
 
 TEST_F(CuptiSessionTest, AGraphKernelThatRunsWhenTracingEndsIsMissingAndNotOverlong) {
@@ -236,7 +236,7 @@ TEST_F(CuptiSessionTest, FeedsTheKernelLog) {
   EXPECT_EQ(activity.kernels[1].scope, 6U) << "of the node, not of the graph's launch";
   EXPECT_EQ(activity.steps.at(0).kernels, 2U);
   EXPECT_EQ(activity.queues.at(0).device, "GPU-20212223-2425-2627-2829-2a2b2c2d2e2f");
-  EXPECT_EQ(log.counts().without_scope, 0U);
+  EXPECT_EQ(log.counts().kernels_without_scope, 0U);
 }
 
 // Runs where the real library is installed, with or without a GPU.
@@ -267,8 +267,8 @@ TEST_F(OldCuptiSessionTest, MapsTimesOfTheGpuClock) {
   poll_for(1);
   ASSERT_EQ(received.kernels.size(), 1U);
   EXPECT_EQ(received.kernels[0].name, "old");
-  EXPECT_GE(received.kernels[0].facts.end_ns, before_ns - kClockJumpNs);
-  EXPECT_LE(received.kernels[0].facts.end_ns, after_ns + kClockJumpNs);
+  EXPECT_GE(received.kernels[0].facts.end_ns, before_ns - kMinClockJumpNs);
+  EXPECT_LE(received.kernels[0].facts.end_ns, after_ns + kMinClockJumpNs);
 }
 
 TEST_F(OldCuptiSessionTest, AJumpOfItsClockIsFollowed) {
@@ -281,8 +281,8 @@ TEST_F(OldCuptiSessionTest, AJumpOfItsClockIsFollowed) {
   fake.launch({.name = "after"});
   poll_for(1);
   ASSERT_EQ(received.kernels.size(), 2U);
-  EXPECT_GE(received.kernels[1].facts.end_ns, before_ns - kClockJumpNs);
-  EXPECT_LE(received.kernels[1].facts.end_ns, monotonic_ns() + kClockJumpNs);
+  EXPECT_GE(received.kernels[1].facts.end_ns, before_ns - kMinClockJumpNs);
+  EXPECT_LE(received.kernels[1].facts.end_ns, monotonic_ns() + kMinClockJumpNs);
 }
 
 TEST_F(OldCuptiSessionTest, DoesNotTraceGraphs) {

@@ -4,7 +4,7 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-constexpr std::uint32_t kMaxCallbacks = 10'000;  // CUDA 13.0 has 807; ids have no holes
+constexpr std::uint32_t kMaxCallbackIds = 10'000;  // CUDA 13.0 has 807; ids have no holes
 
 bool starts_with_any(std::string_view text, std::initializer_list<std::string_view> beginnings) {
   for (const std::string_view beginning : beginnings) {
@@ -29,18 +29,18 @@ DriverCallKind driver_call_kind(std::string_view driver_function) {
 
 DriverCallbackIds find_driver_callback_ids(const CuptiFunctions& cupti) {
   DriverCallbackIds found;
-  for (std::uint32_t id = 1; id < kMaxCallbacks; ++id) {
+  for (std::uint32_t id = 1; id < kMaxCallbackIds; ++id) {
     const char* name = nullptr;
-    if (cupti.callback_name(CallbackDomain::driver, id, &name) != CuptiResult::success || name == nullptr) break;
+    if (cupti.get_callback_name(CallbackDomain::driver, id, &name) != CuptiResult::success || name == nullptr) break;
     switch (driver_call_kind(name)) {
       case DriverCallKind::launch:
-        found.launches.push_back(id);
+        found.launch_calls.push_back(id);
         break;
       case DriverCallKind::copy:
-        found.copies.push_back(id);
+        found.copy_calls.push_back(id);
         break;
       case DriverCallKind::synchronization:
-        found.synchronizations.push_back(id);
+        found.synchronization_calls.push_back(id);
         break;
       case DriverCallKind::none:
         break;

@@ -24,12 +24,12 @@ enum class DriverCallKind : std::uint8_t {
 DriverCallKind driver_call_kind(std::string_view driver_function);
 
 struct DriverCallbackIds {
-  std::vector<std::uint32_t> launches;
-  std::vector<std::uint32_t> copies;
-  std::vector<std::uint32_t> synchronizations;
+  std::vector<std::uint32_t> launch_calls;
+  std::vector<std::uint32_t> copy_calls;
+  std::vector<std::uint32_t> synchronization_calls;
 
   bool is_synchronization(std::uint32_t id) const {
-    return std::find(synchronizations.begin(), synchronizations.end(), id) != synchronizations.end();
+    return std::find(synchronization_calls.begin(), synchronization_calls.end(), id) != synchronization_calls.end();
   }
 };
 DriverCallbackIds find_driver_callback_ids(const CuptiFunctions& cupti);

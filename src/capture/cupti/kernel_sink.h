@@ -33,29 +33,31 @@ class KernelSink {
 class KernelLogSink final : public KernelSink {
  public:
   // `marks` (may be null) receives the intervals without kernel records.
-  explicit KernelLogSink(KernelLog& log, MarkLog* marks = nullptr) : log_(log), marks_(marks) {}
+  explicit KernelLogSink(KernelLog& log, MarkLog* marks = nullptr) : kernel_log_(log), mark_log_(marks) {}
 
   void on_launch(std::uint32_t correlation, std::uint32_t scope, std::uint32_t step) noexcept override {
-    log_.on_launch(correlation, scope, step, monotonic_ns());
+    kernel_log_.on_launch(correlation, scope, step, monotonic_ns());
   }
   void on_synchronization(std::uint32_t scope, bool begins) override {
-    log_.on_synchronization(scope, begins, monotonic_ns());
+    kernel_log_.on_synchronization(scope, begins, monotonic_ns());
   }
-  void on_graph_node(std::uint64_t node, std::uint32_t scope) override { log_.on_graph_node(node, scope); }
+  void on_graph_node(std::uint64_t node, std::uint32_t scope) override { kernel_log_.on_graph_node(node, scope); }
   void on_graph_node_copied(std::uint64_t original, std::uint64_t copy) override {
-    log_.on_graph_node_copied(original, copy);
+    kernel_log_.on_graph_node_copied(original, copy);
   }
-  void set_device(std::uint32_t ordinal, std::string uuid) override { log_.set_device(ordinal, std::move(uuid)); }
-  void on_kernel(const KernelFacts& facts) override { log_.on_kernel(facts); }
+  void set_device(std::uint32_t ordinal, std::string uuid) override {
+    kernel_log_.set_device(ordinal, std::move(uuid));
+  }
+  void on_kernel(const KernelFacts& facts) override { kernel_log_.on_kernel(facts); }
   void on_records_lost(std::int64_t since_ns, std::int64_t until_ns) override {
-    log_.on_records_lost(since_ns, until_ns);
-    if (marks_ == nullptr || until_ns <= since_ns || until_ns == INT64_MAX) return;
-    marks_->mark_at(since_ns, MarkKind::kernels_lost, static_cast<std::uint64_t>(until_ns - since_ns), {});
+    kernel_log_.on_records_lost(since_ns, until_ns);
+    if (mark_log_ == nullptr || until_ns <= since_ns || until_ns == INT64_MAX) return;
+    mark_log_->add_mark_at(since_ns, MarkKind::kernels_lost, static_cast<std::uint64_t>(until_ns - since_ns), {});
   }
 
  private:
-  KernelLog& log_;
-  MarkLog* marks_;
+  KernelLog& kernel_log_;
+  MarkLog* mark_log_;
 };
 
 }  // namespace joulemap::capture::cupti

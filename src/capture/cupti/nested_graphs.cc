@@ -6,18 +6,19 @@
 namespace joulemap::capture::cupti {
 namespace {
 
-constexpr std::size_t kMaxPending = 1 << 20;  // limit for a thread that creates graphs and never instantiates one
-constexpr std::size_t kMaxThreads = 1024;
+constexpr std::size_t kMaxPendingNodesPerThread =
+    1 << 20;  // limit for a thread that creates graphs and never instantiates one
+constexpr std::size_t kMaxTrackedThreads = 1024;
 
-std::uint32_t graph_of(std::uint64_t node) { return static_cast<std::uint32_t>(node >> 32); }
-std::uint32_t index_of(std::uint64_t node) { return static_cast<std::uint32_t>(node); }
+std::uint32_t graph_of_node(std::uint64_t node) { return static_cast<std::uint32_t>(node >> 32); }
+std::uint32_t index_in_graph(std::uint64_t node) { return static_cast<std::uint32_t>(node); }
 
 // Returns the nodes of a graph whose creation was not reported, up to its last reported index; at most about `most`.
 std::vector<std::uint64_t> unreported_nodes(const std::vector<std::uint64_t>& created, std::uint32_t graph,
                                             std::size_t most) {
   std::vector<std::uint32_t> indices;
   for (const std::uint64_t node : created) {
-    if (graph_of(node) == graph) indices.push_back(index_of(node));
+    if (graph_of_node(node) == graph) indices.push_back(index_in_graph(node));
   }
   std::sort(indices.begin(), indices.end());
   std::vector<std::uint64_t> missing;
@@ -35,30 +36,30 @@ std::vector<std::uint64_t> unreported_nodes(const std::vector<std::uint64_t>& cr
 
 void NestedGraphs::on_node_created(std::uint64_t node) {
   const std::lock_guard hold(lock_);
-  if (threads_.size() >= kMaxThreads) threads_.clear();
-  ThreadNodes& thread = threads_[std::this_thread::get_id()];
-  if (thread.created.size() < kMaxPending) thread.created.push_back(node);
+  if (nodes_by_thread_.size() >= kMaxTrackedThreads) nodes_by_thread_.clear();
+  ThreadNodes& thread = nodes_by_thread_[std::this_thread::get_id()];
+  if (thread.created_nodes.size() < kMaxPendingNodesPerThread) thread.created_nodes.push_back(node);
 }
 
 void NestedGraphs::on_node_copied(std::uint64_t original, std::uint64_t copy) {
   const std::lock_guard hold(lock_);
-  ThreadNodes& thread = threads_[std::this_thread::get_id()];
-  if (thread.copied.size() < kMaxPending) thread.copied.emplace_back(original, copy);
+  ThreadNodes& thread = nodes_by_thread_[std::this_thread::get_id()];
+  if (thread.copied_nodes.size() < kMaxPendingNodesPerThread) thread.copied_nodes.emplace_back(original, copy);
 }
 
 std::vector<NestedGraphs::NodePair> NestedGraphs::on_instantiated(std::uint32_t graph) {
   const std::lock_guard hold(lock_);
-  const ThreadNodes thread = std::exchange(threads_[std::this_thread::get_id()], {});
-  const auto outer = std::find_if(thread.copied.rbegin(), thread.copied.rend(),
-                                  [&](const NodePair& pair) { return graph_of(pair.first) == graph; });
-  if (outer == thread.copied.rend()) return {};
-  const std::uint32_t executable = graph_of(outer->second);
+  const ThreadNodes thread = std::exchange(nodes_by_thread_[std::this_thread::get_id()], {});
+  const auto outer = std::find_if(thread.copied_nodes.rbegin(), thread.copied_nodes.rend(),
+                                  [&](const NodePair& pair) { return graph_of_node(pair.first) == graph; });
+  if (outer == thread.copied_nodes.rend()) return {};
+  const std::uint32_t executable = graph_of_node(outer->second);
   // Graph ids increase: graphs nested in the executable were copied after its creation began.
   std::vector<std::uint64_t> nested;
-  for (const auto& [original, copy] : thread.copied) {
-    if (graph_of(copy) > executable) nested.push_back(copy);
+  for (const auto& [original, copy] : thread.copied_nodes) {
+    if (graph_of_node(copy) > executable) nested.push_back(copy);
   }
-  const std::vector<std::uint64_t> unknown = unreported_nodes(thread.created, executable, nested.size());
+  const std::vector<std::uint64_t> unknown = unreported_nodes(thread.created_nodes, executable, nested.size());
   if (nested.size() != unknown.size()) return {};
   std::vector<NodePair> pairs;
   for (std::size_t i = 0; i < nested.size(); ++i) pairs.emplace_back(nested[i], unknown[i]);
@@ -67,19 +68,19 @@ std::vector<NestedGraphs::NodePair> NestedGraphs::on_instantiated(std::uint32_t 
 
 void NestedGraphs::on_node_updated(std::uint64_t node) {
   const std::lock_guard hold(lock_);
-  std::deque<std::uint64_t>& updated = threads_[std::this_thread::get_id()].updated;
-  if (updated.size() < kMaxPending) updated.push_back(node);
+  std::deque<std::uint64_t>& updated = nodes_by_thread_[std::this_thread::get_id()].updated_originals;
+  if (updated.size() < kMaxPendingNodesPerThread) updated.push_back(node);
 }
 
 bool NestedGraphs::has_pending_update() const {
   const std::lock_guard hold(lock_);
-  const auto thread = threads_.find(std::this_thread::get_id());
-  return thread != threads_.end() && !thread->second.updated.empty();
+  const auto thread = nodes_by_thread_.find(std::this_thread::get_id());
+  return thread != nodes_by_thread_.end() && !thread->second.updated_originals.empty();
 }
 
 std::optional<NestedGraphs::NodePair> NestedGraphs::on_parameters_set(std::uint64_t node) {
   const std::lock_guard hold(lock_);
-  std::deque<std::uint64_t>& updated = threads_[std::this_thread::get_id()].updated;
+  std::deque<std::uint64_t>& updated = nodes_by_thread_[std::this_thread::get_id()].updated_originals;
   if (updated.empty()) return std::nullopt;
   const NodePair pair{updated.front(), node};
   updated.pop_front();

@@ -39,13 +39,13 @@ class NestedGraphs {
 
  private:
   struct ThreadNodes {
-    std::vector<std::uint64_t> created;  // by this thread since it last instantiated a graph
-    std::vector<NodePair> copied;
-    std::deque<std::uint64_t> updated;  // originals whose copies await new parameters
+    std::vector<std::uint64_t> created_nodes;  // by this thread since it last instantiated a graph
+    std::vector<NodePair> copied_nodes;
+    std::deque<std::uint64_t> updated_originals;  // originals whose copies await new parameters
   };
 
   mutable std::mutex lock_;
-  std::unordered_map<std::thread::id, ThreadNodes> threads_;
+  std::unordered_map<std::thread::id, ThreadNodes> nodes_by_thread_;
 };
 
 }  // namespace joulemap::capture::cupti

@@ -17,95 +17,97 @@ constexpr std::size_t kMaxRecordBytes = 256;  // a kernel has 216 in CUDA 13.0; 
 }  // namespace
 
 RecordIntake::RecordIntake(const CuptiApi& api, KernelSink& sink, std::int64_t earliest_ns)
-    : api_(api), sink_(sink), clock_(earliest_ns) {}
+    : api_(api), sink_(sink), clock_map_(earliest_ns) {}
 
 void RecordIntake::add_clock_pair(std::int64_t record_ns, std::int64_t monotonic_ns) {
   const std::lock_guard hold(lock_);
-  clock_.add_clock_pair(record_ns, monotonic_ns);
+  clock_map_.add_clock_pair(record_ns, monotonic_ns);
 }
 
-RecordIntake::Counts RecordIntake::counts() const {
+RecordIntake::RecordCounts RecordIntake::record_counts() const {
   const std::lock_guard hold(lock_);
   return counts_;
 }
 
 void RecordIntake::on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* max_records) noexcept {
-  const BufferPool::Loan loan{monotonic_ns(), sizing_.next_buffer_bytes()};
-  *buffer = is_open_.load() ? pool_.take(loan) : nullptr;
+  const BufferPool::LoanInfo loan{monotonic_ns(), buffer_sizing_.next_buffer_bytes()};
+  *buffer = is_open_.load() ? buffer_pool_.lend_buffer(loan) : nullptr;
   *size = *buffer != nullptr ? loan.bytes : 0;
   *max_records = 0;  // 0: as many as fit
 }
 
 std::uint64_t RecordIntake::lent_capacity() const {
-  return (pool_.lent_buffers().bytes + kMaxBufferBytes) / kMinRecordBytes;  // plus one buffer that may be requested now
+  return (buffer_pool_.lent_buffers().bytes + kMaxBufferBytes) /
+         kMinRecordBytes;  // plus one buffer that may be requested now
 }
 
-std::int64_t RecordIntake::delivered_until_ns(std::int64_t now_ns) const {
-  return std::max(pool_.lent_buffers().oldest_ns.value_or(now_ns), now_ns - kMaxLoanNs);
+std::int64_t RecordIntake::all_delivered_before_ns(std::int64_t now_ns) const {
+  return std::max(buffer_pool_.lent_buffers().oldest_ns.value_or(now_ns), now_ns - kMaxLoanNs);
 }
 
 void RecordIntake::on_buffer_completed(Context context, std::uint32_t stream, std::uint8_t* buffer,
                                        std::size_t valid_bytes) noexcept {
   if (buffer == nullptr) return;
   const std::lock_guard hold(lock_);
-  const std::optional<BufferPool::Loan> loan = pool_.loan_of(buffer);
+  const std::optional<BufferPool::LoanInfo> loan = buffer_pool_.find_loan(buffer);
   // After another profiler used CUPTI, its buffers may arrive here; it may have freed them already.
   if (!loan) {
     ++counts_.foreign_buffers;
     return;
   }
-  if (valid_bytes + kMaxRecordBytes > loan->bytes) sizing_.on_full(monotonic_ns() - loan->since_ns);
+  if (valid_bytes + kMaxRecordBytes > loan->bytes)
+    buffer_sizing_.adapt_to_fill_time(monotonic_ns() - loan->lent_since_ns);
   if (is_open_.load()) {
     const std::int64_t now_ns = monotonic_ns();
     Record* record = nullptr;
     CuptiResult outcome = CuptiResult::max_limit_reached;
     while (valid_bytes > 0) {
-      outcome = api_.functions().next_record(buffer, valid_bytes, &record);
+      outcome = api_.functions().get_next_record(buffer, valid_bytes, &record);
       if (outcome != CuptiResult::success) break;
       try {
         process_record(record, now_ns);
       } catch (const std::bad_alloc&) {
-        ++counts_.dropped;
+        ++counts_.dropped_records;
       }
     }
     if (outcome != CuptiResult::max_limit_reached) ++counts_.broken_buffers;
     std::size_t dropped = 0;
-    if (api_.functions().dropped_records != nullptr &&
-        api_.functions().dropped_records(context, stream, &dropped) == CuptiResult::success) {
-      counts_.dropped += dropped;
+    if (api_.functions().get_dropped_records != nullptr &&
+        api_.functions().get_dropped_records(context, stream, &dropped) == CuptiResult::success) {
+      counts_.dropped_records += dropped;
     }
   }
-  pool_.give_back(buffer);
+  buffer_pool_.return_buffer(buffer);
 }
 
 void RecordIntake::process_record(const Record* record, std::int64_t now_ns) {
   KernelFacts facts;
-  switch (decode_record(api_.layout(), record, facts)) {
+  switch (decode_record(api_.record_layout(), record, facts)) {
     case DecodeOutcome::unknown:
-      ++counts_.unknown;
+      ++counts_.unknown_kinds;
       return;
     case DecodeOutcome::incomplete:
-      ++counts_.incomplete;
+      ++counts_.incomplete_records;
       return;
-    case DecodeOutcome::facts:
+    case DecodeOutcome::decoded_facts:
       break;
   }
-  const std::optional<std::int64_t> start_ns = clock_.to_monotonic(facts.start_ns, now_ns);
-  const std::optional<std::int64_t> end_ns = clock_.to_monotonic(facts.end_ns, now_ns);
+  const std::optional<std::int64_t> start_ns = clock_map_.to_monotonic(facts.start_ns, now_ns);
+  const std::optional<std::int64_t> end_ns = clock_map_.to_monotonic(facts.end_ns, now_ns);
   if (!start_ns || !end_ns || *end_ns < *start_ns) {
-    ++counts_.foreign_clock;
+    ++counts_.foreign_clock_records;
     return;
   }
-  const std::int64_t silent_since_ns = disabled_since_ns_.load();
+  const std::int64_t silent_since_ns = records_disabled_since_ns_.load();
   if (facts.graph_node != 0 && *start_ns<silent_since_ns&& * end_ns> silent_since_ns) {
-    ++counts_.incomplete;
+    ++counts_.incomplete_records;
     return;
   }
   facts.start_ns = *start_ns;
   facts.end_ns = *end_ns;
-  register_device(facts.ordinal);
+  register_device(facts.device_ordinal);
   sink_.on_kernel(facts);
-  ++counts_.records;
+  ++counts_.forwarded_records;
 }
 
 void RecordIntake::register_device(std::uint32_t ordinal) {

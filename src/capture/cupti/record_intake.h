@@ -31,30 +31,30 @@ class RecordIntake {
   void add_clock_pair(std::int64_t record_ns, std::int64_t monotonic_ns);
 
   // Stops lending buffers and passing records on.
-  void close() { is_open_.store(false); }
+  void stop_accepting() { is_open_.store(false); }
 
-  struct Counts {
-    std::uint64_t records = 0;          // passed on
-    std::uint64_t unknown = 0;          // of kinds that are not decoded
-    std::uint64_t incomplete = 0;       // still running at a forced flush, or when records were disabled
-    std::uint64_t foreign_clock = 0;    // with times of an unknown clock
-    std::uint64_t foreign_buffers = 0;  // buffers of another profiler; not touched
-    std::uint64_t broken_buffers = 0;   // buffers that CUPTI failed to read to their end
-    std::uint64_t dropped = 0;          // by CUPTI for lack of a buffer, or by us for lack of memory
+  struct RecordCounts {
+    std::uint64_t forwarded_records = 0;      // passed on
+    std::uint64_t unknown_kinds = 0;          // of kinds that are not decoded
+    std::uint64_t incomplete_records = 0;     // still running at a forced flush, or when records were disabled
+    std::uint64_t foreign_clock_records = 0;  // with times of an unknown clock
+    std::uint64_t foreign_buffers = 0;        // buffers of another profiler; not touched
+    std::uint64_t broken_buffers = 0;         // buffers that CUPTI failed to read to their end
+    std::uint64_t dropped_records = 0;        // by CUPTI for lack of a buffer, or by us for lack of memory
   };
-  Counts counts() const;
+  RecordCounts record_counts() const;
 
   // Upper bound of the records that CUPTI holds and has not delivered.
   std::uint64_t lent_capacity() const;
   // All kernels launched before this time were delivered: when CUPTI got the oldest buffer that it still holds, now_ns
   // if it holds none. At least now_ns - 30 s: a buffer held for longer is empty or lost.
-  std::int64_t delivered_until_ns(std::int64_t now_ns) const;
-  bool has_lent_buffers() const { return pool_.lent_buffers().bytes > 0; }
+  std::int64_t all_delivered_before_ns(std::int64_t now_ns) const;
+  bool has_lent_buffers() const { return buffer_pool_.lent_buffers().bytes > 0; }
   // Records were disabled at since_ns. For a kernel of a CUDA graph that was running then, CUPTI reports a false end: a
   // later launch of the graph. Such records are left out.
-  void note_records_disabled(std::int64_t since_ns) { disabled_since_ns_.store(since_ns); }
+  void note_records_disabled(std::int64_t since_ns) { records_disabled_since_ns_.store(since_ns); }
   // The lent buffers may never come back: another profiler got them, or CUPTI was closed.
-  void abandon_lent_buffers() { pool_.abandon_lent(); }
+  void abandon_lent_buffers() { buffer_pool_.abandon_lent_buffers(); }
 
  private:
   void process_record(const Record* record, std::int64_t now_ns);
@@ -62,14 +62,14 @@ class RecordIntake {
 
   const CuptiApi& api_;
   KernelSink& sink_;
-  BufferPool pool_;
-  BufferSizing sizing_;
+  BufferPool buffer_pool_;
+  BufferSizing buffer_sizing_;
   std::atomic<bool> is_open_{true};
-  std::atomic<std::int64_t> disabled_since_ns_{INT64_MAX};
+  std::atomic<std::int64_t> records_disabled_since_ns_{INT64_MAX};
 
   mutable std::mutex lock_;
-  ClockMap clock_;
-  Counts counts_;
+  ClockMap clock_map_;
+  RecordCounts counts_;
   std::vector<bool> registered_devices_;  // by device ordinal
 };
 

@@ -39,14 +39,14 @@ TEST_F(RecordIntakeTest, ProvidesAlignedBuffersAndReusesThem) {
 TEST_F(RecordIntakeTest, AnEmptyBufferHasNoRecords) {
   intake.on_buffer_completed(nullptr, 0, request(), 0);
   EXPECT_TRUE(received.kernels.empty());
-  EXPECT_EQ(intake.counts().records, 0U);
+  EXPECT_EQ(intake.record_counts().forwarded_records, 0U);
 }
 
 TEST_F(RecordIntakeTest, ABufferThatComesBackTwiceIsReadOnce) {
   std::uint8_t* buffer = request();
   intake.on_buffer_completed(nullptr, 0, buffer, 0);
   intake.on_buffer_completed(nullptr, 0, buffer, 0);
-  EXPECT_EQ(intake.counts().foreign_buffers, 1U);
+  EXPECT_EQ(intake.record_counts().foreign_buffers, 1U);
 }
 
 TEST_F(RecordIntakeTest, ProvidesBuffersUpToTheLimit) {
@@ -55,43 +55,43 @@ TEST_F(RecordIntakeTest, ProvidesBuffersUpToTheLimit) {
 }
 
 TEST_F(RecordIntakeTest, ProvidesNoBufferAfterClose) {
-  intake.close();
+  intake.stop_accepting();
   EXPECT_EQ(request(), nullptr);
 }
 
 TEST_F(RecordIntakeTest, ReportsTheTimeUpToWhichAllRecordsArrived) {
   const std::int64_t before_ns = monotonic_ns();
-  EXPECT_EQ(intake.delivered_until_ns(before_ns), before_ns) << "CUPTI has nothing";
+  EXPECT_EQ(intake.all_delivered_before_ns(before_ns), before_ns) << "CUPTI has nothing";
   std::uint8_t* first = request();
   const std::int64_t between_ns = monotonic_ns();
   request();
   const std::int64_t after_ns = monotonic_ns();
-  EXPECT_LE(intake.delivered_until_ns(after_ns), between_ns);
+  EXPECT_LE(intake.all_delivered_before_ns(after_ns), between_ns);
   intake.on_buffer_completed(nullptr, 0, first, 0);
-  EXPECT_GE(intake.delivered_until_ns(after_ns), between_ns);
-  EXPECT_LE(intake.delivered_until_ns(after_ns), after_ns);
+  EXPECT_GE(intake.all_delivered_before_ns(after_ns), between_ns);
+  EXPECT_LE(intake.all_delivered_before_ns(after_ns), after_ns);
   const std::int64_t later_ns = after_ns + 60 * kNanosecondsPerSecond;
-  EXPECT_GT(intake.delivered_until_ns(later_ns), after_ns) << "nothing is waited for that long";
+  EXPECT_GT(intake.all_delivered_before_ns(later_ns), after_ns) << "nothing is waited for that long";
   intake.abandon_lent_buffers();
-  EXPECT_EQ(intake.delivered_until_ns(later_ns), later_ns);
+  EXPECT_EQ(intake.all_delivered_before_ns(later_ns), later_ns);
 }
 
 TEST_F(RecordIntakeTest, AcceptsABufferThatWasGivenUp) {
   std::uint8_t* buffer = request();
   intake.abandon_lent_buffers();
   intake.on_buffer_completed(nullptr, 0, buffer, 0);
-  EXPECT_EQ(intake.counts().foreign_buffers, 0U);
+  EXPECT_EQ(intake.record_counts().foreign_buffers, 0U);
   EXPECT_EQ(request(), buffer);
 }
 
 TEST(BufferSizing, GrowsFastFillingBuffersAndShrinksSlowOnes) {
   BufferSizing sizing;
-  for (int i = 0; i < 20; ++i) sizing.on_full(kNanosecondsPerMillisecond);
+  for (int i = 0; i < 20; ++i) sizing.adapt_to_fill_time(kNanosecondsPerMillisecond);
   EXPECT_EQ(sizing.next_buffer_bytes(), kMaxBufferBytes);
   const std::size_t before = sizing.next_buffer_bytes();
-  sizing.on_full(kNanosecondsPerSecond / 4);
+  sizing.adapt_to_fill_time(kNanosecondsPerSecond / 4);
   EXPECT_EQ(sizing.next_buffer_bytes(), before);
-  for (int i = 0; i < 20; ++i) sizing.on_full(kNanosecondsPerSecond);
+  for (int i = 0; i < 20; ++i) sizing.adapt_to_fill_time(kNanosecondsPerSecond);
   EXPECT_EQ(sizing.next_buffer_bytes(), kMinBufferBytes);
 }
 
@@ -108,7 +108,8 @@ TEST_F(DroppedRecordsTest, AreReported) {
   fake.end_running();
   poll_for(2);
   EXPECT_TRUE(session().diagnostics().contains("kernels_dropped"));
-  EXPECT_EQ(session().counts().records + session().counts().dropped, static_cast<std::uint64_t>(more_than_fit));
+  EXPECT_EQ(session().record_counts().forwarded_records + session().record_counts().dropped_records,
+            static_cast<std::uint64_t>(more_than_fit));
 }
 
 class UnreadableRecordsTest : public SessionUnderTest {};
@@ -119,13 +120,13 @@ TEST_F(UnreadableRecordsTest, AreReportedAndTheNextBufferIsRead) {
   fake.refuse("cuptiActivityGetNextRecord", kInvalidKind);
   fake.launch({});
   poll_for(2);
-  EXPECT_EQ(session().counts().records, 0U);
+  EXPECT_EQ(session().record_counts().forwarded_records, 0U);
   EXPECT_TRUE(session().diagnostics().contains("kernels_unreadable"));
   fake.refuse("cuptiActivityGetNextRecord", 0);
   fake.launch({});
   poll_for(2);
-  EXPECT_EQ(session().counts().records, 1U);
-  EXPECT_EQ(session().counts().broken_buffers, 1U);
+  EXPECT_EQ(session().record_counts().forwarded_records, 1U);
+  EXPECT_EQ(session().record_counts().broken_buffers, 1U);
 }
 
 }  // namespace

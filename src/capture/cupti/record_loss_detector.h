@@ -21,19 +21,19 @@ class RecordLossDetector {
  public:
   struct Snapshot {
     std::int64_t now_ns = 0;
-    std::uint64_t launches = 0;       // total so far
-    std::uint64_t records = 0;        // total passed on so far
+    std::uint64_t launch_count = 0;   // total so far
+    std::uint64_t record_count = 0;   // total passed on so far
     std::uint64_t lent_capacity = 0;  // number of records that fit into the lent buffers
     bool clock_is_replaced = false;
   };
   // Returns the time since which records are missing; nullopt when none are.
-  std::optional<std::int64_t> lost_since(const Snapshot& snapshot);
+  std::optional<std::int64_t> find_loss_time_ns(const Snapshot& snapshot);
 
   // Starts over: records were enabled, or recovered.
-  void restart(const Snapshot& snapshot);
+  void reset(const Snapshot& snapshot);
 
  private:
-  Snapshot at_last_record_;  // state when records last arrived
+  Snapshot snapshot_at_last_record_;  // state when records last arrived
   std::optional<std::int64_t> no_records_since_ns_;
 };
 

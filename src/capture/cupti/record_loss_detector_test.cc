@@ -18,43 +18,43 @@ TEST(RecordLossDetector, ContinuousRecordsAreNoLoss) {
   RecordLossDetector detector;
   for (int second = 0; second < 10; ++second) {
     const auto many = static_cast<std::uint64_t>(second) * 1000;
-    EXPECT_FALSE(detector.lost_since(snapshot(second, many, many)));
+    EXPECT_FALSE(detector.find_loss_time_ns(snapshot(second, many, many)));
   }
 }
 
 TEST(RecordLossDetector, WithoutLaunchesThereIsNoLoss) {
   RecordLossDetector detector;
-  detector.restart(snapshot(0, 5000, 5000));
-  for (int second = 1; second < 100; ++second) EXPECT_FALSE(detector.lost_since(snapshot(second, 5000, 5000)));
+  detector.reset(snapshot(0, 5000, 5000));
+  for (int second = 1; second < 100; ++second) EXPECT_FALSE(detector.find_loss_time_ns(snapshot(second, 5000, 5000)));
 }
 
 TEST(RecordLossDetector, MoreLaunchesThanBuffersHoldAndTwoSecondsOfSilenceAreALoss) {
   RecordLossDetector detector;
-  detector.restart(snapshot(10, 0, 0));
-  EXPECT_FALSE(detector.lost_since(snapshot(11, 1000, 0)));
-  EXPECT_EQ(detector.lost_since(snapshot(12, 2000, 0)), 10 * kSecond);
+  detector.reset(snapshot(10, 0, 0));
+  EXPECT_FALSE(detector.find_loss_time_ns(snapshot(11, 1000, 0)));
+  EXPECT_EQ(detector.find_loss_time_ns(snapshot(12, 2000, 0)), 10 * kSecond);
 }
 
 TEST(RecordLossDetector, FewLaunchesMayBeInAnUndeliveredBuffer) {
   RecordLossDetector detector;
-  detector.restart(snapshot(0, 0, 0));
-  for (int second = 1; second < 60; ++second) EXPECT_FALSE(detector.lost_since(snapshot(second, kRoom, 0)));
+  detector.reset(snapshot(0, 0, 0));
+  for (int second = 1; second < 60; ++second) EXPECT_FALSE(detector.find_loss_time_ns(snapshot(second, kRoom, 0)));
 }
 
 TEST(RecordLossDetector, SilenceUnderAForeignClockIsALossForAnyLaunchCount) {
   RecordLossDetector detector;
-  detector.restart(snapshot(0, 0, 0));
-  EXPECT_FALSE(detector.lost_since(snapshot(1, 1, 0, true)));
-  EXPECT_EQ(detector.lost_since(snapshot(2, 2, 0, true)), 0);
+  detector.reset(snapshot(0, 0, 0));
+  EXPECT_FALSE(detector.find_loss_time_ns(snapshot(1, 1, 0, true)));
+  EXPECT_EQ(detector.find_loss_time_ns(snapshot(2, 2, 0, true)), 0);
 }
 
 TEST(RecordLossDetector, RestartsAfterRecovery) {
   RecordLossDetector detector;
-  detector.restart(snapshot(0, 0, 0));
-  EXPECT_TRUE(detector.lost_since(snapshot(2, 1000, 0)));
-  detector.restart(snapshot(2, 1000, 0));
-  EXPECT_FALSE(detector.lost_since(snapshot(3, 2000, 0)));
-  EXPECT_EQ(detector.lost_since(snapshot(4, 3000, 0)), 2 * kSecond);
+  detector.reset(snapshot(0, 0, 0));
+  EXPECT_TRUE(detector.find_loss_time_ns(snapshot(2, 1000, 0)));
+  detector.reset(snapshot(2, 1000, 0));
+  EXPECT_FALSE(detector.find_loss_time_ns(snapshot(3, 2000, 0)));
+  EXPECT_EQ(detector.find_loss_time_ns(snapshot(4, 3000, 0)), 2 * kSecond);
 }
 
 }  // namespace

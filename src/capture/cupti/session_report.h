@@ -15,17 +15,17 @@ namespace joulemap::capture::cupti {
 
 // Count and total duration of the intervals without kernel records.
 struct RecordLosses {
-  std::uint64_t intervals = 0;
-  std::int64_t time_ns = 0;
+  std::uint64_t interval_count = 0;
+  std::int64_t total_ns = 0;
   void add(std::int64_t since_ns, std::int64_t now_ns) {
-    ++intervals;
-    time_ns += now_ns - since_ns;
+    ++interval_count;
+    total_ns += now_ns - since_ns;
   }
 };
 
 // Add a diagnostic for each kind of loss that occurred; none when nothing was lost.
 void report_record_losses(const RecordLosses& unexplained, const RecordLosses& by_profiler, Diagnostics& into);
-void report_counts(const RecordIntake::Counts& counts, Diagnostics& into);
+void report_counts(const RecordIntake::RecordCounts& counts, Diagnostics& into);
 
 // The error for a CUPTI that refuses to record kernels, with CUPTI's own text.
 Error kernels_refused_error(const std::string& why, CuptiResult outcome);

@@ -11,16 +11,16 @@ namespace joulemap::capture::cupti {
 
 class TimedMutex {
  public:
-  void lock() { free_.acquire(); }
-  bool try_lock() { return free_.try_acquire(); }
+  void lock() { semaphore_.acquire(); }
+  bool try_lock() { return semaphore_.try_acquire(); }
   template <class Rep, class Period>
   bool try_lock_for(std::chrono::duration<Rep, Period> limit) {
-    return free_.try_acquire_for(limit);
+    return semaphore_.try_acquire_for(limit);
   }
-  void unlock() { free_.release(); }
+  void unlock() { semaphore_.release(); }
 
  private:
-  std::binary_semaphore free_{1};
+  std::binary_semaphore semaphore_{1};
 };
 
 }  // namespace joulemap::capture::cupti

@@ -10,8 +10,8 @@
 namespace joulemap::capture::nvtx {
 namespace {
 
-constexpr std::string_view kUnnamed = "(unnamed)";
-constexpr int kNoRange = -2;  // NVTX_NO_PUSH_POP_TRACKING, NVTX's own result without a tool
+constexpr std::string_view kUnnamedRange = "(unnamed)";
+constexpr int kNoRangeDepth = -2;  // NVTX_NO_PUSH_POP_TRACKING, NVTX's own result without a tool
 
 // Global state: NVTX's functions carry no user pointer.
 constinit std::atomic<void (*)(std::string_view) noexcept> push_hook{nullptr};
@@ -20,7 +20,7 @@ constinit std::atomic<void (*)() noexcept> pop_hook{nullptr};
 // Open ranges of this thread that were pushed here. A pop beyond them ends a range that began before we attached.
 thread_local int open_ranges = 0;
 
-constinit char any_domain = 0;  // its address is the handle of every domain
+constinit char placeholder_domain = 0;  // its address is the handle of every domain
 
 // On Linux a wchar_t is a Unicode code point; invalid ones become U+FFFD.
 std::string to_utf8(const wchar_t* text) {
@@ -48,126 +48,128 @@ std::string to_utf8(const wchar_t* text) {
   return utf8;
 }
 
-int push(std::string_view name) noexcept {
-  push_hook.load()(name.empty() ? kUnnamed : name);
+int push_range(std::string_view name) noexcept {
+  push_hook.load()(name.empty() ? kUnnamedRange : name);
   return open_ranges++;
 }
 
-int pop() noexcept {
-  if (open_ranges == 0) return kNoRange;
+int pop_range() noexcept {
+  if (open_ranges == 0) return kNoRangeDepth;
   pop_hook.load()();
   return --open_ranges;
 }
 
-int push_ascii(const char* name) noexcept { return push(name != nullptr ? std::string_view(name) : kUnnamed); }
+int push_ascii_range(const char* name) noexcept {
+  return push_range(name != nullptr ? std::string_view(name) : kUnnamedRange);
+}
 
-int push_wide(const wchar_t* name) noexcept {
-  if (name == nullptr) return push(kUnnamed);
+int push_wide_range(const wchar_t* name) noexcept {
+  if (name == nullptr) return push_range(kUnnamedRange);
   try {
-    return push(to_utf8(name));
+    return push_range(to_utf8(name));
   } catch (const std::bad_alloc&) {
-    return push(kUnnamed);  // the program pops this range in any case
+    return push_range(kUnnamedRange);  // the program pops this range in any case
   }
 }
 
 // Registered strings, never freed: the program may use them at any time. Not a function-local static: in a child forked
 // during its initialization, the guard would stay locked forever.
-constinit std::mutex names_lock;
-constinit std::unordered_set<std::string>* names = nullptr;
+constinit std::mutex registered_names_lock;
+constinit std::unordered_set<std::string>* registered_names = nullptr;
 
-const std::string* keep(std::string text) {
-  const std::lock_guard hold(names_lock);
-  if (names == nullptr) names = new std::unordered_set<std::string>;
-  return &*names->insert(std::move(text)).first;
+const std::string* keep_registered_name(std::string text) {
+  const std::lock_guard hold(registered_names_lock);
+  if (registered_names == nullptr) registered_names = new std::unordered_set<std::string>;
+  return &*registered_names->insert(std::move(text)).first;
 }
 
-const void* register_ascii(void* /*domain*/, const char* text) noexcept {
+const void* register_ascii_string(void* /*domain*/, const char* text) noexcept {
   try {
-    return text != nullptr ? keep(text) : nullptr;
+    return text != nullptr ? keep_registered_name(text) : nullptr;
   } catch (const std::bad_alloc&) {
     return nullptr;  // ranges with this registered name stay unnamed
   }
 }
 
-const void* register_wide(void* /*domain*/, const wchar_t* text) noexcept {
+const void* register_wide_string(void* /*domain*/, const wchar_t* text) noexcept {
   try {
-    return text != nullptr ? keep(to_utf8(text)) : nullptr;
+    return text != nullptr ? keep_registered_name(to_utf8(text)) : nullptr;
   } catch (const std::bad_alloc&) {
     return nullptr;
   }
 }
 
-int push_with_attributes(const EventAttributes* attributes) noexcept {
+int push_range_with_attributes(const EventAttributes* attributes) noexcept {
   if (attributes == nullptr || attributes->size < sizeof(EventAttributes) || attributes->message == nullptr) {
-    return push(kUnnamed);
+    return push_range(kUnnamedRange);
   }
   switch (attributes->message_type) {
     case MessageType::ascii:
-      return push_ascii(static_cast<const char*>(attributes->message));
+      return push_ascii_range(static_cast<const char*>(attributes->message));
     case MessageType::unicode:
-      return push_wide(static_cast<const wchar_t*>(attributes->message));
+      return push_wide_range(static_cast<const wchar_t*>(attributes->message));
     case MessageType::registered:
-      return push(*static_cast<const std::string*>(attributes->message));
+      return push_range(*static_cast<const std::string*>(attributes->message));
     case MessageType::none:
       break;
   }
-  return push(kUnnamed);
+  return push_range(kUnnamedRange);
 }
 
 // Ranges of all domains nest on their thread. The handle is not null, because libraries (XLA) push no ranges into a
 // null domain.
-void* create_domain_ascii(const char* /*name*/) noexcept { return &any_domain; }
-void* create_domain_wide(const wchar_t* /*name*/) noexcept { return &any_domain; }
+void* create_domain_ascii(const char* /*name*/) noexcept { return &placeholder_domain; }
+void* create_domain_wide(const wchar_t* /*name*/) noexcept { return &placeholder_domain; }
 
-int push_in_domain(void* /*domain*/, const EventAttributes* attributes) noexcept {
-  return push_with_attributes(attributes);
+int push_domain_range(void* /*domain*/, const EventAttributes* attributes) noexcept {
+  return push_range_with_attributes(attributes);
 }
 
-int pop_in_domain(void* /*domain*/) noexcept { return pop(); }
+int pop_domain_range(void* /*domain*/) noexcept { return pop_range(); }
 
 class FunctionTable {
  public:
   FunctionTable(const CallbackTables& tables, std::uint32_t module) {
-    if (tables.functions_of(module, &functions_, &count_) == 0) count_ = 0;
+    if (tables.get_functions_of_module(module, &functions_, &count_) == 0) count_ = 0;
   }
   bool empty() const { return count_ == 0 || functions_ == nullptr; }
   template <class Function>
-  void put(unsigned id, Function function) {
-    if (id < count_ && functions_[id] != nullptr) *functions_[id] = reinterpret_cast<AnyFunction>(function);
+  void set_function(unsigned id, Function function) {
+    if (id < count_ && functions_[id] != nullptr) *functions_[id] = reinterpret_cast<UntypedFunction>(function);
   }
 
  private:
-  AnyFunction** functions_ = nullptr;
+  UntypedFunction** functions_ = nullptr;
   unsigned count_ = 0;
 };
 
 }  // namespace
 
-void forget_names_in_child() noexcept {
-  new (&names_lock) std::mutex;
-  names = nullptr;
+void forget_registered_names_in_child() noexcept {
+  new (&registered_names_lock) std::mutex;
+  registered_names = nullptr;
 }
 
-bool attach(GetExportTable tables, RangeHooks hooks) {
+bool attach_nvtx_callbacks(GetExportTable tables, RangeHooks hooks) {
   if (tables == nullptr) return false;
   const auto* callbacks = static_cast<const CallbackTables*>(tables(kCallbackTables));
   if (callbacks == nullptr || callbacks->struct_size < sizeof(CallbackTables)) return false;
   FunctionTable core(*callbacks, kModuleCore);
   FunctionTable core2(*callbacks, kModuleCore2);
   if (core.empty()) return false;
-  push_hook.store(hooks.push);
-  pop_hook.store(hooks.pop);
-  core.put(kRangePushEx, &push_with_attributes);
-  core.put(kRangePushA, &push_ascii);
-  core.put(kRangePushW, &push_wide);
-  core.put(kRangePop, &pop);
+  push_hook.store(hooks.push_range);
+  pop_hook.store(hooks.pop_range);
+  core.set_function(kRangePushEx, &push_range_with_attributes);
+  core.set_function(kRangePushA, &push_ascii_range);
+  core.set_function(kRangePushW, &push_wide_range);
+  core.set_function(kRangePop, &pop_range);
   if (core2.empty()) return true;
-  core2.put(kDomainRangePushEx, &push_in_domain);
-  core2.put(kDomainRangePop, &pop_in_domain);
-  core2.put(kDomainCreateA, &create_domain_ascii);
-  core2.put(kDomainCreateW, &create_domain_wide);
-  core2.put(kDomainRegisterStringA, &register_ascii);
-  core2.put(kDomainRegisterStringW, &register_wide);
+  core2.set_function(kDomainRangePushEx, &push_domain_range);
+  core2.set_function(kDomainRangePop, &pop_domain_range);
+  core2.set_function(kDomainCreateA, &create_domain_ascii);
+  core2.set_function(kDomainCreateW, &create_domain_wide);
+  core2.set_function(kDomainRegisterStringA, &register_ascii_string);
+  core2.set_function(kDomainRegisterStringW, &register_wide_string);
   return true;
 }
 

@@ -17,22 +17,22 @@ using GetExportTable = const void* (*)(std::uint32_t table);
 
 // Callbacks for ranges, run on the calling thread.
 struct RangeHooks {
-  void (*push)(std::string_view name) noexcept;
-  void (*pop)() noexcept;
+  void (*push_range)(std::string_view name) noexcept;
+  void (*pop_range)() noexcept;
 };
 
 // Installs our functions into that copy of NVTX. Returns false when it does not support this protocol.
-bool attach(GetExportTable tables, RangeHooks hooks);
+bool attach_nvtx_callbacks(GetExportTable tables, RangeHooks hooks);
 
 // Called in the child of a fork: starts a new table of registered names, because a thread of the parent may have held
 // its lock. Names that the parent registered stay valid.
-void forget_names_in_child() noexcept;
+void forget_registered_names_in_child() noexcept;
 
 // NvtxExportTableCallbacks, table 1
-using AnyFunction = void (*)();
+using UntypedFunction = void (*)();
 struct CallbackTables {
   std::size_t struct_size;
-  int (*functions_of)(std::uint32_t module, AnyFunction*** functions, unsigned* count);
+  int (*get_functions_of_module)(std::uint32_t module, UntypedFunction*** functions, unsigned* count);
 };
 inline constexpr std::uint32_t kCallbackTables = 1;  // NVTX_ETID_CALLBACKS
 inline constexpr std::uint32_t kModuleCore = 1;      // NVTX_CB_MODULE_CORE

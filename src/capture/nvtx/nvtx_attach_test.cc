@@ -17,14 +17,14 @@ constexpr RangeHooks kHooks{[](std::string_view name) noexcept { ranges.push_bac
 
 // One copy of NVTX, as its header defines it: tables of pointers to the function pointers that it calls.
 struct NvtxCopy {
-  AnyFunction core[16] = {};
-  AnyFunction core2[16] = {};
-  AnyFunction* core_table[17] = {};
-  AnyFunction* core2_table[17] = {};
+  UntypedFunction core[16] = {};
+  UntypedFunction core2[16] = {};
+  UntypedFunction* core_table[17] = {};
+  UntypedFunction* core2_table[17] = {};
 };
 NvtxCopy* copy_under_test = nullptr;
 
-int functions_of(std::uint32_t module, AnyFunction*** functions, unsigned* count) {
+int functions_of(std::uint32_t module, UntypedFunction*** functions, unsigned* count) {
   if (module != kModuleCore && module != kModuleCore2) return 0;
   *functions = module == kModuleCore ? copy_under_test->core_table : copy_under_test->core2_table;
   *count = 16;
@@ -45,7 +45,7 @@ class NvtxAttachTest : public ::testing::Test {
     }
     copy_under_test = &copy;
     ranges.clear();
-    attached = attach(export_table, kHooks);
+    attached = attach_nvtx_callbacks(export_table, kHooks);
   }
 
   int push(const char* name) { return reinterpret_cast<int (*)(const char*)>(copy.core[kRangePushA])(name); }
@@ -121,8 +121,8 @@ TEST_F(NvtxAttachTest, ThreadsHaveRangesOfTheirOwn) {
 }
 
 TEST_F(NvtxAttachTest, RefusesAnUnknownProtocol) {
-  EXPECT_FALSE(attach(nullptr, kHooks));
-  EXPECT_FALSE(attach([](std::uint32_t) -> const void* { return nullptr; }, kHooks));
+  EXPECT_FALSE(attach_nvtx_callbacks(nullptr, kHooks));
+  EXPECT_FALSE(attach_nvtx_callbacks([](std::uint32_t) -> const void* { return nullptr; }, kHooks));
 }
 
 }  // namespace

@@ -24,14 +24,15 @@
 namespace joulemap::experiment {
 namespace {
 
-double standard_deviation(const std::vector<double>& values, double mean) {
+double sample_standard_deviation(const std::vector<double>& values, double mean) {
   if (values.size() < 2) return 0;
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-std::optional<MeasureSummary> spread_of(std::vector<double> values, const statistics::BootstrapOptions& options) {
+std::optional<MeasureSummary> summarize_measure(std::vector<double> values,
+                                                const statistics::BootstrapOptions& options) {
   if (values.empty()) return std::nullopt;
   MeasureSummary spread;
   spread.mean = statistics::mean_of(values);
@@ -42,8 +43,8 @@ std::optional<MeasureSummary> spread_of(std::vector<double> values, const statis
       spread.low = interval->low;
       spread.high = interval->high;
     }
-    spread.standard_deviation = standard_deviation(values, spread.mean);
-    spread.outliers = statistics::modified_z_outliers(values);
+    spread.standard_deviation = sample_standard_deviation(values, spread.mean);
+    spread.outliers = statistics::find_modified_z_outliers(values);
   }
   spread.values = std::move(values);
   return spread;
@@ -51,25 +52,26 @@ std::optional<MeasureSummary> spread_of(std::vector<double> values, const statis
 
 // Means over the rows of a cell: of the first epoch, and of the later epochs. Energies come only from rows that match
 // the energy basis. None if no row has epochs.
-std::optional<EpochSummary> epochs_of(const ExperimentData& data, const ExperimentTable& table, const CellRows& cell) {
-  struct Sum {
-    double total = 0;
+std::optional<EpochSummary> summarize_epochs(const ExperimentData& data, const ExperimentTable& table,
+                                             const CellRows& cell) {
+  struct MeanAccumulator {
+    double sum = 0;
     std::size_t count = 0;
     void add(std::optional<double> value) {
       if (!value) return;
-      total += *value;
+      sum += *value;
       ++count;
     }
     std::optional<double> mean() const {
-      return count > 0 ? std::optional(total / static_cast<double>(count)) : std::nullopt;
+      return count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt;
     }
   };
   EpochSummary summary;
-  Sum first_j, later_j, first_s, later_s;
-  for (const std::size_t index : cell.rows) {
+  MeanAccumulator first_j, later_j, first_s, later_s;
+  for (const std::size_t index : cell.done_rows) {
     const std::vector<EpochResult>& epochs = data.rows[index].epochs;
     summary.epochs = std::max(summary.epochs, epochs.size());
-    const bool has_energies = covers_basis(table.energy, data.rows[index]);
+    const bool has_energies = has_domains_of_basis(table.energy_basis, data.rows[index]);
     for (std::size_t i = 0; i < epochs.size(); ++i) {
       if (has_energies) (i == 0 ? first_j : later_j).add(epochs[i].energy_j);
       (i == 0 ? first_s : later_s).add(epochs[i].elapsed_s);
@@ -87,26 +89,27 @@ AnalysisCell analyze_cell(const ExperimentData& data, const ExperimentTable& tab
                           const AnalysisOptions& options, const std::vector<EpochColumn>& columns) {
   const CellRows& rows = table.cells[index];
   AnalysisCell cell;
-  cell.levels = rows.levels;
-  cell.rows = rows.planned;
-  cell.n = rows.rows.size();
+  cell.levels = rows.level_indices;
+  cell.rows = rows.planned_row_count;
+  cell.n = rows.done_rows.size();
   for (std::size_t measure = 0; measure < table.measures.size(); ++measure) {
     const std::uint64_t seed = statistics::cell_seed(data.seed, index * table.measures.size() + measure);
-    cell.measures.push_back(spread_of(table.values_of(rows, measure), {1 - alpha, options.resamples, seed}));
+    cell.measures.push_back(
+        summarize_measure(table.measure_values_of_cell(rows, measure), {1 - alpha, options.resample_count, seed}));
   }
-  cell.epochs = epochs_of(data, table, rows);
+  cell.epochs = summarize_epochs(data, table, rows);
   cell.epoch_means = epoch_means(data, table, rows, columns);
-  cell.functions = functions_of_cell(data, rows, table.energy);
-  cell.flags = cell_flags(data, table, rows, cell.measures, alpha);
+  cell.functions = average_functions_of_cell(data, rows, table.energy_basis);
+  cell.flags = compute_cell_flags(data, table, rows, cell.measures, alpha);
   return cell;
 }
 
-Result<std::vector<std::size_t>> compared_factors(const ExperimentData& data, const AnalysisOptions& options) {
+Result<std::vector<std::size_t>> find_compared_factors(const ExperimentData& data, const AnalysisOptions& options) {
   std::vector<std::size_t> factors;
   for (std::size_t i = 0; i < data.factors.size(); ++i) {
-    if (options.factors.empty() && data.factors[i].compared) factors.push_back(i);
+    if (options.compared_factors.empty() && data.factors[i].is_compared) factors.push_back(i);
   }
-  for (const std::string& name : options.factors) {
+  for (const std::string& name : options.compared_factors) {
     const auto found = std::find_if(data.factors.begin(), data.factors.end(),
                                     [&](const ExperimentFactor& factor) { return factor.name == name; });
     if (found == data.factors.end()) {
@@ -122,14 +125,14 @@ Result<std::vector<std::size_t>> compared_factors(const ExperimentData& data, co
 }  // namespace
 
 Result<AnalysisResult> analyze(const ExperimentData& data, const AnalysisOptions& options) {
-  const double alpha = options.alpha.value_or(data.alpha);
+  const double alpha = options.significance_level.value_or(data.alpha);
   if (!(alpha > 0 && alpha < 1)) return Error{ErrorCode::usage, "alpha must lie between 0 and 1", "--alpha 0.05"};
-  Result<std::vector<std::size_t>> factors = compared_factors(data, options);
+  Result<std::vector<std::size_t>> factors = find_compared_factors(data, options);
   if (!factors) return std::move(factors).error();
-  Result<ExperimentTable> table = make_experiment_table(data, options.measures);
+  Result<ExperimentTable> table = make_experiment_table(data, options.measure_names);
   if (!table) return std::move(table).error();
-  const bool has_rows =
-      std::any_of(table->cells.begin(), table->cells.end(), [](const CellRows& cell) { return !cell.rows.empty(); });
+  const bool has_rows = std::any_of(table->cells.begin(), table->cells.end(),
+                                    [](const CellRows& cell) { return !cell.done_rows.empty(); });
   if (!has_rows) {
     return Error{ErrorCode::not_found, fmt::format("no row of {} is done", joulemap::quoted(data.name)),
                  "joulemap experiment run"};
@@ -137,28 +140,29 @@ Result<AnalysisResult> analyze(const ExperimentData& data, const AnalysisOptions
   AnalysisResult result;
   result.name = data.name;
   result.factors = data.factors;
-  for (ExperimentFactor& factor : result.factors) factor.compared = false;
-  for (const std::size_t factor : *factors) result.factors[factor].compared = true;
+  for (ExperimentFactor& factor : result.factors) factor.is_compared = false;
+  for (const std::size_t factor : *factors) result.factors[factor].is_compared = true;
   result.measures = table->measures;
   result.is_blocked = data.is_blocked;
   result.alpha = alpha;
   result.adjustment = statistics::name_of(options.adjustment);
   result.seed = data.seed;
-  result.resamples = options.resamples;
+  result.resamples = options.resample_count;
   result.epoch_columns = epoch_columns(data);
   result.cells.resize(table->cells.size());
-  parallel_for(result.cells.size(), options.threads, [&](std::size_t i) {
+  parallel_for(result.cells.size(), options.thread_count, [&](std::size_t i) {
     result.cells[i] = analyze_cell(data, *table, i, alpha, options, result.epoch_columns);
   });
-  result.comparisons = compare_levels(data, *table, {alpha, options.adjustment, *factors, options.threads});
-  FactorEffects effects = factor_effects(data, *table, {alpha, options.adjustment, *factors, options.threads});
+  result.comparisons = compare_levels(data, *table, {alpha, options.adjustment, *factors, options.thread_count});
+  FactorEffects effects =
+      analyze_factor_effects(data, *table, {alpha, options.adjustment, *factors, options.thread_count});
   result.main_effects = std::move(effects.main_effects);
   result.interactions = std::move(effects.interactions);
-  result.associations = associations_of(*table, options.threads);
+  result.associations = compute_associations(*table, options.thread_count);
   result.correlations = level_correlations(data, *table, *factors);
-  result.pareto = pareto_sets(data, *table, {*factors, options.resamples, data.seed, options.threads});
+  result.pareto = pareto_sets(data, *table, {*factors, options.resample_count, data.seed, options.thread_count});
   result.flags = experiment_flags(data, *table, result);
-  result.row_flags = row_flags(data, *table, result.cells);
+  result.row_flags = compute_row_flags(data, *table, result.cells);
   for (Comparison& comparison : result.comparisons) comparison.verdict = verdict_of(comparison, result);
   for (MainEffect& effect : result.main_effects) effect.verdict = verdict_of(effect, result);
   for (Interaction& interaction : result.interactions) interaction.verdict = verdict_of(interaction, result);

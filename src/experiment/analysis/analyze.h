@@ -18,12 +18,12 @@
 namespace joulemap::experiment {
 
 struct AnalysisOptions {
-  std::optional<double> alpha;  // default: the experiment's alpha
+  std::optional<double> significance_level;  // default: the experiment's alpha
   statistics::Adjustment adjustment = statistics::Adjustment::holm;
-  std::vector<std::string> factors;   // factors to compare; empty: those that the experiment compares
-  std::vector<std::string> measures;  // names of the measures to analyze; empty: all
-  std::size_t resamples = 2'000;      // bootstrap resamples
-  unsigned threads = 0;               // 0: one per CPU
+  std::vector<std::string> compared_factors;  // factors to compare; empty: those that the experiment compares
+  std::vector<std::string> measure_names;     // names of the measures to analyze; empty: all
+  std::size_t resample_count = 2'000;         // bootstrap resamples
+  unsigned thread_count = 0;                  // 0: one per CPU
 };
 
 // Fails if the options name a factor or measure that the experiment lacks, or if no row is done.

@@ -78,10 +78,10 @@ TEST(Analyze, MoreThanTwoLevelsGetAnOmnibusAndPairwiseTests) {
 TEST(Analyze, FactorsThatAreNotComparedDefineStrata) {
   const AnalysisResult result = analyzed(data_with_doubled_energy(true));
   for (const Comparison& comparison : result.comparisons) EXPECT_EQ(comparison.factor, 0);
-  const AnalysisResult asked = analyzed(data_with_doubled_energy(true), {.factors = {"model"}});
+  const AnalysisResult asked = analyzed(data_with_doubled_energy(true), {.compared_factors = {"model"}});
   for (const Comparison& comparison : asked.comparisons) EXPECT_EQ(comparison.factor, 1);
-  EXPECT_FALSE(analyze(data_with_doubled_energy(true), {.factors = {"nothing"}}));
-  EXPECT_FALSE(analyze(data_with_doubled_energy(true), {.measures = {"nothing"}}));
+  EXPECT_FALSE(analyze(data_with_doubled_energy(true), {.compared_factors = {"nothing"}}));
+  EXPECT_FALSE(analyze(data_with_doubled_energy(true), {.measure_names = {"nothing"}}));
 }
 
 TEST(Analyze, AFamilyIsTheTestsOfOneFactorAndOnePairing) {
@@ -131,8 +131,8 @@ TEST(Analyze, ANondominatedCellIsOnTheParetoFront) {
 TEST(Analyze, TheNumberOfThreadsChangesNothing) {
   ExperimentData data = data_with_doubled_energy(false);
   data.seed = 42;
-  const AnalysisResult single_threaded = analyzed(data, {.threads = 1});
-  const AnalysisResult multithreaded = analyzed(data, {.threads = 4});
+  const AnalysisResult single_threaded = analyzed(data, {.thread_count = 1});
+  const AnalysisResult multithreaded = analyzed(data, {.thread_count = 4});
   for (std::size_t cell = 0; cell < single_threaded.cells.size(); ++cell) {
     EXPECT_EQ(single_threaded.cells[cell].measures[0]->low, multithreaded.cells[cell].measures[0]->low);
     EXPECT_EQ(single_threaded.cells[cell].measures[0]->high, multithreaded.cells[cell].measures[0]->high);
@@ -200,7 +200,7 @@ TEST(Analyze, ComparesAnEstimatedDomainOnlyOnRequest) {
   const AnalysisResult result = analyzed(data);
   EXPECT_TRUE(comparisons_of(result, "package").empty());
   EXPECT_EQ(result.cells[1].measures[2]->mean, 2000);
-  const AnalysisResult asked = analyzed(data, {.measures = {"package"}});
+  const AnalysisResult asked = analyzed(data, {.measure_names = {"package"}});
   ASSERT_EQ(asked.comparisons.size(), 1u);
   EXPECT_NE(asked.comparisons[0].verdict.find("less estimated energy of package than b"), std::string::npos)
       << asked.comparisons[0].verdict;

@@ -13,24 +13,25 @@
 namespace joulemap::experiment {
 namespace {
 
-constexpr std::size_t kMinCountForTrend = 4;  // below this n no order of values is significant
-constexpr std::size_t kMinCountForSpread = 3;
-constexpr double kLargeSpread = 0.1;  // standard deviation / mean above which a cell is flagged
-constexpr double kMinChange = 0.005;  // fraction of the median; smaller changes and drifts are not flagged even if
-                                      // significant
-constexpr double kSampleSumTolerance = 0.005;  // largest difference of sum of samples and integral, as a fraction
-constexpr double kAboveIdle = 0.2;             // power above idle, as a fraction of idle power, that is flagged
-constexpr double kAboveIdle_w = 3;             // power above idle that sensor noise can explain
+constexpr std::size_t kMinRowsForTrend = 4;  // below this n no order of values is significant
+constexpr std::size_t kMinRowsForSpread = 3;
+constexpr double kMaxUnflaggedVariation = 0.1;  // standard deviation / mean above which a cell is flagged
+constexpr double kMinFlaggedChange =
+    0.005;  // fraction of the median; smaller changes and drifts are not flagged even if
+            // significant
+constexpr double kSampleSumTolerance = 0.005;       // largest difference of sum of samples and integral, as a fraction
+constexpr double kMaxPowerAboveIdleFraction = 0.2;  // power above idle, as a fraction of idle power, that is flagged
+constexpr double kMaxPowerAboveIdle_w = 3;          // power above idle that sensor noise can explain
 
 struct CellView {
   const ExperimentData& data;
   const ExperimentTable& table;
   const CellRows& cell;
-  const ExperimentRow& row(std::size_t index) const { return data.rows[cell.rows[index]]; }
+  const ExperimentRow& row(std::size_t index) const { return data.rows[cell.done_rows[index]]; }
 };
 
 // "rows 3, 7 and 12": row numbers as in the run table.
-std::string rows_text(const std::vector<std::size_t>& numbers) {
+std::string row_numbers_text(const std::vector<std::size_t>& numbers) {
   std::string text = numbers.size() == 1 ? "row " : "rows ";
   constexpr std::size_t kMost = 6;
   for (std::size_t i = 0; i < std::min(numbers.size(), kMost); ++i) {
@@ -46,17 +47,20 @@ std::string measure_name(const Measure& measure) {
   return measure.kind == MeasureKind::domain ? "energy of " + measure.name : measure.name;
 }
 
-void flag_rows(const CellView& view, std::vector<AnalysisFlag>& flags) {
+void flag_failed_rows(const CellView& view, std::vector<AnalysisFlag>& flags) {
   const CellRows& cell = view.cell;
-  if (cell.failed > 0) {
-    flags.push_back({"failed_rows", fmt::format("{} of {} rows failed and are excluded", cell.failed, cell.planned),
-                     "check their stderr.txt, then run joulemap experiment resume"});
+  if (cell.failed_row_count > 0) {
+    flags.push_back(
+        {"failed_rows",
+         fmt::format("{} of {} rows failed and are excluded", cell.failed_row_count, cell.planned_row_count),
+         "check their stderr.txt, then run joulemap experiment resume"});
   }
-  if (const std::size_t open = cell.planned - cell.failed - cell.rows.size(); open > 0) {
-    flags.push_back({"unfinished_rows", fmt::format("{} of {} rows have not run yet", open, cell.planned), ""});
+  if (const std::size_t open = cell.planned_row_count - cell.failed_row_count - cell.done_rows.size(); open > 0) {
+    flags.push_back(
+        {"unfinished_rows", fmt::format("{} of {} rows have not run yet", open, cell.planned_row_count), ""});
   }
   std::map<std::string, std::pair<std::uint64_t, std::string>> diagnostics_by_code;
-  for (std::size_t i = 0; i < cell.rows.size(); ++i) {
+  for (std::size_t i = 0; i < cell.done_rows.size(); ++i) {
     for (const Diagnostic& diagnostic : view.row(i).diagnostics.list()) {
       auto& [count, message] = diagnostics_by_code[diagnostic.code];
       ++count;
@@ -64,56 +68,58 @@ void flag_rows(const CellView& view, std::vector<AnalysisFlag>& flags) {
     }
   }
   for (const auto& [code, known] : diagnostics_by_code) {
-    flags.push_back({code, fmt::format("{} of {} rows: {}", known.first, cell.rows.size(), known.second), ""});
+    flags.push_back({code, fmt::format("{} of {} rows: {}", known.first, cell.done_rows.size(), known.second), ""});
   }
 }
 
-void flag_energies(const CellView& view, std::vector<AnalysisFlag>& flags) {
+void flag_implausible_energies(const CellView& view, std::vector<AnalysisFlag>& flags) {
   std::vector<std::size_t> missing;
   std::map<std::string, std::vector<std::size_t>> zero;
   std::map<std::string, std::vector<std::size_t>> negative;
-  for (std::size_t i = 0; i < view.cell.rows.size(); ++i) {
+  for (std::size_t i = 0; i < view.cell.done_rows.size(); ++i) {
     const ExperimentRow& row = view.row(i);
-    if (!comparable_energy_j(view.table.energy, row)) missing.push_back(row.number);
+    if (!comparable_energy_j(view.table.energy_basis, row)) missing.push_back(row.number);
     for (const DomainEnergy& domain : row.domains) {
       if (domain.joules && *domain.joules == 0) zero[domain.name].push_back(row.number);
       if (domain.joules && *domain.joules < 0) negative[domain.name].push_back(row.number);
     }
   }
   if (!missing.empty()) {
-    const std::string what = view.table.energy.provenance == Provenance::measured ? "measured" : "estimated";
-    flags.push_back({"missing_energy", fmt::format("{}: no {} energy to compare", rows_text(missing), what), ""});
+    const std::string what = view.table.energy_basis.provenance == Provenance::measured ? "measured" : "estimated";
+    flags.push_back(
+        {"missing_energy", fmt::format("{}: no {} energy to compare", row_numbers_text(missing), what), ""});
   }
   for (const auto& [name, rows] : zero) {
-    flags.push_back({"zero_energy", fmt::format("{}: energy of {} is 0 J, which is impossible", rows_text(rows), name),
+    flags.push_back({"zero_energy",
+                     fmt::format("{}: energy of {} is 0 J, which is impossible", row_numbers_text(rows), name),
                      "run joulemap doctor: the sensor may be frozen"});
   }
   for (const auto& [name, rows] : negative) {
-    flags.push_back({"negative_energy", fmt::format("{}: energy of {} is negative", rows_text(rows), name), ""});
+    flags.push_back({"negative_energy", fmt::format("{}: energy of {} is negative", row_numbers_text(rows), name), ""});
   }
 }
 
-void flag_share(const CellView& view, std::string_view code, std::string_view what,
-                std::optional<double> ExperimentRow::*share, std::vector<AnalysisFlag>& flags) {
+void flag_disturbed_time(const CellView& view, std::string_view code, std::string_view what,
+                         std::optional<double> ExperimentRow::*share, std::vector<AnalysisFlag>& flags) {
   std::vector<std::size_t> rows;
   double most = 0;
-  for (std::size_t i = 0; i < view.cell.rows.size(); ++i) {
+  for (std::size_t i = 0; i < view.cell.done_rows.size(); ++i) {
     const ExperimentRow& row = view.row(i);
-    if (!(row.*share) || *(row.*share) <= kDisturbedShare) continue;
+    if (!(row.*share) || *(row.*share) <= kMaxUndisturbedTimeShare) continue;
     rows.push_back(row.number);
     most = std::max(most, *(row.*share));
   }
   if (rows.empty()) return;
-  flags.push_back(
-      {std::string(code), fmt::format("{}: {}, up to {:.0f} % of the time", rows_text(rows), what, most * 100), ""});
+  flags.push_back({std::string(code),
+                   fmt::format("{}: {}, up to {:.0f} % of the time", row_numbers_text(rows), what, most * 100), ""});
 }
 
-void flag_sums(const CellView& view, std::vector<AnalysisFlag>& flags) {
+void flag_sample_sum_mismatch(const CellView& view, std::vector<AnalysisFlag>& flags) {
   double least = 0;
   double most = 0;
   std::size_t apart = 0;
   std::string name;
-  for (std::size_t i = 0; i < view.cell.rows.size(); ++i) {
+  for (std::size_t i = 0; i < view.cell.done_rows.size(); ++i) {
     for (const DomainEnergy& domain : view.row(i).domains) {
       for (const CrossCheck& check : domain.checks) {
         if (check.channel != "sum of samples" || !domain.joules || *domain.joules <= 0) continue;
@@ -126,22 +132,23 @@ void flag_sums(const CellView& view, std::vector<AnalysisFlag>& flags) {
     }
   }
   if (apart == 0) return;
-  flags.push_back({"sum_of_samples",
-                   fmt::format("{}: the published sum of samples assumes 1 s between samples and differs by {:+.1f} to "
-                               "{:+.1f} % from the integral over the run; {} of {} rows by more than {} %",
-                               name, least * 100, most * 100, apart, view.cell.rows.size(), kSampleSumTolerance * 100),
-                   "this analysis uses the integral"});
+  flags.push_back(
+      {"sum_of_samples",
+       fmt::format("{}: the published sum of samples assumes 1 s between samples and differs by {:+.1f} to "
+                   "{:+.1f} % from the integral over the run; {} of {} rows by more than {} %",
+                   name, least * 100, most * 100, apart, view.cell.done_rows.size(), kSampleSumTolerance * 100),
+       "this analysis uses the integral"});
 }
 
 // Compares the power at the start of each row with the idle power: the row's baseline, else the first row of the cell.
 // Uses one provenance for all rows: measured if any row has it.
-void flag_pauses(const CellView& view, std::vector<AnalysisFlag>& flags) {
-  const bool is_measured = std::any_of(view.cell.rows.begin(), view.cell.rows.end(),
+void flag_power_above_idle(const CellView& view, std::vector<AnalysisFlag>& flags) {
+  const bool is_measured = std::any_of(view.cell.done_rows.begin(), view.cell.done_rows.end(),
                                        [&](std::size_t row) { return view.data.rows[row].first.measured.has_value(); });
   const Provenance provenance = is_measured ? Provenance::measured : Provenance::estimated;
   std::optional<double> idle_w;
   std::vector<double> later_w;
-  for (std::size_t i = 0; i < view.cell.rows.size(); ++i) {
+  for (std::size_t i = 0; i < view.cell.done_rows.size(); ++i) {
     const std::optional<double> first_w = power_by_provenance(view.row(i).first, provenance);
     if (!first_w) continue;
     const std::optional<double> own_w = power_by_provenance(view.row(i).baseline, provenance);
@@ -164,25 +171,26 @@ std::string percent_of_change(double before, double after) {
 }
 
 // Flags a change point and a drift. Energy and time usually change together; each measure gets its own flag.
-void flag_order(const Measure& measure, const MeasureSummary& spread, double alpha, std::vector<AnalysisFlag>& flags) {
+void flag_trend(const Measure& measure, const MeasureSummary& spread, double alpha, std::vector<AnalysisFlag>& flags) {
   const std::vector<double>& values = spread.values;
-  if (values.size() < kMinCountForTrend) return;
+  if (values.size() < kMinRowsForTrend) return;
   const double size = std::abs(spread.median);
-  const auto change = statistics::change_point(values);
-  if (change && change->test.p <= alpha && std::abs(change->median_after - change->median_before) > kMinChange * size) {
-    const bool is_warm_up = change->first * 2 <= values.size();
+  const auto change = statistics::find_change_point(values);
+  if (change && change->test.p <= alpha &&
+      std::abs(change->median_after - change->median_before) > kMinFlaggedChange * size) {
+    const bool is_warm_up = change->first_after_change * 2 <= values.size();
     flags.push_back(
         {is_warm_up ? "warm_up" : "change_point",
          fmt::format("{} changes at repetition {} of {}: from {} to {}{} (medians, p = {})", measure_name(measure),
-                     change->first + 1, values.size(), amount_text(change->median_before, measure.unit),
+                     change->first_after_change + 1, values.size(), amount_text(change->median_before, measure.unit),
                      amount_text(change->median_after, measure.unit),
                      percent_of_change(change->median_before, change->median_after), p_text(change->test.p)),
          is_warm_up ? "the mean is not representative: warm up first, or exclude the first rows and report it"
                     : "conditions changed during the experiment: compare only rows with the same conditions"});
   }
-  const statistics::Trend trend = statistics::mann_kendall(values);
+  const statistics::Trend trend = statistics::mann_kendall_trend(values);
   const double over_all = trend.slope * static_cast<double>(values.size() - 1);
-  if (trend.test.p <= alpha && std::abs(over_all) > kMinChange * size) {
+  if (trend.test.p <= alpha && std::abs(over_all) > kMinFlaggedChange * size) {
     flags.push_back(
         {"drift",
          fmt::format("{} drifts with the order of rows: {} to {} over {} rows (tau = {:+.2f}, p = {})",
@@ -192,10 +200,10 @@ void flag_order(const Measure& measure, const MeasureSummary& spread, double alp
   }
 }
 
-void flag_spread(const CellView& view, const Measure& measure, const MeasureSummary& spread, std::size_t measure_index,
-                 std::vector<AnalysisFlag>& flags) {
+void flag_large_spread(const CellView& view, const Measure& measure, const MeasureSummary& spread,
+                       std::size_t measure_index, std::vector<AnalysisFlag>& flags) {
   const std::vector<double>& values = spread.values;
-  if (values.size() < kMinCountForSpread) return;
+  if (values.size() < kMinRowsForSpread) return;
   const bool is_constant = std::all_of(values.begin(), values.end(), [&](double one) { return one == values[0]; });
   if (is_constant) {
     const bool is_zero = values[0] == 0;
@@ -206,7 +214,7 @@ void flag_spread(const CellView& view, const Measure& measure, const MeasureSumm
     return;
   }
   if (spread.mean != 0 && measure.kind != MeasureKind::metric &&
-      spread.standard_deviation > kLargeSpread * std::abs(spread.mean)) {
+      spread.standard_deviation > kMaxUnflaggedVariation * std::abs(spread.mean)) {
     flags.push_back({"large_spread",
                      fmt::format("{}: the standard deviation is {:.0f} % of the mean", measure_name(measure),
                                  spread.standard_deviation / std::abs(spread.mean) * 100),
@@ -214,38 +222,39 @@ void flag_spread(const CellView& view, const Measure& measure, const MeasureSumm
   }
   if (spread.outliers.empty()) return;
   std::vector<std::size_t> having;  // numbers of the rows that have a value
-  for (const std::size_t row : view.cell.rows) {
-    if (view.table.values[row][measure_index]) having.push_back(view.data.rows[row].number);
+  for (const std::size_t row : view.cell.done_rows) {
+    if (view.table.values_by_row[row][measure_index]) having.push_back(view.data.rows[row].number);
   }
   std::vector<std::size_t> numbers;
   for (const std::size_t index : spread.outliers) numbers.push_back(having[index]);
   flags.push_back({"outlier",
                    fmt::format("{}: {}; not excluded", measure_name(measure),
-                               rows_text(numbers) + (numbers.size() == 1 ? " is an outlier" : " are outliers")),
+                               row_numbers_text(numbers) + (numbers.size() == 1 ? " is an outlier" : " are outliers")),
                    ""});
 }
 
 }  // namespace
 
 bool is_above_idle(double power_w, double idle_w) {
-  return power_w >= idle_w * (1 + kAboveIdle) && power_w >= idle_w + kAboveIdle_w;
+  return power_w >= idle_w * (1 + kMaxPowerAboveIdleFraction) && power_w >= idle_w + kMaxPowerAboveIdle_w;
 }
 
-std::vector<AnalysisFlag> cell_flags(const ExperimentData& data, const ExperimentTable& table, const CellRows& cell,
-                                     const std::vector<std::optional<MeasureSummary>>& spreads, double alpha) {
+std::vector<AnalysisFlag> compute_cell_flags(const ExperimentData& data, const ExperimentTable& table,
+                                             const CellRows& cell,
+                                             const std::vector<std::optional<MeasureSummary>>& spreads, double alpha) {
   const CellView view{data, table, cell};
   std::vector<AnalysisFlag> flags;
-  flag_rows(view, flags);
-  flag_energies(view, flags);
-  flag_share(view, "throttled", "clocks were throttled by temperature or power", &ExperimentRow::throttled_share,
-             flags);
-  flag_share(view, "stolen_time", "a hypervisor took CPU time", &ExperimentRow::cpu_steal_share, flags);
-  flag_pauses(view, flags);
-  flag_sums(view, flags);
+  flag_failed_rows(view, flags);
+  flag_implausible_energies(view, flags);
+  flag_disturbed_time(view, "throttled", "clocks were throttled by temperature or power",
+                      &ExperimentRow::throttled_share, flags);
+  flag_disturbed_time(view, "stolen_time", "a hypervisor took CPU time", &ExperimentRow::cpu_steal_share, flags);
+  flag_power_above_idle(view, flags);
+  flag_sample_sum_mismatch(view, flags);
   for (std::size_t i = 0; i < spreads.size(); ++i) {
     if (!spreads[i]) continue;
-    flag_spread(view, table.measures[i], *spreads[i], i, flags);
-    flag_order(table.measures[i], *spreads[i], alpha, flags);
+    flag_large_spread(view, table.measures[i], *spreads[i], i, flags);
+    flag_trend(table.measures[i], *spreads[i], alpha, flags);
   }
   return flags;
 }

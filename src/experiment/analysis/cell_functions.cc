@@ -22,50 +22,52 @@ struct RunningMean {
   }
 };
 
-struct Sums {
+struct FunctionSums {
   RunningMean time_s;
   RunningMean count;
   RunningMean energy_j;
   RunningMean cumulative_s;
-  double of_rows_j = 0;  // total energy of the rows in which the function's energy is known
-  double within_j = 0;
+  double energy_of_rows_j = 0;  // total energy of the rows in which the function's energy is known
+  double inclusive_energy_j = 0;
   AmountByCause causes_s;
-  std::vector<EnergyCauseClass> named;  // cause classes derived from the function name
+  std::vector<EnergyCauseClass> causes_from_name;  // cause classes derived from the function name
 };
 
 // `row_j`: none if the row's energies do not match the energy basis.
-void add_function(Sums& sums, const FunctionResult& function, const std::optional<double>& row_j) {
+void add_function_of_row(FunctionSums& sums, const FunctionResult& function, const std::optional<double>& row_j) {
   sums.time_s.add(function.time_s);
   if (function.count) sums.count.add(static_cast<double>(*function.count));
   if (function.cumulative_s) sums.cumulative_s.add(*function.cumulative_s);
   if (function.energy_j && row_j) sums.energy_j.add(*function.energy_j);
   if (function.energy_j && row_j && *row_j > 0) {
-    sums.within_j += *function.energy_j;
-    sums.of_rows_j += *row_j;
+    sums.inclusive_energy_j += *function.energy_j;
+    sums.energy_of_rows_j += *row_j;
   }
   if (!function.cause) return;
   sums.causes_s.add(function.cause->times_s);
-  if (function.cause->basis == CauseBasis::name) sums.named.push_back(function.cause->largest_class);
+  if (function.cause->basis == CauseBasis::name) sums.causes_from_name.push_back(function.cause->largest_class);
 }
 
-std::optional<EnergyCause> cause_of(const Sums& sums) {
+std::optional<EnergyCause> largest_energy_cause(const FunctionSums& sums) {
   if (sums.causes_s.sum() <= 0) return std::nullopt;
   EnergyCause cause{sums.causes_s.largest_class(), CauseBasis::ledger};
-  if (std::ranges::find(sums.named, cause.largest_class) != sums.named.end()) cause.basis = CauseBasis::name;
+  if (std::ranges::find(sums.causes_from_name, cause.largest_class) != sums.causes_from_name.end())
+    cause.basis = CauseBasis::name;
   cause.times_s.add(sums.causes_s, 1 / static_cast<double>(sums.time_s.rows));
   return cause;
 }
 
 }  // namespace
 
-std::vector<CellFunctionMean> functions_of_cell(const ExperimentData& data, const CellRows& cell,
-                                                const EnergyBasis& energy) {
-  std::map<std::pair<std::string, std::string>, Sums> by_name;  // by (name, device)
-  for (const std::size_t index : cell.rows) {
+std::vector<CellFunctionMean> average_functions_of_cell(const ExperimentData& data, const CellRows& cell,
+                                                        const EnergyBasis& energy) {
+  std::map<std::pair<std::string, std::string>, FunctionSums> by_name;  // by (name, device)
+  for (const std::size_t index : cell.done_rows) {
     const ExperimentRow& row = data.rows[index];
-    const std::optional<double> row_j = covers_basis(energy, row) ? comparable_energy_j(energy, row) : std::nullopt;
+    const std::optional<double> row_j =
+        has_domains_of_basis(energy, row) ? comparable_energy_j(energy, row) : std::nullopt;
     for (const FunctionResult& function : row.functions) {
-      add_function(by_name[{function.name, function.device}], function, row_j);
+      add_function_of_row(by_name[{function.name, function.device}], function, row_j);
     }
   }
   std::vector<CellFunctionMean> functions;
@@ -73,8 +75,8 @@ std::vector<CellFunctionMean> functions_of_cell(const ExperimentData& data, cons
     CellFunctionMean function{key.first, key.second, sums.time_s.rows, sums.count.mean()};
     function.time_s = sums.time_s.mean().value_or(0);
     function.energy_j = sums.energy_j.mean();
-    if (sums.of_rows_j > 0) function.share = sums.within_j / sums.of_rows_j;
-    function.cause = cause_of(sums);
+    if (sums.energy_of_rows_j > 0) function.share = sums.inclusive_energy_j / sums.energy_of_rows_j;
+    function.cause = largest_energy_cause(sums);
     function.cumulative_s = sums.cumulative_s.mean();
     functions.push_back(std::move(function));
   }

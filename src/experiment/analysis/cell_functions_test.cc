@@ -93,14 +93,14 @@ TEST(RowFlags, AreDiagnosticsOfASingleRow) {
   set_energy(data.rows[7], 5000);
   const Result<AnalysisResult> result = analyze(data, {});
   ASSERT_TRUE(result);
-  using Codes = std::vector<std::string>;
-  EXPECT_EQ(result->row_flags[0], Codes());
-  EXPECT_EQ(result->row_flags[1], Codes{"missing_energy"});
-  EXPECT_EQ(result->row_flags[2], Codes{"throttled"});
-  EXPECT_EQ(result->row_flags[3], Codes{"cool_down"});
-  EXPECT_EQ(result->row_flags[4], Codes{"gap"});
-  EXPECT_EQ(result->row_flags[5], Codes{"failed"});
-  EXPECT_EQ(result->row_flags[7], Codes{"outlier"});
+  using FlagCodes = std::vector<std::string>;
+  EXPECT_EQ(result->row_flags[0], FlagCodes());
+  EXPECT_EQ(result->row_flags[1], FlagCodes{"missing_energy"});
+  EXPECT_EQ(result->row_flags[2], FlagCodes{"throttled"});
+  EXPECT_EQ(result->row_flags[3], FlagCodes{"cool_down"});
+  EXPECT_EQ(result->row_flags[4], FlagCodes{"gap"});
+  EXPECT_EQ(result->row_flags[5], FlagCodes{"failed"});
+  EXPECT_EQ(result->row_flags[7], FlagCodes{"outlier"});
 }
 
 }  // namespace

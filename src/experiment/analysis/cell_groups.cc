@@ -8,28 +8,30 @@ namespace joulemap::experiment {
 namespace {
 
 // Values of a cell by block; if several rows of a block have a value, the first.
-std::map<std::size_t, double> by_block(const ExperimentData& data, const ExperimentTable& table, std::size_t cell,
-                                       std::size_t measure) {
+std::map<std::size_t, double> values_by_block(const ExperimentData& data, const ExperimentTable& table,
+                                              std::size_t cell, std::size_t measure) {
   std::map<std::size_t, double> values;
-  for (const std::size_t row : table.cells[cell].rows) {
-    if (const std::optional<double> value = table.values[row][measure]) values.emplace(data.rows[row].block, *value);
+  for (const std::size_t row : table.cells[cell].done_rows) {
+    if (const std::optional<double> value = table.values_by_row[row][measure])
+      values.emplace(data.rows[row].block, *value);
   }
   return values;
 }
 
 }  // namespace
 
-std::vector<CellGroup> cell_groups(const ExperimentData& data, const ExperimentTable& table, std::size_t factor) {
+std::vector<CellGroup> group_cells_by_other_factors(const ExperimentData& data, const ExperimentTable& table,
+                                                    std::size_t factor) {
   std::map<std::vector<std::size_t>, CellGroup> groups;
   for (std::size_t cell = 0; cell < table.cells.size(); ++cell) {
-    std::vector<std::size_t> key = table.cells[cell].levels;
+    std::vector<std::size_t> key = table.cells[cell].level_indices;
     const std::size_t level = key[factor];
     key.erase(key.begin() + static_cast<std::ptrdiff_t>(factor));
     CellGroup& group = groups[key];
     if (group.cells.empty()) {
       group.factor = factor;
       group.cells.resize(data.factors[factor].levels.size());
-      group.fixed_levels.assign(table.cells[cell].levels.begin(), table.cells[cell].levels.end());
+      group.fixed_levels.assign(table.cells[cell].level_indices.begin(), table.cells[cell].level_indices.end());
       group.fixed_levels[factor].reset();
     }
     group.cells[level] = cell;
@@ -40,10 +42,10 @@ std::vector<CellGroup> cell_groups(const ExperimentData& data, const ExperimentT
   return list;
 }
 
-std::vector<std::vector<double>> common_blocks(const ExperimentData& data, const ExperimentTable& table,
-                                               std::span<const std::size_t> cells, std::size_t measure) {
+std::vector<std::vector<double>> values_in_common_blocks(const ExperimentData& data, const ExperimentTable& table,
+                                                         std::span<const std::size_t> cells, std::size_t measure) {
   std::vector<std::map<std::size_t, double>> maps;
-  for (const std::size_t cell : cells) maps.push_back(by_block(data, table, cell, measure));
+  for (const std::size_t cell : cells) maps.push_back(values_by_block(data, table, cell, measure));
   std::vector<std::vector<double>> lists(cells.size());
   for (const auto& entry : maps.front()) {
     const auto block = entry.first;  // clang 14 cannot capture a structured binding in a lambda

@@ -22,10 +22,11 @@ struct CellGroup {
 };
 
 // All groups of a factor, in the order of the levels.
-std::vector<CellGroup> cell_groups(const ExperimentData& data, const ExperimentTable& table, std::size_t factor);
+std::vector<CellGroup> group_cells_by_other_factors(const ExperimentData& data, const ExperimentTable& table,
+                                                    std::size_t factor);
 
 // One list per cell, all of equal length: the values of the blocks that all cells have.
-std::vector<std::vector<double>> common_blocks(const ExperimentData& data, const ExperimentTable& table,
-                                               std::span<const std::size_t> cells, std::size_t measure);
+std::vector<std::vector<double>> values_in_common_blocks(const ExperimentData& data, const ExperimentTable& table,
+                                                         std::span<const std::size_t> cells, std::size_t measure);
 
 }  // namespace joulemap::experiment

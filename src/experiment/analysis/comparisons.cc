@@ -17,8 +17,8 @@
 namespace joulemap::experiment {
 namespace {
 
-void set_shift(Comparison& comparison, const std::optional<statistics::EffectEstimate>& shift,
-               const std::optional<statistics::EffectEstimate>& percent) {
+void set_location_shift(Comparison& comparison, const std::optional<statistics::EffectEstimate>& shift,
+                        const std::optional<statistics::EffectEstimate>& percent) {
   if (shift) {
     comparison.difference = shift->estimate;
     comparison.low = shift->low;
@@ -31,7 +31,8 @@ void set_shift(Comparison& comparison, const std::optional<statistics::EffectEst
   }
 }
 
-void test_two(Comparison& comparison, const std::vector<double>& a, const std::vector<double>& b, double confidence) {
+void test_two_levels(Comparison& comparison, const std::vector<double>& a, const std::vector<double>& b,
+                     double confidence) {
   const bool is_paired = comparison.pairing == Pairing::paired;
   comparison.test = is_paired ? "wilcoxon-signed-rank" : "mann-whitney";
   comparison.n_a = a.size();
@@ -40,7 +41,7 @@ void test_two(Comparison& comparison, const std::vector<double>& a, const std::v
   const statistics::TestResult test = is_paired ? statistics::signed_rank_test(a, b) : statistics::rank_sum_test(a, b);
   comparison.p = test.p;
   comparison.statistic = test.statistic;
-  comparison.is_exact = test.method == statistics::PMethod::exact;
+  comparison.is_exact = test.p_method == statistics::PMethod::exact;
   comparison.vargha_delaney_a12 = statistics::vargha_delaney_a12(a, b);
   comparison.cliffs_delta = 2 * *comparison.vargha_delaney_a12 - 1;
   if (const std::optional<statistics::EffectEstimate> chance = statistics::a12_interval(a, b, confidence)) {
@@ -48,13 +49,15 @@ void test_two(Comparison& comparison, const std::vector<double>& a, const std::v
     comparison.a12_high = chance->high;
   }
   if (is_paired) {
-    set_shift(comparison, statistics::paired_shift(a, b, confidence), statistics::paired_percent(a, b, confidence));
+    set_location_shift(comparison, statistics::paired_shift(a, b, confidence),
+                       statistics::paired_percent(a, b, confidence));
   } else {
-    set_shift(comparison, statistics::unpaired_shift(a, b, confidence), statistics::unpaired_percent(a, b, confidence));
+    set_location_shift(comparison, statistics::unpaired_shift(a, b, confidence),
+                       statistics::unpaired_percent(a, b, confidence));
   }
 }
 
-void test_all(Comparison& comparison, const std::vector<std::vector<double>>& lists) {
+void test_all_levels(Comparison& comparison, const std::vector<std::vector<double>>& lists) {
   const bool is_paired = comparison.pairing == Pairing::paired;
   comparison.test = is_paired ? "friedman" : "kruskal-wallis";
   comparison.is_exact = false;
@@ -76,12 +79,13 @@ void test_all(Comparison& comparison, const std::vector<std::vector<double>>& li
 }
 
 // A test to run, and the cells that it compares.
-struct Task {
+struct ComparisonTask {
   Comparison comparison;
   std::vector<std::size_t> cells;
 };
 
-void add_tasks(const CellGroup& group, std::size_t measure, Pairing pairing, std::vector<Task>& tasks) {
+void add_comparison_tasks(const CellGroup& group, std::size_t measure, Pairing pairing,
+                          std::vector<ComparisonTask>& tasks) {
   std::vector<std::size_t> levels;
   std::vector<std::size_t> cells;
   for (std::size_t level = 0; level < group.cells.size(); ++level) {
@@ -104,18 +108,20 @@ void add_tasks(const CellGroup& group, std::size_t measure, Pairing pairing, std
   }
 }
 
-void run_task(Task& task, const ExperimentData& data, const ExperimentTable& table, double confidence) {
+void run_comparison_task(ComparisonTask& task, const ExperimentData& data, const ExperimentTable& table,
+                         double confidence) {
   Comparison& comparison = task.comparison;
   std::vector<std::vector<double>> lists;
   if (comparison.pairing == Pairing::paired) {
-    lists = common_blocks(data, table, task.cells, comparison.measure);
+    lists = values_in_common_blocks(data, table, task.cells, comparison.measure);
   } else {
-    for (const std::size_t cell : task.cells) lists.push_back(table.values_of(table.cells[cell], comparison.measure));
+    for (const std::size_t cell : task.cells)
+      lists.push_back(table.measure_values_of_cell(table.cells[cell], comparison.measure));
   }
   if (comparison.a) {
-    test_two(comparison, lists[0], lists[1], confidence);
+    test_two_levels(comparison, lists[0], lists[1], confidence);
   } else {
-    test_all(comparison, lists);
+    test_all_levels(comparison, lists);
   }
 }
 
@@ -123,12 +129,12 @@ void run_task(Task& task, const ExperimentData& data, const ExperimentTable& tab
 bool has_repetitions(const ExperimentData& data, const ExperimentTable& table) {
   return std::all_of(table.cells.begin(), table.cells.end(), [&](const CellRows& cell) {
     std::set<std::size_t> blocks;
-    for (const std::size_t row : cell.rows) blocks.insert(data.rows[row].block);
-    return blocks.size() == cell.rows.size();
+    for (const std::size_t row : cell.done_rows) blocks.insert(data.rows[row].block);
+    return blocks.size() == cell.done_rows.size();
   });
 }
 
-void adjust(std::vector<Comparison>& comparisons, const ComparisonOptions& options) {
+void adjust_p_values(std::vector<Comparison>& comparisons, const ComparisonOptions& options) {
   std::map<std::tuple<std::size_t, Pairing, bool>, std::vector<std::size_t>> families;
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
     const Comparison& one = comparisons[i];
@@ -140,12 +146,12 @@ void adjust(std::vector<Comparison>& comparisons, const ComparisonOptions& optio
     const std::vector<double> adjusted_p_values = statistics::adjusted_p_values(p, options.adjustment);
     const auto pairing =
         std::get<1>(key) == Pairing::paired ? statistics::Pairing::paired : statistics::Pairing::unpaired;
-    const std::size_t minimum_n = statistics::min_repetitions(pairing, options.alpha, members.size());
+    const std::size_t minimum_n = statistics::min_repetitions(pairing, options.significance_level, members.size());
     for (std::size_t k = 0; k < members.size(); ++k) {
       Comparison& one = comparisons[members[k]];
       one.p_adjusted = adjusted_p_values[k];
       one.family_size = members.size();
-      one.is_different = adjusted_p_values[k] < options.alpha;
+      one.is_different = adjusted_p_values[k] < options.significance_level;
       if (one.a) one.minimum_n = minimum_n;
     }
   }
@@ -158,21 +164,21 @@ std::vector<Comparison> compare_levels(const ExperimentData& data, const Experim
   std::vector<Pairing> pairings;
   if (data.is_blocked || has_repetitions(data, table)) pairings.push_back(Pairing::paired);
   if (!data.is_blocked) pairings.push_back(Pairing::unpaired);
-  std::vector<Task> tasks;
+  std::vector<ComparisonTask> tasks;
   for (const std::size_t factor : options.factors) {
-    for (const CellGroup& group : cell_groups(data, table, factor)) {
+    for (const CellGroup& group : group_cells_by_other_factors(data, table, factor)) {
       for (std::size_t measure = 0; measure < table.measures.size(); ++measure) {
         if (!table.measures[measure].is_compared) continue;
-        for (const Pairing pairing : pairings) add_tasks(group, measure, pairing, tasks);
+        for (const Pairing pairing : pairings) add_comparison_tasks(group, measure, pairing, tasks);
       }
     }
   }
-  parallel_for(tasks.size(), options.threads,
-               [&](std::size_t i) { run_task(tasks[i], data, table, 1 - options.alpha); });
+  parallel_for(tasks.size(), options.thread_count,
+               [&](std::size_t i) { run_comparison_task(tasks[i], data, table, 1 - options.significance_level); });
   std::vector<Comparison> comparisons;
   comparisons.reserve(tasks.size());
-  for (Task& task : tasks) comparisons.push_back(std::move(task.comparison));
-  adjust(comparisons, options);
+  for (ComparisonTask& task : tasks) comparisons.push_back(std::move(task.comparison));
+  adjust_p_values(comparisons, options);
   return comparisons;
 }
 

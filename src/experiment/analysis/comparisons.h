@@ -17,10 +17,10 @@
 namespace joulemap::experiment {
 
 struct ComparisonOptions {
-  double alpha = 0.05;
+  double significance_level = 0.05;
   statistics::Adjustment adjustment = statistics::Adjustment::holm;
   std::vector<std::size_t> factors;
-  unsigned threads = 0;
+  unsigned thread_count = 0;
 };
 
 // Returns the comparisons without verdict texts; verdict.h fills them in.

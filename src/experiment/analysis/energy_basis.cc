@@ -8,7 +8,7 @@
 namespace joulemap::experiment {
 namespace {
 
-bool holds_name(const std::vector<std::string>& names, std::string_view name) {
+bool contains_name(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -21,9 +21,9 @@ EnergyTotals totals_of_kind(const ExperimentRow& row, std::string_view kind) {
   return total_energy(row.domains, names);
 }
 
-bool lacks_a_reading(const EnergyTotals& totals, const std::vector<std::string>& domains) {
+bool lacks_domain_reading(const EnergyTotals& totals, const std::vector<std::string>& domains) {
   return std::any_of(totals.domains_without_value.begin(), totals.domains_without_value.end(),
-                     [&](const std::string& name) { return holds_name(domains, name); });
+                     [&](const std::string& name) { return contains_name(domains, name); });
 }
 
 }  // namespace
@@ -42,16 +42,16 @@ EnergyBasis energy_basis(std::span<const ExperimentRow> rows, std::string_view k
     if (!energy) continue;
     basis.has_energy = true;
     for (const std::string& name : energy->domains) {
-      if (!holds_name(known, name)) known.push_back(name);
+      if (!contains_name(known, name)) known.push_back(name);
     }
   }
   std::size_t whole_rows = 0;
   std::vector<std::size_t> rows_with(known.size());
   for (const EnergyTotals& one : totals) {
     const std::optional<EnergyWithProvenance> energy = energy_by_provenance(one, basis.provenance);
-    if (!energy || lacks_a_reading(one, known)) continue;
+    if (!energy || lacks_domain_reading(one, known)) continue;
     ++whole_rows;
-    for (std::size_t i = 0; i < known.size(); ++i) rows_with[i] += holds_name(energy->domains, known[i]) ? 1 : 0;
+    for (std::size_t i = 0; i < known.size(); ++i) rows_with[i] += contains_name(energy->domains, known[i]) ? 1 : 0;
   }
   for (std::size_t i = 0; i < known.size(); ++i) {
     const bool is_common = whole_rows > 0 && rows_with[i] == whole_rows;
@@ -67,11 +67,11 @@ std::optional<double> comparable_energy_j(const EnergyBasis& basis, const Experi
       energy_by_provenance(total_energy(row.domains, names), basis.provenance);
   if (!energy || energy->domains.size() != names.size()) return std::nullopt;
   const EnergyTotals all = total_energy(row.domains);
-  if (lacks_a_reading(all, basis.excluded_domains)) return std::nullopt;
+  if (lacks_domain_reading(all, basis.excluded_domains)) return std::nullopt;
   return energy->joules;
 }
 
-bool covers_basis(const EnergyBasis& basis, const ExperimentRow& row) {
+bool has_domains_of_basis(const EnergyBasis& basis, const ExperimentRow& row) {
   const std::optional<EnergyWithProvenance> shown = preferred_energy(total_energy(row.domains));
   return shown && shown->provenance == basis.provenance &&
          std::is_permutation(shown->domains.begin(), shown->domains.end(), basis.domains.begin(), basis.domains.end());

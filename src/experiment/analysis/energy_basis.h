@@ -32,7 +32,7 @@ EnergyBasis energy_basis(std::span<const ExperimentRow> rows, std::string_view k
 std::optional<double> comparable_energy_j(const EnergyBasis& basis, const ExperimentRow& row);
 
 // Whether the row's recording covers exactly the domains of the basis, so that its epochs and functions are comparable.
-bool covers_basis(const EnergyBasis& basis, const ExperimentRow& row);
+bool has_domains_of_basis(const EnergyBasis& basis, const ExperimentRow& row);
 
 // "package-1" -> "package", "gpu0" -> "gpu".
 std::string_view kind_of_domain(std::string_view name);

@@ -40,7 +40,7 @@ TEST(EnergyBasis, HasTheDomainsOfAllRows) {
   EXPECT_EQ(basis.excluded_domains, (Names{"package-0", "gpu1"}));
   EXPECT_EQ(comparable_energy_j(basis, rows[0]), 9);
   EXPECT_EQ(comparable_energy_j(basis, rows[1]), 8);
-  EXPECT_FALSE(covers_basis(basis, rows[0])) << "its epochs and functions hold package-0, too";
+  EXPECT_FALSE(has_domains_of_basis(basis, rows[0])) << "its epochs and functions hold package-0, too";
   EXPECT_TRUE(energy_basis(rows, "gpu").is_comparable());
   EXPECT_EQ(energy_basis(rows, "package").domains, Names{"package-0"});
 }

@@ -21,22 +21,22 @@ struct RunningMean {
   }
 };
 
-std::optional<std::size_t> gauge_named(std::string_view name) {
+std::optional<std::size_t> find_gauge_index(std::string_view name) {
   const auto found = std::ranges::find(kGauges, name, &Gauge::name);
   return found == kGauges.end() ? std::nullopt : std::optional(static_cast<std::size_t>(found - kGauges.begin()));
 }
 
-std::optional<double> metric_of(const ExperimentData& data, const EpochResult& epoch, std::string_view name) {
+std::optional<double> epoch_metric(const ExperimentData& data, const EpochResult& epoch, std::string_view name) {
   for (std::size_t i = 0; i < data.metrics.size() && i < epoch.metrics.size(); ++i) {
     if (data.metrics[i].name == name) return epoch.metrics[i];
   }
   return std::nullopt;
 }
 
-std::optional<double> value_of(const ExperimentData& data, const EpochResult& epoch, std::string_view name) {
-  const std::optional<std::size_t> gauge = gauge_named(name);
+std::optional<double> epoch_value(const ExperimentData& data, const EpochResult& epoch, std::string_view name) {
+  const std::optional<std::size_t> gauge = find_gauge_index(name);
   if (gauge && epoch.gauges[*gauge]) return epoch.gauges[*gauge];
-  return metric_of(data, epoch, name);
+  return epoch_metric(data, epoch, name);
 }
 
 struct EpochSums {
@@ -44,7 +44,7 @@ struct EpochSums {
   RunningMean energy_j;
   RunningMean time_s;
   RunningMean power_w;
-  std::vector<RunningMean> values;
+  std::vector<RunningMean> column_means;
 };
 
 }  // namespace
@@ -53,12 +53,12 @@ std::vector<EpochColumn> epoch_columns(const ExperimentData& data) {
   std::vector<EpochColumn> candidates;
   for (const Gauge& gauge : kGauges) candidates.push_back({std::string(gauge.name), std::string(gauge.unit)});
   for (const ExperimentMetric& metric : data.metrics) {
-    if (!gauge_named(metric.name)) candidates.push_back({metric.name, metric.unit});
+    if (!find_gauge_index(metric.name)) candidates.push_back({metric.name, metric.unit});
   }
   const auto is_unknown = [&](const EpochColumn& column) {
     return std::ranges::none_of(data.rows, [&](const ExperimentRow& row) {
       return std::ranges::any_of(
-          row.epochs, [&](const EpochResult& epoch) { return value_of(data, epoch, column.name).has_value(); });
+          row.epochs, [&](const EpochResult& epoch) { return epoch_value(data, epoch, column.name).has_value(); });
     });
   };
   std::erase_if(candidates, is_unknown);
@@ -68,9 +68,9 @@ std::vector<EpochColumn> epoch_columns(const ExperimentData& data) {
 std::vector<EpochMean> epoch_means(const ExperimentData& data, const ExperimentTable& table, const CellRows& cell,
                                    const std::vector<EpochColumn>& columns) {
   std::vector<EpochSums> sums;
-  for (const std::size_t index : cell.rows) {
+  for (const std::size_t index : cell.done_rows) {
     const ExperimentRow& row = data.rows[index];
-    const bool has_energies = covers_basis(table.energy, row);
+    const bool has_energies = has_domains_of_basis(table.energy_basis, row);
     if (row.epochs.size() > sums.size()) sums.resize(row.epochs.size());
     for (std::size_t i = 0; i < row.epochs.size(); ++i) {
       const EpochResult& epoch = row.epochs[i];
@@ -78,14 +78,15 @@ std::vector<EpochMean> epoch_means(const ExperimentData& data, const ExperimentT
       sums[i].time_s.add(epoch.elapsed_s);
       if (has_energies) sums[i].energy_j.add(epoch.energy_j);
       if (has_energies && epoch.energy_j && epoch.elapsed_s > 0) sums[i].power_w.add(*epoch.energy_j / epoch.elapsed_s);
-      sums[i].values.resize(columns.size());
-      for (std::size_t c = 0; c < columns.size(); ++c) sums[i].values[c].add(value_of(data, epoch, columns[c].name));
+      sums[i].column_means.resize(columns.size());
+      for (std::size_t c = 0; c < columns.size(); ++c)
+        sums[i].column_means[c].add(epoch_value(data, epoch, columns[c].name));
     }
   }
   std::vector<EpochMean> means;
   for (const EpochSums& epoch : sums) {
     EpochMean mean{means.size() + 1, epoch.n, epoch.energy_j.mean(), epoch.time_s.mean(), epoch.power_w.mean(), {}};
-    for (const RunningMean& value : epoch.values) mean.values.push_back(value.mean());
+    for (const RunningMean& value : epoch.column_means) mean.values.push_back(value.mean());
     means.push_back(std::move(mean));
   }
   return means;

@@ -19,7 +19,7 @@ ExperimentRow row_of(std::size_t block, double power_w, double temperature_c) {
   gpu.name = "gpu0";
   gpu.joules = 10 * power_w;
   gpu.provenance = Provenance::measured;
-  gpu.counted = true;
+  gpu.is_counted = true;
   row.domains = {gpu};
   EpochResult first{0, 4, 4 * power_w, {0.5, std::nullopt}};
   first.gauges[3] = temperature_c;
@@ -39,7 +39,7 @@ ExperimentData two_rows() {
 }
 
 TEST(EpochMeans, HaveEnergyPowerGaugesAndMetricsOfEachEpoch) {
-  const Result<AnalysisResult> result = analyze(two_rows(), {.resamples = 10});
+  const Result<AnalysisResult> result = analyze(two_rows(), {.resample_count = 10});
   ASSERT_TRUE(result) << result.error().message;
   ASSERT_EQ(result->epoch_columns.size(), 2U) << "a column without values is left out";
   EXPECT_EQ(result->epoch_columns[0].name, "temperature");
@@ -62,7 +62,7 @@ TEST(EpochMeans, HaveEnergyPowerGaugesAndMetricsOfEachEpoch) {
 TEST(EpochMeans, AreEmptyWithoutEpochs) {
   ExperimentData data = two_rows();
   for (ExperimentRow& row : data.rows) row.epochs.clear();
-  const Result<AnalysisResult> result = analyze(data, {.resamples = 10});
+  const Result<AnalysisResult> result = analyze(data, {.resample_count = 10});
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_TRUE(result->epoch_columns.empty());
   EXPECT_TRUE(result->cells[0].epoch_means.empty());

@@ -25,8 +25,8 @@ void flag_not_interleaved(const ExperimentData& data, const ExperimentTable& tab
   std::size_t cells = 0;
   std::size_t repeated = 0;
   for (const CellRows& cell : table.cells) {
-    if (!cell.rows.empty()) ++cells;
-    if (cell.rows.size() > 1) ++repeated;
+    if (!cell.done_rows.empty()) ++cells;
+    if (cell.done_rows.size() > 1) ++repeated;
   }
   if (repeated == 0 || changes + 1 > cells) return;
   flags.push_back({"not_interleaved",
@@ -56,14 +56,14 @@ void flag_confounded_nodes(const ExperimentData& data, const AnalysisResult& res
   }
 }
 
-std::string names_text(const std::vector<std::string>& names) {
+std::string join_names(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
 }
 
 // Lists each estimated domain once: estimates are excluded from the energy if measurements exist.
-void flag_estimates(const ExperimentData& data, const EnergyBasis& energy, std::vector<AnalysisFlag>& flags) {
+void flag_excluded_estimates(const ExperimentData& data, const EnergyBasis& energy, std::vector<AnalysisFlag>& flags) {
   if (!energy.has_energy) return;
   std::vector<std::string> estimated;
   for (const ExperimentRow& row : data.rows) {
@@ -79,8 +79,8 @@ void flag_estimates(const ExperimentData& data, const EnergyBasis& energy, std::
   const bool is_all = energy.provenance == Provenance::estimated;
   flags.push_back({is_all ? "estimated_energy" : "estimates_not_added",
                    is_all ? fmt::format("no row has a measured energy: energies are estimates of {}",
-                                        names_text(energy.domains.empty() ? estimated : energy.domains))
-                          : fmt::format("{}: estimated, not part of any energy", names_text(estimated)),
+                                        join_names(energy.domains.empty() ? estimated : energy.domains))
+                          : fmt::format("{}: estimated, not part of any energy", join_names(estimated)),
                    "run joulemap doctor to see how to measure it"});
 }
 
@@ -88,7 +88,7 @@ void flag_estimates(const ExperimentData& data, const EnergyBasis& energy, std::
 void flag_differing_domains(const EnergyBasis& energy, std::vector<AnalysisFlag>& flags) {
   if (energy.excluded_domains.empty()) return;
   const std::string_view how = to_string(energy.provenance);
-  const std::string excluded_domains = names_text(energy.excluded_domains);
+  const std::string excluded_domains = join_names(energy.excluded_domains);
   if (!energy.is_comparable()) {
     flags.push_back(
         {"no_common_domain",
@@ -98,11 +98,11 @@ void flag_differing_domains(const EnergyBasis& energy, std::vector<AnalysisFlag>
   }
   flags.push_back({"domains_differ",
                    fmt::format("rows have different {} domains: energies include {}; excluded: {}", how,
-                               names_text(energy.domains), excluded_domains),
+                               join_names(energy.domains), excluded_domains),
                    "rerun the rows flagged domains_differ where the same sensors are readable"});
 }
 
-void flag_pairing(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
+void flag_arbitrary_pairing(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
   const bool is_paired = std::any_of(result.comparisons.begin(), result.comparisons.end(),
                                      [](const Comparison& one) { return one.pairing == Pairing::paired; });
   if (result.is_blocked || !is_paired) return;
@@ -113,7 +113,7 @@ void flag_pairing(const AnalysisResult& result, std::vector<AnalysisFlag>& flags
 }
 
 // Compares the smallest attainable p of each family with the threshold after adjustment.
-void flag_floor(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
+void flag_unreachable_significance(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
   std::map<std::tuple<std::size_t, Pairing>, std::pair<std::size_t, const Comparison*>> families;
   for (const Comparison& one : result.comparisons) {
     if (!one.p || !one.a) continue;
@@ -140,7 +140,7 @@ void flag_floor(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) 
 }
 
 // Each test at level alpha has false positives: the message includes the number of cells expected by chance.
-void flag_counts(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
+void flag_expected_false_positives(const AnalysisResult& result, std::vector<AnalysisFlag>& flags) {
   struct Kind {
     std::string_view code;
     std::string_view message;
@@ -189,13 +189,13 @@ std::vector<AnalysisFlag> experiment_flags(const ExperimentData& data, const Exp
                                            const AnalysisResult& result) {
   std::vector<AnalysisFlag> flags;
   flag_cells(result, flags);
-  flag_estimates(data, table.energy, flags);
-  flag_differing_domains(table.energy, flags);
+  flag_excluded_estimates(data, table.energy_basis, flags);
+  flag_differing_domains(table.energy_basis, flags);
   flag_not_interleaved(data, table, flags);
   flag_confounded_nodes(data, result, flags);
-  flag_pairing(result, flags);
-  flag_floor(result, flags);
-  flag_counts(result, flags);
+  flag_arbitrary_pairing(result, flags);
+  flag_unreachable_significance(result, flags);
+  flag_expected_false_positives(result, flags);
   return flags;
 }
 

@@ -13,24 +13,24 @@
 namespace joulemap::experiment {
 namespace {
 
-std::optional<double> finite(std::optional<double> value) {
+std::optional<double> finite_or_none(std::optional<double> value) {
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 // Kinds of counted domains, in row order. A single kind equals the total energy and is left out.
-std::vector<std::string> domain_kinds(const ExperimentData& data) {
+std::vector<std::string> counted_domain_kinds(const ExperimentData& data) {
   std::vector<std::string> kinds;
   for (const ExperimentRow& row : data.rows) {
     for (const DomainEnergy& domain : row.domains) {
       const std::string_view kind = kind_of_domain(domain.name);
-      if (domain.counted && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.emplace_back(kind);
+      if (domain.is_counted && std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.emplace_back(kind);
     }
   }
   if (kinds.size() == 1) kinds.clear();
   return kinds;
 }
 
-Measure energy_measure(std::string name, MeasureKind kind, const EnergyBasis& basis) {
+Measure make_energy_measure(std::string name, MeasureKind kind, const EnergyBasis& basis) {
   Measure measure{std::move(name), kind, "J"};
   if (basis.has_energy) measure.provenance = basis.provenance;
   measure.domains = basis.domains;
@@ -39,10 +39,10 @@ Measure energy_measure(std::string name, MeasureKind kind, const EnergyBasis& ba
 }
 
 // A kind is not compared if it is estimated beside measured energy, or if it equals the total energy.
-std::vector<Measure> all_measures(const ExperimentData& data) {
-  std::vector<Measure> measures{energy_measure("energy_j", MeasureKind::energy, energy_basis(data.rows))};
-  for (const std::string& kind : domain_kinds(data)) {
-    Measure part = energy_measure(kind, MeasureKind::domain, energy_basis(data.rows, kind));
+std::vector<Measure> make_measures(const ExperimentData& data) {
+  std::vector<Measure> measures{make_energy_measure("energy_j", MeasureKind::energy, energy_basis(data.rows))};
+  for (const std::string& kind : counted_domain_kinds(data)) {
+    Measure part = make_energy_measure(kind, MeasureKind::domain, energy_basis(data.rows, kind));
     const Measure& whole = measures.front();
     part.is_compared = part.provenance == whole.provenance && part.domains != whole.domains;
     measures.push_back(std::move(part));
@@ -54,8 +54,8 @@ std::vector<Measure> all_measures(const ExperimentData& data) {
   return measures;
 }
 
-Result<std::vector<Measure>> chosen_measures(const ExperimentData& data, std::span<const std::string> measure_names) {
-  std::vector<Measure> all = all_measures(data);
+Result<std::vector<Measure>> select_measures(const ExperimentData& data, std::span<const std::string> measure_names) {
+  std::vector<Measure> all = make_measures(data);
   if (measure_names.empty()) return all;
   std::vector<Measure> chosen;
   for (const std::string& name : measure_names) {
@@ -72,20 +72,21 @@ Result<std::vector<Measure>> chosen_measures(const ExperimentData& data, std::sp
   return chosen;
 }
 
-std::optional<double> value_of(const ExperimentData& data, const ExperimentRow& row, const Measure& measure) {
+std::optional<double> measure_value_of_row(const ExperimentData& data, const ExperimentRow& row,
+                                           const Measure& measure) {
   switch (measure.kind) {
     case MeasureKind::energy:
     case MeasureKind::domain:
-      return finite(comparable_energy_j({measure.provenance.value_or(Provenance::measured), measure.domains,
-                                         measure.excluded_domains, measure.provenance.has_value()},
-                                        row));
+      return finite_or_none(comparable_energy_j({measure.provenance.value_or(Provenance::measured), measure.domains,
+                                                 measure.excluded_domains, measure.provenance.has_value()},
+                                                row));
     case MeasureKind::time:
-      return finite(row.elapsed_s);
+      return finite_or_none(row.elapsed_s);
     case MeasureKind::metric:
       break;
   }
   for (std::size_t i = 0; i < data.metrics.size() && i < row.metrics.size(); ++i) {
-    if (data.metrics[i].name == measure.name) return finite(row.metrics[i]);
+    if (data.metrics[i].name == measure.name) return finite_or_none(row.metrics[i]);
   }
   return std::nullopt;
 }
@@ -107,20 +108,22 @@ std::vector<std::size_t> rows_in_run_order(const ExperimentData& data) {
   return order;
 }
 
-std::vector<double> ExperimentTable::values_of(const CellRows& cell, std::size_t measure) const {
+std::vector<double> ExperimentTable::measure_values_of_cell(const CellRows& cell, std::size_t measure) const {
   std::vector<double> found;
-  for (const std::size_t row : cell.rows) {
-    if (values[row][measure]) found.push_back(*values[row][measure]);
+  for (const std::size_t row : cell.done_rows) {
+    if (values_by_row[row][measure]) found.push_back(*values_by_row[row][measure]);
   }
   return found;
 }
 
 std::optional<std::size_t> ExperimentTable::index_of_cell(std::span<const std::size_t> levels) const {
   const auto before = [](const CellRows& cell, std::span<const std::size_t> wanted) {
-    return std::lexicographical_compare(cell.levels.begin(), cell.levels.end(), wanted.begin(), wanted.end());
+    return std::lexicographical_compare(cell.level_indices.begin(), cell.level_indices.end(), wanted.begin(),
+                                        wanted.end());
   };
   const auto found = std::lower_bound(cells.begin(), cells.end(), levels, before);
-  if (found == cells.end() || !std::equal(levels.begin(), levels.end(), found->levels.begin(), found->levels.end())) {
+  if (found == cells.end() ||
+      !std::equal(levels.begin(), levels.end(), found->level_indices.begin(), found->level_indices.end())) {
     return std::nullopt;
   }
   return static_cast<std::size_t>(found - cells.begin());
@@ -132,25 +135,25 @@ const CellRows* ExperimentTable::find_cell(std::span<const std::size_t> levels) 
 }
 
 Result<ExperimentTable> make_experiment_table(const ExperimentData& data, std::span<const std::string> measure_names) {
-  Result<std::vector<Measure>> measures = chosen_measures(data, measure_names);
+  Result<std::vector<Measure>> measures = select_measures(data, measure_names);
   if (!measures) return std::move(measures).error();
   ExperimentTable table;
   table.measures = std::move(*measures);
-  table.energy = energy_basis(data.rows);
+  table.energy_basis = energy_basis(data.rows);
   std::map<std::vector<std::size_t>, CellRows> cells;
   for (const std::size_t index : rows_in_run_order(data)) {
     const ExperimentRow& row = data.rows[index];
     CellRows& cell = cells[row.levels];
-    cell.levels = row.levels;
-    ++cell.planned;
-    if (row.state == RowState::done) cell.rows.push_back(index);
-    if (row.state == RowState::failed) ++cell.failed;
+    cell.level_indices = row.levels;
+    ++cell.planned_row_count;
+    if (row.state == RowState::done) cell.done_rows.push_back(index);
+    if (row.state == RowState::failed) ++cell.failed_row_count;
   }
   for (auto& [levels, cell] : cells) table.cells.push_back(std::move(cell));
-  table.values.reserve(data.rows.size());
+  table.values_by_row.reserve(data.rows.size());
   for (const ExperimentRow& row : data.rows) {
-    std::vector<std::optional<double>>& values = table.values.emplace_back();
-    for (const Measure& measure : table.measures) values.push_back(value_of(data, row, measure));
+    std::vector<std::optional<double>>& values = table.values_by_row.emplace_back();
+    for (const Measure& measure : table.measures) values.push_back(measure_value_of_row(data, row, measure));
   }
   return table;
 }

@@ -20,20 +20,20 @@
 namespace joulemap::experiment {
 
 struct CellRows {
-  std::vector<std::size_t> levels;  // one index into each factor's levels
-  std::vector<std::size_t> rows;    // rows that are done, as indices into ExperimentData::rows, in run order
-  std::size_t planned = 0;
-  std::size_t failed = 0;
+  std::vector<std::size_t> level_indices;  // one index into each factor's levels
+  std::vector<std::size_t> done_rows;      // rows that are done, as indices into ExperimentData::rows, in run order
+  std::size_t planned_row_count = 0;
+  std::size_t failed_row_count = 0;
 };
 
 struct ExperimentTable {
   std::vector<Measure> measures;
-  EnergyBasis energy;                                      // basis of all domains, even if energy is not a measure
-  std::vector<CellRows> cells;                             // sorted by levels
-  std::vector<std::vector<std::optional<double>>> values;  // [row of the data][measure]
+  EnergyBasis energy_basis;     // basis of all domains, even if energy is not a measure
+  std::vector<CellRows> cells;  // sorted by levels
+  std::vector<std::vector<std::optional<double>>> values_by_row;  // [row of the data][measure]
 
   // Values of the rows of a cell that have one, in run order.
-  std::vector<double> values_of(const CellRows& cell, std::size_t measure) const;
+  std::vector<double> measure_values_of_cell(const CellRows& cell, std::size_t measure) const;
   const CellRows* find_cell(std::span<const std::size_t> levels) const;
   std::optional<std::size_t> index_of_cell(std::span<const std::size_t> levels) const;
 };

@@ -10,26 +10,26 @@
 namespace joulemap::experiment {
 namespace {
 
-constexpr std::size_t kMinCells = 4;
+constexpr std::size_t kMinCellsForCorrelation = 4;
 
 // A number of a row: a measure, or an energy divided by the time.
-struct RowValue {
+struct RowQuantity {
   std::size_t measure = 0;
-  std::optional<std::size_t> time;  // the measure to divide by
+  std::optional<std::size_t> time_measure;  // the measure to divide by
 
-  std::optional<double> of(const ExperimentTable& table, std::size_t row) const {
-    const std::optional<double> value = table.values[row][measure];
-    if (!value || !time) return value;
-    const std::optional<double> elapsed_s = table.values[row][*time];
+  std::optional<double> value_of_row(const ExperimentTable& table, std::size_t row) const {
+    const std::optional<double> value = table.values_by_row[row][measure];
+    if (!value || !time_measure) return value;
+    const std::optional<double> elapsed_s = table.values_by_row[row][*time_measure];
     if (!elapsed_s || !(*elapsed_s > 0)) return std::nullopt;
     return *value / *elapsed_s;
   }
 };
 
-std::optional<double> cell_median(const ExperimentTable& table, const CellRows& cell, const RowValue& wanted) {
+std::optional<double> cell_median(const ExperimentTable& table, const CellRows& cell, const RowQuantity& wanted) {
   std::vector<double> values;
-  for (const std::size_t row : cell.rows) {
-    if (const std::optional<double> value = wanted.of(table, row)) values.push_back(*value);
+  for (const std::size_t row : cell.done_rows) {
+    if (const std::optional<double> value = wanted.value_of_row(table, row)) values.push_back(*value);
   }
   if (values.empty()) return std::nullopt;
   return statistics::median_of(values);
@@ -39,11 +39,11 @@ std::optional<double> cell_median(const ExperimentTable& table, const CellRows& 
 struct CellSelection {
   std::optional<std::size_t> factor;
   std::optional<std::size_t> level;
-  bool contains(const CellRows& cell) const { return !factor || cell.levels[*factor] == *level; }
+  bool contains(const CellRows& cell) const { return !factor || cell.level_indices[*factor] == *level; }
 };
 
 void add_correlation(std::vector<LevelCorrelation>& correlations, const ExperimentTable& table,
-                     const CellSelection& cells, std::size_t energy, const RowValue& other, std::string name) {
+                     const CellSelection& cells, std::size_t energy, const RowQuantity& other, std::string name) {
   std::vector<double> x;
   std::vector<double> y;
   for (const CellRows& cell : table.cells) {
@@ -54,7 +54,7 @@ void add_correlation(std::vector<LevelCorrelation>& correlations, const Experime
     x.push_back(*energy_j);
     y.push_back(*value);
   }
-  if (x.size() < kMinCells) return;
+  if (x.size() < kMinCellsForCorrelation) return;
   const std::optional<statistics::TestResult> test = statistics::spearman(x, y);
   if (test)
     correlations.push_back({cells.factor, cells.level, energy, std::move(name), x.size(), test->statistic, test->p});

@@ -20,60 +20,63 @@ using statistics::FactorialFit;
 using statistics::ModelTerm;
 using statistics::Stratum;
 
-// Limits on the size of a model: its terms are all subsets of the other factors. Larger experiments have only rank tests.
-constexpr std::size_t kMaxColumns = 300;
-constexpr std::size_t kMaxFactors = 12;
+// Limits on the size of a model: its terms are all subsets of the other factors. Larger experiments have only rank
+// tests.
+constexpr std::size_t kMaxModelColumns = 300;
+constexpr std::size_t kMaxModelFactors = 12;
 
 // All rows of one measure, as logarithms if every value is above 0.
 struct MeasureValues {
-  bool is_log = true;
+  bool is_logarithmic = true;
   std::vector<std::optional<double>> values;  // by row of the data
 
-  double scaled(double value) const { return is_log ? std::log(value) : value; }
-  std::vector<double> scaled(std::vector<double> list) const {
-    for (double& value : list) value = scaled(value);
+  double to_analysis_scale(double value) const { return is_logarithmic ? std::log(value) : value; }
+  std::vector<double> to_analysis_scale(std::vector<double> list) const {
+    for (double& value : list) value = to_analysis_scale(value);
     return list;
   }
 };
 
 MeasureValues measure_values(const ExperimentData& data, const ExperimentTable& table, std::size_t measure) {
   MeasureValues result;
-  for (std::size_t row = 0; row < table.values.size(); ++row) {
-    const std::optional<double>& value = table.values[row][measure];
+  for (std::size_t row = 0; row < table.values_by_row.size(); ++row) {
+    const std::optional<double>& value = table.values_by_row[row][measure];
     result.values.push_back(value);
-    if (data.rows[row].state == RowState::done && value && !(*value > 0)) result.is_log = false;
+    if (data.rows[row].state == RowState::done && value && !(*value > 0)) result.is_logarithmic = false;
   }
   return result;
 }
 
 // The values of two levels in one combination of the other factors' levels.
-struct Combination {
+struct FactorCombination {
   std::vector<std::optional<std::size_t>> fixed_levels;
-  Stratum values;
-  double effect = 0;  // Hodges-Lehmann shift a - b
+  Stratum level_values;
+  double location_shift = 0;  // Hodges-Lehmann shift a - b
 };
 
-std::vector<Combination> combinations_of(const ExperimentData& data, const ExperimentTable& table,
-                                         const MainEffect& effect, const MeasureValues& values) {
-  std::vector<Combination> combinations;
+std::vector<FactorCombination> make_factor_combinations(const ExperimentData& data, const ExperimentTable& table,
+                                                        const MainEffect& effect, const MeasureValues& values) {
+  std::vector<FactorCombination> combinations;
   const bool is_paired = effect.pairing == Pairing::paired;
-  for (const CellGroup& group : cell_groups(data, table, effect.factor)) {
+  for (const CellGroup& group : group_cells_by_other_factors(data, table, effect.factor)) {
     const std::optional<std::size_t> a = group.cells[*effect.a];
     const std::optional<std::size_t> b = group.cells[*effect.b];
     if (!a || !b) continue;
-    Combination one;
+    FactorCombination one;
     one.fixed_levels = group.fixed_levels;
     if (is_paired) {
-      std::vector<std::vector<double>> lists = common_blocks(data, table, std::vector{*a, *b}, effect.measure);
-      one.values = {values.scaled(std::move(lists[0])), values.scaled(std::move(lists[1]))};
+      std::vector<std::vector<double>> lists =
+          values_in_common_blocks(data, table, std::vector{*a, *b}, effect.measure);
+      one.level_values = {values.to_analysis_scale(std::move(lists[0])), values.to_analysis_scale(std::move(lists[1]))};
     } else {
-      one.values = {values.scaled(table.values_of(table.cells[*a], effect.measure)),
-                    values.scaled(table.values_of(table.cells[*b], effect.measure))};
+      one.level_values = {values.to_analysis_scale(table.measure_values_of_cell(table.cells[*a], effect.measure)),
+                          values.to_analysis_scale(table.measure_values_of_cell(table.cells[*b], effect.measure))};
     }
-    const auto shift = is_paired ? statistics::paired_shift(one.values.first, one.values.second, 0.95)
-                                 : statistics::unpaired_shift(one.values.first, one.values.second, 0.95);
+    const auto shift =
+        is_paired ? statistics::paired_shift(one.level_values.first_values, one.level_values.second_values, 0.95)
+                  : statistics::unpaired_shift(one.level_values.first_values, one.level_values.second_values, 0.95);
     if (!shift) continue;
-    one.effect = shift->estimate;
+    one.location_shift = shift->estimate;
     combinations.push_back(std::move(one));
   }
   return combinations;
@@ -87,23 +90,24 @@ double squared_deviations(const std::vector<double>& values) {
 }
 
 // Gail and Simon's test, with the variance within combinations, which is assumed to be the same in all of them.
-std::optional<double> direction_p(const std::vector<Combination>& combinations, bool is_paired) {
+std::optional<double> qualitative_interaction_p(const std::vector<FactorCombination>& combinations, bool is_paired) {
   std::vector<double> effects;
   std::vector<double> errors;
   double squares = 0;
   double freedom = 0;
-  for (const Combination& one : combinations) {
-    const auto n1 = static_cast<double>(one.values.first.size());
-    const auto n2 = static_cast<double>(one.values.second.size());
-    effects.push_back(statistics::mean_of(one.values.first) - statistics::mean_of(one.values.second));
+  for (const FactorCombination& one : combinations) {
+    const auto n1 = static_cast<double>(one.level_values.first_values.size());
+    const auto n2 = static_cast<double>(one.level_values.second_values.size());
+    effects.push_back(statistics::mean_of(one.level_values.first_values) -
+                      statistics::mean_of(one.level_values.second_values));
     if (is_paired) {
-      std::vector<double> differences = one.values.first;
-      for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= one.values.second[i];
+      std::vector<double> differences = one.level_values.first_values;
+      for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= one.level_values.second_values[i];
       squares += squared_deviations(differences);
       freedom += n1 - 1;
       errors.push_back(std::sqrt(1 / n1));
     } else {
-      squares += squared_deviations(one.values.first) + squared_deviations(one.values.second);
+      squares += squared_deviations(one.level_values.first_values) + squared_deviations(one.level_values.second_values);
       freedom += n1 + n2 - 2;
       errors.push_back(std::sqrt(1 / n1 + 1 / n2));
     }
@@ -113,7 +117,7 @@ std::optional<double> direction_p(const std::vector<Combination>& combinations, 
   return statistics::qualitative_interaction_test(effects, errors, freedom).p;
 }
 
-void set_size(MainEffect& effect, const EffectEstimate& shift, bool is_log) {
+void set_effect_size(MainEffect& effect, const EffectEstimate& shift, bool is_log) {
   const auto set = [&](auto& estimate, auto& low, auto& high, auto scale) {
     estimate = scale(shift.estimate);
     low = scale(shift.low);
@@ -129,8 +133,8 @@ void set_size(MainEffect& effect, const EffectEstimate& shift, bool is_log) {
 
 // The interval that covers both: the true effect may be the same in all combinations, or differ between them. The
 // interval of combinations counts only if they are enough for its confidence.
-EffectEstimate joined(const std::optional<EffectEstimate>& stratified, const EffectEstimate& of_combinations,
-                      double confidence) {
+EffectEstimate cover_both_intervals(const std::optional<EffectEstimate>& stratified,
+                                    const EffectEstimate& of_combinations, double confidence) {
   if (!stratified) return of_combinations;
   if (of_combinations.confidence < confidence) return *stratified;
   return {stratified->estimate, std::min(stratified->low, of_combinations.low),
@@ -138,26 +142,27 @@ EffectEstimate joined(const std::optional<EffectEstimate>& stratified, const Eff
           std::min(stratified->confidence, of_combinations.confidence)};
 }
 
-void test_levels(MainEffect& effect, const std::vector<Combination>& combinations, bool is_log, double confidence) {
+void test_level_difference(MainEffect& effect, const std::vector<FactorCombination>& combinations, bool is_log,
+                           double confidence) {
   const bool is_paired = effect.pairing == Pairing::paired;
   std::vector<Stratum> strata;
   std::vector<double> effects;
-  for (const Combination& one : combinations) {
-    strata.push_back(one.values);
-    effects.push_back(one.effect);
+  for (const FactorCombination& one : combinations) {
+    strata.push_back(one.level_values);
+    effects.push_back(one.location_shift);
   }
   const statistics::StrataConsistency across = statistics::strata_consistency(effects, confidence);
   effect.combinations = combinations.size();
-  effect.higher = across.higher;
-  effect.lower = across.lower;
+  effect.higher = across.higher_count;
+  effect.lower = across.lower_count;
   effect.combinations_p = across.signed_rank.p;
-  effect.direction_p = direction_p(combinations, is_paired);
+  effect.direction_p = qualitative_interaction_p(combinations, is_paired);
   if (is_log) {
-    effect.least_percent = 100 * std::expm1(*std::ranges::min_element(effects));
-    effect.most_percent = 100 * std::expm1(*std::ranges::max_element(effects));
+    effect.min_combination_percent = 100 * std::expm1(*std::ranges::min_element(effects));
+    effect.max_combination_percent = 100 * std::expm1(*std::ranges::max_element(effects));
   }
-  // Stratified tests leave out combinations without repetitions. They are used once most combinations have some, so that
-  // the first repetition of a second block does not discard all others.
+  // Stratified tests leave out combinations without repetitions. They are used once most combinations have some, so
+  // that the first repetition of a second block does not discard all others.
   const auto repeated = static_cast<std::size_t>(std::ranges::count_if(strata, statistics::has_repetitions));
   const bool is_stratified = 2 * repeated >= strata.size();
   const statistics::TestResult test = !is_stratified ? across.signed_rank
@@ -167,29 +172,29 @@ void test_levels(MainEffect& effect, const std::vector<Combination>& combination
   effect.n = test.n;
   effect.statistic = test.statistic;
   effect.p = test.p;
-  effect.is_exact = test.method == statistics::PMethod::exact;
+  effect.is_exact = test.p_method == statistics::PMethod::exact;
   const std::optional<EffectEstimate> stratified = !is_stratified ? std::nullopt
                                                    : is_paired
                                                        ? statistics::stratified_paired_shift(strata, confidence)
                                                        : statistics::stratified_unpaired_shift(strata, confidence);
-  set_size(effect, joined(stratified, *across.shift, confidence), is_log);
+  set_effect_size(effect, cover_both_intervals(stratified, *across.shift, confidence), is_log);
 }
 
 // A fitted model of one factor and measure, with its values.
 struct MeasureModel {
   statistics::FactorialData data;
   std::optional<FactorialFit> fit;
-  bool is_log = true;
+  bool is_logarithmic = true;
 
   std::string test_name() const { return data.blocks.empty() ? "linear-model-f" : "mixed-model-f"; }
-  std::optional<std::size_t> term(const ModelTerm& wanted) const {
+  std::optional<std::size_t> find_term(const ModelTerm& wanted) const {
     const auto found = std::ranges::find(fit->terms, wanted);
     if (found == fit->terms.end()) return std::nullopt;
     return static_cast<std::size_t>(found - fit->terms.begin());
   }
 };
 
-std::size_t columns_of(const ExperimentData& data, const std::vector<ModelTerm>& terms) {
+std::size_t count_model_columns(const ExperimentData& data, const std::vector<ModelTerm>& terms) {
   std::size_t columns = 1;
   for (const ModelTerm& term : terms) {
     std::size_t own = 1;
@@ -200,26 +205,26 @@ std::size_t columns_of(const ExperimentData& data, const std::vector<ModelTerm>&
 }
 
 // The model of one factor, with its interactions if there are enough rows.
-MeasureModel make_model(const ExperimentData& data, const MeasureValues& values, std::size_t factor) {
+MeasureModel fit_measure_model(const ExperimentData& data, const MeasureValues& values, std::size_t factor) {
   MeasureModel model;
-  model.is_log = values.is_log;
+  model.is_logarithmic = values.is_logarithmic;
   for (std::size_t row = 0; row < data.rows.size(); ++row) {
     if (!values.values[row] || data.rows[row].state != RowState::done) continue;
-    model.data.values.push_back(values.scaled(*values.values[row]));
+    model.data.values.push_back(values.to_analysis_scale(*values.values[row]));
     model.data.levels.push_back(data.rows[row].levels);
     if (data.is_blocked) model.data.blocks.push_back(data.rows[row].block);
   }
-  if (data.factors.size() > kMaxFactors) return model;
+  if (data.factors.size() > kMaxModelFactors) return model;
   for (const bool has_interactions : {true, false}) {
-    const auto terms = statistics::comparison_terms(data.factors.size(), factor, has_interactions);
-    if (model.fit || columns_of(data, terms) > kMaxColumns) continue;
+    const auto terms = statistics::make_comparison_terms(data.factors.size(), factor, has_interactions);
+    if (model.fit || count_model_columns(data, terms) > kMaxModelColumns) continue;
     model.fit = statistics::fit_factorial_model(model.data, terms);
   }
   return model;
 }
 
-void set_model_size(MainEffect& effect, const MeasureModel& model, double confidence) {
-  if (!model.fit || !model.is_log) return;
+void set_effect_size_of_model(MainEffect& effect, const MeasureModel& model, double confidence) {
+  if (!model.fit || !model.is_logarithmic) return;
   const auto size = statistics::level_difference(*model.fit, effect.factor, *effect.a, *effect.b, confidence);
   if (!size) return;
   effect.model_percent = 100 * std::expm1(size->estimate);
@@ -229,11 +234,11 @@ void set_model_size(MainEffect& effect, const MeasureModel& model, double confid
 
 // The test over all levels of a factor with more than two. Nothing if there is no model.
 std::optional<MainEffect> factor_effect(MainEffect effect, const MeasureModel& model, std::size_t combinations) {
-  const std::optional<std::size_t> term = model.fit ? model.term({effect.factor}) : std::nullopt;
+  const std::optional<std::size_t> term = model.fit ? model.find_term({effect.factor}) : std::nullopt;
   // With a missing cell the main effect depends on which interaction columns remain, so on the order of levels.
   for (std::size_t i = 0; term && i < model.fit->terms.size(); ++i) {
     const bool has_factor = std::ranges::find(model.fit->terms[i], effect.factor) != model.fit->terms[i].end();
-    if (has_factor && !model.fit->is_complete[i]) return std::nullopt;
+    if (has_factor && !model.fit->has_all_contrasts[i]) return std::nullopt;
   }
   const auto test = term && combinations > 1 ? statistics::term_test(*model.fit, *term) : std::nullopt;
   if (!test) return std::nullopt;
@@ -248,23 +253,23 @@ std::optional<MainEffect> factor_effect(MainEffect effect, const MeasureModel& m
 }
 
 // Mean effect at each level of the other factor.
-std::vector<LevelEffect> level_effects(const std::vector<Combination>& combinations, std::size_t other) {
+std::vector<LevelEffect> mean_effects_by_level(const std::vector<FactorCombination>& combinations, std::size_t other) {
   std::map<std::size_t, std::vector<double>> effects;
-  for (const Combination& one : combinations) effects[*one.fixed_levels[other]].push_back(one.effect);
+  for (const FactorCombination& one : combinations) effects[*one.fixed_levels[other]].push_back(one.location_shift);
   std::vector<LevelEffect> levels;
   levels.reserve(effects.size());
   for (const auto& [level, list] : effects) levels.push_back({level, 100 * std::expm1(statistics::mean_of(list))});
   return levels;
 }
 
-std::vector<Interaction> interactions_of(const ExperimentData& data, const MeasureModel& model, std::size_t measure,
-                                         std::size_t factor, const std::vector<std::size_t>& compared) {
+std::vector<Interaction> test_interactions(const ExperimentData& data, const MeasureModel& model, std::size_t measure,
+                                           std::size_t factor, const std::vector<std::size_t>& compared) {
   std::vector<Interaction> interactions;
   if (!model.fit) return interactions;
   for (std::size_t other = 0; other < data.factors.size(); ++other) {
     const bool is_listed = other < factor && std::ranges::find(compared, other) != compared.end();
     if (other == factor || is_listed) continue;
-    const auto term = model.term({std::min(factor, other), std::max(factor, other)});
+    const auto term = model.find_term({std::min(factor, other), std::max(factor, other)});
     const auto test = term ? statistics::term_test(*model.fit, *term) : std::nullopt;
     if (!test) continue;
     Interaction one{factor, other, measure, model.test_name(), test->f, test->numerator_df, test->denominator_df,
@@ -282,21 +287,22 @@ struct EffectTask {
   FactorEffects effects;
 };
 
-void test_pairs(EffectTask& task, const ExperimentData& data, const ExperimentTable& table, const MeasureValues& values,
-                const MeasureModel& model, const MainEffect& common, double confidence) {
+void test_level_pairs(EffectTask& task, const ExperimentData& data, const ExperimentTable& table,
+                      const MeasureValues& values, const MeasureModel& model, const MainEffect& common,
+                      double confidence) {
   const std::size_t levels = data.factors[task.factor].levels.size();
   for (std::size_t a = 0; a < levels; ++a) {
     for (std::size_t b = a + 1; b < levels; ++b) {
       MainEffect pair = common;
       pair.a = a;
       pair.b = b;
-      const std::vector<Combination> found = combinations_of(data, table, pair, values);
+      const std::vector<FactorCombination> found = make_factor_combinations(data, table, pair, values);
       if (found.size() < 2) continue;
-      test_levels(pair, found, values.is_log, confidence);
-      set_model_size(pair, model, confidence);
+      test_level_difference(pair, found, values.is_logarithmic, confidence);
+      set_effect_size_of_model(pair, model, confidence);
       task.effects.main_effects.push_back(std::move(pair));
-      if (levels > 2 || !values.is_log) continue;
-      for (Interaction& one : task.effects.interactions) one.levels = level_effects(found, one.other);
+      if (levels > 2 || !values.is_logarithmic) continue;
+      for (Interaction& one : task.effects.interactions) one.levels = mean_effects_by_level(found, one.other);
     }
   }
 }
@@ -306,19 +312,19 @@ std::size_t compared_combinations(const std::vector<CellGroup>& groups, const Ex
                                   std::size_t measure) {
   return static_cast<std::size_t>(std::ranges::count_if(groups, [&](const CellGroup& group) {
     return std::ranges::count_if(group.cells, [&](const std::optional<std::size_t>& cell) {
-             return cell && !table.values_of(table.cells[*cell], measure).empty();
+             return cell && !table.measure_values_of_cell(table.cells[*cell], measure).empty();
            }) > 1;
   }));
 }
 
-void run_task(EffectTask& task, const ExperimentData& data, const ExperimentTable& table,
-              const ComparisonOptions& options) {
-  const std::vector<CellGroup> groups = cell_groups(data, table, task.factor);
+void run_effect_task(EffectTask& task, const ExperimentData& data, const ExperimentTable& table,
+                     const ComparisonOptions& options) {
+  const std::vector<CellGroup> groups = group_cells_by_other_factors(data, table, task.factor);
   if (groups.size() < 2) return;
   const std::size_t combinations = compared_combinations(groups, table, task.measure);
   const MeasureValues values = measure_values(data, table, task.measure);
-  const MeasureModel model = make_model(data, values, task.factor);
-  task.effects.interactions = interactions_of(data, model, task.measure, task.factor, options.factors);
+  const MeasureModel model = fit_measure_model(data, values, task.factor);
+  task.effects.interactions = test_interactions(data, model, task.measure, task.factor, options.factors);
   MainEffect common;
   common.factor = task.factor;
   common.measure = task.measure;
@@ -327,21 +333,21 @@ void run_task(EffectTask& task, const ExperimentData& data, const ExperimentTabl
     if (std::optional<MainEffect> effect = factor_effect(common, model, combinations))
       task.effects.main_effects.push_back(*std::move(effect));
   }
-  test_pairs(task, data, table, values, model, common, 1 - options.alpha);
+  test_level_pairs(task, data, table, values, model, common, 1 - options.significance_level);
 }
 
-Generality generality_of(const MainEffect& effect, double alpha) {
+Generality classify_generality(const MainEffect& effect, double alpha) {
   if (effect.direction_p_adjusted && *effect.direction_p_adjusted < alpha) return Generality::direction_differs;
   if (effect.p_adjusted >= alpha) return Generality::not_shown;
-  if (!effect.a) return Generality::differs;
+  if (!effect.a) return Generality::levels_differ;
   const bool agree = effect.higher == 0 || effect.lower == 0 || *effect.combinations_p < alpha;
-  return agree ? Generality::general : Generality::direction_differs;
+  return agree ? Generality::same_direction : Generality::direction_differs;
 }
 
 // Adjusts p values of one family: `p` reads them, `set` takes the adjusted value and the size of the family.
 template <class Items, class P, class Set>
-void adjust_family(Items& items, const std::vector<std::size_t>& members, statistics::Adjustment adjustment, P p,
-                   Set set) {
+void adjust_p_family(Items& items, const std::vector<std::size_t>& members, statistics::Adjustment adjustment, P p,
+                     Set set) {
   std::vector<double> values;
   values.reserve(members.size());
   for (const std::size_t i : members) values.push_back(p(items[i]));
@@ -349,7 +355,7 @@ void adjust_family(Items& items, const std::vector<std::size_t>& members, statis
   for (std::size_t k = 0; k < members.size(); ++k) set(items[members[k]], adjusted[k], members.size());
 }
 
-void adjust(std::vector<MainEffect>& effects, const ComparisonOptions& options) {
+void adjust_p_values_by_family(std::vector<MainEffect>& effects, const ComparisonOptions& options) {
   std::map<std::pair<std::size_t, bool>, std::vector<std::size_t>> families;
   std::map<std::size_t, std::vector<std::size_t>> directions;
   for (std::size_t i = 0; i < effects.size(); ++i) {
@@ -357,7 +363,7 @@ void adjust(std::vector<MainEffect>& effects, const ComparisonOptions& options) 
     if (effects[i].direction_p) directions[effects[i].factor].push_back(i);
   }
   for (const auto& [key, members] : families) {
-    adjust_family(
+    adjust_p_family(
         effects, members, options.adjustment, [](const MainEffect& one) { return one.p; },
         [](MainEffect& one, double p, std::size_t size) {
           one.p_adjusted = p;
@@ -365,45 +371,46 @@ void adjust(std::vector<MainEffect>& effects, const ComparisonOptions& options) 
         });
   }
   for (const auto& [factor, members] : directions) {
-    adjust_family(
+    adjust_p_family(
         effects, members, options.adjustment, [](const MainEffect& one) { return *one.direction_p; },
         [](MainEffect& one, double p, std::size_t) { one.direction_p_adjusted = p; });
   }
-  for (MainEffect& effect : effects) effect.generality = generality_of(effect, options.alpha);
+  for (MainEffect& effect : effects) effect.generality = classify_generality(effect, options.significance_level);
 }
 
-void adjust(std::vector<Interaction>& interactions, const ComparisonOptions& options) {
+void adjust_p_values_by_family(std::vector<Interaction>& interactions, const ComparisonOptions& options) {
   std::map<std::size_t, std::vector<std::size_t>> families;
   for (std::size_t i = 0; i < interactions.size(); ++i) families[interactions[i].factor].push_back(i);
   for (const auto& [factor, members] : families) {
-    adjust_family(
+    adjust_p_family(
         interactions, members, options.adjustment, [](const Interaction& one) { return one.p; },
         [&](Interaction& one, double p, std::size_t size) {
           one.p_adjusted = p;
           one.family_size = size;
-          one.is_different = p < options.alpha;
+          one.is_different = p < options.significance_level;
         });
   }
 }
 
 }  // namespace
 
-FactorEffects factor_effects(const ExperimentData& data, const ExperimentTable& table,
-                             const ComparisonOptions& options) {
+FactorEffects analyze_factor_effects(const ExperimentData& data, const ExperimentTable& table,
+                                     const ComparisonOptions& options) {
   std::vector<EffectTask> tasks;
   for (const std::size_t factor : options.factors) {
     for (std::size_t measure = 0; measure < table.measures.size(); ++measure) {
       if (table.measures[measure].is_compared) tasks.push_back({measure, factor, {}});
     }
   }
-  parallel_for(tasks.size(), options.threads, [&](std::size_t i) { run_task(tasks[i], data, table, options); });
+  parallel_for(tasks.size(), options.thread_count,
+               [&](std::size_t i) { run_effect_task(tasks[i], data, table, options); });
   FactorEffects effects;
   for (EffectTask& task : tasks) {
     std::ranges::move(task.effects.main_effects, std::back_inserter(effects.main_effects));
     std::ranges::move(task.effects.interactions, std::back_inserter(effects.interactions));
   }
-  adjust(effects.main_effects, options);
-  adjust(effects.interactions, options);
+  adjust_p_values_by_family(effects.main_effects, options);
+  adjust_p_values_by_family(effects.interactions, options);
   return effects;
 }
 

@@ -25,7 +25,7 @@ struct FactorEffects {
 
 // Results without verdict texts; effect_verdict.h fills them in. Factors with a single combination of the others have no
 // main effect: the comparison within it is the same.
-FactorEffects factor_effects(const ExperimentData& data, const ExperimentTable& table,
-                             const ComparisonOptions& options);
+FactorEffects analyze_factor_effects(const ExperimentData& data, const ExperimentTable& table,
+                                     const ComparisonOptions& options);
 
 }  // namespace joulemap::experiment

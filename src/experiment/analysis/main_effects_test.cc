@@ -16,15 +16,16 @@ namespace joulemap::experiment {
 namespace {
 
 AnalysisResult analysis_of(const ExperimentData& data, std::vector<std::string> factors = {}) {
-  Result<AnalysisResult> result =
-      analyze(data, {.factors = std::move(factors), .measures = {"energy_j"}, .resamples = 10, .threads = 1});
+  Result<AnalysisResult> result = analyze(
+      data,
+      {.compared_factors = std::move(factors), .measure_names = {"energy_j"}, .resample_count = 10, .thread_count = 1});
   EXPECT_TRUE(result) << result.error().message;
   return *std::move(result);
 }
 
 FactorEffects effects_of(const ExperimentData& data) {
   const ExperimentTable table = *make_experiment_table(data, std::vector<std::string>{"energy_j"});
-  return factor_effects(data, table, {.factors = {0}, .threads = 1});
+  return analyze_factor_effects(data, table, {.factors = {0}, .thread_count = 1});
 }
 
 double common_ratio(std::size_t, std::size_t) { return std::log(1.32); }
@@ -38,7 +39,7 @@ TEST_P(DesignedEffects, AreFoundInManyCombinationsOfTwoRepetitionsEach) {
   const MainEffect& effect = result.main_effects[0];
   EXPECT_EQ(effect.test, GetParam() ? "stratified-signed-rank" : "van-elteren");
   EXPECT_TRUE(effect.is_exact);
-  EXPECT_EQ(effect.generality, Generality::general);
+  EXPECT_EQ(effect.generality, Generality::same_direction);
   EXPECT_EQ(effect.combinations, 36U);
   EXPECT_EQ(effect.lower, 36U) << "framework0 uses less";
   EXPECT_LT(effect.p_adjusted, 1e-12);
@@ -62,7 +63,7 @@ TEST_P(DesignedEffects, StayWhenTheFirstCombinationIsRepeated) {
   }
   const AnalysisResult result = analysis_of(data);
   ASSERT_EQ(result.main_effects.size(), 1U);
-  EXPECT_EQ(result.main_effects[0].generality, Generality::general) << result.main_effects[0].verdict;
+  EXPECT_EQ(result.main_effects[0].generality, Generality::same_direction) << result.main_effects[0].verdict;
   EXPECT_LT(result.main_effects[0].p, 1e-9);
 }
 
@@ -120,7 +121,7 @@ Rates simulated(std::size_t trials, const FactorialDesign& design, double effect
     const ExperimentData data = synthetic_factorial(
         seed, design, [&](std::size_t model, std::size_t batch) { return effects[model * design.batches + batch]; });
     const MainEffect main = effects_of(data).main_effects.front();
-    rates.general += main.generality == Generality::general ? share : 0;
+    rates.general += main.generality == Generality::same_direction ? share : 0;
     rates.direction_differs += main.generality == Generality::direction_differs ? share : 0;
     rates.stratified_p += main.p < 0.05 ? share : 0;
     const double truth = 100 * std::expm1(-effect);
@@ -176,7 +177,7 @@ TEST(MainEffects, ComeFromCombinationsAloneIfNothingIsRepeated) {
   EXPECT_EQ(effect.test, "wilcoxon-signed-rank");
   EXPECT_EQ(effect.n, 36U);
   EXPECT_FALSE(effect.direction_p) << "no repetitions, no noise to compare with";
-  EXPECT_EQ(effect.generality, Generality::general);
+  EXPECT_EQ(effect.generality, Generality::same_direction);
 }
 
 TEST(MainEffects, CountOnlyCombinationsThatHaveBothLevels) {
@@ -188,7 +189,7 @@ TEST(MainEffects, CountOnlyCombinationsThatHaveBothLevels) {
   const MainEffect effect = effects_of(data).main_effects.front();
   EXPECT_EQ(effect.combinations, 28U);
   EXPECT_EQ(effect.n, 2 * 27U) << "a combination with one pair is in no stratified test";
-  EXPECT_EQ(effect.generality, Generality::general);
+  EXPECT_EQ(effect.generality, Generality::same_direction);
   EXPECT_FALSE(effect.model_percent) << "missing cells";
 }
 
@@ -203,7 +204,7 @@ TEST(MainEffects, OfValuesBelowZeroAreDifferences) {
   data.metrics = {{"balance", "", true}};
   for (ExperimentRow& row : data.rows)
     row.metrics = {row.levels[0] == 0 ? -1.0 : 1.0 + 0.1 * row.domains[0].joules.value() / 1e6};
-  const Result<AnalysisResult> result = analyze(data, {.measures = {"balance"}, .resamples = 10});
+  const Result<AnalysisResult> result = analyze(data, {.measure_names = {"balance"}, .resample_count = 10});
   const MainEffect& effect = result->main_effects.front();
   EXPECT_FALSE(effect.percent);
   EXPECT_NEAR(*effect.difference, -2, 0.1);

@@ -14,34 +14,34 @@ namespace joulemap::experiment {
 namespace {
 
 // Limit on pairwise cell comparisons per set: sets of hundreds of cells get fewer resamples.
-constexpr double kMaxWork = 1e8;
-constexpr std::size_t kMinResamples = 100;
-constexpr std::size_t kMinPairs = 3;  // minimum n of an association
+constexpr double kMaxCellComparisons = 1e8;
+constexpr std::size_t kMinParetoResamples = 100;
+constexpr std::size_t kMinAssociationPairs = 3;  // minimum n of an association
 
 // Values of one row of a cell, with signs such that less is better.
-using Costs = std::vector<double>;
+using RowCosts = std::vector<double>;
 
-struct Candidate {
+struct ParetoCandidate {
   std::size_t cell = 0;
-  std::vector<Costs> rows;
-  Costs mean;
+  std::vector<RowCosts> costs_of_rows;
+  RowCosts mean_costs;
 };
 
-Costs mean_of_rows(const Candidate& candidate) {
-  Costs mean(candidate.rows.front().size());
-  for (const Costs& row : candidate.rows) {
+RowCosts mean_costs_of_rows(const ParetoCandidate& candidate) {
+  RowCosts mean(candidate.costs_of_rows.front().size());
+  for (const RowCosts& row : candidate.costs_of_rows) {
     for (std::size_t i = 0; i < row.size(); ++i) mean[i] += row[i];
   }
-  for (double& value : mean) value /= static_cast<double>(candidate.rows.size());
+  for (double& value : mean) value /= static_cast<double>(candidate.costs_of_rows.size());
   return mean;
 }
 
-Costs drawn_mean(const Candidate& candidate, statistics::Random& random) {
-  const auto n = static_cast<double>(candidate.rows.size());
-  Costs mean(candidate.rows.front().size());
-  for (std::size_t draw = 0; draw < candidate.rows.size(); ++draw) {
-    const Costs& row =
-        candidate.rows[std::min(static_cast<std::size_t>(random.uniform() * n), candidate.rows.size() - 1)];
+RowCosts resampled_mean_costs(const ParetoCandidate& candidate, statistics::Random& random) {
+  const auto n = static_cast<double>(candidate.costs_of_rows.size());
+  RowCosts mean(candidate.costs_of_rows.front().size());
+  for (std::size_t draw = 0; draw < candidate.costs_of_rows.size(); ++draw) {
+    const RowCosts& row = candidate.costs_of_rows[std::min(static_cast<std::size_t>(random.uniform() * n),
+                                                           candidate.costs_of_rows.size() - 1)];
     for (std::size_t i = 0; i < row.size(); ++i) mean[i] += row[i];
   }
   for (double& value : mean) value /= n;
@@ -49,7 +49,7 @@ Costs drawn_mean(const Candidate& candidate, statistics::Random& random) {
 }
 
 // Pareto dominance: not worse in any value and better in at least one.
-bool dominates(const Costs& a, const Costs& b) {
+bool dominates(const RowCosts& a, const RowCosts& b) {
   bool is_better = false;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i] > b[i]) return false;
@@ -58,11 +58,11 @@ bool dominates(const Costs& a, const Costs& b) {
   return is_better;
 }
 
-std::vector<bool> front_of(const std::vector<Costs>& points) {
+std::vector<bool> find_pareto_front(const std::vector<RowCosts>& points) {
   std::vector<bool> is_on_front(points.size());
   for (std::size_t i = 0; i < points.size(); ++i) {
     is_on_front[i] =
-        std::none_of(points.begin(), points.end(), [&](const Costs& other) { return dominates(other, points[i]); });
+        std::none_of(points.begin(), points.end(), [&](const RowCosts& other) { return dominates(other, points[i]); });
   }
   return is_on_front;
 }
@@ -74,7 +74,7 @@ std::vector<std::size_t> compared_measures(const ExperimentTable& table) {
     if (table.measures[i].kind == MeasureKind::domain || !table.measures[i].is_compared) continue;
     std::optional<double> first;
     bool differs = false;
-    for (const auto& row : table.values) {
+    for (const auto& row : table.values_by_row) {
       if (!row[i]) continue;
       differs = differs || (first && *row[i] != *first);
       first = row[i];
@@ -84,40 +84,41 @@ std::vector<std::size_t> compared_measures(const ExperimentTable& table) {
   return compared;
 }
 
-std::vector<Candidate> candidates_of(const ExperimentTable& table, const std::vector<std::size_t>& cells,
-                                     const std::vector<std::size_t>& measures) {
-  std::vector<Candidate> candidates;
+std::vector<ParetoCandidate> make_pareto_candidates(const ExperimentTable& table, const std::vector<std::size_t>& cells,
+                                                    const std::vector<std::size_t>& measures) {
+  std::vector<ParetoCandidate> candidates;
   for (const std::size_t cell : cells) {
-    Candidate candidate;
+    ParetoCandidate candidate;
     candidate.cell = cell;
-    for (const std::size_t row : table.cells[cell].rows) {
-      Costs costs;
+    for (const std::size_t row : table.cells[cell].done_rows) {
+      RowCosts costs;
       for (const std::size_t measure : measures) {
-        const std::optional<double> value = table.values[row][measure];
+        const std::optional<double> value = table.values_by_row[row][measure];
         if (value) costs.push_back(table.measures[measure].more_is_better ? -*value : *value);
       }
-      if (costs.size() == measures.size()) candidate.rows.push_back(std::move(costs));
+      if (costs.size() == measures.size()) candidate.costs_of_rows.push_back(std::move(costs));
     }
-    if (candidate.rows.empty()) continue;
-    candidate.mean = mean_of_rows(candidate);
+    if (candidate.costs_of_rows.empty()) continue;
+    candidate.mean_costs = mean_costs_of_rows(candidate);
     candidates.push_back(std::move(candidate));
   }
   return candidates;
 }
 
-void weigh(ParetoSet& set, const std::vector<Candidate>& candidates, std::size_t resamples, std::uint64_t seed) {
-  std::vector<Costs> points;
+void estimate_front_probabilities(ParetoSet& set, const std::vector<ParetoCandidate>& candidates, std::size_t resamples,
+                                  std::uint64_t seed) {
+  std::vector<RowCosts> points;
   points.reserve(candidates.size());
-  for (const Candidate& candidate : candidates) points.push_back(candidate.mean);
-  const std::vector<bool> is_on_front = front_of(points);
+  for (const ParetoCandidate& candidate : candidates) points.push_back(candidate.mean_costs);
+  const std::vector<bool> is_on_front = find_pareto_front(points);
   const auto count = static_cast<double>(candidates.size());
-  const auto affordable = static_cast<std::size_t>(kMaxWork / (count * count));
-  set.resamples = std::min(resamples, std::max(affordable, kMinResamples));
+  const auto affordable = static_cast<std::size_t>(kMaxCellComparisons / (count * count));
+  set.resamples = std::min(resamples, std::max(affordable, kMinParetoResamples));
   std::vector<std::size_t> times(candidates.size());
   statistics::Random random(seed);
   for (std::size_t resample = 0; resample < set.resamples; ++resample) {
-    for (std::size_t i = 0; i < candidates.size(); ++i) points[i] = drawn_mean(candidates[i], random);
-    const std::vector<bool> drawn = front_of(points);
+    for (std::size_t i = 0; i < candidates.size(); ++i) points[i] = resampled_mean_costs(candidates[i], random);
+    const std::vector<bool> drawn = find_pareto_front(points);
     for (std::size_t i = 0; i < candidates.size(); ++i) times[i] += drawn[i] ? 1 : 0;
   }
   for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -126,10 +127,10 @@ void weigh(ParetoSet& set, const std::vector<Candidate>& candidates, std::size_t
   }
 }
 
-Association association(const std::vector<double>& x, const std::vector<double>& y) {
+Association rank_association(const std::vector<double>& x, const std::vector<double>& y) {
   Association result;
   result.n = x.size();
-  if (x.size() < kMinPairs) return result;
+  if (x.size() < kMinAssociationPairs) return result;
   if (const auto spearman = statistics::spearman(x, y)) {
     result.spearman = spearman->statistic;
     result.spearman_p = spearman->p;
@@ -149,26 +150,27 @@ std::vector<ParetoSet> pareto_sets(const ExperimentData& data, const ExperimentT
   if (measures.size() < 2) return {};
   std::map<std::vector<std::optional<std::size_t>>, std::vector<std::size_t>> groups;
   for (std::size_t cell = 0; cell < table.cells.size(); ++cell) {
-    std::vector<std::optional<std::size_t>> fixed_levels(table.cells[cell].levels.begin(),
-                                                         table.cells[cell].levels.end());
+    std::vector<std::optional<std::size_t>> fixed_levels(table.cells[cell].level_indices.begin(),
+                                                         table.cells[cell].level_indices.end());
     for (const std::size_t factor : options.factors) fixed_levels[factor].reset();
     groups[fixed_levels].push_back(cell);
   }
   std::vector<ParetoSet> sets;
-  std::vector<std::vector<Candidate>> candidates;
+  std::vector<std::vector<ParetoCandidate>> candidates;
   for (const auto& [fixed_levels, cells] : groups) {
-    std::vector<Candidate> found = candidates_of(table, cells, measures);
+    std::vector<ParetoCandidate> found = make_pareto_candidates(table, cells, measures);
     if (found.size() < 2) continue;
     sets.push_back({fixed_levels, measures, 0, {}});
     candidates.push_back(std::move(found));
   }
-  parallel_for(sets.size(), options.threads, [&](std::size_t i) {
-    weigh(sets[i], candidates[i], options.resamples, statistics::cell_seed(data.seed ^ options.seed, i));
+  parallel_for(sets.size(), options.thread_count, [&](std::size_t i) {
+    estimate_front_probabilities(sets[i], candidates[i], options.resample_count,
+                                 statistics::cell_seed(data.seed ^ options.random_seed, i));
   });
   return sets;
 }
 
-std::vector<Association> associations_of(const ExperimentTable& table, unsigned threads) {
+std::vector<Association> compute_associations(const ExperimentTable& table, unsigned threads) {
   std::optional<std::size_t> energy;
   std::optional<std::size_t> time;
   for (std::size_t i = 0; i < table.measures.size(); ++i) {
@@ -181,12 +183,12 @@ std::vector<Association> associations_of(const ExperimentTable& table, unsigned 
   parallel_for(table.cells.size(), threads, [&](std::size_t cell) {
     std::vector<double> x;
     std::vector<double> y;
-    for (const std::size_t row : table.cells[cell].rows) {
-      if (!table.values[row][*energy] || !table.values[row][*time]) continue;
-      x.push_back(*table.values[row][*energy]);
-      y.push_back(*table.values[row][*time]);
+    for (const std::size_t row : table.cells[cell].done_rows) {
+      if (!table.values_by_row[row][*energy] || !table.values_by_row[row][*time]) continue;
+      x.push_back(*table.values_by_row[row][*energy]);
+      y.push_back(*table.values_by_row[row][*time]);
     }
-    associations[cell] = association(x, y);
+    associations[cell] = rank_association(x, y);
     associations[cell].cell = cell;
     if (!x.empty()) medians[cell] = {statistics::median_of(x), statistics::median_of(y)};
   });
@@ -197,12 +199,12 @@ std::vector<Association> associations_of(const ExperimentTable& table, unsigned 
     x.push_back(median->first);
     y.push_back(median->second);
   }
-  associations.back() = association(x, y);
+  associations.back() = rank_association(x, y);
   for (Association& one : associations) {
     one.x = *energy;
     one.y = *time;
   }
-  std::erase_if(associations, [](const Association& one) { return one.n < kMinPairs; });
+  std::erase_if(associations, [](const Association& one) { return one.n < kMinAssociationPairs; });
   return associations;
 }
 

@@ -17,9 +17,9 @@ namespace joulemap::experiment {
 
 struct ParetoOptions {
   std::vector<std::size_t> factors;  // indices of the compared factors
-  std::size_t resamples = 2'000;
-  std::uint64_t seed = 0;
-  unsigned threads = 0;
+  std::size_t resample_count = 2'000;
+  std::uint64_t random_seed = 0;
+  unsigned thread_count = 0;
 };
 
 // Sets of at least two cells; empty if fewer than two measures distinguish the cells.
@@ -27,6 +27,6 @@ std::vector<ParetoSet> pareto_sets(const ExperimentData& data, const ExperimentT
                                    const ParetoOptions& options);
 
 // Association of energy and time: within each cell, and over the medians of all cells.
-std::vector<Association> associations_of(const ExperimentTable& table, unsigned threads);
+std::vector<Association> compute_associations(const ExperimentTable& table, unsigned threads);
 
 }  // namespace joulemap::experiment

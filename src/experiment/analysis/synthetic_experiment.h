@@ -21,7 +21,7 @@ inline DomainEnergy make_domain_energy(std::string name, std::optional<double> j
   domain.name = std::move(name);
   domain.joules = joules;
   if (joules) domain.provenance = provenance;
-  domain.counted = true;
+  domain.is_counted = true;
   return domain;
 }
 

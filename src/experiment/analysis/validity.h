@@ -13,18 +13,20 @@
 
 namespace joulemap::experiment {
 
-inline constexpr double kDisturbedShare = 0.01;  // share of time throttled or stolen above which a row is flagged
+inline constexpr double kMaxUndisturbedTimeShare =
+    0.01;  // share of time throttled or stolen above which a row is flagged
 // Whether the power exceeds idle power by more than sensor noise: a row that starts at such a power started too early.
 bool is_above_idle(double power_w, double idle_w);
 
 // Flags of one cell. `spreads`: as in AnalysisCell. `alpha`: level of the tests for change points and drift.
-std::vector<AnalysisFlag> cell_flags(const ExperimentData& data, const ExperimentTable& table, const CellRows& cell,
-                                     const std::vector<std::optional<MeasureSummary>>& spreads, double alpha);
+std::vector<AnalysisFlag> compute_cell_flags(const ExperimentData& data, const ExperimentTable& table,
+                                             const CellRows& cell,
+                                             const std::vector<std::optional<MeasureSummary>>& spreads, double alpha);
 
 // Flag codes for each row of the data: its energies, disturbances, outliers and the diagnostics of its measurement.
 // `cells` is parallel to the table's cells.
-std::vector<std::vector<std::string>> row_flags(const ExperimentData& data, const ExperimentTable& table,
-                                                const std::vector<AnalysisCell>& cells);
+std::vector<std::vector<std::string>> compute_row_flags(const ExperimentData& data, const ExperimentTable& table,
+                                                        const std::vector<AnalysisCell>& cells);
 
 // Flags of the experiment. Requires that `result` already has cell flags and adjusted comparisons.
 std::vector<AnalysisFlag> experiment_flags(const ExperimentData& data, const ExperimentTable& table,

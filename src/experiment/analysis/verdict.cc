@@ -15,7 +15,7 @@
 namespace joulemap::experiment {
 namespace {
 
-std::string domains_text(const Measure& measure) {
+std::string measured_domains_text(const Measure& measure) {
   std::string text;
   for (std::size_t i = 0; i < measure.domains.size(); ++i) {
     text += (i == 0 ? "" : i + 1 == measure.domains.size() ? " and " : ", ") + measure.domains[i];
@@ -23,23 +23,23 @@ std::string domains_text(const Measure& measure) {
   return text;
 }
 
-std::string interval_words(const Comparison& one, const Measure& measure) {
+std::string interval_phrase(const Comparison& one, const Measure& measure) {
   if (!one.difference || !one.low || !one.high) return "";
   return fmt::format("{}, {} to {}", amount_text(*one.difference, measure.unit), amount_text(*one.low, measure.unit),
                      amount_text(*one.high, measure.unit));
 }
 
-double floor_of(const Comparison& one) {
+double min_attainable_p(const Comparison& one) {
   return one.pairing == Pairing::paired ? statistics::min_p_value_paired(one.n_a)
                                         : statistics::min_p_value_unpaired(one.n_a, one.n_b);
 }
 
-std::string p_words(const Comparison& one) {
+std::string p_values_phrase(const Comparison& one) {
   return fmt::format("p = {}, adjusted {}", p_text(*one.p), p_text(one.p_adjusted.value_or(*one.p)));
 }
 
 // Flags of the compared cells that make a mean doubtful.
-std::string reservations(const Comparison& one, const AnalysisResult& result) {
+std::string doubtful_mean_note(const Comparison& one, const AnalysisResult& result) {
   constexpr std::string_view kDoubtful[] = {"warm_up", "change_point", "zero_energy", "negative_energy", "throttled"};
   std::set<std::string> codes;
   for (const std::optional<std::size_t> level : {one.a, one.b}) {
@@ -60,24 +60,24 @@ std::string reservations(const Comparison& one, const AnalysisResult& result) {
   return text;
 }
 
-std::string verdict_of_all(const Comparison& one, const AnalysisResult& result) {
+std::string all_levels_verdict(const Comparison& one, const AnalysisResult& result) {
   const ExperimentFactor& factor = result.factors[one.factor];
   const Measure& measure = result.measures[one.measure];
   return fmt::format("{} levels of {} {} in {}{} ({})", factor.levels.size(), factor.name,
                      one.is_different ? "differ" : "do not differ significantly",
-                     measure.is_estimated() ? "estimated " : "", measure.name, p_words(one));
+                     measure.is_estimated() ? "estimated " : "", measure.name, p_values_phrase(one));
 }
 
 }  // namespace
 
-std::string change_words(const Measure& measure, double difference, std::optional<double> percent) {
+std::string change_phrase(const Measure& measure, double difference, std::optional<double> percent) {
   const std::string_view direction = difference < 0 ? "less" : "more";
   const std::string amount =
       percent ? fmt::format("{:.3g} %", std::abs(*percent)) : amount_text(std::abs(difference), measure.unit);
   const std::string_view estimated = measure.is_estimated() ? "estimated " : "";
   const bool is_part = measure.kind == MeasureKind::domain || !measure.excluded_domains.empty();
   const std::string of =
-      !is_part ? "" : " of " + (measure.excluded_domains.empty() ? measure.name : domains_text(measure));
+      !is_part ? "" : " of " + (measure.excluded_domains.empty() ? measure.name : measured_domains_text(measure));
   switch (measure.kind) {
     case MeasureKind::energy:
     case MeasureKind::domain:
@@ -96,33 +96,33 @@ std::string verdict_of(const Comparison& one, const AnalysisResult& result) {
     return "not compared: rows have no common domain with known energy";
   }
   if (!one.p) return "not tested: a level has fewer than two values";
-  if (!one.a) return verdict_of_all(one, result);
+  if (!one.a) return all_levels_verdict(one, result);
   const Measure& measure = result.measures[one.measure];
   const std::vector<std::string>& levels = result.factors[one.factor].levels;
   const std::string& a = levels[*one.a];
   const std::string& b = levels[*one.b];
-  const std::string after = reservations(one, result);
+  const std::string after = doubtful_mean_note(one, result);
   if (one.is_different) {
     return fmt::format("{} {} than {} ({}; {} effect, A12 {:.2f}; {}){}", a,
-                       change_words(measure, one.difference.value_or(0), one.percent), b, interval_words(one, measure),
-                       statistics::magnitude_of_delta(one.cliffs_delta.value_or(0)),
-                       one.vargha_delaney_a12.value_or(0.5), p_words(one), after);
+                       change_phrase(measure, one.difference.value_or(0), one.percent), b,
+                       interval_phrase(one, measure), statistics::magnitude_of_delta(one.cliffs_delta.value_or(0)),
+                       one.vargha_delaney_a12.value_or(0.5), p_values_phrase(one), after);
   }
   const bool is_family_wise = result.adjustment == "holm" || result.adjustment == "bonferroni";
   const double needed =
       result.alpha / static_cast<double>(is_family_wise ? std::max<std::size_t>(one.family_size, 1) : 1);
-  const double floor = floor_of(one);
+  const double floor = min_attainable_p(one);
   if (*one.p < result.alpha && floor > needed) {
     return fmt::format(
         "not significant with {} {}: p = {} is near the smallest possible ({}), {} comparisons need {}; if "
         "real, {} {} than {} ({}){}",
         one.n_a, one.pairing == Pairing::paired ? "pairs" : "rows", p_text(*one.p), p_text(floor), one.family_size,
-        p_text(needed), a, change_words(measure, one.difference.value_or(0), one.percent), b,
-        interval_words(one, measure), after);
+        p_text(needed), a, change_phrase(measure, one.difference.value_or(0), one.percent), b,
+        interval_phrase(one, measure), after);
   }
   return fmt::format("no significant difference between {} and {}{} ({}; {}){}", a, b,
-                     measure.is_estimated() ? " in estimated energy" : "", interval_words(one, measure), p_words(one),
-                     after);
+                     measure.is_estimated() ? " in estimated energy" : "", interval_phrase(one, measure),
+                     p_values_phrase(one), after);
 }
 
 namespace {
@@ -173,7 +173,8 @@ std::string methods_paragraph(const AnalysisResult& result) {
                                  factors, result.cells.size(), n, most == 1 ? "" : "s", rows);
   for (const Measure& measure : result.measures) {
     if (measure.kind != MeasureKind::energy || measure.domains.empty()) continue;
-    text += fmt::format("Energy is {}: the sum of {}. ", to_string(*measure.provenance), domains_text(measure));
+    text +=
+        fmt::format("Energy is {}: the sum of {}. ", to_string(*measure.provenance), measured_domains_text(measure));
   }
   text += result.is_blocked ? "Each repetition is a complete block; cells are compared within blocks. "
                             : "Runs are not blocked: paired tests pair by repetition number; unpaired tests are "

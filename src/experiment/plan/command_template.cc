@@ -14,14 +14,14 @@
 namespace joulemap::experiment {
 namespace {
 
-constexpr std::array<std::string_view, 4> kReserved = {"row", "block", "seed", "folder"};
+constexpr std::array<std::string_view, 4> kReservedPlaceholders = {"row", "block", "seed", "folder"};
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
 // The name in "{name}" at `at`; empty if there is no placeholder.
-std::string_view name_at(std::string_view text, std::size_t at) {
+std::string_view placeholder_name_at(std::string_view text, std::size_t at) {
   std::size_t end = at + 1;
   while (end < text.size() && is_name_character(text[end])) ++end;
   const bool is_placeholder = end > at + 1 && end < text.size() && text[end] == '}';
@@ -29,14 +29,14 @@ std::string_view name_at(std::string_view text, std::size_t at) {
 }
 
 // Replaces each placeholder with value_of(name, shell context at the placeholder).
-std::string replaced(std::string_view text,
-                     const std::function<std::string(std::string_view, const ShellContext&)>& value_of) {
+std::string replace_placeholders(std::string_view text,
+                                 const std::function<std::string(std::string_view, const ShellContext&)>& value_of) {
   std::string out;
   ShellContext shell;
   for (std::size_t at = 0; at < text.size(); ++at) {
     const bool opens = text[at] == '{' && (at == 0 || text[at - 1] != '$');
     if (opens && at + 1 < text.size() && text[at + 1] == '{') {
-      const std::string_view name = name_at(text, at + 1);
+      const std::string_view name = placeholder_name_at(text, at + 1);
       const std::size_t end = at + 1 + name.size() + 2;
       if (!name.empty() && end < text.size() && text[end] == '}') {
         out += fmt::format("{{{}}}", name);
@@ -45,7 +45,7 @@ std::string replaced(std::string_view text,
         continue;
       }
     }
-    const std::string_view name = opens ? name_at(text, at) : std::string_view();
+    const std::string_view name = opens ? placeholder_name_at(text, at) : std::string_view();
     if (name.empty()) {
       out += text[at];
       shell.consume(text[at]);
@@ -58,7 +58,7 @@ std::string replaced(std::string_view text,
   return out;
 }
 
-std::string value_named(std::string_view name, const PlaceholderValues& values) {
+std::string find_placeholder_value(std::string_view name, const PlaceholderValues& values) {
   for (const auto& [known, value] : values) {
     if (known == name) return value;
   }
@@ -72,12 +72,12 @@ std::string shell_quoted(std::string_view text) {
 }
 
 // Mixes the bits, so that the seeds of adjacent rows are uncorrelated.
-std::uint64_t mixed(std::uint64_t value) { return mix_bits(value + kGoldenRatio64); }
+std::uint64_t mix_row_seed(std::uint64_t value) { return mix_bits(value + kGoldenRatio64); }
 
 }  // namespace
 
 bool is_reserved_placeholder(std::string_view name) {
-  return std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end();
+  return std::find(kReservedPlaceholders.begin(), kReservedPlaceholders.end(), name) != kReservedPlaceholders.end();
 }
 
 std::string_view reserved_placeholders() { return "row, block, seed, folder"; }
@@ -88,17 +88,18 @@ PlaceholderValues placeholder_values(std::span<const ExperimentFactor> factors, 
   for (std::size_t i = 0; i < factors.size() && i < levels.size(); ++i) {
     values.emplace_back(factors[i].name, factors[i].levels.at(levels[i]));
   }
-  values.emplace_back("row", fmt::format("{}", context.row));
-  values.emplace_back("block", fmt::format("{}", context.block));
+  values.emplace_back("row", fmt::format("{}", context.row_number));
+  values.emplace_back("block", fmt::format("{}", context.block_number));
   // Frameworks take 32-bit seeds, some of them signed.
-  values.emplace_back("seed", fmt::format("{}", mixed(context.seed ^ mixed(context.row)) >> 33));
-  values.emplace_back("folder", context.folder);
+  values.emplace_back("seed",
+                      fmt::format("{}", mix_row_seed(context.row_seed ^ mix_row_seed(context.row_number)) >> 33));
+  values.emplace_back("folder", context.attempt_folder);
   return values;
 }
 
 Status check_template(const CommandSpec& command, std::span<const ExperimentFactor> factors) {
   std::string problem;
-  const bool is_shell = !command.shell.empty();
+  const bool is_shell = !command.shell_text.empty();
   const auto check_placeholder = [&](std::string_view name, const ShellContext& shell) {
     const bool is_known = is_reserved_placeholder(name) ||
                           std::any_of(factors.begin(), factors.end(), [&](const auto& f) { return f.name == name; });
@@ -109,20 +110,21 @@ Status check_template(const CommandSpec& command, std::span<const ExperimentFact
     }
     return std::string();
   };
-  if (is_shell) replaced(command.shell, check_placeholder);
-  for (const std::string& word : command.arguments) replaced(word, check_placeholder);
+  if (is_shell) replace_placeholders(command.shell_text, check_placeholder);
+  for (const std::string& word : command.arguments) replace_placeholders(word, check_placeholder);
   if (!problem.empty()) return Error{ErrorCode::usage, problem, ""};
   return Done{};
 }
 
 std::string expand_placeholders(std::string_view text, const PlaceholderValues& values) {
-  return replaced(text, [&](std::string_view name, const ShellContext&) { return value_named(name, values); });
+  return replace_placeholders(
+      text, [&](std::string_view name, const ShellContext&) { return find_placeholder_value(name, values); });
 }
 
 std::vector<std::string> expand_command(const CommandSpec& command, const PlaceholderValues& values) {
-  if (!command.shell.empty()) {
-    return {"sh", "-c", replaced(command.shell, [&](std::string_view name, const ShellContext&) {
-              return shell_quoted(value_named(name, values));
+  if (!command.shell_text.empty()) {
+    return {"sh", "-c", replace_placeholders(command.shell_text, [&](std::string_view name, const ShellContext&) {
+              return shell_quoted(find_placeholder_value(name, values));
             })};
   }
   std::vector<std::string> arguments;

@@ -23,10 +23,10 @@ namespace joulemap::experiment {
 using PlaceholderValues = std::vector<std::pair<std::string, std::string>>;
 
 struct RowContext {
-  std::size_t row = 0;
-  std::size_t block = 0;
-  std::uint64_t seed = 0;  // seed of this row, mixed from the experiment's seed and the row number
-  std::string folder;      // folder of the attempt
+  std::size_t row_number = 0;
+  std::size_t block_number = 0;
+  std::uint64_t row_seed = 0;  // seed of this row, mixed from the experiment's seed and the row number
+  std::string attempt_folder;  // folder of the attempt
 };
 PlaceholderValues placeholder_values(std::span<const ExperimentFactor> factors, std::span<const std::size_t> levels,
                                      const RowContext& context);

@@ -20,9 +20,9 @@ using formats::DocumentMember;
 using formats::DocumentValue;
 
 constexpr std::size_t kMaxRepetitions = 100'000;
-constexpr double kDay_s = 86'400;
+constexpr double kSecondsPerDay = 86'400;
 
-bool is_name(std::string_view text) {
+bool is_valid_name(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
   });
@@ -64,7 +64,7 @@ void read_factors(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& 
   }
   for (const DocumentMember& member : *table->table()) {
     ExperimentFactor factor{member.key, {}, true};
-    if (!is_name(member.key) || is_reserved_placeholder(member.key)) {
+    if (!is_valid_name(member.key) || is_reserved_placeholder(member.key)) {
       errors.add(member.value.line, fmt::format("invalid factor name {}: use letters, digits, - and _, but not {}",
                                                 joulemap::quoted(member.key), reserved_placeholders()));
     }
@@ -74,8 +74,8 @@ void read_factors(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& 
 }
 
 // Reads one level or a list of levels.
-std::vector<std::size_t> matched_levels(const DocumentMember& member, const ExperimentFactor& factor,
-                                        SpecErrors& errors) {
+std::vector<std::size_t> match_factor_levels(const DocumentMember& member, const ExperimentFactor& factor,
+                                             SpecErrors& errors) {
   const DocumentValue::Array single{member.value};
   std::vector<std::size_t> matched;
   for (const DocumentValue& element : member.value.array() == nullptr ? single : *member.value.array()) {
@@ -108,16 +108,17 @@ void read_exclusions(const DocumentValue* list, ExperimentSpec& spec, SpecErrors
       if (factor == spec.factors.end()) {
         errors.add(member.value.line, fmt::format("[[exclude]]: unknown factor {}", joulemap::quoted(member.key)));
       } else {
-        exclusion[static_cast<std::size_t>(factor - spec.factors.begin())] = matched_levels(member, *factor, errors);
+        exclusion[static_cast<std::size_t>(factor - spec.factors.begin())] =
+            match_factor_levels(member, *factor, errors);
       }
     }
     spec.exclusions.push_back(std::move(exclusion));
   }
 }
 
-void check_pattern(const MetricSpec& metric, const DocumentValue& value, SpecErrors& errors) {
+void check_metric_pattern(const MetricSpec& metric, const DocumentValue& value, SpecErrors& errors) {
   try {
-    const std::regex pattern(metric.pattern);
+    const std::regex pattern(metric.output_pattern);
     if (pattern.mark_count() != 1) {
       errors.add(value.line,
                  fmt::format("the pattern of {} needs one group, (...), around the number", metric.metric.name));
@@ -133,33 +134,33 @@ MetricSpec read_metric(const DocumentMember& member, SpecErrors& errors) {
   metric.metric.name = member.key;
   const std::string where = fmt::format("[metrics.{}]", member.key);
   SpecReader reader(&member.value, where, errors);
-  reader.choice<MetricSource>(
+  reader.read_choice<MetricSource>(
       "from", metric.source,
       {{"json", MetricSource::json}, {"output", MetricSource::output}, {"recording", MetricSource::recording}});
-  reader.text("unit", metric.metric.unit);
-  reader.boolean("more_is_better", metric.metric.more_is_better);
-  reader.boolean("compared", metric.metric.is_compared);
-  reader.choice<MetricReduction>("take", metric.reduction,
-                                 {{"last", MetricReduction::last},
-                                  {"first", MetricReduction::first},
-                                  {"lowest", MetricReduction::lowest},
-                                  {"highest", MetricReduction::highest},
-                                  {"mean", MetricReduction::mean}});
-  metric.key = member.key;
+  reader.read_text("unit", metric.metric.unit);
+  reader.read_boolean("more_is_better", metric.metric.more_is_better);
+  reader.read_boolean("compared", metric.metric.is_compared);
+  reader.read_choice<MetricReduction>("take", metric.reduction,
+                                      {{"last", MetricReduction::last},
+                                       {"first", MetricReduction::first},
+                                       {"lowest", MetricReduction::lowest},
+                                       {"highest", MetricReduction::highest},
+                                       {"mean", MetricReduction::mean}});
+  metric.json_key = member.key;
   if (metric.source == MetricSource::json) {
-    metric.file = "metrics.json";
-    reader.text("file", metric.file);
-    if (!is_relative_path_without_parent(metric.file)) {
+    metric.json_file = "metrics.json";
+    reader.read_text("file", metric.json_file);
+    if (!is_relative_path_without_parent(metric.json_file)) {
       errors.add(member.value.line,
                  fmt::format("file of {} must be in the folder of the attempt: a relative path without ..", where));
     }
   }
-  if (metric.source != MetricSource::output) reader.text("key", metric.key);
+  if (metric.source != MetricSource::output) reader.read_text("key", metric.json_key);
   if (metric.source == MetricSource::output) {
-    reader.text("pattern", metric.pattern);
-    check_pattern(metric, member.value, errors);
+    reader.read_text("pattern", metric.output_pattern);
+    check_metric_pattern(metric, member.value, errors);
   }
-  reader.finish();
+  reader.report_unknown_keys();
   return metric;
 }
 
@@ -191,14 +192,14 @@ void read_environment(const DocumentValue* table, ExperimentSpec& spec, SpecErro
 
 void read_cool_down(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& errors) {
   SpecReader reader(table, "[cool_down]", errors);
-  reader.number("power_within", spec.cool_down.power_within, 0.001, 100);
-  reader.number("temperature_within_c", spec.cool_down.temperature_within_c, 0.1, 200);
-  reader.number("limit_s", spec.cool_down.limit_s, 0, kDay_s);
-  reader.finish();
+  reader.read_number("power_within", spec.cool_down.max_power_excess_fraction, 0.001, 100);
+  reader.read_number("temperature_within_c", spec.cool_down.max_temperature_excess_c, 0.1, 200);
+  reader.read_number("limit_s", spec.cool_down.time_limit_s, 0, kSecondsPerDay);
+  reader.report_unknown_keys();
 }
 
-void check_names(const DocumentValue* table, std::string_view key, const std::vector<std::string>& names,
-                 std::string_view known, SpecErrors& errors) {
+void check_listed_names(const DocumentValue* table, std::string_view key, const std::vector<std::string>& names,
+                        std::string_view known, SpecErrors& errors) {
   for (const std::string& name : names) {
     const std::vector<std::string_view> all = split(known, ' ');
     if (std::find(all.begin(), all.end(), name) != all.end()) continue;
@@ -210,30 +211,30 @@ void check_names(const DocumentValue* table, std::string_view key, const std::ve
 
 void read_checks(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& errors) {
   ChecksSpec& checks = spec.checks;
-  for (const std::string_view name : split(kCheckNames, ' ')) {
-    if (name != "sensors") checks.warn.emplace_back(name);
+  for (const std::string_view name : split(kKnownCheckNames, ' ')) {
+    if (name != "sensors") checks.warning_checks.emplace_back(name);
   }
   SpecReader reader(table, "[checks]", errors);
-  reader.text_list("require", checks.require);
-  reader.text_list("warn", checks.warn);
-  reader.text_list("set", checks.set);
-  reader.text("governor", checks.governor);
-  reader.boolean("turbo", checks.turbo);
-  reader.number("load_within", checks.load_within, 0, 1);
-  reader.number("temperature_limit_c", checks.temperature_limit_c, 0, 200);
-  reader.command("preflight", checks.preflight);
-  reader.finish();
-  check_names(table, "require", checks.require, kCheckNames, errors);
-  check_names(table, "warn", checks.warn, kCheckNames, errors);
-  check_names(table, "set", checks.set, kSettingNames, errors);
+  reader.read_text_list("require", checks.required_checks);
+  reader.read_text_list("warn", checks.warning_checks);
+  reader.read_text_list("set", checks.applied_settings);
+  reader.read_text("governor", checks.governor);
+  reader.read_boolean("turbo", checks.turbo);
+  reader.read_number("load_within", checks.max_load_fraction, 0, 1);
+  reader.read_number("temperature_limit_c", checks.temperature_limit_c, 0, 200);
+  reader.read_command("preflight", checks.preflight_command);
+  reader.report_unknown_keys();
+  check_listed_names(table, "require", checks.required_checks, kKnownCheckNames, errors);
+  check_listed_names(table, "warn", checks.warning_checks, kKnownCheckNames, errors);
+  check_listed_names(table, "set", checks.applied_settings, kKnownSettingNames, errors);
 }
 
 void read_costs(const DocumentValue* table, ExperimentSpec& spec, SpecErrors& errors) {
   SpecReader reader(table, "[costs]", errors);
-  reader.number("price_per_kwh", spec.costs.price_per_kwh, 0, 1e6);
-  reader.text("currency", spec.costs.currency);
-  reader.number("gco2_per_kwh", spec.costs.gco2_per_kwh, 0, 1e5);
-  reader.finish();
+  reader.read_number("price_per_kwh", spec.costs.price_per_kwh, 0, 1e6);
+  reader.read_text("currency", spec.costs.currency);
+  reader.read_number("gco2_per_kwh", spec.costs.gco2_per_kwh, 0, 1e5);
+  reader.report_unknown_keys();
 }
 
 void read_seed(const DocumentValue* value, std::string_view toml, ExperimentSpec& spec, SpecErrors& errors) {
@@ -256,7 +257,7 @@ void check_placeholders(const DocumentValue& document, const ExperimentSpec& spe
   };
   check(document.find("command"), spec.command);
   const DocumentValue* const checks = document.find("checks");
-  if (checks != nullptr) check(checks->find("preflight"), spec.checks.preflight);
+  if (checks != nullptr) check(checks->find("preflight"), spec.checks.preflight_command);
   const DocumentValue* const environment = document.find("environment");
   for (const auto& [name, value] : spec.environment) {
     const DocumentValue* const member = environment == nullptr ? nullptr : environment->find(name);
@@ -273,35 +274,35 @@ Result<ExperimentSpec> parse_spec(std::string_view toml, std::string_view name) 
   SpecErrors errors(name);
   SpecReader reader(&*document, "", errors);
   spec.name = "experiment";
-  reader.text("name", spec.name);
+  reader.read_text("name", spec.name);
   check_experiment_name(document->find("name"), spec, errors);
-  reader.count("repetitions", spec.repetitions, 1, kMaxRepetitions);
-  reader.choice<RowOrder>("order", spec.order,
-                          {{"blocked-random", RowOrder::blocked_random},
-                           {"blocked", RowOrder::blocked},
-                           {"random", RowOrder::random},
-                           {"sequential", RowOrder::sequential}});
-  read_seed(reader.raw_value("seed"), toml, spec, errors);
-  reader.number("alpha", spec.alpha, 1e-9, 0.5);
-  reader.command("command", spec.command);
-  reader.text("directory", spec.directory);
-  reader.boolean("keep_arguments", spec.keep_arguments);
-  reader.number("time_limit_s", spec.time_limit_s, 0.1, 1000 * kDay_s);
-  reader.count("warm_up_runs", spec.warm_up_runs, 0, 1000);
-  reader.number("baseline_s", spec.baseline_s, 0, kDay_s);
-  reader.text("trace", spec.trace);
-  reader.text("sensors", spec.sensors);
-  read_factors(reader.raw_value("factors"), spec, errors);
+  reader.read_count("repetitions", spec.repetitions, 1, kMaxRepetitions);
+  reader.read_choice<RowOrder>("order", spec.row_order,
+                               {{"blocked-random", RowOrder::blocked_random},
+                                {"blocked", RowOrder::blocked},
+                                {"random", RowOrder::random},
+                                {"sequential", RowOrder::sequential}});
+  read_seed(reader.take_value("seed"), toml, spec, errors);
+  reader.read_number("alpha", spec.significance_level, 1e-9, 0.5);
+  reader.read_command("command", spec.command);
+  reader.read_text("directory", spec.working_directory);
+  reader.read_boolean("keep_arguments", spec.keep_arguments);
+  reader.read_number("time_limit_s", spec.time_limit_s, 0.1, 1000 * kSecondsPerDay);
+  reader.read_count("warm_up_runs", spec.warm_up_runs, 0, 1000);
+  reader.read_number("baseline_s", spec.baseline_duration_s, 0, kSecondsPerDay);
+  reader.read_text("trace", spec.trace);
+  reader.read_text("sensors", spec.sensors);
+  read_factors(reader.take_value("factors"), spec, errors);
   read_analysis_members(reader, spec, errors);
-  read_exclusions(reader.raw_value("exclude"), spec, errors);
-  read_environment(reader.raw_value("environment"), spec, errors);
-  read_cool_down(reader.raw_value("cool_down"), spec, errors);
-  read_checks(reader.raw_value("checks"), spec, errors);
-  read_metrics(reader.raw_value("metrics"), spec, errors);
-  read_costs(reader.raw_value("costs"), spec, errors);
-  reader.finish();
+  read_exclusions(reader.take_value("exclude"), spec, errors);
+  read_environment(reader.take_value("environment"), spec, errors);
+  read_cool_down(reader.take_value("cool_down"), spec, errors);
+  read_checks(reader.take_value("checks"), spec, errors);
+  read_metrics(reader.take_value("metrics"), spec, errors);
+  read_costs(reader.take_value("costs"), spec, errors);
+  reader.report_unknown_keys();
   if (errors.empty()) check_placeholders(*document, spec, errors);
-  if (!errors.empty()) return errors.error();
+  if (!errors.empty()) return errors.to_error();
   return spec;
 }
 

@@ -18,12 +18,12 @@
 
 namespace joulemap::experiment {
 
-// `arguments` is executed without a shell; `shell` goes to `sh -c`. At most one of them is set.
+// `arguments` is executed without a shell; `shell_text` goes to `sh -c`. At most one of them is set.
 struct CommandSpec {
   std::vector<std::string> arguments;
-  std::string shell;
+  std::string shell_text;
 
-  bool is_empty() const { return arguments.empty() && shell.empty(); }
+  bool is_empty() const { return arguments.empty() && shell_text.empty(); }
 };
 
 enum class RowOrder {
@@ -39,31 +39,33 @@ enum class MetricReduction { last, first, lowest, highest, mean };
 struct MetricSpec {
   ExperimentMetric metric;
   MetricSource source = MetricSource::json;
-  std::string file;     // json: path relative to the folder of the attempt
-  std::string key;      // json: "test.accuracy"; recording: name of the metric
-  std::string pattern;  // output: regular expression with one group
+  std::string json_file;       // json: path relative to the folder of the attempt
+  std::string json_key;        // json: "test.accuracy"; recording: name of the metric
+  std::string output_pattern;  // output: regular expression with one group
   MetricReduction reduction = MetricReduction::last;
 };
 
-// Cool-down before each row: wait until power and temperatures are this close to the baseline, at most limit_s.
+// Cool-down before each row: wait until power and temperatures are this close to the baseline, at most time_limit_s.
 struct CoolDownSpec {
-  std::optional<double> power_within = 0.1;        // fraction of the baseline power
-  std::optional<double> temperature_within_c = 5;  // degrees above the baseline
-  double limit_s = 120;
+  std::optional<double> max_power_excess_fraction = 0.1;  // fraction of the baseline power
+  std::optional<double> max_temperature_excess_c = 5;     // degrees above the baseline
+  double time_limit_s = 120;
 };
 
-inline constexpr std::string_view kCheckNames = "sensors governor turbo load swap gpu_processes throttling temperature";
-inline constexpr std::string_view kSettingNames = "governor turbo";
+inline constexpr std::string_view kKnownCheckNames =
+    "sensors governor turbo load swap gpu_processes throttling temperature";
+inline constexpr std::string_view kKnownSettingNames = "governor turbo";
 
 struct ChecksSpec {
-  std::vector<std::string> require = {"sensors"};  // checks that must pass before a row starts
-  std::vector<std::string> warn;
-  std::vector<std::string> set;  // "governor", "turbo": settings changed for the rows and restored afterwards
+  std::vector<std::string> required_checks = {"sensors"};  // checks that must pass before a row starts
+  std::vector<std::string> warning_checks;
+  std::vector<std::string>
+      applied_settings;  // "governor", "turbo": settings changed for the rows and restored afterwards
   std::string governor = "performance";
   std::optional<bool> turbo;
-  double load_within = 0.1;  // fraction of all CPUs that other processes may use
+  double max_load_fraction = 0.1;  // fraction of all CPUs that other processes may use
   double temperature_limit_c = 85;
-  CommandSpec preflight;  // for example "the framework sees the GPU, memory fits": must exit with 0
+  CommandSpec preflight_command;  // for example "the framework sees the GPU, memory fits": must exit with 0
 };
 
 struct CostsSpec {
@@ -80,17 +82,17 @@ struct ExperimentSpec {
   std::vector<ExperimentFactor> factors;
   std::vector<Exclusion> exclusions;
   std::size_t repetitions = 10;
-  RowOrder order = RowOrder::blocked_random;
+  RowOrder row_order = RowOrder::blocked_random;
   std::uint64_t seed = 0;  // default: derived from the text, so that the same file gives the same order
-  double alpha = 0.05;
+  double significance_level = 0.05;
 
   CommandSpec command;  // empty for an import: another program ran the rows
   std::vector<std::pair<std::string, std::string>> environment;
-  bool keep_arguments = false;  // as `record --keep-arguments`
-  std::string directory;        // working directory of commands; relative to the folder of the file
+  bool keep_arguments = false;    // as `record --keep-arguments`
+  std::string working_directory;  // working directory of commands; relative to the folder of the file
   std::optional<double> time_limit_s;
   std::size_t warm_up_runs = 1;
-  double baseline_s = 10;
+  double baseline_duration_s = 10;
   CoolDownSpec cool_down;
   ChecksSpec checks;
   std::string trace = "auto";  // value of `record --trace`; the next one that of `record --sensors`

@@ -70,7 +70,7 @@ TEST(ExperimentSpec, EveryKeyOfThePlanIsRead) {
   EXPECT_EQ(spec->name, "frameworks");
   EXPECT_EQ(spec->command.arguments.back(), "{batch}");
   EXPECT_EQ(spec->repetitions, 5u);
-  EXPECT_EQ(spec->order, RowOrder::random);
+  EXPECT_EQ(spec->row_order, RowOrder::random);
   EXPECT_EQ(spec->seed, 42u);
   ASSERT_EQ(spec->factors.size(), 3u);
   EXPECT_EQ(spec->factors[0].name, "framework");
@@ -78,14 +78,14 @@ TEST(ExperimentSpec, EveryKeyOfThePlanIsRead) {
   ASSERT_EQ(spec->exclusions.size(), 1u);
   EXPECT_EQ(spec->exclusions[0], (Exclusion{{1}, {1}, {}}));
   EXPECT_EQ(spec->environment[0], std::pair(std::string("OMP_NUM_THREADS"), std::string("4")));
-  EXPECT_EQ(spec->cool_down.limit_s, 300);
-  EXPECT_EQ(spec->checks.require.size(), 2u);
-  EXPECT_TRUE(spec->checks.warn.empty());
+  EXPECT_EQ(spec->cool_down.time_limit_s, 300);
+  EXPECT_EQ(spec->checks.required_checks.size(), 2u);
+  EXPECT_TRUE(spec->checks.warning_checks.empty());
   EXPECT_EQ(spec->checks.turbo, false);
-  EXPECT_FALSE(spec->checks.preflight.is_empty());
+  EXPECT_FALSE(spec->checks.preflight_command.is_empty());
   ASSERT_EQ(spec->metrics.size(), 2u);
   EXPECT_TRUE(spec->metrics[0].metric.more_is_better);
-  EXPECT_EQ(spec->metrics[0].key, "test.accuracy");
+  EXPECT_EQ(spec->metrics[0].json_key, "test.accuracy");
   EXPECT_EQ(spec->metrics[1].reduction, MetricReduction::lowest);
   EXPECT_EQ(spec->costs.gco2_per_kwh, 400);
 }
@@ -94,10 +94,10 @@ TEST(ExperimentSpec, MostKeysAreOptional) {
   const Result<ExperimentSpec> spec = parse_spec("command = ['x', '{v}']\n[factors]\nv = ['a', 'b']\n", "e.toml");
   ASSERT_TRUE(spec) << spec.error().message;
   EXPECT_EQ(spec->repetitions, 10u);
-  EXPECT_EQ(spec->order, RowOrder::blocked_random);
+  EXPECT_EQ(spec->row_order, RowOrder::blocked_random);
   EXPECT_EQ(spec->warm_up_runs, 1u);
-  EXPECT_EQ(spec->checks.require, std::vector<std::string>{"sensors"});
-  EXPECT_FALSE(spec->checks.warn.empty());
+  EXPECT_EQ(spec->checks.required_checks, std::vector<std::string>{"sensors"});
+  EXPECT_FALSE(spec->checks.warning_checks.empty());
 }
 
 TEST(ExperimentSpec, TheSameTextGivesTheSameSeed) {

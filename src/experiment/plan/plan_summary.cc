@@ -12,14 +12,14 @@
 namespace joulemap::experiment {
 namespace {
 
-using Levels = std::vector<std::size_t>;
+using LevelIndices = std::vector<std::size_t>;
 
 constexpr double kJoulesPerKilowattHour = 3.6e6;
-constexpr std::size_t kMaxSimulated = 40;  // with more repetitions, relevant differences are detected anyway
-constexpr std::size_t kTrials = 300;
-constexpr double kWantedPower = 0.9;
+constexpr std::size_t kMaxSimulatedRepetitions = 40;  // with more repetitions, relevant differences are detected anyway
+constexpr std::size_t kSimulatedTrials = 300;
+constexpr double kTargetPower = 0.9;
 
-struct Mean {
+struct MeanAccumulator {
   double sum = 0;
   std::size_t count = 0;
   void add(const std::optional<double>& value) {
@@ -32,50 +32,51 @@ struct Mean {
   }
 };
 
-// Smallest difference that is detected with power kWantedPower, in standard deviations of one row.
-std::optional<double> detectable_difference(statistics::Pairing pairing, std::size_t n, double alpha,
-                                            std::size_t comparisons) {
+// Smallest difference that is detected with power kTargetPower, in standard deviations of one row.
+std::optional<double> simulate_detectable_difference(statistics::Pairing pairing, std::size_t n, double alpha,
+                                                     std::size_t comparisons) {
   constexpr double kNoise = 0.01;
-  if (n > kMaxSimulated) return std::nullopt;
+  if (n > kMaxSimulatedRepetitions) return std::nullopt;
   for (const double times : {0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0}) {
     const statistics::TargetDifference target{times * kNoise, kNoise, alpha, comparisons};
-    if (statistics::simulated_power(pairing, n, target, 1, kTrials) >= kWantedPower) return times;
+    if (statistics::simulate_test_power(pairing, n, target, 1, kSimulatedTrials) >= kTargetPower) return times;
   }
   return std::nullopt;
 }
 
-PlanStatistics statistics_of(const ExperimentSpec& spec, const std::vector<Levels>& cells) {
+PlanStatistics compute_plan_statistics(const ExperimentSpec& spec, const std::vector<LevelIndices>& cells) {
   PlanStatistics plan;
   plan.repetitions = spec.repetitions;
-  plan.paired = is_blocked(spec.order);
+  plan.paired = is_blocked(spec.row_order);
   plan.comparisons = count_comparisons(spec.factors, cells);
-  plan.alpha = spec.alpha;
+  plan.alpha = spec.significance_level;
   const statistics::Pairing pairing = plan.paired ? statistics::Pairing::paired : statistics::Pairing::unpaired;
   plan.min_p_value = statistics::min_p_value(pairing, spec.repetitions);
   const std::size_t family = std::max<std::size_t>(plan.comparisons, 1);
-  plan.can_be_significant = plan.min_p_value * static_cast<double>(family) < spec.alpha;
-  plan.needed_repetitions = statistics::min_repetitions(pairing, spec.alpha, family);
+  plan.can_be_significant = plan.min_p_value * static_cast<double>(family) < spec.significance_level;
+  plan.needed_repetitions = statistics::min_repetitions(pairing, spec.significance_level, family);
   for (const MetricSpec& metric : spec.metrics) plan.measures += metric.metric.is_compared ? 1 : 0;
-  plan.needed_for_all_measures = statistics::min_repetitions(pairing, spec.alpha, family * plan.measures);
+  plan.needed_for_all_measures = statistics::min_repetitions(pairing, spec.significance_level, family * plan.measures);
   if (plan.can_be_significant)
-    plan.detectable_difference_sd = detectable_difference(pairing, spec.repetitions, spec.alpha, family);
+    plan.detectable_difference_sd =
+        simulate_detectable_difference(pairing, spec.repetitions, spec.significance_level, family);
   return plan;
 }
 
-ExperimentPlan header_of(const ExperimentSpec& spec, const std::vector<Levels>& cells) {
+ExperimentPlan experiment_header(const ExperimentSpec& spec, const std::vector<LevelIndices>& cells) {
   ExperimentPlan plan;
   plan.name = spec.name;
   plan.factors = spec.factors;
   plan.cells = cells.size();
   plan.blocks = spec.repetitions;
-  plan.order = to_string(spec.order);
+  plan.order = to_string(spec.row_order);
   plan.seed = spec.seed;
-  plan.statistics = statistics_of(spec, cells);
+  plan.statistics = compute_plan_statistics(spec, cells);
   return plan;
 }
 
-std::vector<ExperimentRow> pilot_rows(const ExperimentFolder& folder, const std::vector<Levels>& cells,
-                                      Diagnostics& diagnostics) {
+std::vector<ExperimentRow> read_pilot_rows(const ExperimentFolder& folder, const std::vector<LevelIndices>& cells,
+                                           Diagnostics& diagnostics) {
   std::vector<ExperimentRow> rows;
   for (std::size_t cell = 0; cell < cells.size(); ++cell) {
     std::optional<ExperimentRow> row = folder.last_result("pilot", cell, diagnostics);
@@ -88,13 +89,13 @@ std::vector<ExperimentRow> pilot_rows(const ExperimentFolder& folder, const std:
 
 }  // namespace
 
-std::size_t count_comparisons(const std::vector<ExperimentFactor>& factors, const std::vector<Levels>& cells) {
+std::size_t count_comparisons(const std::vector<ExperimentFactor>& factors, const std::vector<LevelIndices>& cells) {
   // Ignore one factor's level: each two cells that are equal then form a comparison.
   std::size_t comparisons = 0;
   for (std::size_t factor = 0; factor < factors.size(); ++factor) {
-    if (!factors[factor].compared) continue;
-    std::map<Levels, std::size_t> cells_by_other_levels;
-    for (Levels cell : cells) {
+    if (!factors[factor].is_compared) continue;
+    std::map<LevelIndices, std::size_t> cells_by_other_levels;
+    for (LevelIndices cell : cells) {
       cell[factor] = 0;
       comparisons += cells_by_other_levels[cell]++;
     }
@@ -102,8 +103,8 @@ std::size_t count_comparisons(const std::vector<ExperimentFactor>& factors, cons
   return comparisons;
 }
 
-std::optional<double> noise_within_cells(std::span<const ExperimentRow> rows) {
-  std::map<Levels, std::vector<double>> cells;
+std::optional<double> relative_noise_within_cells(std::span<const ExperimentRow> rows) {
+  std::map<LevelIndices, std::vector<double>> cells;
   const EnergyBasis basis = energy_basis(rows);
   for (const ExperimentRow& row : rows) {
     const std::optional<double> value = basis.is_comparable() ? comparable_energy_j(basis, row) : row.elapsed_s;
@@ -121,12 +122,12 @@ std::optional<double> noise_within_cells(std::span<const ExperimentRow> rows) {
   return std::sqrt(squares / static_cast<double>(degrees));
 }
 
-std::optional<ExperimentForecast> forecast(const ExperimentSpec& spec, std::span<const ExperimentRow> rows,
-                                           std::span<const ExperimentRow> pilot) {
-  std::map<Levels, Mean> time_of;
-  std::map<Levels, Mean> energy_of;
-  Mean time;
-  Mean energy;
+std::optional<ExperimentForecast> forecast_experiment(const ExperimentSpec& spec, std::span<const ExperimentRow> rows,
+                                                      std::span<const ExperimentRow> pilot) {
+  std::map<LevelIndices, MeanAccumulator> time_of;
+  std::map<LevelIndices, MeanAccumulator> energy_of;
+  MeanAccumulator time;
+  MeanAccumulator energy;
   ExperimentForecast forecast;
   std::vector<ExperimentRow> all(rows.begin(), rows.end());
   all.insert(all.end(), pilot.begin(), pilot.end());
@@ -144,7 +145,7 @@ std::optional<ExperimentForecast> forecast(const ExperimentSpec& spec, std::span
   }
   if (!time.value()) return std::nullopt;
   // Time of the recorder and the machine check between rows; a cool-down can take longer.
-  const double pause_s = spec.baseline_s > 0 ? 1.5 : 0.5;
+  const double pause_s = spec.baseline_duration_s > 0 ? 1.5 : 0.5;
   double energy_j = 0;
   for (const ExperimentRow& row : rows) {
     if (row.state == RowState::done) continue;
@@ -153,7 +154,7 @@ std::optional<ExperimentForecast> forecast(const ExperimentSpec& spec, std::span
     energy_j += energy_of[row.levels].value().value_or(energy.value().value_or(0));
   }
   if (forecast.rows > 0) {
-    forecast.time_s += spec.baseline_s + static_cast<double>(spec.warm_up_runs) * (*time.value() + pause_s);
+    forecast.time_s += spec.baseline_duration_s + static_cast<double>(spec.warm_up_runs) * (*time.value() + pause_s);
     energy_j += static_cast<double>(spec.warm_up_runs) * energy.value().value_or(0);
   }
   if (!energy.value()) return forecast;
@@ -169,11 +170,11 @@ std::optional<ExperimentForecast> forecast(const ExperimentSpec& spec, std::span
 Result<ExperimentPlan> summarize_plan(const ExperimentSpec& spec) {
   const Result<std::vector<PlannedRow>> rows = plan_rows(spec);
   if (!rows) return rows.error();
-  ExperimentPlan plan = header_of(spec, cells_of(spec));
+  ExperimentPlan plan = experiment_header(spec, planned_cells(spec));
   for (std::size_t number = 0; number < rows->size(); ++number) {
     ExperimentPlanRow row;
     row.number = number;
-    row.block = rows->at(number).block;
+    row.block = rows->at(number).block_number;
     row.levels = rows->at(number).levels;
     plan.rows.push_back(std::move(row));
   }
@@ -181,8 +182,8 @@ Result<ExperimentPlan> summarize_plan(const ExperimentSpec& spec) {
 }
 
 ExperimentPlan summarize_plan(const ExperimentFolder& folder) {
-  const std::vector<Levels> cells = cells_of(folder.spec());
-  ExperimentPlan plan = header_of(folder.spec(), cells);
+  const std::vector<LevelIndices> cells = planned_cells(folder.spec());
+  ExperimentPlan plan = experiment_header(folder.spec(), cells);
   plan.folder = folder.path();
   const ExperimentData data = folder.read();
   plan.diagnostics = data.diagnostics;
@@ -193,8 +194,8 @@ ExperimentPlan summarize_plan(const ExperimentFolder& folder) {
       plan.rows.back().provenance = shown->provenance;
     }
   }
-  plan.statistics.noise = noise_within_cells(data.rows);
-  plan.forecast = forecast(folder.spec(), data.rows, pilot_rows(folder, cells, plan.diagnostics));
+  plan.statistics.noise = relative_noise_within_cells(data.rows);
+  plan.forecast = forecast_experiment(folder.spec(), data.rows, read_pilot_rows(folder, cells, plan.diagnostics));
   return plan;
 }
 

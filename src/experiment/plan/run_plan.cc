@@ -10,7 +10,7 @@
 namespace joulemap::experiment {
 namespace {
 
-constexpr std::size_t kMaxRows = 1'000'000;
+constexpr std::size_t kMaxPlannedRows = 1'000'000;
 
 bool is_excluded(const ExperimentSpec& spec, const std::vector<std::size_t>& levels) {
   return std::any_of(spec.exclusions.begin(), spec.exclusions.end(), [&](const Exclusion& exclusion) {
@@ -22,20 +22,20 @@ bool is_excluded(const ExperimentSpec& spec, const std::vector<std::size_t>& lev
   });
 }
 
-std::size_t combinations(const ExperimentSpec& spec) {
+std::size_t all_level_combinations(const ExperimentSpec& spec) {
   std::size_t count = 1;
   for (const ExperimentFactor& factor : spec.factors) {
     count *= factor.levels.size();
-    if (count > kMaxRows) return count;
+    if (count > kMaxPlannedRows) return count;
   }
   return count;
 }
 
 }  // namespace
 
-std::vector<std::vector<std::size_t>> cells_of(const ExperimentSpec& spec) {
+std::vector<std::vector<std::size_t>> planned_cells(const ExperimentSpec& spec) {
   std::vector<std::vector<std::size_t>> cells;
-  const std::size_t count = combinations(spec);
+  const std::size_t count = all_level_combinations(spec);
   for (std::size_t number = 0; number < count; ++number) {
     std::vector<std::size_t> levels(spec.factors.size());
     std::size_t left = number;
@@ -49,17 +49,17 @@ std::vector<std::vector<std::size_t>> cells_of(const ExperimentSpec& spec) {
 }
 
 Result<std::vector<PlannedRow>> plan_rows(const ExperimentSpec& spec) {
-  if (combinations(spec) > kMaxRows) {
-    return Error{ErrorCode::usage, fmt::format("the levels have more than {} combinations", kMaxRows),
+  if (all_level_combinations(spec) > kMaxPlannedRows) {
+    return Error{ErrorCode::usage, fmt::format("the levels have more than {} combinations", kMaxPlannedRows),
                  "remove factors or levels"};
   }
-  const std::vector<std::vector<std::size_t>> cells = cells_of(spec);
+  const std::vector<std::vector<std::size_t>> cells = planned_cells(spec);
   if (cells.empty()) return Error{ErrorCode::usage, "every combination of levels is excluded", "see [[exclude]]"};
-  if (cells.size() * spec.repetitions > kMaxRows) {
-    return Error{
-        ErrorCode::usage,
-        fmt::format("{} cells of {} repetitions are more than {} rows", cells.size(), spec.repetitions, kMaxRows),
-        "remove levels or repetitions"};
+  if (cells.size() * spec.repetitions > kMaxPlannedRows) {
+    return Error{ErrorCode::usage,
+                 fmt::format("{} cells of {} repetitions are more than {} rows", cells.size(), spec.repetitions,
+                             kMaxPlannedRows),
+                 "remove levels or repetitions"};
   }
   std::vector<PlannedRow> rows;
   for (std::size_t block = 0; block < spec.repetitions; ++block) {
@@ -67,7 +67,7 @@ Result<std::vector<PlannedRow>> plan_rows(const ExperimentSpec& spec) {
   }
   statistics::Random random(spec.seed);
   const auto size = static_cast<std::ptrdiff_t>(cells.size());
-  switch (spec.order) {
+  switch (spec.row_order) {
     case RowOrder::blocked_random:
       for (auto begin = rows.begin(); begin != rows.end(); begin += size) random.shuffle(begin, begin + size);
       break;
@@ -76,7 +76,7 @@ Result<std::vector<PlannedRow>> plan_rows(const ExperimentSpec& spec) {
       break;
     case RowOrder::sequential:
       std::stable_sort(rows.begin(), rows.end(),
-                       [](const PlannedRow& a, const PlannedRow& b) { return a.cell < b.cell; });
+                       [](const PlannedRow& a, const PlannedRow& b) { return a.cell_index < b.cell_index; });
       break;
     case RowOrder::blocked:
       break;

@@ -33,11 +33,12 @@ TEST(RunPlan, EveryBlockContainsEveryCellOnce) {
     ExperimentSpec spec = random_spec(random);
     const Result<std::vector<PlannedRow>> rows = plan_rows(spec);
     ASSERT_TRUE(rows);
-    const std::size_t cells = cells_of(spec).size();
+    const std::size_t cells = planned_cells(spec).size();
     ASSERT_EQ(rows->size(), cells * spec.repetitions);
-    for (std::size_t number = 0; number < rows->size(); ++number) ASSERT_EQ(rows->at(number).block, number / cells);
+    for (std::size_t number = 0; number < rows->size(); ++number)
+      ASSERT_EQ(rows->at(number).block_number, number / cells);
     std::set<std::pair<std::size_t, std::vector<std::size_t>>> seen;
-    for (const PlannedRow& row : *rows) seen.insert({row.block, row.levels});
+    for (const PlannedRow& row : *rows) seen.insert({row.block_number, row.levels});
     ASSERT_EQ(seen.size(), rows->size());
   }
 }
@@ -50,7 +51,7 @@ TEST(RunPlan, TheSameSeedGivesTheSameOrderAndAnotherSeedAnother) {
     spec.seed = seed;
     std::vector<std::size_t> cells;
     const Result<std::vector<PlannedRow>> rows = plan_rows(spec);
-    for (const PlannedRow& row : *rows) cells.push_back(row.cell);
+    for (const PlannedRow& row : *rows) cells.push_back(row.cell_index);
     return cells;
   };
   EXPECT_EQ(order(1), order(1));
@@ -70,7 +71,7 @@ TEST(RunPlan, WithinBlocksEveryPositionIsEquallyLikely) {
   spec.seed = seed;
   const Result<std::vector<PlannedRow>> rows = plan_rows(spec);
   std::map<std::pair<std::size_t, std::size_t>, int> count;  // [(cell, position within its block)]
-  for (std::size_t number = 0; number < rows->size(); ++number) ++count[{rows->at(number).cell, number % 3}];
+  for (std::size_t number = 0; number < rows->size(); ++number) ++count[{rows->at(number).cell_index, number % 3}];
   for (const auto& [cell, times] : count) EXPECT_NEAR(times, 3000, 6 * 45) << cell.first << " " << cell.second;
 }
 
@@ -78,19 +79,19 @@ TEST(RunPlan, SequentialOrderGroupsTheRepetitionsOfACell) {
   ExperimentSpec spec;
   spec.factors = {{"v", {"a", "b"}}};
   spec.repetitions = 2;
-  spec.order = RowOrder::sequential;
+  spec.row_order = RowOrder::sequential;
   const Result<std::vector<PlannedRow>> rows = plan_rows(spec);
   ASSERT_TRUE(rows);
-  EXPECT_EQ(rows->at(1).cell, 0u);
-  EXPECT_EQ(rows->at(1).block, 1u);
-  EXPECT_EQ(rows->at(2).cell, 1u);
+  EXPECT_EQ(rows->at(1).cell_index, 0u);
+  EXPECT_EQ(rows->at(1).block_number, 1u);
+  EXPECT_EQ(rows->at(2).cell_index, 1u);
 }
 
 TEST(RunPlan, ExcludedCellsAreNotRun) {
   ExperimentSpec spec;
   spec.factors = {{"v", {"a", "b"}}, {"w", {"1", "2", "3"}}};
   spec.exclusions = {{{0}, {0, 2}}};
-  EXPECT_EQ(cells_of(spec).size(), 4u);
+  EXPECT_EQ(planned_cells(spec).size(), 4u);
   spec.exclusions = {{{}, {}}};
   EXPECT_FALSE(plan_rows(spec));
 }

@@ -29,20 +29,20 @@ class ShellContext {
   void consume_quoted(char c);
   void consume_unquoted(char c);
 
-  char quote_ = 0;
-  bool escaped_ = false;
-  bool in_comment_ = false;
-  bool in_backquotes_ = false;
+  char open_quote_ = 0;
+  bool is_escaped_ = false;
+  bool is_in_comment_ = false;
+  bool is_in_backquotes_ = false;
   bool has_ansi_quotes_ = false;  // $'...', which not every shell supports
-  char previous_ = '\n';
+  char previous_character_ = '\n';
   int less_than_count_ = 0;  // count of consecutive '<'
-  bool reads_delimiter_ = false;
-  bool delimiter_has_begun_ = false;
+  bool is_reading_delimiter_ = false;
+  bool has_delimiter_begun_ = false;
   char delimiter_quote_ = 0;
-  HereDocument pending_document_;            // here-document whose delimiter is being read
+  HereDocument pending_here_document_;       // here-document whose delimiter is being read
   std::deque<HereDocument> here_documents_;  // those started on this line, or the open ones
-  bool in_here_document_ = false;
-  std::string line_;  // current line of the here-document, so far
+  bool is_in_here_document_ = false;
+  std::string here_document_line_;  // current line of the here-document, so far
 };
 
 }  // namespace joulemap::experiment

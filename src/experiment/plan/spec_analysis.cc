@@ -11,16 +11,17 @@ namespace joulemap::experiment {
 namespace {
 
 // Marks the factors whose levels are compared; all if `names` is empty.
-void read_compared(const std::vector<std::string>& names, std::size_t line, ExperimentSpec& spec, SpecErrors& errors) {
+void read_compared_factors(const std::vector<std::string>& names, std::size_t line, ExperimentSpec& spec,
+                           SpecErrors& errors) {
   if (names.empty()) return;
-  for (ExperimentFactor& factor : spec.factors) factor.compared = false;
+  for (ExperimentFactor& factor : spec.factors) factor.is_compared = false;
   for (const std::string& name : names) {
     const auto factor = std::find_if(spec.factors.begin(), spec.factors.end(),
                                      [&](const ExperimentFactor& each) { return each.name == name; });
     if (factor == spec.factors.end()) {
       errors.add(line, fmt::format("compare: unknown factor {}", joulemap::quoted(name)));
     } else {
-      factor->compared = true;
+      factor->is_compared = true;
     }
   }
 }
@@ -36,11 +37,11 @@ void read_notes(const formats::DocumentValue* list, ExperimentSpec& spec, SpecEr
     Diagnostic note;
     std::size_t count = 1;
     SpecReader reader(&table, "[[note]]", errors);
-    reader.text("code", note.code);
-    reader.text("message", note.message);
-    reader.text("remedy", note.remedy);
-    reader.count("count", count, 1, std::size_t{1} << 50);
-    reader.finish();
+    reader.read_text("code", note.code);
+    reader.read_text("message", note.message);
+    reader.read_text("remedy", note.remedy);
+    reader.read_count("count", count, 1, std::size_t{1} << 50);
+    reader.report_unknown_keys();
     note.count = count;
     spec.notes.add(std::move(note));
   }
@@ -50,10 +51,10 @@ void read_notes(const formats::DocumentValue* list, ExperimentSpec& spec, SpecEr
 
 void read_analysis_members(SpecReader& reader, ExperimentSpec& spec, SpecErrors& errors) {
   std::vector<std::string> compared;
-  reader.text_list("compare", compared);
-  const formats::DocumentValue* const given = reader.raw_value("compare");
-  read_compared(compared, given == nullptr ? 0 : given->line, spec, errors);
-  read_notes(reader.raw_value("note"), spec, errors);
+  reader.read_text_list("compare", compared);
+  const formats::DocumentValue* const given = reader.take_value("compare");
+  read_compared_factors(compared, given == nullptr ? 0 : given->line, spec, errors);
+  read_notes(reader.take_value("note"), spec, errors);
 }
 
 }  // namespace joulemap::experiment

@@ -12,12 +12,12 @@ using formats::DocumentMember;
 using formats::DocumentValue;
 
 void SpecErrors::add(std::size_t line, const std::string& what) {
-  lines_.emplace_back(line,
-                      line > 0 ? fmt::format("{}:{}: {}", file_, line, what) : fmt::format("{}: {}", file_, what));
+  error_lines_.emplace_back(
+      line, line > 0 ? fmt::format("{}:{}: {}", file_name_, line, what) : fmt::format("{}: {}", file_name_, what));
 }
 
-Error SpecErrors::error() const {
-  std::vector<std::pair<std::size_t, std::string>> sorted = lines_;
+Error SpecErrors::to_error() const {
+  std::vector<std::pair<std::size_t, std::string>> sorted = error_lines_;
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::string message;
   for (const auto& [line, text] : sorted) message += (message.empty() ? "" : "\n") + text;
@@ -31,7 +31,7 @@ SpecReader::SpecReader(const DocumentValue* table, std::string where, SpecErrors
   table_ = nullptr;
 }
 
-std::size_t SpecReader::line() const { return table_ == nullptr ? 0 : table_->line; }
+std::size_t SpecReader::table_line() const { return table_ == nullptr ? 0 : table_->line; }
 
 std::string SpecReader::qualified_key(std::string_view key) const {
   return table_name_.empty() ? std::string(key) : fmt::format("{} of {}", key, table_name_);
@@ -39,13 +39,13 @@ std::string SpecReader::qualified_key(std::string_view key) const {
 
 void SpecReader::add_error(const DocumentValue& value, const std::string& what) { errors_.add(value.line, what); }
 
-const DocumentValue* SpecReader::raw_value(std::string_view key) {
+const DocumentValue* SpecReader::take_value(std::string_view key) {
   read_keys_.emplace_back(key);
   return table_ == nullptr ? nullptr : table_->find(key);
 }
 
-void SpecReader::text(std::string_view key, std::string& into) {
-  const DocumentValue* const value = raw_value(key);
+void SpecReader::read_text(std::string_view key, std::string& into) {
+  const DocumentValue* const value = take_value(key);
   if (value == nullptr) return;
   const std::optional<std::string> text = value->text();
   if (text && !text->empty()) {
@@ -55,8 +55,8 @@ void SpecReader::text(std::string_view key, std::string& into) {
   }
 }
 
-void SpecReader::text_list(std::string_view key, std::vector<std::string>& into) {
-  const DocumentValue* const value = raw_value(key);
+void SpecReader::read_text_list(std::string_view key, std::vector<std::string>& into) {
+  const DocumentValue* const value = take_value(key);
   if (value == nullptr) return;
   std::vector<std::string> texts;
   for (const DocumentValue& element : value->array() == nullptr ? DocumentValue::Array{} : *value->array()) {
@@ -69,21 +69,21 @@ void SpecReader::text_list(std::string_view key, std::vector<std::string>& into)
   into = std::move(texts);
 }
 
-void SpecReader::boolean(std::string_view key, std::optional<bool>& into) {
-  const DocumentValue* const value = raw_value(key);
+void SpecReader::read_boolean(std::string_view key, std::optional<bool>& into) {
+  const DocumentValue* const value = take_value(key);
   if (value == nullptr) return;
   into = value->boolean();
   if (!into) add_error(*value, qualified_key(key) + " must be true or false");
 }
 
-void SpecReader::boolean(std::string_view key, bool& into) {
+void SpecReader::read_boolean(std::string_view key, bool& into) {
   std::optional<bool> given;
-  boolean(key, given);
+  read_boolean(key, given);
   into = given.value_or(into);
 }
 
-void SpecReader::number(std::string_view key, std::optional<double>& into, double least, double most) {
-  const DocumentValue* const value = raw_value(key);
+void SpecReader::read_number(std::string_view key, std::optional<double>& into, double least, double most) {
+  const DocumentValue* const value = take_value(key);
   if (value == nullptr) return;
   const std::optional<double> number = value->number();
   if (number && *number >= least && *number <= most) {
@@ -93,14 +93,14 @@ void SpecReader::number(std::string_view key, std::optional<double>& into, doubl
   }
 }
 
-void SpecReader::number(std::string_view key, double& into, double least, double most) {
+void SpecReader::read_number(std::string_view key, double& into, double least, double most) {
   std::optional<double> given;
-  number(key, given, least, most);
+  read_number(key, given, least, most);
   into = given.value_or(into);
 }
 
-void SpecReader::count(std::string_view key, std::size_t& into, std::size_t least, std::size_t most) {
-  const DocumentValue* const value = raw_value(key);
+void SpecReader::read_count(std::string_view key, std::size_t& into, std::size_t least, std::size_t most) {
+  const DocumentValue* const value = take_value(key);
   if (value == nullptr) return;
   const std::optional<std::int64_t> number = value->integer();
   if (number && *number >= static_cast<std::int64_t>(least) && *number <= static_cast<std::int64_t>(most)) {
@@ -110,12 +110,12 @@ void SpecReader::count(std::string_view key, std::size_t& into, std::size_t leas
   }
 }
 
-void SpecReader::command(std::string_view key, CommandSpec& into) {
-  const DocumentValue* const value = raw_value(key);
+void SpecReader::read_command(std::string_view key, CommandSpec& into) {
+  const DocumentValue* const value = take_value(key);
   if (value == nullptr) return;
   if (const std::optional<std::string> shell = value->text()) {
     if (trim(*shell).empty()) add_error(*value, qualified_key(key) + " is empty");
-    into.shell = *shell;
+    into.shell_text = *shell;
     return;
   }
   std::vector<std::string> arguments;
@@ -132,7 +132,7 @@ void SpecReader::command(std::string_view key, CommandSpec& into) {
             qualified_key(key) + " must be a list of words, [\"python\", \"train.py\"], or a string for the shell");
 }
 
-void SpecReader::finish() {
+void SpecReader::report_unknown_keys() {
   if (table_ == nullptr) return;
   for (const DocumentMember& member : *table_->table()) {
     if (std::find(read_keys_.begin(), read_keys_.end(), member.key) != read_keys_.end()) continue;

@@ -21,14 +21,14 @@ namespace joulemap::experiment {
 // Messages "file:12: what is wrong"; shared by the readers of one file.
 class SpecErrors {
  public:
-  explicit SpecErrors(std::string_view file) : file_(file) {}
+  explicit SpecErrors(std::string_view file) : file_name_(file) {}
   void add(std::size_t line, const std::string& what);
-  bool empty() const { return lines_.empty(); }
-  Error error() const;
+  bool empty() const { return error_lines_.empty(); }
+  Error to_error() const;
 
  private:
-  std::string file_;
-  std::vector<std::pair<std::size_t, std::string>> lines_;  // (line, message)
+  std::string file_name_;
+  std::vector<std::pair<std::size_t, std::string>> error_lines_;  // (line, message)
 };
 
 class SpecReader {
@@ -37,19 +37,20 @@ class SpecReader {
   // default.
   SpecReader(const formats::DocumentValue* table, std::string where, SpecErrors& errors);
 
-  const formats::DocumentValue* raw_value(std::string_view key);  // unchecked value; the caller validates it
-  void text(std::string_view key, std::string& into);
-  void text_list(std::string_view key, std::vector<std::string>& into);
-  void boolean(std::string_view key, bool& into);
-  void boolean(std::string_view key, std::optional<bool>& into);
-  void number(std::string_view key, double& into, double least, double most);
-  void number(std::string_view key, std::optional<double>& into, double least, double most);
-  void count(std::string_view key, std::size_t& into, std::size_t least, std::size_t most);
-  void command(std::string_view key, CommandSpec& into);
+  const formats::DocumentValue* take_value(std::string_view key);  // unchecked value; the caller validates it
+  void read_text(std::string_view key, std::string& into);
+  void read_text_list(std::string_view key, std::vector<std::string>& into);
+  void read_boolean(std::string_view key, bool& into);
+  void read_boolean(std::string_view key, std::optional<bool>& into);
+  void read_number(std::string_view key, double& into, double least, double most);
+  void read_number(std::string_view key, std::optional<double>& into, double least, double most);
+  void read_count(std::string_view key, std::size_t& into, std::size_t least, std::size_t most);
+  void read_command(std::string_view key, CommandSpec& into);
   template <class Choice>
-  void choice(std::string_view key, Choice& into, std::initializer_list<std::pair<std::string_view, Choice>> choices) {
+  void read_choice(std::string_view key, Choice& into,
+                   std::initializer_list<std::pair<std::string_view, Choice>> choices) {
     std::string given;
-    text(key, given);
+    read_text(key, given);
     if (given.empty()) return;
     std::string known;
     for (const auto& [name, value] : choices) {
@@ -59,14 +60,14 @@ class SpecReader {
       }
       known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", name);
     }
-    add_error(*raw_value(key), fmt::format("{} must be one of {}", qualified_key(key), known));
+    add_error(*take_value(key), fmt::format("{} must be one of {}", qualified_key(key), known));
   }
 
   // Reports the members that were never read.
-  void finish();
+  void report_unknown_keys();
   std::string qualified_key(std::string_view key) const;
   void add_error(const formats::DocumentValue& value, const std::string& what);
-  std::size_t line() const;
+  std::size_t table_line() const;
 
  private:
   const formats::DocumentValue* table_;

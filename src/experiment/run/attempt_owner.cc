@@ -18,7 +18,7 @@ namespace joulemap::experiment {
 namespace {
 
 // The name becomes part of file names in the experiment's folder, and a word in the owner file.
-std::string as_file_name(std::string_view node) {
+std::string to_file_name(std::string_view node) {
   std::string name(node.substr(0, HOST_NAME_MAX));
   for (char& c : name) {
     const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-' || c == '_';
@@ -31,16 +31,16 @@ std::string as_file_name(std::string_view node) {
 
 std::string node_name() {
   // Several Slurm nodes can share a machine, and a node name can differ from the host name.
-  if (const char* const node = std::getenv("SLURMD_NODENAME")) return as_file_name(node);
+  if (const char* const node = std::getenv("SLURMD_NODENAME")) return to_file_name(node);
   std::array<char, HOST_NAME_MAX + 1> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? as_file_name(name.data()) : "";
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? to_file_name(name.data()) : "";
 }
 
 Status write_owner(const std::string& attempt_path) {
   return replace_own_file(attempt_path + "/owner", fmt::format("{} {}\n", this_process_identity(), node_name()));
 }
 
-OwnerState owner_state(const std::string& attempt_path) {
+OwnerState read_owner_state(const std::string& attempt_path) {
   const Result<std::string> text = read_small_file(attempt_path + "/owner");
   if (!text) return OwnerState::exited;
   const std::vector<std::string_view> words = split_whitespace(*text);

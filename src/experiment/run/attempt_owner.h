@@ -15,7 +15,7 @@ Status write_owner(const std::string& attempt_path);
 // Whether the process that began the attempt still runs. `unknown`: another machine or an earlier boot, so the state
 // is unknown. An attempt without an owner file is `exited`.
 enum class OwnerState { exited, running, unknown };
-OwnerState owner_state(const std::string& attempt_path);
+OwnerState read_owner_state(const std::string& attempt_path);
 
 // Name of this machine; under Slurm the node name.
 std::string node_name();

@@ -21,16 +21,16 @@
 namespace joulemap::experiment {
 namespace {
 
-constexpr double kGrace_s = 10;  // from SIGTERM to SIGKILL
+constexpr double kTerminationGrace_s = 10;  // from SIGTERM to SIGKILL
 
-Result<FileDescriptor> new_file(const std::string& path) {
+Result<FileDescriptor> create_new_file(const std::string& path) {
   FileDescriptor fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, kPrivateFileMode));
   if (!fd.is_open()) return system_error("open", path, errno);
   return fd;
 }
 
 // Kills all descendants: killing only the recorder would leave its command running.
-void kill_tree(pid_t root) {
+void kill_process_tree(pid_t root) {
   const Result<std::vector<std::string>> names = list_directory("/proc");
   std::vector<pid_t> all;
   if (names) {
@@ -43,76 +43,77 @@ void kill_tree(pid_t root) {
   ::kill(root, SIGKILL);
 }
 
-class Waiting {
+class ChildWaiter {
  public:
-  Waiting(BlockedSignals& signals, const ChildCommand& run, pid_t pid)
+  ChildWaiter(BlockedSignals& signals, const ChildCommand& run, pid_t pid)
       : signals_(signals),
         run_(run),
         pid_(pid),
-        end_fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
+        exit_descriptor_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
         begin_ns_(monotonic_ns()) {}
 
-  ChildResult until_end(const std::function<void(double)>& on_tick) {
-    while (!reaped()) {
-      std::array<pollfd, 2> waited{{{signals_.fd(), POLLIN, 0}, {end_fd_.get(), POLLIN, 0}}};
+  ChildResult wait_for_end(const std::function<void(double)>& on_tick) {
+    while (!try_reap()) {
+      std::array<pollfd, 2> waited{{{signals_.fd(), POLLIN, 0}, {exit_descriptor_.get(), POLLIN, 0}}};
       const timespec second = to_timespec(kNanosecondsPerSecond);
-      ::ppoll(waited.data(), end_fd_.is_open() ? 2 : 1, &second, nullptr);
-      take_signals();
+      ::ppoll(waited.data(), exit_descriptor_.is_open() ? 2 : 1, &second, nullptr);
+      handle_signals();
       const double elapsed_s = seconds(monotonic_ns() - begin_ns_);
-      mind_the_limit(elapsed_s);
+      enforce_time_limit(elapsed_s);
       if (on_tick) on_tick(elapsed_s);
     }
-    return end_;
+    return child_result_;
   }
 
  private:
-  bool reaped() {
+  bool try_reap() {
     int status = 0;
     const pid_t pid = ::waitpid(pid_, &status, WNOHANG);
-    if (pid == pid_) end_.exit_status = ExitStatus::from_wait_status(status);
+    if (pid == pid_) child_result_.exit_status = ExitStatus::from_wait_status(status);
     return pid == pid_ || (pid < 0 && errno == ECHILD);
   }
 
-  void take_signals() {
+  void handle_signals() {
     while (const std::optional<signalfd_siginfo> signal = signals_.next()) {
       if (!is_termination_signal(*signal)) continue;
-      if (end_.stop_requested) {
-        kill_tree(pid_);
+      if (child_result_.stop_requested) {
+        kill_process_tree(pid_);
       } else if (!is_from_terminal(*signal)) {
         ::kill(pid_, static_cast<int>(signal->ssi_signo));
       }
-      end_.stop_requested = true;
+      child_result_.stop_requested = true;
     }
   }
 
-  void mind_the_limit(double elapsed_s) {
+  void enforce_time_limit(double elapsed_s) {
     if (!run_.time_limit_s || elapsed_s < *run_.time_limit_s) return;
-    if (!end_.timed_out) ::kill(pid_, SIGTERM);
-    end_.timed_out = true;
-    if (elapsed_s > *run_.time_limit_s + kGrace_s) kill_tree(pid_);
+    if (!child_result_.timed_out) ::kill(pid_, SIGTERM);
+    child_result_.timed_out = true;
+    if (elapsed_s > *run_.time_limit_s + kTerminationGrace_s) kill_process_tree(pid_);
   }
 
   BlockedSignals& signals_;
   const ChildCommand& run_;
   pid_t pid_;
-  FileDescriptor end_fd_;  // readable when the child ends; not open on kernels before 5.3, which only send SIGCHLD
+  FileDescriptor
+      exit_descriptor_;  // readable when the child ends; not open on kernels before 5.3, which only send SIGCHLD
   std::int64_t begin_ns_;
-  ChildResult end_;
+  ChildResult child_result_;
 };
 
 }  // namespace
 
 Result<ChildResult> run_child(BlockedSignals& signals, const ChildCommand& run,
                               const std::function<void(double)>& on_tick) {
-  const Result<FileDescriptor> output = new_file(run.output_path);
+  const Result<FileDescriptor> output = create_new_file(run.output_path);
   if (!output) return output.error();
-  const Result<FileDescriptor> error_output = new_file(run.error_path);
+  const Result<FileDescriptor> error_output = create_new_file(run.error_path);
   if (!error_output) return error_output.error();
   const ChildProcessOptions setting{run.directory, output->get(), error_output->get(), SIGTERM};
   Result<ChildProcess> child = ChildProcess::prepare(run.command, signals.original_mask(), run.environment, setting);
   if (!child) return std::move(child).error();
   if (Status started = child->release(); !started) return std::move(started).error();
-  return Waiting(signals, run, child->pid()).until_end(on_tick);
+  return ChildWaiter(signals, run, child->pid()).wait_for_end(on_tick);
 }
 
 }  // namespace joulemap::experiment

@@ -26,12 +26,13 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxTable_bytes = std::size_t{1} << 30;
 constexpr std::size_t kMaxRow_bytes = std::size_t{64} << 20;
-constexpr std::chrono::minutes kTablePatience{10};  // longest wait for the lock, which each runner holds milliseconds
+constexpr std::chrono::minutes kMaxTableLockWait{
+    10};  // longest wait for the lock, which each runner holds milliseconds
 constexpr std::string_view kAttemptPrefix = "attempt-";
 
 // Lock held by those who change the table, from reading it until it is replaced. Reading alone needs no lock.
 Result<FileLock> lock_table(const std::string& folder) {
-  return FileLock::acquire(folder + "/run_table.lock", LockScope::shared, kTablePatience);
+  return FileLock::acquire(folder + "/run_table.lock", LockScope::shared, kMaxTableLockWait);
 }
 
 // Content of plan.json: the working directory of commands and the time of planning, which experiment.toml lacks.
@@ -55,7 +56,7 @@ Status make_directory(const std::string& path) {
 }
 
 // Attempt numbers of a row in ascending order; empty if the folder does not exist.
-std::vector<std::uint32_t> attempts_in(const std::string& row_path) {
+std::vector<std::uint32_t> list_attempts(const std::string& row_path) {
   std::vector<std::uint32_t> attempts;
   const Result<std::vector<std::string>> names = list_directory(row_path);
   if (!names) return attempts;
@@ -80,21 +81,21 @@ Result<ExperimentRow> read_attempt(const std::string& row_path, std::uint32_t at
 }
 
 // Updates a row, whose table entry may be stale, from the attempts on disk.
-void reconcile(RunTableRow& row, const std::string& row_path, const ExperimentData& header) {
-  const std::vector<std::uint32_t> attempts = attempts_in(row_path);
+void reconcile_row_state(RunTableRow& row, const std::string& row_path, const ExperimentData& header) {
+  const std::vector<std::uint32_t> attempts = list_attempts(row_path);
   if (attempts.empty()) {
     row.state = RowState::todo;
-    row.attempts = 0;
+    row.attempt_count = 0;
     return;
   }
   const bool is_settled = row.state == RowState::done || row.state == RowState::failed;
-  if (is_settled && row.attempts == attempts.back()) return;
-  row.attempts = attempts.back();
+  if (is_settled && row.attempt_count == attempts.back()) return;
+  row.attempt_count = attempts.back();
   const Result<ExperimentRow> result = read_attempt(row_path, attempts.back(), header);
   if (result) {
     row.state = result->state;
   } else {
-    const bool is_gone = owner_state(attempt_path(row_path, attempts.back())) == OwnerState::exited;
+    const bool is_gone = read_owner_state(attempt_path(row_path, attempts.back())) == OwnerState::exited;
     row.state = is_gone ? RowState::failed : RowState::running;
   }
 }
@@ -109,12 +110,12 @@ Result<ExperimentFolder> ExperimentFolder::create(const std::string& folder_path
   if (!rows) return rows.error();
   const std::string path = fs::absolute(folder_path).lexically_normal().string();
   if (Status made = make_directory(path); !made) return std::move(made).error();
-  const fs::path commands_run_in = fs::absolute(directory) / spec->directory;
+  const fs::path commands_run_in = fs::absolute(directory) / spec->working_directory;
   ExperimentFolder folder(path, std::move(*spec), commands_run_in.lexically_normal().string());
-  for (const PlannedRow& row : *rows) folder.table_.push_back({row});
-  for (const Status& done :
-       {make_directory(path + "/rows"), replace_own_file(path + "/experiment.toml", toml),
-        replace_own_file(path + "/plan.json", plan_json(folder.spec_, folder.directory_)), folder.write_table()}) {
+  for (const PlannedRow& row : *rows) folder.run_table_.push_back({row});
+  for (const Status& done : {make_directory(path + "/rows"), replace_own_file(path + "/experiment.toml", toml),
+                             replace_own_file(path + "/plan.json", plan_json(folder.spec_, folder.working_directory_)),
+                             folder.write_table()}) {
     if (!done) return done.error();
   }
   return folder;
@@ -145,8 +146,8 @@ Result<ExperimentFolder> ExperimentFolder::open(const std::string& folder_path) 
 Status ExperimentFolder::refresh() {
   if (Status read = read_table(); !read) return read;
   const ExperimentData names = data_without_rows();
-  for (std::size_t number = 0; number < table_.size(); ++number) {
-    reconcile(table_[number], row_path("rows", number), names);
+  for (std::size_t number = 0; number < run_table_.size(); ++number) {
+    reconcile_row_state(run_table_[number], row_path("rows", number), names);
   }
   return Done{};
 }
@@ -156,9 +157,9 @@ ExperimentData ExperimentFolder::data_without_rows() const {
   data.name = spec_.name;
   data.factors = spec_.factors;
   for (const MetricSpec& metric : spec_.metrics) data.metrics.push_back(metric.metric);
-  data.is_blocked = is_blocked(spec_.order);
+  data.is_blocked = is_blocked(spec_.row_order);
   data.seed = spec_.seed;
-  data.alpha = spec_.alpha;
+  data.alpha = spec_.significance_level;
   data.diagnostics = spec_.notes;
   return data;
 }
@@ -167,7 +168,7 @@ std::optional<ExperimentRow> ExperimentFolder::last_result(std::string_view kind
                                                            Diagnostics& diagnostics) const {
   const ExperimentData names = data_without_rows();
   const std::string path = row_path(kind, number);
-  const std::vector<std::uint32_t> attempts = attempts_in(path);
+  const std::vector<std::uint32_t> attempts = list_attempts(path);
   for (auto attempt = attempts.rbegin(); attempt != attempts.rend(); ++attempt) {
     if (!file_exists(attempt_path(path, *attempt) + "/row.json")) continue;
     Result<ExperimentRow> row = read_attempt(path, *attempt, names);
@@ -179,16 +180,16 @@ std::optional<ExperimentRow> ExperimentFolder::last_result(std::string_view kind
 
 ExperimentData ExperimentFolder::read() const {
   ExperimentData data = data_without_rows();
-  for (std::size_t number = 0; number < table_.size(); ++number) {
-    const RunTableRow& entry = table_[number];
+  for (std::size_t number = 0; number < run_table_.size(); ++number) {
+    const RunTableRow& entry = run_table_[number];
     ExperimentRow row;
     row.metrics.resize(data.metrics.size());
-    if (entry.attempts > 0) row = last_result("rows", number, data.diagnostics).value_or(row);
+    if (entry.attempt_count > 0) row = last_result("rows", number, data.diagnostics).value_or(row);
     row.number = number;
-    row.levels = entry.plan.levels;
-    row.block = entry.plan.block;
+    row.levels = entry.planned_row.levels;
+    row.block = entry.planned_row.block_number;
     row.state = entry.state;
-    row.attempts = entry.attempts;
+    row.attempts = entry.attempt_count;
     data.rows.push_back(std::move(row));
   }
   return data;
@@ -201,7 +202,7 @@ std::string ExperimentFolder::row_path(std::string_view kind, std::size_t number
 Result<Attempt> ExperimentFolder::begin_attempt(std::string_view kind, std::size_t number) const {
   const std::string path = row_path(kind, number);
   if (Status made = make_private_folders(path); !made) return std::move(made).error();
-  const std::vector<std::uint32_t> known = attempts_in(path);
+  const std::vector<std::uint32_t> known = list_attempts(path);
   for (std::uint32_t next = known.empty() ? 1 : known.back() + 1;; ++next) {
     Attempt attempt{next, attempt_path(path, next)};
     if (::mkdir(attempt.path.c_str(), kPrivateFolderMode) == 0) {
@@ -218,7 +219,7 @@ Status ExperimentFolder::finish_attempt(const Attempt& attempt, const Experiment
 }
 
 Status ExperimentFolder::write_table() const {
-  return replace_own_file(path_ + "/run_table.csv", run_table_csv(spec_.factors, table_));
+  return replace_own_file(path_ + "/run_table.csv", run_table_csv(spec_.factors, run_table_));
 }
 
 // Reads the table from disk. Callers that then write it hold its lock.
@@ -227,7 +228,7 @@ Status ExperimentFolder::read_table() {
   if (!csv) return csv.error();
   Result<std::vector<RunTableRow>> table = parse_run_table(*csv, spec_.factors);
   if (!table) return std::move(table).error();
-  table_ = std::move(*table);
+  run_table_ = std::move(*table);
   return Done{};
 }
 
@@ -235,9 +236,9 @@ Status ExperimentFolder::set_state(std::size_t row, RowState state, std::uint32_
   const Result<FileLock> lock = lock_table(path_);
   if (!lock) return lock.error();
   if (Status read = read_table(); !read) return read;
-  if (row >= table_.size()) return Error{ErrorCode::usage, fmt::format("no row {}", row), ""};
-  table_[row].state = state;
-  table_[row].attempts = attempts;
+  if (row >= run_table_.size()) return Error{ErrorCode::usage, fmt::format("no row {}", row), ""};
+  run_table_[row].state = state;
+  run_table_[row].attempt_count = attempts;
   return write_table();
 }
 
@@ -246,15 +247,15 @@ Result<std::optional<Attempt>> ExperimentFolder::claim_row(std::size_t row, bool
   if (!lock) return lock.error();
   if (Status read = read_table(); !read) return std::move(read).error();
   const std::string path = row_path("rows", row);
-  reconcile(table_.at(row), path, data_without_rows());
-  const bool is_taken =
-      table_[row].state == RowState::running &&
-      (!include_unknown_owners || owner_state(attempt_path(path, table_[row].attempts)) == OwnerState::running);
-  if (table_[row].state == RowState::done || is_taken) return std::optional<Attempt>();
+  reconcile_row_state(run_table_.at(row), path, data_without_rows());
+  const bool is_taken = run_table_[row].state == RowState::running &&
+                        (!include_unknown_owners ||
+                         read_owner_state(attempt_path(path, run_table_[row].attempt_count)) == OwnerState::running);
+  if (run_table_[row].state == RowState::done || is_taken) return std::optional<Attempt>();
   Result<Attempt> attempt = begin_attempt("rows", row);
   if (!attempt) return std::move(attempt).error();
-  table_[row].state = RowState::running;
-  table_[row].attempts = attempt->number;
+  run_table_[row].state = RowState::running;
+  run_table_[row].attempt_count = attempt->attempt_number;
   if (Status written = write_table(); !written) return std::move(written).error();
   return std::optional<Attempt>(std::move(*attempt));
 }

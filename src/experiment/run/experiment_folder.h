@@ -25,23 +25,23 @@
 namespace joulemap::experiment {
 
 struct Attempt {
-  std::uint32_t number = 0;  // 1 for the first attempt of a row
+  std::uint32_t attempt_number = 0;  // 1 for the first attempt of a row
   std::string path;
 };
 
 class ExperimentFolder {
  public:
-  // Fails if the path exists. `directory` is the folder of the plan: commands run there.
+  // Fails if the path exists. `working_directory` is the folder of the plan: commands run there.
   static Result<ExperimentFolder> create(const std::string& folder_path, std::string_view toml,
                                          const std::string& directory);
   static Result<ExperimentFolder> open(const std::string& folder_path);
 
   const std::string& path() const { return path_; }  // absolute
   const ExperimentSpec& spec() const { return spec_; }
-  const std::string& directory() const { return directory_; }  // working directory of commands
+  const std::string& working_directory() const { return working_directory_; }  // working directory of commands
 
   // Rows in plan order; states and attempts as last read from disk.
-  const std::vector<RunTableRow>& table() const { return table_; }
+  const std::vector<RunTableRow>& run_table() const { return run_table_; }
   // Reads the table and the row folders again: other runners may have run rows.
   Status refresh();
   // Reads all rows for the analysis. Damaged rows become diagnostics.
@@ -66,14 +66,14 @@ class ExperimentFolder {
 
  private:
   ExperimentFolder(std::string path, ExperimentSpec spec, std::string directory)
-      : path_(std::move(path)), spec_(std::move(spec)), directory_(std::move(directory)) {}
+      : path_(std::move(path)), spec_(std::move(spec)), working_directory_(std::move(directory)) {}
   Status read_table();
   Status write_table() const;
 
   std::string path_;
   ExperimentSpec spec_;
-  std::string directory_;
-  std::vector<RunTableRow> table_;
+  std::string working_directory_;
+  std::vector<RunTableRow> run_table_;
 };
 
 // Reads the data of a folder, the input of `analyze`.

@@ -33,7 +33,7 @@ ExperimentRow sample_row(std::size_t number) {
   domain.name = "package-0";
   domain.joules = 30.25;
   domain.provenance = Provenance::measured;
-  domain.counted = true;
+  domain.is_counted = true;
   row.domains = {domain};
   row.metrics = {0.75};
   row.epochs = {{0.25, 0.5, 10.0, {0.5}}, {0.75, 0.5, std::nullopt, {std::nullopt}}};
@@ -94,12 +94,12 @@ class ExperimentFolderTest : public testing::Test {
 TEST_F(ExperimentFolderTest, RoundTripsARow) {
   Result<ExperimentFolder> folder = ExperimentFolder::create(path, kPlan, "/somewhere");
   ASSERT_TRUE(folder) << folder.error().message;
-  ASSERT_EQ(folder->table().size(), 6u);
+  ASSERT_EQ(folder->run_table().size(), 6u);
   const Result<Attempt> attempt = folder->begin_attempt("rows", 2);
   ASSERT_TRUE(attempt);
-  ASSERT_TRUE(folder->set_state(2, RowState::running, attempt->number));
+  ASSERT_TRUE(folder->set_state(2, RowState::running, attempt->attempt_number));
   ASSERT_TRUE(folder->finish_attempt(*attempt, sample_row(2), {}));
-  ASSERT_TRUE(folder->set_state(2, RowState::done, attempt->number));
+  ASSERT_TRUE(folder->set_state(2, RowState::done, attempt->attempt_number));
   const Result<ExperimentData> data = read_experiment(path);
   ASSERT_TRUE(data) << data.error().message;
   EXPECT_TRUE(data->is_blocked);
@@ -139,11 +139,11 @@ TEST_F(ExperimentFolderTest, RowsOverrideAnOutdatedTable) {
   ASSERT_TRUE(folder->finish_attempt(*attempt, sample_row(1), {}));
   Result<ExperimentFolder> again = ExperimentFolder::open(path);
   ASSERT_TRUE(again) << again.error().message;
-  EXPECT_EQ(again->table()[1].state, RowState::done);
-  EXPECT_EQ(again->table()[1].attempts, 1u);
+  EXPECT_EQ(again->run_table()[1].state, RowState::done);
+  EXPECT_EQ(again->run_table()[1].attempt_count, 1u);
   ASSERT_TRUE(folder->set_state(0, RowState::done, 1));
   ASSERT_TRUE(folder->refresh());
-  EXPECT_EQ(folder->table()[0].state, RowState::todo);
+  EXPECT_EQ(folder->run_table()[0].state, RowState::todo);
 }
 
 TEST_F(ExperimentFolderTest, AnAttemptOfAKilledRunnerFailedAndThatOfALiveOneRuns) {
@@ -151,16 +151,16 @@ TEST_F(ExperimentFolderTest, AnAttemptOfAKilledRunnerFailedAndThatOfALiveOneRuns
   const Result<Attempt> attempt = folder->begin_attempt("rows", 1);
   ASSERT_TRUE(folder->set_state(1, RowState::running, 1));
   ASSERT_TRUE(folder->refresh());
-  EXPECT_EQ(folder->table()[1].state, RowState::running);  // this process is the owner
+  EXPECT_EQ(folder->run_table()[1].state, RowState::running);  // this process is the owner
   const std::string owner = *read_small_file(attempt->path + "/owner");
   const std::vector<std::string_view> words = split_whitespace(owner);  // boot, PID, start, namespace, node
   ASSERT_EQ(words.size(), 5u);
   std::ofstream(attempt->path + "/owner") << words[0] << " 4194999 1 pid:[1] here\n";
   ASSERT_TRUE(folder->refresh());
-  EXPECT_EQ(folder->table()[1].state, RowState::running);  // PIDs of another container say nothing
+  EXPECT_EQ(folder->run_table()[1].state, RowState::running);  // PIDs of another container say nothing
   std::ofstream(attempt->path + "/owner") << words[0] << " 4194999 1 " << words[3] << " here\n";
   ASSERT_TRUE(folder->refresh());
-  EXPECT_EQ(folder->table()[1].state, RowState::failed);
+  EXPECT_EQ(folder->run_table()[1].state, RowState::failed);
 }
 
 TEST_F(ExperimentFolderTest, ReportsADamagedRowAndUsesThePreviousAttempt) {

@@ -10,13 +10,13 @@
 namespace joulemap::experiment {
 namespace {
 
-class Runner {
+class ExperimentRunner {
  public:
-  Runner(ExperimentFolder& folder, const RunnerOptions& options, const ProgressCallback& on_progress)
+  ExperimentRunner(ExperimentFolder& folder, const RunnerOptions& options, const ProgressCallback& on_progress)
       : folder_(folder), options_(options), on_progress_(on_progress) {}
 
-  Status begin(std::size_t total) {
-    progress_.total = total;
+  Status begin_rows(std::size_t total) {
+    progress_.row_count = total;
     Result<RunSession> session = RunSession::begin(
         folder_, options_,
         [this](RunPhase phase, const RowTask* task, double elapsed_s) { report_progress(phase, task, elapsed_s); });
@@ -28,8 +28,8 @@ class Runner {
   // Runs the first rows without analysing them, so that caches, clocks and just-in-time compilers reach steady state.
   Status warm_up() {
     for (std::size_t run = 0; run < folder_.spec().warm_up_runs && !session_->stop_requested(); ++run) {
-      const PlannedRow& like = folder_.table()[run % folder_.table().size()].plan;
-      const RowTask task{"warm-up", run, like.block, like.levels};
+      const PlannedRow& like = folder_.run_table()[run % folder_.run_table().size()].planned_row;
+      const RowTask task{"warm-up", run, like.block_number, like.levels};
       const Result<AttemptOutcome> outcome = session_->run(task, [&] { return new_attempt(task); });
       if (!outcome) return outcome.error();
       if (!outcome->has_run) continue;
@@ -47,76 +47,77 @@ class Runner {
     std::vector<std::size_t> failed;
     for (const std::size_t number : rows) {
       if (session_->stop_requested()) break;
-      ++progress_.position;
-      const PlannedRow& plan = folder_.table().at(number).plan;
-      const RowTask task{"rows", number, plan.block, plan.levels};
+      ++progress_.row_position;
+      const PlannedRow& plan = folder_.run_table().at(number).planned_row;
+      const RowTask task{"rows", number, plan.block_number, plan.levels};
       const Result<AttemptOutcome> outcome =
           session_->run(task, [&] { return folder_.claim_row(number, include_unknown_owners); });
       if (!outcome) return outcome.error();
       if (!outcome->has_run) {
-        if (!outcome->stop_requested) ++outcome_.skipped;
+        if (!outcome->stop_requested) ++outcome_.skipped_count;
         continue;
       }
       if (Status set = folder_.set_state(number, outcome->row.state, outcome->row.attempts); !set) {
         return std::move(set).error();
       }
       if (outcome->row.state != RowState::done) failed.push_back(number);
-      finish(task, outcome->row);
+      finish_row(task, outcome->row);
     }
     return failed;
   }
 
   Status run_pilot(const std::vector<std::vector<std::size_t>>& cells) {
     for (std::size_t cell = 0; cell < cells.size() && !session_->stop_requested(); ++cell) {
-      ++progress_.position;
+      ++progress_.row_position;
       const RowTask task{"pilot", cell, 0, cells[cell]};
       const Result<AttemptOutcome> outcome = session_->run(task, [&] { return new_attempt(task); });
       if (!outcome) return outcome.error();
       if (!outcome->has_run) continue;
-      if (outcome->row.state != RowState::done) ++outcome_.failed;
-      finish(task, outcome->row);
+      if (outcome->row.state != RowState::done) ++outcome_.failed_count;
+      finish_row(task, outcome->row);
     }
     return Done{};
   }
 
-  RunOutcome end() {
+  RunOutcome end_session() {
     outcome_.diagnostics.add_all(session_->diagnostics());
     if (const Status restored = session_->end(); !restored) {
       outcome_.diagnostics.add({"not_restored", 1, restored.error().message, restored.error().remedy});
     }
-    outcome_.stopped = session_->stop_requested();
+    outcome_.was_stopped = session_->stop_requested();
     outcome_.checks = session_->checks();
     return std::move(outcome_);
   }
 
   bool stop_requested() const { return session_->stop_requested(); }
-  void allow_again(std::size_t rows) { progress_.total += rows; }
+  void extend_expected_rows(std::size_t rows) { progress_.row_count += rows; }
   RunOutcome& outcome() { return outcome_; }
 
  private:
   Result<std::optional<Attempt>> new_attempt(const RowTask& task) {
-    Result<Attempt> attempt = folder_.begin_attempt(task.kind, task.number);
+    Result<Attempt> attempt = folder_.begin_attempt(task.row_kind, task.row_number);
     if (!attempt) return std::move(attempt).error();
     return std::optional<Attempt>(std::move(*attempt));
   }
 
   void report_progress(RunPhase phase, const RowTask* task, double elapsed_s) {
-    if (first_row_ns_ == 0 && task != nullptr && task->kind != "warm-up") first_row_ns_ = monotonic_ns();
+    if (first_row_begin_ns_ == 0 && task != nullptr && task->row_kind != "warm-up")
+      first_row_begin_ns_ = monotonic_ns();
     progress_.phase = phase;
     progress_.task = task == nullptr ? std::nullopt : std::optional(*task);
     progress_.elapsed_s = elapsed_s;
-    progress_.remaining_s = remaining_s();
+    progress_.remaining_s = estimate_remaining_s();
     on_progress_(progress_);
   }
 
-  void finish(const RowTask& task, const ExperimentRow& row) {
-    if (row.state == RowState::done) ++outcome_.done;
-    ++ended_;
-    mean_s_ = seconds(monotonic_ns() - first_row_ns_) / static_cast<double>(ended_);
-    last_end_ns_ = monotonic_ns();
+  void finish_row(const RowTask& task, const ExperimentRow& row) {
+    if (row.state == RowState::done) ++outcome_.done_count;
+    ++ended_row_count_;
+    mean_row_s_ = seconds(monotonic_ns() - first_row_begin_ns_) / static_cast<double>(ended_row_count_);
+    last_row_end_ns_ = monotonic_ns();
     progress_.phase = RunPhase::row;
     progress_.task = task;
-    progress_.remaining_s = remaining_s();
+    progress_.remaining_s = estimate_remaining_s();
     progress_.finished_row = row;
     on_progress_(progress_);
     progress_.finished_row.reset();
@@ -124,10 +125,13 @@ class Runner {
 
   // Estimated time of the rows that have not ended; none before the first has. The mean time per row includes cool-down
   // and other time between rows.
-  std::optional<double> remaining_s() const {
-    if (ended_ == 0) return std::nullopt;
-    const double since_s = seconds(monotonic_ns() - last_end_ns_);
-    return std::max(mean_s_ * static_cast<double>(progress_.total - std::min(ended_, progress_.total)) - since_s, 0.0);
+  std::optional<double> estimate_remaining_s() const {
+    if (ended_row_count_ == 0) return std::nullopt;
+    const double since_s = seconds(monotonic_ns() - last_row_end_ns_);
+    return std::max(
+        mean_row_s_ * static_cast<double>(progress_.row_count - std::min(ended_row_count_, progress_.row_count)) -
+            since_s,
+        0.0);
   }
 
   ExperimentFolder& folder_;
@@ -136,18 +140,18 @@ class Runner {
   std::optional<RunSession> session_;
   RunProgress progress_;
   RunOutcome outcome_;
-  std::size_t ended_ = 0;
-  double mean_s_ = 0;
-  std::int64_t first_row_ns_ = 0;
-  std::int64_t last_end_ns_ = 0;
+  std::size_t ended_row_count_ = 0;
+  double mean_row_s_ = 0;
+  std::int64_t first_row_begin_ns_ = 0;
+  std::int64_t last_row_end_ns_ = 0;
 };
 
 }  // namespace
 
 std::vector<std::size_t> rows_to_run(const ExperimentFolder& folder, bool include_failed, bool include_running) {
   std::vector<std::size_t> rows;
-  for (std::size_t number = 0; number < folder.table().size(); ++number) {
-    const RowState state = folder.table()[number].state;
+  for (std::size_t number = 0; number < folder.run_table().size(); ++number) {
+    const RowState state = folder.run_table()[number].state;
     if (state == RowState::todo || (include_failed && state == RowState::failed) ||
         (include_running && state == RowState::running)) {
       rows.push_back(number);
@@ -158,34 +162,35 @@ std::vector<std::size_t> rows_to_run(const ExperimentFolder& folder, bool includ
 
 Result<RunOutcome> run_rows(ExperimentFolder& folder, const RunRequest& request, const RunnerOptions& options,
                             const ProgressCallback& on_progress) {
-  if (request.rows.empty()) return RunOutcome{};
-  Runner runner(folder, options, on_progress);
-  if (Status begun = runner.begin(request.rows.size()); !begun) return std::move(begun).error();
-  if (request.warm_up) {
+  if (request.row_numbers.empty()) return RunOutcome{};
+  ExperimentRunner runner(folder, options, on_progress);
+  if (Status begun = runner.begin_rows(request.row_numbers.size()); !begun) return std::move(begun).error();
+  if (request.runs_warm_up) {
     if (Status warm = runner.warm_up(); !warm) return std::move(warm).error();
   }
-  Result<std::vector<std::size_t>> failed = runner.run(request.rows, request.include_unknown_owners);
+  Result<std::vector<std::size_t>> failed = runner.run(request.row_numbers, request.include_unknown_owners);
   if (!failed) return std::move(failed).error();
   if (request.retry_failed && !failed->empty() && !runner.stop_requested()) {
-    runner.allow_again(failed->size());
+    runner.extend_expected_rows(failed->size());
     failed = runner.run(*failed, false);
     if (!failed) return std::move(failed).error();
   }
   RunOutcome& outcome = runner.outcome();
-  outcome.failed = failed->size();
-  outcome.remaining =
-      request.rows.size() - std::min(request.rows.size(), outcome.done + outcome.failed + outcome.skipped);
-  return runner.end();
+  outcome.failed_count = failed->size();
+  outcome.remaining_count =
+      request.row_numbers.size() -
+      std::min(request.row_numbers.size(), outcome.done_count + outcome.failed_count + outcome.skipped_count);
+  return runner.end_session();
 }
 
 Result<RunOutcome> run_pilot(ExperimentFolder& folder, const RunnerOptions& options,
                              const ProgressCallback& on_progress) {
-  const std::vector<std::vector<std::size_t>> cells = cells_of(folder.spec());
-  Runner runner(folder, options, on_progress);
-  if (Status begun = runner.begin(cells.size()); !begun) return std::move(begun).error();
+  const std::vector<std::vector<std::size_t>> cells = planned_cells(folder.spec());
+  ExperimentRunner runner(folder, options, on_progress);
+  if (Status begun = runner.begin_rows(cells.size()); !begun) return std::move(begun).error();
   if (Status warm = runner.warm_up(); !warm) return std::move(warm).error();
   if (Status run = runner.run_pilot(cells); !run) return std::move(run).error();
-  return runner.end();
+  return runner.end_session();
 }
 
 }  // namespace joulemap::experiment

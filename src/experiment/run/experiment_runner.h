@@ -19,26 +19,26 @@ namespace joulemap::experiment {
 struct RunProgress {
   RunPhase phase = RunPhase::baseline;
   std::optional<RowTask> task;
-  std::size_t position = 0;  // index among the rows to run, from 1
-  std::size_t total = 0;
+  std::size_t row_position = 0;  // index among the rows to run, from 1
+  std::size_t row_count = 0;
   double elapsed_s = 0;                       // since the start of the phase
   std::optional<double> remaining_s;          // estimate for all remaining rows; none before the first row has ended
   std::optional<ExperimentRow> finished_row;  // row that has just ended
 };
 
 struct RunRequest {
-  std::vector<std::size_t> rows;        // indices of the rows to run, in this order
-  bool retry_failed = false;            // run failed rows once more, after the others
-  bool include_unknown_owners = false;  // also take rows of machines whose state is unknown
-  bool warm_up = true;
+  std::vector<std::size_t> row_numbers;  // indices of the rows to run, in this order
+  bool retry_failed = false;             // run failed rows once more, after the others
+  bool include_unknown_owners = false;   // also take rows of machines whose state is unknown
+  bool runs_warm_up = true;
 };
 
 struct RunOutcome {
-  std::size_t done = 0;
-  std::size_t failed = 0;
-  std::size_t skipped = 0;  // rows that another runner owns or has finished
-  std::size_t remaining = 0;
-  bool stopped = false;              // ended early by Ctrl-C or another signal
+  std::size_t done_count = 0;
+  std::size_t failed_count = 0;
+  std::size_t skipped_count = 0;  // rows that another runner owns or has finished
+  std::size_t remaining_count = 0;
+  bool was_stopped = false;          // ended early by Ctrl-C or another signal
   std::vector<CheckOutcome> checks;  // outcomes of the last check of the machine
   Diagnostics diagnostics;
 };

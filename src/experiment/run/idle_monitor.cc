@@ -14,13 +14,13 @@ namespace {
 
 // Length of one idle measurement during a cool-down: several counter updates of RAPL and NVML, but short compared with
 // cooling.
-constexpr double kWatchInterval_s = 0.5;
-constexpr double kFinestPower_w = 1;  // least baseline power from which the margin is computed
+constexpr double kCoolDownCheckInterval_s = 0.5;
+constexpr double kMinMarginBaseline_w = 1;  // least baseline power from which the margin is computed
 
 // Counted domains of equal provenance that both states have: a domain in only one would look like a change of power.
-std::set<std::string> common_domains(const IdleState& a, const IdleState& b) {
-  const EnergyTotals of_a = total_energy(a.domains);
-  const EnergyTotals of_b = total_energy(b.domains);
+std::set<std::string> find_common_domains(const IdleState& a, const IdleState& b) {
+  const EnergyTotals of_a = total_energy(a.domain_powers);
+  const EnergyTotals of_b = total_energy(b.domain_powers);
   std::set<std::string> common;
   for (const Provenance provenance : {Provenance::measured, Provenance::estimated}) {
     const std::optional<EnergyWithProvenance> from = energy_by_provenance(of_a, provenance);
@@ -48,9 +48,9 @@ Result<IdleMonitor> IdleMonitor::open(const sampling::SensorOptions& options, Bl
   return IdleMonitor(std::move(*meter), options.root, signals);
 }
 
-void IdleMonitor::add_sample(const Sample& sample, IdleState& state) const {
+void IdleMonitor::add_sample_to_state(const Sample& sample, IdleState& state) const {
   if (sample.reading.code != ReadCode::ok) return;
-  const Channel& channel = meter_.channels()[sample.channel];
+  const Channel& channel = power_meter_.channels()[sample.channel];
   const double value = static_cast<double>(sample.reading.raw) * channel.scale;
   if (channel.quantity == Quantity::temperature) state.temperatures_c[channel.sensor + "/" + channel.name] = value;
   if (channel.quantity == Quantity::throttle_reasons) {
@@ -72,39 +72,40 @@ void IdleMonitor::wait_until(std::int64_t deadline_ns) {
 
 IdleState IdleMonitor::measure_idle(double seconds) {
   IdleState state;
-  meter_.set_sample_callback([&](const Sample& sample) { add_sample(sample, state); });
-  const std::optional<CpuTicks> begin = read_cpu_ticks(root_);
-  meter_.prepare();
-  meter_.begin();
+  power_meter_.set_sample_callback([&](const Sample& sample) { add_sample_to_state(sample, state); });
+  const std::optional<CpuTicks> begin = read_cpu_ticks(system_root_);
+  power_meter_.prepare();
+  power_meter_.begin();
   const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(seconds * 1e9);
   while (monotonic_ns() < end_ns && !stop_requested_) {
-    wait_until(std::min(monotonic_ns() + meter_.period_ns(), end_ns));
-    meter_.sample();
+    wait_until(std::min(monotonic_ns() + power_meter_.period_ns(), end_ns));
+    power_meter_.sample();
   }
-  meter_.end();
-  meter_.set_sample_callback({});
-  state.domains = meter_.result().rows;
-  state.busy_share = busy_share(begin, read_cpu_ticks(root_));
-  for (const auto& [sensor, degrees] : cpu_temperatures(root_)) state.temperatures_c[sensor] = degrees;
+  power_meter_.end();
+  power_meter_.set_sample_callback({});
+  state.domain_powers = power_meter_.result().rows;
+  state.busy_share = cpu_busy_share(begin, read_cpu_ticks(system_root_));
+  for (const auto& [sensor, degrees] : cpu_temperatures(system_root_)) state.temperatures_c[sensor] = degrees;
   return state;
 }
 
-IdlePowers idle_powers(const IdleState& state, const IdleState& baseline) {
-  const std::set<std::string> common = common_domains(state, baseline);
-  return {total_power(total_energy(state.domains, common)), total_power(total_energy(baseline.domains, common))};
+IdlePowers compare_idle_powers(const IdleState& state, const IdleState& baseline) {
+  const std::set<std::string> common = find_common_domains(state, baseline);
+  return {total_power(total_energy(state.domain_powers, common)),
+          total_power(total_energy(baseline.domain_powers, common))};
 }
 
 bool has_cooled_down(const IdleState& state, const IdleState& baseline, const CoolDownSpec& spec) {
-  const IdlePowers powers = idle_powers(state, baseline);
-  const std::optional<PowerAndReference> compared = comparable_power(powers.current, powers.baseline);
-  if (spec.power_within && compared) {
-    const double margin_w = *spec.power_within * std::max(compared->reference_w, kFinestPower_w);
+  const IdlePowers powers = compare_idle_powers(state, baseline);
+  const std::optional<PowerAndReference> compared = comparable_power(powers.current_w, powers.baseline_w);
+  if (spec.max_power_excess_fraction && compared) {
+    const double margin_w = *spec.max_power_excess_fraction * std::max(compared->reference_w, kMinMarginBaseline_w);
     if (compared->power_w > compared->reference_w + margin_w) return false;
   }
-  if (!spec.temperature_within_c) return true;
+  if (!spec.max_temperature_excess_c) return true;
   return std::all_of(baseline.temperatures_c.begin(), baseline.temperatures_c.end(), [&](const auto& sensor) {
     const auto now = state.temperatures_c.find(sensor.first);
-    return now == state.temperatures_c.end() || now->second <= sensor.second + *spec.temperature_within_c;
+    return now == state.temperatures_c.end() || now->second <= sensor.second + *spec.max_temperature_excess_c;
   });
 }
 
@@ -112,11 +113,11 @@ CoolDownOutcome IdleMonitor::cool_down(const IdleState& baseline, const CoolDown
   const std::int64_t begin_ns = monotonic_ns();
   CoolDownOutcome outcome;
   do {
-    state = measure_idle(kWatchInterval_s);
+    state = measure_idle(kCoolDownCheckInterval_s);
     outcome.reached_baseline = has_cooled_down(state, baseline, spec);
     outcome.waited_s = seconds(monotonic_ns() - begin_ns);
-  } while (!outcome.reached_baseline && outcome.waited_s < spec.limit_s && !stop_requested_);
-  outcome.power = idle_powers(state, baseline).current;
+  } while (!outcome.reached_baseline && outcome.waited_s < spec.time_limit_s && !stop_requested_);
+  outcome.idle_powers = compare_idle_powers(state, baseline).current_w;
   outcome.temperature_c = state.max_temperature_c();
   outcome.baseline_temperature_c = baseline.max_temperature_c();
   return outcome;

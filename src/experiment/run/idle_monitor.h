@@ -22,7 +22,7 @@
 namespace joulemap::experiment {
 
 struct IdleState {
-  std::vector<DomainEnergy> domains;              // energy of each domain over the observed time
+  std::vector<DomainEnergy> domain_powers;        // energy of each domain over the observed time
   std::map<std::string, double> temperatures_c;   // by sensor, last values
   std::optional<double> busy_share;               // busy fraction of the time of all CPUs
   std::optional<double> co_tenant_gpu_share;      // GPU time fraction of other processes; maximum over GPUs
@@ -36,7 +36,7 @@ class IdleMonitor {
   // `signals` must outlive the monitor.
   static Result<IdleMonitor> open(const sampling::SensorOptions& options, BlockedSignals& signals);
 
-  std::span<const SensorStatus> sensors() const { return meter_.sensors(); }
+  std::span<const SensorStatus> sensors() const { return power_meter_.sensors(); }
 
   // Measures the machine for `seconds`, or until a signal requests a stop.
   IdleState measure_idle(double seconds);
@@ -48,22 +48,22 @@ class IdleMonitor {
 
  private:
   IdleMonitor(sampling::Meter meter, SystemRoot root, BlockedSignals& signals)
-      : meter_(std::move(meter)), root_(std::move(root)), signals_(signals) {}
-  void add_sample(const Sample& sample, IdleState& state) const;
+      : power_meter_(std::move(meter)), system_root_(std::move(root)), signals_(signals) {}
+  void add_sample_to_state(const Sample& sample, IdleState& state) const;
   void wait_until(std::int64_t deadline_ns);
 
-  sampling::Meter meter_;
-  SystemRoot root_;
+  sampling::Meter power_meter_;
+  SystemRoot system_root_;
   BlockedSignals& signals_;
   bool stop_requested_ = false;
 };
 
 // Power of the domains that both states have, in W by provenance.
 struct IdlePowers {
-  PowerTotals current;
-  PowerTotals baseline;
+  PowerTotals current_w;
+  PowerTotals baseline_w;
 };
-IdlePowers idle_powers(const IdleState& state, const IdleState& baseline);
+IdlePowers compare_idle_powers(const IdleState& state, const IdleState& baseline);
 
 // Whether power and temperatures have returned to the baseline. Values missing from the baseline or the state are
 // ignored.

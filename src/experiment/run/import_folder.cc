@@ -19,13 +19,13 @@
 namespace joulemap::experiment {
 namespace {
 
-std::string toml_list(const std::vector<std::string>& texts) {
+std::string toml_string_list(const std::vector<std::string>& texts) {
   std::string list;
   for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + formats::toml_string_literal(text);
   return "[" + list + "]";
 }
 
-std::vector<RunTableRow> table_of(const ExperimentData& data) {
+std::vector<RunTableRow> make_imported_run_table(const ExperimentData& data) {
   std::vector<RunTableRow> table;
   std::map<std::vector<std::size_t>, std::size_t> cells;
   for (const ExperimentRow& row : data.rows) {
@@ -53,12 +53,12 @@ std::string imported_experiment_toml(const ExperimentData& data) {
                       data.is_blocked ? "blocked" : "sequential", data.seed, data.alpha);
   std::vector<std::string> compared;
   for (const ExperimentFactor& factor : data.factors) {
-    if (factor.compared) compared.push_back(factor.name);
+    if (factor.is_compared) compared.push_back(factor.name);
   }
-  if (compared.size() < data.factors.size()) toml += fmt::format("compare = {}\n", toml_list(compared));
+  if (compared.size() < data.factors.size()) toml += fmt::format("compare = {}\n", toml_string_list(compared));
   toml += "\n[factors]\n";
   for (const ExperimentFactor& factor : data.factors) {
-    toml += fmt::format("{} = {}\n", formats::toml_string_literal(factor.name), toml_list(factor.levels));
+    toml += fmt::format("{} = {}\n", formats::toml_string_literal(factor.name), toml_string_list(factor.levels));
   }
   for (const ExperimentMetric& metric : data.metrics) {
     toml += fmt::format("\n[metrics.{}]\nmore_is_better = {}\n", formats::toml_string_literal(metric.name),
@@ -88,7 +88,7 @@ Status write_experiment(const std::string& path, const ExperimentData& data) {
     if (Status written = write_file(attempt + "/row.json", row_json(row, {}, data)); !written) return written;
   }
   if (Status written = write_file(path + "/experiment.toml", toml); !written) return written;
-  return write_file(path + "/run_table.csv", run_table_csv(data.factors, table_of(data)));
+  return write_file(path + "/run_table.csv", run_table_csv(data.factors, make_imported_run_table(data)));
 }
 
 }  // namespace joulemap::experiment

@@ -11,18 +11,18 @@ namespace joulemap::experiment {
 namespace {
 
 // NVML API reference, nvmlClocksEventReasons: thermal and hardware slowdown.
-constexpr std::uint64_t kSlowedByHeat = 0x8 | 0x20 | 0x40 | 0x80;
+constexpr std::uint64_t kThermalThrottleReasons = 0x8 | 0x20 | 0x40 | 0x80;
 constexpr double kMinReportedCoTenantShare = 0.02;
 
-CheckOutcome passed(std::string_view name, std::string found) {
+CheckOutcome passed_check(std::string_view name, std::string found) {
   return {std::string(name), CheckState::passed, false, std::move(found), "", ""};
 }
 
-CheckOutcome unknown(std::string_view name, std::string why) {
+CheckOutcome unknown_check(std::string_view name, std::string why) {
   return {std::string(name), CheckState::unknown, false, "", std::move(why), ""};
 }
 
-CheckOutcome wrong(std::string_view name, std::string found, std::string message, std::string remedy) {
+CheckOutcome warned_check(std::string_view name, std::string found, std::string message, std::string remedy) {
   return {std::string(name), CheckState::warned, false, std::move(found), std::move(message), std::move(remedy)};
 }
 
@@ -33,74 +33,74 @@ CheckOutcome check_sensors(std::span<const SensorStatus> sensors) {
     if (sensor.state == SensorState::measured) measured += (measured.empty() ? "" : ", ") + sensor.name;
     if (sensor.state == SensorState::denied && !sensor.remedy.empty()) remedy = sensor.remedy;
   }
-  if (!measured.empty()) return passed("sensors", measured);
-  return wrong("sensors", "none", "no sensor is readable: energies would be estimates or missing",
-               remedy + "; or remove sensors from require in [checks]");
+  if (!measured.empty()) return passed_check("sensors", measured);
+  return warned_check("sensors", "none", "no sensor is readable: energies would be estimates or missing",
+                      remedy + "; or remove sensors from require in [checks]");
 }
 
 CheckOutcome check_governor(const SystemRoot& root, const ChecksSpec& spec) {
-  const std::string found = governors(root);
-  if (found.empty()) return unknown("governor", "this machine reports no governor");
-  if (found == spec.governor) return passed("governor", found);
-  return wrong("governor", found, fmt::format("the governor is {}, not {}", found, spec.governor),
-               "run as root with set = [\"governor\"] in [checks], which sets and restores it");
+  const std::string found = read_governors(root);
+  if (found.empty()) return unknown_check("governor", "this machine reports no governor");
+  if (found == spec.governor) return passed_check("governor", found);
+  return warned_check("governor", found, fmt::format("the governor is {}, not {}", found, spec.governor),
+                      "run as root with set = [\"governor\"] in [checks], which sets and restores it");
 }
 
 CheckOutcome check_turbo(const SystemRoot& root, const ChecksSpec& spec) {
   const std::optional<bool> on = is_turbo_enabled(root);
-  if (!on) return unknown("turbo", "this machine does not report whether turbo is enabled");
+  if (!on) return unknown_check("turbo", "this machine does not report whether turbo is enabled");
   const std::string found = *on ? "on" : "off";
-  if (!spec.turbo || *spec.turbo == *on) return passed("turbo", found);
-  return wrong("turbo", found, fmt::format("turbo is {}", found),
-               "run as root with set = [\"turbo\"] in [checks], which sets and restores it");
+  if (!spec.turbo || *spec.turbo == *on) return passed_check("turbo", found);
+  return warned_check("turbo", found, fmt::format("turbo is {}", found),
+                      "run as root with set = [\"turbo\"] in [checks], which sets and restores it");
 }
 
 CheckOutcome check_load(const SystemRoot& root, const ChecksSpec& spec, const std::optional<IdleState>& idle) {
   const std::optional<double> share = idle && idle->busy_share ? idle->busy_share : load_per_cpu(root);
-  if (!share) return unknown("load", "this machine reports no load");
+  if (!share) return unknown_check("load", "this machine reports no load");
   const std::string found = fmt::format("{:.1f} % of all CPUs", 100 * *share);
-  if (*share <= spec.load_within) return passed("load", found);
-  return wrong("load", found, fmt::format("other processes use {}", found), "stop other processes (see top)");
+  if (*share <= spec.max_load_fraction) return passed_check("load", found);
+  return warned_check("load", found, fmt::format("other processes use {}", found), "stop other processes (see top)");
 }
 
 CheckOutcome check_swap(const SystemRoot& root) {
   const std::optional<std::uint64_t> used = swap_used_bytes(root);
-  if (!used) return unknown("swap", "this machine reports no swap");
+  if (!used) return unknown_check("swap", "this machine reports no swap");
   const std::string found = fmt::format("{} MiB", *used >> 20);
-  if (*used == 0) return passed("swap", found);
-  return wrong("swap", found, fmt::format("{} of swap is in use: rows may wait for the disk", found),
-               "as root: swapoff -a && swapon -a, if memory suffices");
+  if (*used == 0) return passed_check("swap", found);
+  return warned_check("swap", found, fmt::format("{} of swap is in use: rows may wait for the disk", found),
+                      "as root: swapoff -a && swapon -a, if memory suffices");
 }
 
 CheckOutcome check_gpu_processes(const std::optional<IdleState>& idle) {
-  if (!idle) return unknown("gpu_processes", "not checked: no idle baseline was measured");
-  if (!idle->co_tenant_gpu_share) return passed("gpu_processes", "none seen");
+  if (!idle) return unknown_check("gpu_processes", "not checked: no idle baseline was measured");
+  if (!idle->co_tenant_gpu_share) return passed_check("gpu_processes", "none seen");
   const std::string found = fmt::format("{:.0f} % of a GPU's time", 100 * *idle->co_tenant_gpu_share);
-  if (*idle->co_tenant_gpu_share < kMinReportedCoTenantShare) return passed("gpu_processes", found);
-  return wrong("gpu_processes", found, fmt::format("other processes use {}", found),
-               "wait until they end (see nvidia-smi)");
+  if (*idle->co_tenant_gpu_share < kMinReportedCoTenantShare) return passed_check("gpu_processes", found);
+  return warned_check("gpu_processes", found, fmt::format("other processes use {}", found),
+                      "wait until they end (see nvidia-smi)");
 }
 
 CheckOutcome check_throttling(const std::optional<IdleState>& idle) {
-  if (!idle) return unknown("throttling", "not checked: no idle baseline was measured");
-  if (!idle->throttle_reasons) return passed("throttling", "none seen");
-  if ((*idle->throttle_reasons & kSlowedByHeat) == 0) return passed("throttling", "none");
-  return wrong("throttling", fmt::format("{:#x}", *idle->throttle_reasons),
-               "a GPU is throttled by temperature or hardware before the row starts", "check its cooling");
+  if (!idle) return unknown_check("throttling", "not checked: no idle baseline was measured");
+  if (!idle->throttle_reasons) return passed_check("throttling", "none seen");
+  if ((*idle->throttle_reasons & kThermalThrottleReasons) == 0) return passed_check("throttling", "none");
+  return warned_check("throttling", fmt::format("{:#x}", *idle->throttle_reasons),
+                      "a GPU is throttled by temperature or hardware before the row starts", "check its cooling");
 }
 
 CheckOutcome check_temperature(const SystemRoot& root, const ChecksSpec& spec, const std::optional<IdleState>& idle) {
   IdleState now = idle.value_or(IdleState{});
   if (!idle) now.temperatures_c = cpu_temperatures(root);
   const std::optional<double> hottest = now.max_temperature_c();
-  if (!hottest) return unknown("temperature", "this machine reports no temperature");
+  if (!hottest) return unknown_check("temperature", "this machine reports no temperature");
   const std::string found = fmt::format("{:.0f} degC", *hottest);
-  if (*hottest <= spec.temperature_limit_c) return passed("temperature", found);
-  return wrong("temperature", found, fmt::format("the temperature is {} before the row starts", found),
-               "increase limit_s of [cool_down] or improve the cooling");
+  if (*hottest <= spec.temperature_limit_c) return passed_check("temperature", found);
+  return warned_check("temperature", found, fmt::format("the temperature is {} before the row starts", found),
+                      "increase limit_s of [cool_down] or improve the cooling");
 }
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
+bool contains_check(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -112,8 +112,8 @@ std::vector<CheckOutcome> check_machine(const SystemRoot& root, const ChecksSpec
       check_sensors(sensors), check_governor(root, spec), check_turbo(root, spec), check_load(root, spec, idle),
       check_swap(root),       check_gpu_processes(idle),  check_throttling(idle),  check_temperature(root, spec, idle)};
   for (CheckOutcome& check : checks) {
-    check.required = contains(spec.require, check.name);
-    if (check.required && check.state != CheckState::passed) check.state = CheckState::failed;
+    check.is_required = contains_check(spec.required_checks, check.check_name);
+    if (check.is_required && check.state != CheckState::passed) check.state = CheckState::failed;
   }
   return checks;
 }

@@ -13,7 +13,7 @@ class MachineChecks : public ::testing::Test {
  protected:
   CheckOutcome check(std::string_view name) const {
     for (const CheckOutcome& outcome : check_machine({directory_.path()}, spec_, idle_, sensors_)) {
-      if (outcome.name == name) return outcome;
+      if (outcome.check_name == name) return outcome;
     }
     ADD_FAILURE() << "no check called " << name;
     return {};
@@ -42,16 +42,16 @@ TEST_F(MachineChecks, ListsAllGovernorsThatDifferBetweenCpus) {
   EXPECT_EQ(check("governor").state, CheckState::passed);
   write("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor", "powersave\n");
   EXPECT_EQ(check("governor").state, CheckState::warned);
-  EXPECT_EQ(check("governor").found_value, "performance, powersave");
+  EXPECT_EQ(check("governor").observed_value, "performance, powersave");
   EXPECT_NE(check("governor").remedy, "");
 }
 
 TEST_F(MachineChecks, RequiredButUnknownChecksFail) {
-  spec_.require = {"governor"};
+  spec_.required_checks = {"governor"};
   const std::vector<CheckOutcome> outcomes = check_machine({directory_.path()}, spec_, idle_, sensors_);
   const CheckOutcome* const failure = first_failed_requirement(outcomes);
   ASSERT_NE(failure, nullptr);
-  EXPECT_EQ(failure->name, "governor");
+  EXPECT_EQ(failure->check_name, "governor");
 }
 
 TEST_F(MachineChecks, ReportsSwapInUse) {
@@ -78,43 +78,43 @@ DomainEnergy idle_domain(std::string name, double mean_w, Provenance provenance 
   domain.name = std::move(name);
   domain.joules = domain.mean_w = mean_w;
   domain.provenance = provenance;
-  domain.counted = true;
+  domain.is_counted = true;
   return domain;
 }
 
 TEST(CoolDown, UsesMeasuredPowerAndNoEstimates) {
   IdleState baseline;
-  baseline.domains = {idle_domain("gpu0", 100), idle_domain("package-0", 10, Provenance::estimated)};
+  baseline.domain_powers = {idle_domain("gpu0", 100), idle_domain("package-0", 10, Provenance::estimated)};
   IdleState current = baseline;
-  current.domains[1] = idle_domain("package-0", 300, Provenance::estimated);
+  current.domain_powers[1] = idle_domain("package-0", 300, Provenance::estimated);
   EXPECT_TRUE(has_cooled_down(current, baseline, {}));
-  EXPECT_EQ(preferred_power(idle_powers(current, baseline).current), 100);
-  current.domains[0] = idle_domain("gpu0", 150);
+  EXPECT_EQ(preferred_power(compare_idle_powers(current, baseline).current_w), 100);
+  current.domain_powers[0] = idle_domain("gpu0", 150);
   EXPECT_FALSE(has_cooled_down(current, baseline, {}));
   const std::vector<DomainEnergy> estimates = {idle_domain("package-0", 300, Provenance::estimated)};
-  baseline.domains.erase(baseline.domains.begin());
-  current.domains = estimates;
+  baseline.domain_powers.erase(baseline.domain_powers.begin());
+  current.domain_powers = estimates;
   EXPECT_FALSE(has_cooled_down(current, baseline, {})) << "without a measurement estimates have to do";
 }
 
 TEST(CoolDown, ComparesTheDomainsOfBothReadings) {
   IdleState baseline;
-  baseline.domains = {idle_domain("gpu0", 100), idle_domain("gpu1", 100)};
+  baseline.domain_powers = {idle_domain("gpu0", 100), idle_domain("gpu1", 100)};
   IdleState current;
-  current.domains = {idle_domain("gpu0", 150)};  // gpu1 is missing: 150 W must not be compared with 200 W
+  current.domain_powers = {idle_domain("gpu0", 150)};  // gpu1 is missing: 150 W must not be compared with 200 W
   EXPECT_FALSE(has_cooled_down(current, baseline, {}));
 }
 
 TEST(CoolDown, EndsWhenPowerAndEveryTemperatureAreNearTheBaseline) {
   const CoolDownSpec spec;
   IdleState baseline;
-  baseline.domains = {idle_domain("gpu0", 100)};
+  baseline.domain_powers = {idle_domain("gpu0", 100)};
   baseline.temperatures_c = {{"gpu0", 35}, {"cpu", 40}};
   IdleState current = baseline;
   EXPECT_TRUE(has_cooled_down(current, baseline, spec));
-  current.domains = {idle_domain("gpu0", 115)};
+  current.domain_powers = {idle_domain("gpu0", 115)};
   EXPECT_FALSE(has_cooled_down(current, baseline, spec)) << "more than a tenth above";
-  current.domains = {idle_domain("gpu0", 105)};
+  current.domain_powers = {idle_domain("gpu0", 105)};
   current.temperatures_c["gpu0"] = 48;
   EXPECT_FALSE(has_cooled_down(current, baseline, spec)) << "one of two is warm";
   current.temperatures_c["gpu0"] = 39;

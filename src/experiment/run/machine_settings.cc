@@ -32,7 +32,7 @@ Status write_setting(const std::string& path, const std::string& value) {
 }
 
 // Settings to change, with their current values.
-Result<std::vector<SettingChange>> wanted_changes(const SystemRoot& root, const ChecksSpec& spec) {
+Result<std::vector<SettingChange>> requested_setting_changes(const SystemRoot& root, const ChecksSpec& spec) {
   std::vector<SettingChange> changes;
   const auto add = [&](const std::string& path, const std::string& value) -> Status {
     const Result<std::string> before = read_small_file(path);
@@ -40,40 +40,41 @@ Result<std::vector<SettingChange>> wanted_changes(const SystemRoot& root, const 
     if (trim(*before) != value) changes.push_back({path, std::string(trim(*before)), value});
     return Done{};
   };
-  for (const std::string& name : spec.set) {
+  for (const std::string& name : spec.applied_settings) {
     if (name == "governor") {
       for (const std::string& path : governor_files(root)) {
         if (Status added = add(path, spec.governor); !added) return std::move(added).error();
       }
-    } else if (const std::optional<TurboFile> file = turbo_file(root)) {
+    } else if (const std::optional<TurboFile> file = find_turbo_file(root)) {
       const bool wants_turbo = spec.turbo.value_or(false);  // default off: stable clocks are the purpose of the setting
-      if (Status added = add(file->path, wants_turbo ? file->on : file->off); !added) return std::move(added).error();
+      if (Status added = add(file->path, wants_turbo ? file->on_value : file->off_value); !added)
+        return std::move(added).error();
     }
   }
   return changes;
 }
 
 // Governors accepted if the kernel does not list them: its built-in ones (admin-guide/pm/cpufreq.rst).
-constexpr std::string_view kGovernors = "performance powersave userspace ondemand conservative schedutil";
+constexpr std::string_view kKnownGovernors = "performance powersave userspace ondemand conservative schedutil";
 
 bool is_offered_governor(const std::string& governor_file, std::string_view value) {
   const std::string folder = governor_file.substr(0, governor_file.rfind('/'));
   const Result<std::string> listed = read_small_file(folder + "/scaling_available_governors");
-  const std::vector<std::string_view> offered = split_whitespace(listed ? std::string_view(*listed) : kGovernors);
+  const std::vector<std::string_view> offered = split_whitespace(listed ? std::string_view(*listed) : kKnownGovernors);
   return std::find(offered.begin(), offered.end(), value) != offered.end();
 }
 
 // Why joulemap cannot have written a line of the backup file; empty if the line is valid.
-std::string why_foreign(const SystemRoot& root, const formats::CsvRecord& record) {
+std::string reason_not_our_backup(const SystemRoot& root, const formats::CsvRecord& record) {
   if (record.size() != 3) return "a line does not have three fields";
   const auto both = [&](const auto& is_offered) { return is_offered(record[1]) && is_offered(record[2]); };
   const std::vector<std::string> governors = governor_files(root);
-  const std::optional<TurboFile> turbo = turbo_file(root);
+  const std::optional<TurboFile> turbo = find_turbo_file(root);
   bool is_known = false;
   if (std::find(governors.begin(), governors.end(), record[0]) != governors.end()) {
     is_known = both([&](const std::string& value) { return is_offered_governor(record[0], value); });
   } else if (turbo && turbo->path == record[0]) {
-    is_known = both([&](const std::string& value) { return value == turbo->on || value == turbo->off; });
+    is_known = both([&](const std::string& value) { return value == turbo->on_value || value == turbo->off_value; });
   } else {
     return fmt::format("{} is neither a governor nor a turbo file", joulemap::quoted(record[0], 200));
   }
@@ -87,7 +88,7 @@ std::string why_foreign(const SystemRoot& root, const formats::CsvRecord& record
 
 // Content of the backup file that an earlier runner of the same user left; empty if there is none. Refuses a file that
 // another user could have written: other users with write access to the folder must not choose what is restored.
-Result<std::string> read_memory(const std::string& path) {
+Result<std::string> read_settings_backup(const std::string& path) {
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!fd.is_open()) {
     if (errno == ENOENT) return std::string();
@@ -104,23 +105,23 @@ Result<std::string> read_memory(const std::string& path) {
 }
 
 // If a killed runner left settings changed, its saved values count as the previous values.
-void remember_older(const SystemRoot& root, const std::string& backup_path, std::vector<SettingChange>& changes,
-                    Diagnostics& diagnostics) {
+void adopt_values_of_older_backup(const SystemRoot& root, const std::string& backup_path,
+                                  std::vector<SettingChange>& changes, Diagnostics& diagnostics) {
   const auto refuse = [&](const std::string& why) {
     diagnostics.add({"settings_refused", 1, fmt::format("a setting was not restored from {}: {}", backup_path, why),
                      "check the governor and turbo of this machine; only joulemap may write that file"});
   };
-  const Result<std::string> text = read_memory(backup_path);
+  const Result<std::string> text = read_settings_backup(backup_path);
   if (!text) return refuse(text.error().message);
   for (const formats::CsvRecord& record : formats::read_csv(*text)) {
-    if (const std::string why = why_foreign(root, record); !why.empty()) {
+    if (const std::string why = reason_not_our_backup(root, record); !why.empty()) {
       refuse(why);
       continue;
     }
     const auto known = std::find_if(changes.begin(), changes.end(),
-                                    [&](const SettingChange& change) { return change.path == record[0]; });
+                                    [&](const SettingChange& change) { return change.setting_file == record[0]; });
     if (known != changes.end()) {
-      known->before = record[1];
+      known->value_before = record[1];
     } else {
       changes.push_back({record[0], record[1], record[2]});
     }
@@ -131,19 +132,20 @@ void remember_older(const SystemRoot& root, const std::string& backup_path, std:
 
 Result<MachineSettings> MachineSettings::apply(const SystemRoot& root, const ChecksSpec& spec,
                                                std::string backup_path) {
-  Result<std::vector<SettingChange>> changes = wanted_changes(root, spec);
+  Result<std::vector<SettingChange>> changes = requested_setting_changes(root, spec);
   if (!changes) return std::move(changes).error();
   MachineSettings settings(std::move(backup_path));
-  remember_older(root, settings.backup_path_, *changes, settings.diagnostics_);
+  adopt_values_of_older_backup(root, settings.backup_path_, *changes, settings.diagnostics_);
   if (changes->empty()) return settings;
   std::string text;
-  for (const SettingChange& change : *changes) text += formats::csv_line({change.path, change.before, change.after});
+  for (const SettingChange& change : *changes)
+    text += formats::csv_line({change.setting_file, change.value_before, change.value_after});
   if (Status kept = replace_own_file(settings.backup_path_, text); !kept) return std::move(kept).error();
   for (SettingChange& change : *changes) {
-    Status written = write_setting(change.path, change.after);
-    settings.changes_.push_back(std::move(change));
+    Status written = write_setting(change.setting_file, change.value_after);
+    settings.setting_changes_.push_back(std::move(change));
     if (!written) {
-      settings.changes_.pop_back();
+      settings.setting_changes_.pop_back();
       return std::move(written).error();  // the destructor restores the earlier changes
     }
   }
@@ -152,21 +154,21 @@ Result<MachineSettings> MachineSettings::apply(const SystemRoot& root, const Che
 
 MachineSettings::MachineSettings(MachineSettings&& other) noexcept
     : backup_path_(std::move(other.backup_path_)),
-      changes_(std::exchange(other.changes_, {})),
+      setting_changes_(std::exchange(other.setting_changes_, {})),
       diagnostics_(std::move(other.diagnostics_)) {}
 
 Status MachineSettings::restore() {
   Status result = Done{};
-  const bool was_changed = !changes_.empty();
-  for (const SettingChange& change : std::exchange(changes_, {})) {
-    if (Status written = write_setting(change.path, change.before); !written) result = std::move(written);
+  const bool was_changed = !setting_changes_.empty();
+  for (const SettingChange& change : std::exchange(setting_changes_, {})) {
+    if (Status written = write_setting(change.setting_file, change.value_before); !written) result = std::move(written);
   }
   if (result && was_changed) ::unlink(backup_path_.c_str());
   return result;
 }
 
 MachineSettings::~MachineSettings() {
-  if (!changes_.empty()) static_cast<void>(restore());  // a destructor cannot report the error
+  if (!setting_changes_.empty()) static_cast<void>(restore());  // a destructor cannot report the error
 }
 
 }  // namespace joulemap::experiment

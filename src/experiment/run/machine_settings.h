@@ -25,7 +25,7 @@ class MachineSettings {
   MachineSettings& operator=(MachineSettings&&) = delete;
   ~MachineSettings();
 
-  const std::vector<SettingChange>& changes() const { return changes_; }
+  const std::vector<SettingChange>& setting_changes() const { return setting_changes_; }
   const Diagnostics& diagnostics() const { return diagnostics_; }  // rejected lines of an earlier runner's file
   // Restores the previous values; fails if one could not be restored. The destructor restores, too, but reports
   // nothing.
@@ -35,7 +35,7 @@ class MachineSettings {
   explicit MachineSettings(std::string backup_path) : backup_path_(std::move(backup_path)) {}
 
   std::string backup_path_;
-  std::vector<SettingChange> changes_;
+  std::vector<SettingChange> setting_changes_;
   Diagnostics diagnostics_;
 };
 

@@ -25,7 +25,7 @@ void write_domains(JsonWriter& json, const std::vector<DomainEnergy>& domains) {
         .member("mean_w", domain.mean_w);
     json.text_or_null("provenance", domain.provenance ? joulemap::to_string(*domain.provenance) : "");
     json.text_or_null("reason", domain.reason)
-        .member("counted", domain.counted)
+        .member("counted", domain.is_counted)
         .text_or_null("part_of", domain.part_of)
         .member("sensor", domain.sensor)
         .text_or_null("model", domain.model)
@@ -112,10 +112,10 @@ void write_checks(JsonWriter& json, const AttemptConditions& conditions) {
   json.key("checks").begin_array();
   for (const CheckOutcome& check : conditions.checks) {
     json.begin_object()
-        .member("name", check.name)
+        .member("name", check.check_name)
         .member("state", to_string(check.state))
-        .member("required", check.required)
-        .text_or_null("found", check.found_value)
+        .member("required", check.is_required)
+        .text_or_null("found", check.observed_value)
         .text_or_null("message", check.message)
         .text_or_null("remedy", check.remedy)
         .end_object();
@@ -123,9 +123,9 @@ void write_checks(JsonWriter& json, const AttemptConditions& conditions) {
   json.end_array().key("settings").begin_array();
   for (const SettingChange& change : conditions.settings) {
     json.begin_object()
-        .member("path", change.path)
-        .member("before", change.before)
-        .member("after", change.after)
+        .member("path", change.setting_file)
+        .member("before", change.value_before)
+        .member("after", change.value_after)
         .end_object();
   }
   json.end_array().key("cool_down");
@@ -136,10 +136,10 @@ void write_checks(JsonWriter& json, const AttemptConditions& conditions) {
   json.begin_object()
       .member("waited_s", conditions.cool_down->waited_s)
       .member("reached", conditions.cool_down->reached_baseline)
-      .member("power_w", preferred_power(conditions.cool_down->power))
+      .member("power_w", preferred_power(conditions.cool_down->idle_powers))
       .member("temperature_c", conditions.cool_down->temperature_c)
       .member("baseline_temperature_c", conditions.cool_down->baseline_temperature_c);
-  write_powers(json, "power", conditions.cool_down->power);
+  write_powers(json, "power", conditions.cool_down->idle_powers);
   json.end_object();
 }
 
@@ -148,8 +148,8 @@ void write_setting(JsonWriter& json, const AttemptConditions& conditions) {
   for (const std::string& word : conditions.command) json.value(word);
   json.end_array()
       .text_or_null("directory", conditions.directory)
-      .text_or_null("recording", conditions.recording)
-      .text_or_null("error", conditions.error);
+      .text_or_null("recording", conditions.recording_file)
+      .text_or_null("error", conditions.error_text);
   json.key("environment").begin_object();
   for (const EnvironmentFact& fact : conditions.environment) json.member(fact.name, fact.value);
   json.end_object();
@@ -181,7 +181,7 @@ std::vector<DomainEnergy> read_domains(const DocumentValue& row) {
     if (provenance == "measured") domain.provenance = Provenance::measured;
     if (provenance == "estimated") domain.provenance = Provenance::estimated;
     domain.reason = each.text_or_empty("reason");
-    domain.counted = each.boolean("counted").value_or(false);
+    domain.is_counted = each.boolean("counted").value_or(false);
     domain.part_of = each.text_or_empty("part_of");
     domain.sensor = each.text_or_empty("sensor");
     domain.model = each.text_or_empty("model");
@@ -236,10 +236,11 @@ RowSeries read_series(const DocumentValue& row) {
 }
 
 // Reads the cause of a function's energy; if the row has none, derives it from the function's name.
-EnergyCause read_cause(const DocumentValue& function, const FunctionResult& of) {
+EnergyCause read_function_cause(const DocumentValue& function, const FunctionResult& of) {
   const std::optional<EnergyCauseClass> largest = scopes::parse_cause_class(function.text_or_empty("cause"));
   const DocumentValue* const times = function.find("cause_s");
-  if (!largest || times == nullptr || times->table() == nullptr) return scopes::cause_from_name(of.name, of.time_s);
+  if (!largest || times == nullptr || times->table() == nullptr)
+    return scopes::make_cause_from_name(of.name, of.time_s);
   EnergyCause cause{*largest,
                     function.text_or_empty("cause_basis") == "ledger" ? CauseBasis::ledger : CauseBasis::name};
   for (const EnergyCauseClass each : kCauseClasses) {
@@ -258,21 +259,21 @@ std::vector<FunctionResult> read_functions(const DocumentValue& row) {
     if (count && *count >= 0) function.count = static_cast<std::uint64_t>(*count);
     function.time_s = each.number("time_s").value_or(0);
     function.cumulative_s = each.number("cumulative_s");
-    function.cause = read_cause(each, function);
+    function.cause = read_function_cause(each, function);
     functions.push_back(std::move(function));
   }
   return functions;
 }
 
 // A row from another program can have an energy without domains: it becomes a measured domain "machine".
-void add_whole_machine(const DocumentValue& json, ExperimentRow& row) {
+void read_whole_machine_energy(const DocumentValue& json, ExperimentRow& row) {
   const std::optional<double> energy_j = json.number("energy_j");
   if (!row.domains.empty() || !energy_j) return;
   DomainEnergy machine;
   machine.name = "machine";
   machine.joules = energy_j;
   machine.provenance = Provenance::measured;
-  machine.counted = true;
+  machine.is_counted = true;
   row.domains.push_back(std::move(machine));
 }
 
@@ -382,7 +383,7 @@ Result<ExperimentRow> parse_row_json(std::string_view text, std::string_view nam
   row.series = read_series(*json);
   row.functions = read_functions(*json);
   row.diagnostics = read_diagnostics(*json);
-  add_whole_machine(*json, row);
+  read_whole_machine_energy(*json, row);
   read_idle_powers(*json, row);
   return row;
 }

@@ -20,34 +20,34 @@ enum class CheckState { passed, warned, failed, unknown };
 
 // Outcome of one check: "governor" is "powersave".
 struct CheckOutcome {
-  std::string name;
+  std::string check_name;
   CheckState state = CheckState::unknown;
-  bool required = false;
-  std::string found_value;  // value found on the machine: "powersave"
-  std::string message;      // what is wrong, or why it is unknown; empty if passed
+  bool is_required = false;
+  std::string observed_value;  // value found on the machine: "powersave"
+  std::string message;         // what is wrong, or why it is unknown; empty if passed
   std::string remedy;
 };
 
 struct CoolDownOutcome {
   double waited_s = 0;
   bool reached_baseline = false;        // power and temperatures came near the baseline within the limit
-  PowerTotals power;                    // at the end of the cool-down
+  PowerTotals idle_powers;              // at the end of the cool-down
   std::optional<double> temperature_c;  // of the hottest sensor, at the end of the cool-down
   std::optional<double> baseline_temperature_c;
 };
 
 struct SettingChange {
-  std::string path;
-  std::string before;
-  std::string after;
+  std::string setting_file;
+  std::string value_before;
+  std::string value_after;
 };
 
 // Conditions of an attempt, for people and other programs that compare two rows; the analysis does not read it.
 struct AttemptConditions {
   std::vector<std::string> command;
   std::string directory;
-  std::string recording;  // file name beside row.json; empty if there is none
-  std::string error;      // why there is no measurement
+  std::string recording_file;  // file name beside row.json; empty if there is none
+  std::string error_text;      // why there is no measurement
   std::vector<EnvironmentFact> environment;
   std::vector<CheckOutcome> checks;
   std::vector<SettingChange> settings;

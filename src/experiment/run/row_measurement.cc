@@ -12,17 +12,17 @@ namespace joulemap::experiment {
 namespace {
 
 // Limit per device: a program can have any number of functions.
-constexpr std::size_t kMaxFunctions = 50;
+constexpr std::size_t kMaxRowFunctions = 50;
 
 // Functions in the order of the report, largest first.
-std::vector<FunctionResult> functions_of(const RunView& view) {
+std::vector<FunctionResult> make_function_results(const RunView& view) {
   std::vector<FunctionResult> functions;
-  const LevelView* const level = view.level(attribution::name_of(attribution::RowLevel::function));
+  const LevelView* const level = view.level(attribution::row_level_name(attribution::RowLevel::function));
   if (level == nullptr) return functions;
   std::map<std::string, std::size_t> kept;
   for (const ReportRow& row : level->rows) {
     const bool is_function = row.name != kProbeMode && row.name != attribution::kBackgroundRow;
-    if (!is_function || kept[row.device] == kMaxFunctions) continue;
+    if (!is_function || kept[row.device] == kMaxRowFunctions) continue;
     ++kept[row.device];
     functions.push_back({row.display_name, row.device, row.count, row.time_s, row.energy_j, row.cause});
   }
@@ -47,10 +47,10 @@ Status fill_row_from_recording(const std::string& attempt_path, std::span<const 
   for (const StepOrEpochView& epoch : view->epochs) {
     row.epochs.push_back({epoch.begin_s, epoch.end_s - epoch.begin_s, epoch.energy_j,
                           metrics_between(metrics, *view, epoch.begin_s, epoch.end_s),
-                          gauges_between(view->run, epoch.begin_s, epoch.end_s)});
+                          mean_row_gauges_between(view->run, epoch.begin_s, epoch.end_s)});
   }
-  row.series = series_of(view->run);
-  row.functions = functions_of(*view);
+  row.series = make_row_series(view->run);
+  row.functions = make_function_results(*view);
   if (const ClockReadings& clocks = view->run.clock_readings; clocks.readings > 0)
     row.throttled_share = static_cast<double>(clocks.throttled) / static_cast<double>(clocks.readings);
   return Done{};

@@ -15,16 +15,17 @@ namespace joulemap::experiment {
 namespace {
 
 constexpr std::size_t kMaxFile_bytes = std::size_t{256} << 20;
-constexpr std::size_t kMaxLine = 4096;  // longer lines are cut, because std::regex uses stack for each character
+constexpr std::size_t kMaxMatchedLine_bytes =
+    4096;  // longer lines are cut, because std::regex uses stack for each character
 
-void note_missing(const MetricSpec& metric, const std::string& why, Diagnostics& diagnostics) {
+void note_missing_metric(const MetricSpec& metric, const std::string& why, Diagnostics& diagnostics) {
   diagnostics.add({"metric_missing", 1, fmt::format("{} is unknown: {}", metric.metric.name, why),
                    fmt::format("check [metrics.{}] in experiment.toml", metric.metric.name)});
 }
 
 // The number, or the numbers of a list, which has for example one value per epoch; MetricSpec::reduction then reduces
 // them to one.
-std::vector<double> numbers_of(const formats::DocumentValue& value) {
+std::vector<double> json_numbers(const formats::DocumentValue& value) {
   std::vector<double> numbers;
   if (const std::optional<double> number = value.number()) numbers.push_back(*number);
   if (const formats::DocumentValue::Array* const list = value.array()) {
@@ -35,35 +36,39 @@ std::vector<double> numbers_of(const formats::DocumentValue& value) {
   return numbers;
 }
 
-std::optional<double> from_json(const MetricSpec& metric, const std::string& attempt_path, Diagnostics& diagnostics) {
-  const std::string path = attempt_path + "/" + metric.file;
-  const Result<std::string> text = read_file_beneath(attempt_path, metric.file, kMaxFile_bytes);
+std::optional<double> read_metric_from_json(const MetricSpec& metric, const std::string& attempt_path,
+                                            Diagnostics& diagnostics) {
+  const std::string path = attempt_path + "/" + metric.json_file;
+  const Result<std::string> text = read_file_beneath(attempt_path, metric.json_file, kMaxFile_bytes);
   const Result<formats::DocumentValue> json = text ? formats::read_json(*text, path) : text.error();
   if (!json) {
-    note_missing(metric, json.error().message, diagnostics);
+    note_missing_metric(metric, json.error().message, diagnostics);
     return std::nullopt;
   }
-  const formats::DocumentValue* const value = json->find_path(metric.key);
+  const formats::DocumentValue* const value = json->find_path(metric.json_key);
   const std::optional<double> number =
-      value == nullptr ? std::nullopt : reduce_values(metric.reduction, numbers_of(*value));
+      value == nullptr ? std::nullopt : reduce_values(metric.reduction, json_numbers(*value));
   if (!number)
-    note_missing(metric, fmt::format("{} contains no number {}", path, joulemap::quoted(metric.key)), diagnostics);
+    note_missing_metric(metric, fmt::format("{} contains no number {}", path, joulemap::quoted(metric.json_key)),
+                        diagnostics);
   return number;
 }
 
-std::optional<double> from_output(const MetricSpec& metric, const std::string& attempt_path, Diagnostics& diagnostics) {
+std::optional<double> read_metric_from_output(const MetricSpec& metric, const std::string& attempt_path,
+                                              Diagnostics& diagnostics) {
   const std::string path = attempt_path + "/stdout.txt";
   const Result<std::string> text = read_file_beneath(attempt_path, "stdout.txt", kMaxFile_bytes);
   if (!text) {
-    note_missing(metric, text.error().message, diagnostics);
+    note_missing_metric(metric, text.error().message, diagnostics);
     return std::nullopt;
   }
-  const std::optional<double> number = reduce_values(metric.reduction, match_numbers(*text, metric.pattern));
-  if (!number) note_missing(metric, fmt::format("nothing in {} matches {}", path, metric.pattern), diagnostics);
+  const std::optional<double> number = reduce_values(metric.reduction, match_numbers(*text, metric.output_pattern));
+  if (!number)
+    note_missing_metric(metric, fmt::format("nothing in {} matches {}", path, metric.output_pattern), diagnostics);
   return number;
 }
 
-std::vector<double> values_between(const RunView& view, const std::string& name, double begin_s, double end_s) {
+std::vector<double> metric_values_between(const RunView& view, const std::string& name, double begin_s, double end_s) {
   std::vector<double> values;
   for (const MetricSeries& series : view.metrics) {
     if (series.name != name) continue;
@@ -76,16 +81,18 @@ std::vector<double> values_between(const RunView& view, const std::string& name,
 
 // Value of a metric that the measured program logged. First, last and mean are exact; lowest and highest of a long run
 // come from a series that keeps only every n-th point.
-std::optional<double> from_recording(const MetricSpec& metric, const RunView* view, Diagnostics& diagnostics) {
+std::optional<double> read_metric_from_recording(const MetricSpec& metric, const RunView* view,
+                                                 Diagnostics& diagnostics) {
   if (view == nullptr) return std::nullopt;  // the missing recording is already reported
   for (const ReportedMetric& reported : view->run.metrics) {
-    if (reported.name != metric.key || reported.count == 0) continue;
+    if (reported.name != metric.json_key || reported.count == 0) continue;
     if (metric.reduction == MetricReduction::last) return reported.last;
     if (metric.reduction == MetricReduction::first) return reported.first;
     if (metric.reduction == MetricReduction::mean) return reported.sum / static_cast<double>(reported.count);
-    return reduce_values(metric.reduction, values_between(*view, metric.key, -1e300, 1e300));
+    return reduce_values(metric.reduction, metric_values_between(*view, metric.json_key, -1e300, 1e300));
   }
-  note_missing(metric, fmt::format("the program reported no {}", joulemap::quoted(metric.key)), diagnostics);
+  note_missing_metric(metric, fmt::format("the program reported no {}", joulemap::quoted(metric.json_key)),
+                      diagnostics);
   return std::nullopt;
 }
 
@@ -112,7 +119,7 @@ std::vector<double> match_numbers(std::string_view text, const std::string& patt
   std::vector<double> numbers;
   const std::regex expression(pattern);  // parse_spec has validated it
   for (std::string_view line : split(text, '\n')) {
-    line = line.substr(0, kMaxLine);
+    line = line.substr(0, kMaxMatchedLine_bytes);
     std::cregex_iterator match(line.data(), line.data() + line.size(), expression);
     for (; match != std::cregex_iterator(); ++match) {
       if (const std::optional<double> number = parse_double(match->str(1))) numbers.push_back(*number);
@@ -127,13 +134,13 @@ std::vector<std::optional<double>> read_metrics(std::span<const MetricSpec> metr
   for (const MetricSpec& metric : metrics) {
     switch (metric.source) {
       case MetricSource::json:
-        values.push_back(from_json(metric, attempt_path, diagnostics));
+        values.push_back(read_metric_from_json(metric, attempt_path, diagnostics));
         break;
       case MetricSource::output:
-        values.push_back(from_output(metric, attempt_path, diagnostics));
+        values.push_back(read_metric_from_output(metric, attempt_path, diagnostics));
         break;
       case MetricSource::recording:
-        values.push_back(from_recording(metric, view, diagnostics));
+        values.push_back(read_metric_from_recording(metric, view, diagnostics));
         break;
     }
   }
@@ -145,7 +152,7 @@ std::vector<std::optional<double>> metrics_between(std::span<const MetricSpec> m
   std::vector<std::optional<double>> values;
   for (const MetricSpec& metric : metrics) {
     values.push_back(metric.source == MetricSource::recording
-                         ? reduce_values(metric.reduction, values_between(view, metric.key, begin_s, end_s))
+                         ? reduce_values(metric.reduction, metric_values_between(view, metric.json_key, begin_s, end_s))
                          : std::nullopt);
   }
   return values;

@@ -7,8 +7,8 @@ namespace joulemap::experiment {
 namespace {
 
 // Means over groups of `every` slices; none where a group has no value.
-std::vector<std::optional<double>> merged(const std::vector<std::optional<double>>& values, std::size_t every,
-                                          double factor) {
+std::vector<std::optional<double>> merge_slices(const std::vector<std::optional<double>>& values, std::size_t every,
+                                                double factor) {
   std::vector<std::optional<double>> means;
   for (std::size_t begin = 0; begin < values.size(); begin += every) {
     double sum = 0;
@@ -23,9 +23,9 @@ std::vector<std::optional<double>> merged(const std::vector<std::optional<double
   return means;
 }
 
-bool is_shown(const ReportResult& run, const std::string& domain) {
+bool is_shown_domain(const ReportResult& run, const std::string& domain) {
   const auto has = [](const DomainEnergy& each, Provenance provenance) {
-    return each.counted && each.provenance == provenance;
+    return each.is_counted && each.provenance == provenance;
   };
   const bool is_measured =
       std::ranges::any_of(run.domains, [&](const DomainEnergy& each) { return has(each, Provenance::measured); });
@@ -36,7 +36,7 @@ bool is_shown(const ReportResult& run, const std::string& domain) {
 
 }  // namespace
 
-RowSeries series_of(const ReportResult& run) {
+RowSeries make_row_series(const ReportResult& run) {
   RowSeries series;
   if (run.power.empty() || !(run.slice_s > 0)) return series;
   std::size_t slices = 0;
@@ -44,7 +44,8 @@ RowSeries series_of(const ReportResult& run) {
   const std::size_t every = std::max<std::size_t>(1, (slices + kMaxSeriesSlices - 1) / kMaxSeriesSlices);
   series.slice_s = run.slice_s * static_cast<double>(every);
   for (const PowerSeries& power : run.power) {
-    if (is_shown(run, power.domain)) series.channels.push_back({power.domain, "W", merged(power.watts, every, 1)});
+    if (is_shown_domain(run, power.domain))
+      series.channels.push_back({power.domain, "W", merge_slices(power.watts, every, 1)});
   }
   for (const ReportTrack& track : run.tracks) {
     const std::optional<std::size_t> gauge = gauge_of_channel(track.name);
@@ -53,12 +54,12 @@ RowSeries series_of(const ReportResult& run) {
         std::ranges::find(series.channels, kGauges[*gauge].name, &SeriesChannel::name) != series.channels.end();
     if (is_known) continue;  // gauges of the first GPU
     series.channels.push_back({std::string(kGauges[*gauge].name), std::string(kGauges[*gauge].unit),
-                               merged(track.values, every, kGauges[*gauge].factor)});
+                               merge_slices(track.values, every, kGauges[*gauge].factor)});
   }
   return series;
 }
 
-GaugeValues gauges_between(const ReportResult& run, double begin_s, double end_s) {
+GaugeValues mean_row_gauges_between(const ReportResult& run, double begin_s, double end_s) {
   GaugeWindow window;
   for (const ReportTrack& track : run.tracks) {
     const std::optional<std::size_t> gauge = gauge_of_channel(track.name);

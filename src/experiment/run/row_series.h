@@ -10,9 +10,9 @@ namespace joulemap::experiment {
 
 // Power of the counted domains, measured ones if there are any, and gauges of GPUs, in at most kMaxSeriesSlices slices.
 // Without channels if the run has no power.
-RowSeries series_of(const ReportResult& run);
+RowSeries make_row_series(const ReportResult& run);
 
 // Gauges of GPUs between two times since the start of the run, from the slices that overlap.
-GaugeValues gauges_between(const ReportResult& run, double begin_s, double end_s);
+GaugeValues mean_row_gauges_between(const ReportResult& run, double begin_s, double end_s);
 
 }  // namespace joulemap::experiment

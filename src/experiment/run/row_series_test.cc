@@ -11,7 +11,7 @@ DomainEnergy domain(const char* name, Provenance provenance) {
   energy.name = name;
   energy.joules = 1;
   energy.provenance = provenance;
-  energy.counted = true;
+  energy.is_counted = true;
   return energy;
 }
 
@@ -29,7 +29,7 @@ ReportResult run_of_four_seconds() {
 }
 
 TEST(RowSeries, HasThePowerOfMeasuredDomainsAndGauges) {
-  const RowSeries series = series_of(run_of_four_seconds());
+  const RowSeries series = make_row_series(run_of_four_seconds());
   EXPECT_EQ(series.slice_s, 1);
   ASSERT_EQ(series.channels.size(), 4U);
   EXPECT_EQ(series.channels[0].name, "gpu0") << "an estimate is not added to measurements";
@@ -44,19 +44,19 @@ TEST(RowSeries, MergesSlicesOfLongRuns) {
   ReportResult run = run_of_four_seconds();
   run.power[0].watts.assign(1000, 5);
   run.power[0].watts[3] = 9;
-  const RowSeries series = series_of(run);
+  const RowSeries series = make_row_series(run);
   EXPECT_EQ(series.slice_s, 4);
   EXPECT_EQ(series.channels[0].values.size(), 250U);
   EXPECT_EQ(series.channels[0].values[0], 6);
 }
 
 TEST(RowGauges, AreMeansOrMaximaOfTheInterval) {
-  const GaugeValues gauges = gauges_between(run_of_four_seconds(), 0.5, 2);
+  const GaugeValues gauges = mean_row_gauges_between(run_of_four_seconds(), 0.5, 2);
   EXPECT_NEAR(*gauges[0], 50.0 / 1.5, 1e-9) << "half a second at 0, one at 50 %";
   EXPECT_FALSE(gauges[1]);
   EXPECT_EQ(gauges[2], 1);
   EXPECT_EQ(gauges[3], 70) << "the hotter GPU";
-  for (const std::optional<double>& none : gauges_between(run_of_four_seconds(), 10, 20)) EXPECT_FALSE(none);
+  for (const std::optional<double>& none : mean_row_gauges_between(run_of_four_seconds(), 10, 20)) EXPECT_FALSE(none);
 }
 
 }  // namespace

@@ -40,12 +40,13 @@ Status check_runnable(const ExperimentFolder& folder) {
                  "analyze them: joulemap experiment analyze"};
   }
   std::error_code closed;  // ignored: an inaccessible folder counts as missing
-  if (fs::is_directory(folder.directory(), closed)) return Done{};
-  return Error{ErrorCode::not_found, fmt::format("the working directory {} is not a folder", folder.directory()),
+  if (fs::is_directory(folder.working_directory(), closed)) return Done{};
+  return Error{ErrorCode::not_found,
+               fmt::format("the working directory {} is not a folder", folder.working_directory()),
                "check directory in experiment.toml"};
 }
 
-std::vector<std::string> environment_of(const ExperimentSpec& spec, const PlaceholderValues& values) {
+std::vector<std::string> expand_environment(const ExperimentSpec& spec, const PlaceholderValues& values) {
   std::vector<std::string> environment;
   for (const auto& [name, value] : spec.environment)
     environment.push_back(name + "=" + expand_placeholders(value, values));
@@ -56,12 +57,13 @@ std::vector<std::string> environment_of(const ExperimentSpec& spec, const Placeh
   return environment;
 }
 
-PlaceholderValues values_of(const ExperimentFolder& folder, const RowTask& task, const std::string& attempt_path) {
+PlaceholderValues placeholder_values_of_row(const ExperimentFolder& folder, const RowTask& task,
+                                            const std::string& attempt_path) {
   return placeholder_values(folder.spec().factors, task.levels,
-                            {task.number, task.block, folder.spec().seed, attempt_path});
+                            {task.row_number, task.block_number, folder.spec().seed, attempt_path});
 }
 
-std::string last_line_of(const std::string& path) {
+std::string read_last_line(const std::string& path) {
   const Result<std::string> text = read_file_start(path, std::size_t{1} << 24);
   if (!text) return {};
   std::string line;
@@ -77,10 +79,12 @@ Status RunSession::open_idle_monitor() {
   // Sensors opened with file capabilities cannot be opened again, because the capabilities are dropped: they stay open,
   // but are not read while a row is recorded.
   if (idle_monitor_ && has_file_capabilities()) return Done{};
-  sampling::SensorOptions options{
-      .root = options_.root, .sensors = folder_.spec().sensors, .program = options_.program, .replay = options_.replay};
+  sampling::SensorOptions options{.root = options_.system_root,
+                                  .sensors = experiment_folder_.spec().sensors,
+                                  .program = options_.joulemap_program,
+                                  .replay = options_.replay_option};
   options.uses_file_capabilities = true;
-  Result<IdleMonitor> monitor = IdleMonitor::open(options, *signals_);
+  Result<IdleMonitor> monitor = IdleMonitor::open(options, *blocked_signals_);
   if (!monitor) return std::move(monitor).error();
   idle_monitor_.emplace(std::move(*monitor));
   return Done{};
@@ -97,7 +101,7 @@ Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions opt
   Result<BlockedSignals> signals = BlockedSignals::open();
   if (!signals) return std::move(signals).error();
   Result<MachineSettings> settings = MachineSettings::apply(
-      options.root, folder.spec().checks, fmt::format("{}/settings-before-{}.csv", folder.path(), node_name()));
+      options.system_root, folder.spec().checks, fmt::format("{}/settings-before-{}.csv", folder.path(), node_name()));
   if (!settings) return std::move(settings).error();
   RunSession session(folder, std::move(options), std::move(on_phase),
                      std::make_unique<BlockedSignals>(std::move(*signals)), std::move(*lock), std::move(*settings));
@@ -106,36 +110,37 @@ Result<RunSession> RunSession::begin(ExperimentFolder& folder, RunnerOptions opt
   return session;
 }
 
-Status RunSession::end() { return settings_.restore(); }
+Status RunSession::end() { return machine_settings_.restore(); }
 
 // Runs the preflight once for each distinct expansion of its placeholders.
 Status RunSession::run_preflights() {
-  const ExperimentSpec& spec = folder_.spec();
-  if (spec.checks.preflight.is_empty()) return Done{};
+  const ExperimentSpec& spec = experiment_folder_.spec();
+  if (spec.checks.preflight_command.is_empty()) return Done{};
   on_phase_(RunPhase::preflight, nullptr, 0);
   std::set<std::vector<std::string>> commands;
-  for (const std::vector<std::size_t>& levels : cells_of(spec)) {
-    const Result<Attempt> attempt = folder_.begin_attempt("preflight", 0);
+  for (const std::vector<std::size_t>& levels : planned_cells(spec)) {
+    const Result<Attempt> attempt = experiment_folder_.begin_attempt("preflight", 0);
     if (!attempt) return attempt.error();
-    const PlaceholderValues values = values_of(folder_, {"preflight", 0, 0, levels}, attempt->path);
+    const PlaceholderValues values =
+        placeholder_values_of_row(experiment_folder_, {"preflight", 0, 0, levels}, attempt->path);
     ChildCommand run;
-    run.command = expand_command(spec.checks.preflight, values);
+    run.command = expand_command(spec.checks.preflight_command, values);
     const bool is_new = commands.insert(run.command).second;
     if (!is_new) {
       std::error_code left;  // ignored: an empty folder is harmless
       fs::remove_all(attempt->path, left);
       continue;
     }
-    run.directory = folder_.directory();
-    run.environment = environment_of(spec, values);
+    run.directory = experiment_folder_.working_directory();
+    run.environment = expand_environment(spec, values);
     run.output_path = attempt->path + "/stdout.txt";
     run.error_path = attempt->path + "/stderr.txt";
-    const Result<ChildResult> end = run_child(*signals_, run, {});
+    const Result<ChildResult> end = run_child(*blocked_signals_, run, {});
     if (!end) return end.error();
     if (end->exit_status.code != 0) {
       return Error{ErrorCode::unsupported,
                    fmt::format("the preflight failed with exit code {}: {}", end->exit_status.code,
-                               last_line_of(run.error_path)),
+                               read_last_line(run.error_path)),
                    "see " + run.error_path};
     }
   }
@@ -143,33 +148,34 @@ Status RunSession::run_preflights() {
 }
 
 Status RunSession::measure_baseline() {
-  const ExperimentSpec& spec = folder_.spec();
+  const ExperimentSpec& spec = experiment_folder_.spec();
   if (Status opened = open_idle_monitor(); !opened) return opened;
-  if (spec.baseline_s > 0) {
+  if (spec.baseline_duration_s > 0) {
     on_phase_(RunPhase::baseline, nullptr, 0);
-    baseline_ = idle_monitor_->measure_idle(spec.baseline_s);
+    idle_baseline_ = idle_monitor_->measure_idle(spec.baseline_duration_s);
     stop_requested_ = idle_monitor_->stop_requested();
   }
-  checks_ = check_machine(options_.root, spec.checks, baseline_, idle_monitor_->sensors());
+  checks_ = check_machine(options_.system_root, spec.checks, idle_baseline_, idle_monitor_->sensors());
   close_idle_monitor();
   if (const CheckOutcome* const failed = first_failed_requirement(checks_)) {
-    return Error{ErrorCode::unsupported, fmt::format("check {}: {}", failed->name, failed->message), failed->remedy};
+    return Error{ErrorCode::unsupported, fmt::format("check {}: {}", failed->check_name, failed->message),
+                 failed->remedy};
   }
   return Done{};
 }
 
 Status RunSession::prepare(const RowTask& task, AttemptConditions& conditions, ExperimentRow& row) {
-  const ExperimentSpec& spec = folder_.spec();
+  const ExperimentSpec& spec = experiment_folder_.spec();
   if (Status opened = open_idle_monitor(); !opened) return opened;
   std::optional<IdleState> idle;
-  if (baseline_) {
+  if (idle_baseline_) {
     on_phase_(RunPhase::cool_down, &task, 0);
     idle.emplace();
-    conditions.cool_down = idle_monitor_->cool_down(*baseline_, spec.cool_down, *idle);
+    conditions.cool_down = idle_monitor_->cool_down(*idle_baseline_, spec.cool_down, *idle);
     stop_requested_ = stop_requested_ || idle_monitor_->stop_requested();
-    const IdlePowers powers = idle_powers(*idle, *baseline_);
-    row.baseline = powers.baseline;
-    row.first = powers.current;
+    const IdlePowers powers = compare_idle_powers(*idle, *idle_baseline_);
+    row.baseline = powers.baseline_w;
+    row.first = powers.current_w;
     if (!conditions.cool_down->reached_baseline && !stop_requested_) {
       row.diagnostics.add({"not_cooled_down", 1,
                            fmt::format("the machine did not return to its baseline within {:.0f} s: the energy may "
@@ -178,42 +184,48 @@ Status RunSession::prepare(const RowTask& task, AttemptConditions& conditions, E
                            "increase limit_s of [cool_down]"});
     }
   }
-  checks_ = conditions.checks = check_machine(options_.root, spec.checks, idle, idle_monitor_->sensors());
+  checks_ = conditions.checks = check_machine(options_.system_root, spec.checks, idle, idle_monitor_->sensors());
   close_idle_monitor();
   if (stop_requested_) return Done{};
   const CheckOutcome* const failed = first_failed_requirement(checks_);
   if (failed == nullptr) return Done{};
-  return Error{ErrorCode::unsupported, fmt::format("check {}: {}", failed->name, failed->message), failed->remedy};
+  return Error{ErrorCode::unsupported, fmt::format("check {}: {}", failed->check_name, failed->message),
+               failed->remedy};
 }
 
 Result<ChildResult> RunSession::record(const RowTask& task, const Attempt& attempt, AttemptConditions& conditions) {
-  const ExperimentSpec& spec = folder_.spec();
-  const PlaceholderValues values = values_of(folder_, task, attempt.path);
+  const ExperimentSpec& spec = experiment_folder_.spec();
+  const PlaceholderValues values = placeholder_values_of_row(experiment_folder_, task, attempt.path);
   const std::vector<std::string> command = expand_command(spec.command, values);
   conditions.command = spec.keep_arguments ? command : redacted_arguments(command);
-  conditions.directory = folder_.directory();
+  conditions.directory = experiment_folder_.working_directory();
   ChildCommand run;
-  run.command = {options_.program, "record",  "-o",      attempt.path + "/" + std::string(kRecordingFileName),
-                 "--no-learn",     "--trace", spec.trace};
+  run.command = {options_.joulemap_program,
+                 "record",
+                 "-o",
+                 attempt.path + "/" + std::string(kRecordingFileName),
+                 "--no-learn",
+                 "--trace",
+                 spec.trace};
   const auto add = [&](const std::string& flag, const std::string& value) {
     if (!value.empty()) run.command.insert(run.command.end(), {flag, value});
   };
   add("--sensors", spec.sensors);
-  if (!options_.root.is_real()) add("--sysroot", fs::absolute(options_.root.prefix).string());
-  if (!options_.replay.empty()) {
-    run.command.insert(run.command.begin() + 1, {"--replay", fs::absolute(options_.replay).string()});
+  if (!options_.system_root.is_real()) add("--sysroot", fs::absolute(options_.system_root.prefix).string());
+  if (!options_.replay_option.empty()) {
+    run.command.insert(run.command.begin() + 1, {"--replay", fs::absolute(options_.replay_option).string()});
   }
   if (spec.keep_arguments) run.command.emplace_back("--keep-arguments");
   run.command.emplace_back("--");
   run.command.insert(run.command.end(), command.begin(), command.end());
-  run.directory = folder_.directory();
-  run.environment = environment_of(spec, values);
+  run.directory = experiment_folder_.working_directory();
+  run.environment = expand_environment(spec, values);
   run.output_path = attempt.path + "/stdout.txt";
   run.error_path = attempt.path + "/stderr.txt";
   run.time_limit_s = spec.time_limit_s;
-  const RunPhase phase = task.kind == "warm-up" ? RunPhase::warm_up : RunPhase::row;
+  const RunPhase phase = task.row_kind == "warm-up" ? RunPhase::warm_up : RunPhase::row;
   on_phase_(phase, &task, 0);
-  return run_child(*signals_, run, [&](double elapsed_s) { on_phase_(phase, &task, elapsed_s); });
+  return run_child(*blocked_signals_, run, [&](double elapsed_s) { on_phase_(phase, &task, elapsed_s); });
 }
 
 // Fills in the result of the attempt and decides whether the row is done or failed.
@@ -221,22 +233,23 @@ void RunSession::classify_outcome(const Result<ChildResult>& end, const Attempt&
                                   ExperimentRow& row) {
   row.state = RowState::failed;
   if (!end) {
-    conditions.error = end.error().message;
+    conditions.error_text = end.error().message;
     return;
   }
-  const Status measured = fill_row_from_recording(attempt.path, folder_.spec().metrics, row);
+  const Status measured = fill_row_from_recording(attempt.path, experiment_folder_.spec().metrics, row);
   if (measured) {
-    conditions.recording = kRecordingFileName;
+    conditions.recording_file = kRecordingFileName;
   } else {
-    conditions.error = measured.error().message;
+    conditions.error_text = measured.error().message;
   }
   row.exit_code = end->exit_status.code;
   if (end->stop_requested) {
-    conditions.error = "interrupted";
+    conditions.error_text = "interrupted";
   } else if (end->timed_out) {
-    conditions.error = fmt::format("exceeded time_limit_s, {:g} s", folder_.spec().time_limit_s.value_or(0));
+    conditions.error_text =
+        fmt::format("exceeded time_limit_s, {:g} s", experiment_folder_.spec().time_limit_s.value_or(0));
   } else if (end->exit_status.code != 0) {
-    conditions.error = fmt::format("the command failed with exit code {}: see stderr.txt", end->exit_status.code);
+    conditions.error_text = fmt::format("the command failed with exit code {}: see stderr.txt", end->exit_status.code);
   } else if (measured) {
     row.state = RowState::done;
   }
@@ -245,13 +258,13 @@ void RunSession::classify_outcome(const Result<ChildResult>& end, const Attempt&
 Result<AttemptOutcome> RunSession::run(const RowTask& task, const ClaimCallback& claim) {
   AttemptOutcome outcome;
   ExperimentRow& row = outcome.row;
-  row.number = task.number;
-  row.block = task.block;
+  row.number = task.row_number;
+  row.block = task.block_number;
   row.levels = task.levels;
   row.node = node_name();
   AttemptConditions conditions;
-  conditions.environment = session::describe_environment(options_.root);
-  conditions.settings = settings_.changes();
+  conditions.environment = session::describe_environment(options_.system_root);
+  conditions.settings = machine_settings_.setting_changes();
   if (!stop_requested_) {
     if (Status ready = prepare(task, conditions, row); !ready) return std::move(ready).error();
   }
@@ -260,21 +273,22 @@ Result<AttemptOutcome> RunSession::run(const RowTask& task, const ClaimCallback&
   const Result<std::optional<Attempt>> attempt = claim();
   if (!attempt) return attempt.error();
   if (!*attempt) return outcome;
-  const std::optional<CpuTicks> begin = read_cpu_ticks(options_.root);
-  const std::optional<std::uint64_t> throttles = thermal_throttles(options_.root);
+  const std::optional<CpuTicks> begin = read_cpu_ticks(options_.system_root);
+  const std::optional<std::uint64_t> throttles = thermal_throttles(options_.system_root);
   row.start_unix_ns = unix_ns();
   const Result<ChildResult> end = record(task, **attempt, conditions);
-  row.cpu_steal_share = cpu_steal_share(begin, read_cpu_ticks(options_.root));
+  row.cpu_steal_share = cpu_steal_share(begin, read_cpu_ticks(options_.system_root));
   classify_outcome(end, **attempt, conditions, row);
-  if (throttles && thermal_throttles(options_.root).value_or(0) > *throttles) {
-    row.diagnostics.add({"cpu_throttled", thermal_throttles(options_.root).value_or(0) - *throttles,
+  if (throttles && thermal_throttles(options_.system_root).value_or(0) > *throttles) {
+    row.diagnostics.add({"cpu_throttled", thermal_throttles(options_.system_root).value_or(0) - *throttles,
                          "CPUs were throttled by temperature during the row",
                          "check the cooling and run the row again"});
   }
-  if (Status written = folder_.finish_attempt(**attempt, row, conditions); !written) return std::move(written).error();
+  if (Status written = experiment_folder_.finish_attempt(**attempt, row, conditions); !written)
+    return std::move(written).error();
   outcome.has_run = true;
   stop_requested_ = outcome.stop_requested = end && end->stop_requested;
-  row.attempts = (*attempt)->number;
+  row.attempts = (*attempt)->attempt_number;
   return outcome;
 }
 

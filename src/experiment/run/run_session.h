@@ -24,18 +24,18 @@
 namespace joulemap::experiment {
 
 struct RunnerOptions {
-  SystemRoot root;
-  std::string program;  // path of the joulemap program, which records the rows
-  std::string replay;   // value of --replay
+  SystemRoot system_root;
+  std::string joulemap_program;  // path of the joulemap program, which records the rows
+  std::string replay_option;     // value of --replay
 };
 
 enum class RunPhase { preflight, baseline, warm_up, cool_down, row };
 
 // One execution of one cell: a row, a warm-up or a row of the pilot.
 struct RowTask {
-  std::string kind = "rows";  // folder of the attempts: "rows", "warm-up" or "pilot"
-  std::size_t number = 0;
-  std::size_t block = 0;
+  std::string row_kind = "rows";  // folder of the attempts: "rows", "warm-up" or "pilot"
+  std::size_t row_number = 0;
+  std::size_t block_number = 0;
   std::vector<std::size_t> levels;
 };
 
@@ -62,18 +62,18 @@ class RunSession {
 
   bool stop_requested() const { return stop_requested_; }
   const std::vector<CheckOutcome>& checks() const { return checks_; }  // outcomes of the last check of the machine
-  const Diagnostics& diagnostics() const { return settings_.diagnostics(); }
+  const Diagnostics& diagnostics() const { return machine_settings_.diagnostics(); }
   Status end();  // restores the settings; the destructor does, too
 
  private:
   RunSession(ExperimentFolder& folder, RunnerOptions options, PhaseCallback on_phase,
              std::unique_ptr<BlockedSignals> signals, FileLock lock, MachineSettings settings)
-      : folder_(folder),
+      : experiment_folder_(folder),
         options_(std::move(options)),
         on_phase_(std::move(on_phase)),
-        signals_(std::move(signals)),
-        lock_(std::move(lock)),
-        settings_(std::move(settings)) {}
+        blocked_signals_(std::move(signals)),
+        machine_lock_(std::move(lock)),
+        machine_settings_(std::move(settings)) {}
 
   Status open_idle_monitor();  // closed after each use, so that the runner reads no sensor while a row is recorded
   void close_idle_monitor();
@@ -85,14 +85,14 @@ class RunSession {
   void classify_outcome(const Result<ChildResult>& end, const Attempt& attempt, AttemptConditions& conditions,
                         ExperimentRow& row);
 
-  ExperimentFolder& folder_;
+  ExperimentFolder& experiment_folder_;
   RunnerOptions options_;
   PhaseCallback on_phase_;
-  std::unique_ptr<BlockedSignals> signals_;  // on the heap: the idle monitor's reference must survive a move
-  FileLock lock_;
-  MachineSettings settings_;
+  std::unique_ptr<BlockedSignals> blocked_signals_;  // on the heap: the idle monitor's reference must survive a move
+  FileLock machine_lock_;
+  MachineSettings machine_settings_;
   std::optional<IdleMonitor> idle_monitor_;
-  std::optional<IdleState> baseline_;
+  std::optional<IdleState> idle_baseline_;
   std::vector<CheckOutcome> checks_;
   bool stop_requested_ = false;
 };

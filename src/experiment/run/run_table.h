@@ -17,9 +17,9 @@
 namespace joulemap::experiment {
 
 struct RunTableRow {
-  PlannedRow plan;
+  PlannedRow planned_row;
   RowState state = RowState::todo;
-  std::uint32_t attempts = 0;
+  std::uint32_t attempt_count = 0;
 };
 
 // "TODO", "RUNNING", "DONE" or "FAILED".

@@ -92,7 +92,7 @@ class RandomReader {
     constexpr std::array<std::int64_t, 4> kRefresh_ns = {kEqualMs, 100 * kEqualMs, 1, 1};
     const std::int64_t shown_ns = begin_ns_ + (now_ns - begin_ns_) / kRefresh_ns[channel] * kRefresh_ns[channel];
     if (channel == 2) return reading(1e3 * machine_.watts_at(2, shown_ns), now_ns);
-    Total& total = totals_[channel];
+    EnergyUntil& total = totals_[channel];
     if (total.until_ns == 0) total.until_ns = begin_ns_;
     total.joules += machine_.joules_between(channel, total.until_ns, shown_ns);
     total.until_ns = std::max(total.until_ns, shown_ns);
@@ -101,7 +101,7 @@ class RandomReader {
   Reading history(std::int64_t time_ns) const { return reading(1e3 * machine_.watts_at(1, time_ns), time_ns); }
 
  private:
-  struct Total {
+  struct EnergyUntil {
     std::int64_t until_ns = 0;
     double joules = 0;
   };
@@ -110,7 +110,7 @@ class RandomReader {
   }
   RandomMachine machine_;
   std::int64_t begin_ns_;
-  std::array<Total, 4> totals_;
+  std::array<EnergyUntil, 4> totals_;
 };
 
 // The machine as a sensor that can log its samples.

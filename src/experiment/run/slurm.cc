@@ -26,7 +26,7 @@ constexpr std::size_t kMaxOutput_bytes = std::size_t{16} << 20;
 std::string slurm_folder(const ExperimentFolder& folder) { return folder.path() + "/slurm"; }
 
 // Returns the output of a Slurm tool.
-Result<std::string> output_of(const ExperimentFolder& folder, std::vector<std::string> command) {
+Result<std::string> run_slurm_tool(const ExperimentFolder& folder, std::vector<std::string> command) {
   if (Status made = make_private_folders(slurm_folder(folder)); !made) return std::move(made).error();
   Result<BlockedSignals> signals = BlockedSignals::open();
   if (!signals) return std::move(signals).error();
@@ -50,7 +50,7 @@ Result<std::string> output_of(const ExperimentFolder& folder, std::vector<std::s
 }
 
 std::size_t max_array_size(const ExperimentFolder& folder) {
-  const Result<std::string> config = output_of(folder, {"scontrol", "show", "config"});
+  const Result<std::string> config = run_slurm_tool(folder, {"scontrol", "show", "config"});
   if (!config) return kUsualMaxArraySize;
   for (const std::string_view line : split(*config, '\n')) {
     if (!line.starts_with("MaxArraySize")) continue;
@@ -61,25 +61,26 @@ std::size_t max_array_size(const ExperimentFolder& folder) {
   return kUsualMaxArraySize;
 }
 
-std::string in_quotes(std::string_view text) {
+std::string quote_for_shell(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
 }
 
 std::string job_script(const ExperimentFolder& folder, const RunnerOptions& options) {
-  std::string root =
-      options.root.is_real() ? "" : " --sysroot " + in_quotes(fs::absolute(options.root.prefix).string());
+  std::string root = options.system_root.is_real()
+                         ? ""
+                         : " --sysroot " + quote_for_shell(fs::absolute(options.system_root.prefix).string());
   return fmt::format(
       "#!/bin/sh\n# Runs one block of the experiment on this node.\n"
       "exec {} experiment run-row {} --block $((JOULEMAP_FIRST_BLOCK + SLURM_ARRAY_TASK_ID)){}\n",
-      in_quotes(options.program), in_quotes(folder.path()), root);
+      quote_for_shell(options.joulemap_program), quote_for_shell(folder.path()), root);
 }
 
-std::vector<std::size_t> blocks_to_run(const ExperimentFolder& folder) {
+std::vector<std::size_t> find_blocks_to_run(const ExperimentFolder& folder) {
   std::set<std::size_t> blocks;
-  for (const RunTableRow& row : folder.table()) {
-    if (row.state == RowState::todo || row.state == RowState::failed) blocks.insert(row.plan.block);
+  for (const RunTableRow& row : folder.run_table()) {
+    if (row.state == RowState::todo || row.state == RowState::failed) blocks.insert(row.planned_row.block_number);
   }
   return {blocks.begin(), blocks.end()};
 }
@@ -91,20 +92,21 @@ Result<SubmittedSlurmArray> submit_array(const ExperimentFolder& folder, const S
                                       "--exclusive",
                                       "--nodes=1",
                                       "--job-name=" + folder.spec().name,
-                                      "--chdir=" + folder.directory(),
-                                      "--array=" + slurm_array_text(blocks.indices),
+                                      "--chdir=" + folder.working_directory(),
+                                      "--array=" + slurm_array_text(blocks.block_indices),
                                       fmt::format("--output={}/%A_%a.txt", slurm_folder(folder)),
-                                      fmt::format("--export=ALL,JOULEMAP_FIRST_BLOCK={}", blocks.first)};
+                                      fmt::format("--export=ALL,JOULEMAP_FIRST_BLOCK={}", blocks.first_block)};
   command.insert(command.end(), words.begin(), words.end());
   command.push_back(slurm_folder(folder) + "/block.sh");
-  const Result<std::string> output = output_of(folder, std::move(command));
+  const Result<std::string> output = run_slurm_tool(folder, std::move(command));
   if (!output) return output.error();
   // "1234" or "1234;cluster".
   return SubmittedSlurmArray{std::string(trim(split(*output, ';').front())), blocks};
 }
 
-std::string jobs_line(const SubmittedSlurmArray& array) {
-  return formats::csv_line({array.job, fmt::format("{}", array.blocks.first), slurm_array_text(array.blocks.indices)});
+std::string submitted_jobs_csv_line(const SubmittedSlurmArray& array) {
+  return formats::csv_line({array.job_id, fmt::format("{}", array.block_array.first_block),
+                            slurm_array_text(array.block_array.block_indices)});
 }
 
 }  // namespace
@@ -112,8 +114,8 @@ std::string jobs_line(const SubmittedSlurmArray& array) {
 std::vector<SlurmBlockArray> split_into_arrays(std::span<const std::size_t> blocks, std::size_t most) {
   std::vector<SlurmBlockArray> arrays;
   for (const std::size_t block : blocks) {
-    if (arrays.empty() || block - arrays.back().first >= most) arrays.push_back({block, {}});
-    arrays.back().indices.push_back(block - arrays.back().first);
+    if (arrays.empty() || block - arrays.back().first_block >= most) arrays.push_back({block, {}});
+    arrays.back().block_indices.push_back(block - arrays.back().first_block);
   }
   return arrays;
 }
@@ -133,17 +135,18 @@ std::string slurm_array_text(std::span<const std::size_t> indices) {
 Result<std::vector<SubmittedSlurmArray>> submit_blocks(const ExperimentFolder& folder, const RunnerOptions& options,
                                                        std::span<const std::string> words) {
   // Checked first, so that a machine without Slurm fails before anything is written.
-  if (const Result<std::string> version = output_of(folder, {"sbatch", "--version"}); !version) return version.error();
+  if (const Result<std::string> version = run_slurm_tool(folder, {"sbatch", "--version"}); !version)
+    return version.error();
   if (Status written = replace_own_file(slurm_folder(folder) + "/block.sh", job_script(folder, options)); !written) {
     return std::move(written).error();
   }
   const std::string known = slurm_folder(folder) + "/jobs.csv";
   std::vector<SubmittedSlurmArray> submitted;
-  for (const SlurmBlockArray& blocks : split_into_arrays(blocks_to_run(folder), max_array_size(folder))) {
+  for (const SlurmBlockArray& blocks : split_into_arrays(find_blocks_to_run(folder), max_array_size(folder))) {
     Result<SubmittedSlurmArray> array = submit_array(folder, blocks, words);
     if (!array) return std::move(array).error();
     const Result<std::string> before = read_small_file(known);
-    const Status kept = replace_own_file(known, (before ? *before : std::string()) + jobs_line(*array));
+    const Status kept = replace_own_file(known, (before ? *before : std::string()) + submitted_jobs_csv_line(*array));
     if (!kept) return kept.error();
     submitted.push_back(std::move(*array));
   }
@@ -161,9 +164,10 @@ std::vector<ExperimentJob> query_slurm_jobs(const ExperimentFolder& folder, Diag
     first_of[record[0]] = parse_u64(record[1]).value_or(0);
     ids += (ids.empty() ? "" : ",") + record[0];
   }
-  Result<std::string> output = output_of(folder, {"sacct", "-nPX", "--array", "-j", ids, "-o", "JobID,State,NodeList"});
+  Result<std::string> output =
+      run_slurm_tool(folder, {"sacct", "-nPX", "--array", "-j", ids, "-o", "JobID,State,NodeList"});
   // On clusters without accounting sacct fails. squeue lists only unfinished jobs, and fails once all jobs have ended.
-  if (!output) output = output_of(folder, {"squeue", "-h", "-r", "-j", ids, "-o", "%i|%T|%N"});
+  if (!output) output = run_slurm_tool(folder, {"squeue", "-h", "-r", "-j", ids, "-o", "%i|%T|%N"});
   if (!output) {
     if (output.error().code == ErrorCode::unsupported) {
       diagnostics.add({"jobs_unknown", 1, output.error().message, output.error().remedy});

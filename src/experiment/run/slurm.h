@@ -19,8 +19,8 @@ namespace joulemap::experiment {
 
 // One job array: the task with array index i runs block first + i.
 struct SlurmBlockArray {
-  std::size_t first = 0;
-  std::vector<std::size_t> indices;
+  std::size_t first_block = 0;
+  std::vector<std::size_t> block_indices;
 };
 
 // Splits blocks, in ascending order, into arrays whose indices are all below `most`.
@@ -29,8 +29,8 @@ std::vector<SlurmBlockArray> split_into_arrays(std::span<const std::size_t> bloc
 std::string slurm_array_text(std::span<const std::size_t> indices);
 
 struct SubmittedSlurmArray {
-  std::string job;
-  SlurmBlockArray blocks;
+  std::string job_id;
+  SlurmBlockArray block_array;
 };
 
 // Submits every block with rows that are not done. `words` are passed to sbatch: "--partition=gpu". Fails with

@@ -20,9 +20,9 @@ TEST(SlurmArrays, EveryBlockIsInOneArrayAndNoIndexReachesTheLimit) {
     const std::size_t most = 1 + random() % 100;
     std::vector<std::size_t> covered;
     for (const SlurmBlockArray& array : split_into_arrays(blocks, most)) {
-      for (const std::size_t index : array.indices) {
+      for (const std::size_t index : array.block_indices) {
         ASSERT_LT(index, most);
-        covered.push_back(array.first + index);
+        covered.push_back(array.first_block + index);
       }
     }
     ASSERT_EQ(covered, blocks);

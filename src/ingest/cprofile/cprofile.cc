@@ -16,16 +16,16 @@
 namespace joulemap::ingest {
 namespace {
 
-using Kind = MarshalObject::Kind;
+using MarshalKind = MarshalObject::Kind;
 
-constexpr std::string_view kBuiltInFile = "~";
-constexpr std::string_view kNoPower = "a profile contains no power";
+constexpr std::string_view kBuiltInFileName = "~";
+constexpr std::string_view kNoPowerRemedy = "a profile contains no power";
 constexpr double kMaxProfile_s = 1e8;  // three years: more is damage
 // Functions that a row of an experiment keeps: by own and by cumulative time.
-constexpr std::size_t kMaxFunctions = 200;
+constexpr std::size_t kMaxStoredFunctions = 200;
 
 // "/usr/lib/python3.11/json/decoder.py" -> "json/decoder.py": distinguishes the many __init__.py.
-std::string_view short_path(std::string_view path) {
+std::string_view shorten_library_path(std::string_view path) {
   const std::size_t file = path.find_last_of("/\\");
   if (file == std::string_view::npos || file == 0) return path;
   const std::size_t folder = path.find_last_of("/\\", file - 1);
@@ -33,7 +33,7 @@ std::string_view short_path(std::string_view path) {
 }
 
 // "<built-in method torch.lstm>" -> "torch.lstm", "<method 'cpu' of 'torch.Tensor' objects>" -> "torch.Tensor.cpu".
-std::string built_in_name(std::string_view name) {
+std::string built_in_function_name(std::string_view name) {
   constexpr std::string_view kFunction = "<built-in method ";
   constexpr std::string_view kMethod = "<method '";
   constexpr std::string_view kOf = "' of '";
@@ -49,71 +49,77 @@ std::string built_in_name(std::string_view name) {
 }
 
 std::string function_name(std::string_view file, std::int64_t line, std::string_view name) {
-  if (file == kBuiltInFile && line == 0) return built_in_name(name);
-  return fmt::format("{} ({}:{})", name, short_path(file), line);
+  if (file == kBuiltInFileName && line == 0) return built_in_function_name(name);
+  return fmt::format("{} ({}:{})", name, shorten_library_path(file), line);
 }
 
-bool is_time(const MarshalObject& object) {
-  const bool is_number = object.kind == Kind::real || object.kind == Kind::integer;
+bool is_time_object(const MarshalObject& object) {
+  const bool is_number = object.kind == MarshalKind::real || object.kind == MarshalKind::integer;
   // Own times can be slightly negative: cProfile subtracts its own overhead, and clocks are set back.
-  return is_number && std::isfinite(object.real) && std::abs(object.real) < kMaxProfile_s;
+  return is_number && std::isfinite(object.real_value) && std::abs(object.real_value) < kMaxProfile_s;
 }
 
-bool is_count(const MarshalObject& object) { return object.kind == Kind::integer && object.integer >= 0; }
+bool is_count_object(const MarshalObject& object) {
+  return object.kind == MarshalKind::integer && object.integer_value >= 0;
+}
 
 // An entry: (file, line, name): (primitive calls, calls, own time, cumulative time, callers).
-std::optional<ProfiledFunction> function_of(const MarshalDocument& document, std::uint32_t key, std::uint32_t value) {
-  const std::vector<std::uint32_t>& where = document.at(key).items;
-  const std::vector<std::uint32_t>& sums = document.at(value).items;
-  if (document.at(key).kind != Kind::tuple || where.size() != 3) return std::nullopt;
-  if (document.at(value).kind != Kind::tuple || sums.size() != 5) return std::nullopt;
-  const MarshalObject& file = document.at(where[0]);
-  const MarshalObject& line = document.at(where[1]);
-  const MarshalObject& name = document.at(where[2]);
-  if (file.kind != Kind::text || line.kind != Kind::integer || name.kind != Kind::text) return std::nullopt;
-  const MarshalObject& primitive = document.at(sums[0]);
-  const MarshalObject& calls = document.at(sums[1]);
-  if (!is_count(primitive) || !is_count(calls) || primitive.integer > calls.integer) return std::nullopt;
-  if (!is_time(document.at(sums[2])) || !is_time(document.at(sums[3]))) return std::nullopt;
+std::optional<ProfiledFunction> parse_profiled_function(const MarshalDocument& document, std::uint32_t key,
+                                                        std::uint32_t value) {
+  const std::vector<std::uint32_t>& where = document.object_at(key).item_indices;
+  const std::vector<std::uint32_t>& sums = document.object_at(value).item_indices;
+  if (document.object_at(key).kind != MarshalKind::tuple || where.size() != 3) return std::nullopt;
+  if (document.object_at(value).kind != MarshalKind::tuple || sums.size() != 5) return std::nullopt;
+  const MarshalObject& file = document.object_at(where[0]);
+  const MarshalObject& line = document.object_at(where[1]);
+  const MarshalObject& name = document.object_at(where[2]);
+  if (file.kind != MarshalKind::text || line.kind != MarshalKind::integer || name.kind != MarshalKind::text)
+    return std::nullopt;
+  const MarshalObject& primitive = document.object_at(sums[0]);
+  const MarshalObject& calls = document.object_at(sums[1]);
+  if (!is_count_object(primitive) || !is_count_object(calls) || primitive.integer_value > calls.integer_value)
+    return std::nullopt;
+  if (!is_time_object(document.object_at(sums[2])) || !is_time_object(document.object_at(sums[3]))) return std::nullopt;
   ProfiledFunction function;
-  function.name = function_name(file.text, line.integer, name.text);
-  function.calls = static_cast<std::uint64_t>(calls.integer);
-  function.recursive_calls = static_cast<std::uint64_t>(calls.integer - primitive.integer);
-  function.own_s = std::max(0.0, document.at(sums[2]).real);
-  function.cumulative_s = std::max(0.0, document.at(sums[3]).real);
+  function.name = function_name(file.text, line.integer_value, name.text);
+  function.call_count = static_cast<std::uint64_t>(calls.integer_value);
+  function.recursive_call_count = static_cast<std::uint64_t>(calls.integer_value - primitive.integer_value);
+  function.own_s = std::max(0.0, document.object_at(sums[2]).real_value);
+  function.cumulative_s = std::max(0.0, document.object_at(sums[3]).real_value);
   return function;
 }
 
 // Functions that have the same name after shortening are one row: a file that was imported by two paths.
-void add_to(ProfiledFunction& sum, const ProfiledFunction& function) {
-  sum.calls += function.calls;
-  sum.recursive_calls += function.recursive_calls;
+void add_profiled_function(ProfiledFunction& sum, const ProfiledFunction& function) {
+  sum.call_count += function.call_count;
+  sum.recursive_call_count += function.recursive_call_count;
   sum.own_s += function.own_s;
   sum.cumulative_s += function.cumulative_s;
 }
 
-Error not_a_profile(std::string message) {
+Error not_a_profile_error(std::string message) {
   return {ErrorCode::malformed, std::move(message),
           "pass a file that python -m cProfile -o FILE, or pstats' dump_stats, wrote"};
 }
 
-std::vector<FunctionResult> largest_functions(const FunctionProfile& profile) {
+std::vector<FunctionResult> select_largest_functions(const FunctionProfile& profile) {
   std::vector<const ProfiledFunction*> by_cumulative;
   for (const ProfiledFunction& function : profile.functions) by_cumulative.push_back(&function);
   std::ranges::stable_sort(by_cumulative, std::ranges::greater{}, &ProfiledFunction::cumulative_s);
-  const double least_s = by_cumulative.size() > kMaxFunctions ? by_cumulative[kMaxFunctions - 1]->cumulative_s : 0;
+  const double least_s =
+      by_cumulative.size() > kMaxStoredFunctions ? by_cumulative[kMaxStoredFunctions - 1]->cumulative_s : 0;
   std::vector<FunctionResult> functions;
   for (std::size_t i = 0; i < profile.functions.size(); ++i) {
     const ProfiledFunction& function = profile.functions[i];
-    if (i >= kMaxFunctions && function.cumulative_s < least_s) continue;
-    FunctionResult result{function.name, "cpu", function.calls, function.own_s, std::nullopt};
+    if (i >= kMaxStoredFunctions && function.cumulative_s < least_s) continue;
+    FunctionResult result{function.name, "cpu", function.call_count, function.own_s, std::nullopt};
     result.cumulative_s = function.cumulative_s;
     functions.push_back(std::move(result));
   }
   return functions;
 }
 
-void fill_row(const std::string& path, ExperimentRow& row) {
+void fill_row_from_profile(const std::string& path, ExperimentRow& row) {
   row.attempts = 1;
   const Result<FunctionProfile> profile = read_cprofile(path);
   if (!profile) {
@@ -123,12 +129,12 @@ void fill_row(const std::string& path, ExperimentRow& row) {
   }
   row.state = RowState::done;
   row.elapsed_s = profile->total_s;
-  row.functions = largest_functions(*profile);
+  row.functions = select_largest_functions(*profile);
   row.diagnostics = profile->diagnostics;
   DomainEnergy machine;
   machine.name = "machine";
-  machine.reason = kNoPower;
-  machine.counted = true;
+  machine.reason = kNoPowerRemedy;
+  machine.is_counted = true;
   row.domains.push_back(std::move(machine));
 }
 
@@ -142,27 +148,29 @@ bool is_cprofile(std::string_view start) {
 
 Result<FunctionProfile> parse_cprofile(std::string_view bytes) {
   const Result<MarshalDocument> document = read_marshal(bytes);
-  if (!document) return not_a_profile(document.error().message);
-  const MarshalObject& root = document->at(document->root);
-  if (root.kind != Kind::dict) return not_a_profile("not a profile of cProfile: it contains no table of functions");
+  if (!document) return not_a_profile_error(document.error().message);
+  const MarshalObject& root = document->object_at(document->root_index);
+  if (root.kind != MarshalKind::dict)
+    return not_a_profile_error("not a profile of cProfile: it contains no table of functions");
   std::map<std::string, ProfiledFunction> by_name;
   std::uint64_t damaged = 0;
-  for (std::size_t i = 0; i + 1 < root.items.size(); i += 2) {
-    std::optional<ProfiledFunction> function = function_of(*document, root.items[i], root.items[i + 1]);
+  for (std::size_t i = 0; i + 1 < root.item_indices.size(); i += 2) {
+    std::optional<ProfiledFunction> function =
+        parse_profiled_function(*document, root.item_indices[i], root.item_indices[i + 1]);
     if (!function) {
       ++damaged;
       continue;
     }
     const auto [found, is_new] = by_name.try_emplace(function->name, *function);
-    if (!is_new) add_to(found->second, *function);
+    if (!is_new) add_profiled_function(found->second, *function);
   }
-  if (by_name.empty() && damaged > 0) return not_a_profile("not a profile of cProfile: no entry is a function");
+  if (by_name.empty() && damaged > 0) return not_a_profile_error("not a profile of cProfile: no entry is a function");
   FunctionProfile profile;
   for (auto& [name, function] : by_name) {
     profile.total_s += function.own_s;
     profile.functions.push_back(std::move(function));
   }
-  if (profile.total_s > kMaxProfile_s) return not_a_profile("the times of the profile are not plausible");
+  if (profile.total_s > kMaxProfile_s) return not_a_profile_error("the times of the profile are not plausible");
   std::ranges::stable_sort(profile.functions, std::ranges::greater{}, &ProfiledFunction::own_s);
   if (damaged > 0) {
     profile.diagnostics.add(
@@ -187,18 +195,18 @@ Result<ExperimentData> read_profile_experiment(const ProfileExperimentOptions& o
   const Result<std::vector<InputFile>> files =
       find_named_files(options.inputs, names, "{model}_{framework:pytorch|tensorflow}_{pass}.prof");
   if (!files) return files.error();
-  Result<std::vector<ExperimentFactor>> factors = factors_of_pattern(names);
+  Result<std::vector<ExperimentFactor>> factors = make_pattern_factors(names);
   if (!factors) return std::move(factors).error();
   ExperimentData data;
   data.name = kCprofileFormat;
   data.factors = std::move(*factors);
   for (std::size_t i = 0; i < files->size(); ++i) {
-    ExperimentRow row = row_of_file((*files)[i], names, i, data);
+    ExperimentRow row = make_row_of_file((*files)[i], names, i, data);
     row.number = i;
-    fill_row((*files)[i].path, row);
+    fill_row_from_profile((*files)[i].path, row);
     data.rows.push_back(std::move(row));
   }
-  sort_levels(data);
+  sort_factor_levels(data);
   data.diagnostics.add({"profile_without_power", files->size(),
                         "profiles contain no power: the energy of rows and functions is unknown",
                         "import one profile with --power, or measure the program with joulemap record"});

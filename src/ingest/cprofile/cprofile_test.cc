@@ -58,11 +58,11 @@ TEST(Cprofile, ReadsCallsOwnAndCumulativeTimeOfEachFunction) {
   ASSERT_TRUE(profile) << profile.error().message;
   ASSERT_EQ(profile->functions.size(), 2);
   EXPECT_EQ(profile->functions[0].name, "torch.conv2d");
-  EXPECT_EQ(profile->functions[0].calls, 9);
+  EXPECT_EQ(profile->functions[0].call_count, 9);
   const ProfiledFunction& forward = profile->functions[1];
   EXPECT_EQ(forward.name, "forward (train/model.py:12)");
-  EXPECT_EQ(forward.calls, 5);
-  EXPECT_EQ(forward.recursive_calls, 2);
+  EXPECT_EQ(forward.call_count, 5);
+  EXPECT_EQ(forward.recursive_call_count, 2);
   EXPECT_EQ(forward.own_s, 0.25);
   EXPECT_EQ(forward.cumulative_s, 2);
   EXPECT_EQ(profile->total_s, 2);
@@ -90,7 +90,7 @@ TEST(Cprofile, ReadsTheTypesOfPython2) {
   ASSERT_TRUE(profile) << profile.error().message;
   ASSERT_EQ(profile->functions.size(), 2);
   EXPECT_EQ(profile->functions[0].name, "f (a.py:1)");
-  EXPECT_EQ(profile->functions[0].calls, 32769);
+  EXPECT_EQ(profile->functions[0].call_count, 32769);
   EXPECT_EQ(profile->functions[0].own_s, 0.5);
   EXPECT_EQ(profile->functions[1].name, "g (a.py:2)");
 }

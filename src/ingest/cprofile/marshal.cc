@@ -13,190 +13,190 @@ namespace joulemap::ingest {
 namespace {
 
 constexpr std::uint8_t kReferableFlag = 0x80;  // the object gets the next index of later references
-constexpr int kMaxDepth = 32;                  // a profile has four levels
-constexpr std::int32_t kMaxDigits = 4;         // of 15 bits: 60 bits fit std::int64_t
+constexpr int kMaxNestingDepth = 32;           // a profile has four levels
+constexpr std::int32_t kMaxLongDigits = 4;     // of 15 bits: 60 bits fit std::int64_t
 
 class MarshalReader {
  public:
   explicit MarshalReader(std::string_view bytes) : bytes_(bytes) {}
 
   Result<MarshalDocument> read() {
-    const std::optional<std::uint32_t> root = object(0);
+    const std::optional<std::uint32_t> root = read_object(0);
     if (root && position_ != bytes_.size()) problem_ = "bytes follow the object";
     if (!root || !problem_.empty()) {
       return Error{ErrorCode::malformed,
                    fmt::format("not a marshal file of cProfile: {} at byte {}", problem_, position_), ""};
     }
-    document_.root = *root;
+    document_.root_index = *root;
     return std::move(document_);
   }
 
  private:
-  using Kind = MarshalObject::Kind;
+  using ObjectKind = MarshalObject::Kind;
 
-  std::nullopt_t fail(std::string_view problem) {
+  std::nullopt_t set_problem(std::string_view problem) {
     if (problem_.empty()) problem_ = problem;
     return std::nullopt;
   }
 
-  std::optional<std::string_view> take(std::uint64_t size) {
-    if (size > bytes_.size() - position_) return fail("the file ends within an object");
+  std::optional<std::string_view> take_bytes(std::uint64_t size) {
+    if (size > bytes_.size() - position_) return set_problem("the file ends within an object");
     const std::string_view part = bytes_.substr(position_, size);
     position_ += size;
     return part;
   }
 
-  std::optional<std::uint64_t> little_endian(std::size_t size) {
-    const std::optional<std::string_view> part = take(size);
+  std::optional<std::uint64_t> read_little_endian(std::size_t size) {
+    const std::optional<std::string_view> part = take_bytes(size);
     if (!part) return std::nullopt;
     std::uint64_t value = 0;
     for (std::size_t i = 0; i < size; ++i) value |= std::uint64_t{static_cast<std::uint8_t>((*part)[i])} << (8 * i);
     return value;
   }
 
-  std::optional<std::int32_t> signed32() {
-    const std::optional<std::uint64_t> value = little_endian(4);
+  std::optional<std::int32_t> read_signed_32() {
+    const std::optional<std::uint64_t> value = read_little_endian(4);
     if (!value) return std::nullopt;
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(*value));
   }
 
   // A size must fit into the rest of the file: each item takes at least a byte.
-  std::optional<std::uint64_t> size(std::size_t bytes) {
-    const std::optional<std::uint64_t> value = little_endian(bytes);
-    if (value && *value > bytes_.size() - position_) return fail("the size of an object is too large");
+  std::optional<std::uint64_t> read_size(std::size_t bytes) {
+    const std::optional<std::uint64_t> value = read_little_endian(bytes);
+    if (value && *value > bytes_.size() - position_) return set_problem("the size of an object is too large");
     return value;
   }
 
-  std::uint32_t add(MarshalObject object, bool is_referable) {
+  std::uint32_t add_object(MarshalObject object, bool is_referable) {
     const auto index = static_cast<std::uint32_t>(document_.objects.size());
     document_.objects.push_back(std::move(object));
-    if (is_referable) references_.push_back(index);
+    if (is_referable) referable_objects_.push_back(index);
     return index;
   }
 
   std::optional<std::uint32_t> add_integer(std::optional<std::int64_t> value, bool is_referable) {
     if (!value) return std::nullopt;
     MarshalObject object;
-    object.kind = Kind::integer;
-    object.integer = *value;
-    object.real = static_cast<double>(*value);
-    return add(std::move(object), is_referable);
+    object.kind = ObjectKind::integer;
+    object.integer_value = *value;
+    object.real_value = static_cast<double>(*value);
+    return add_object(std::move(object), is_referable);
   }
 
   std::optional<std::uint32_t> add_real(std::optional<double> value, bool is_referable) {
     if (!value) return std::nullopt;
     MarshalObject object;
-    object.kind = Kind::real;
-    object.real = *value;
-    return add(std::move(object), is_referable);
+    object.kind = ObjectKind::real;
+    object.real_value = *value;
+    return add_object(std::move(object), is_referable);
   }
 
   std::optional<std::uint32_t> add_text(std::size_t size_bytes, bool is_referable, bool is_python2_interned) {
-    const std::optional<std::uint64_t> length = size(size_bytes);
-    const std::optional<std::string_view> text = length ? take(*length) : std::nullopt;
+    const std::optional<std::uint64_t> length = read_size(size_bytes);
+    const std::optional<std::string_view> text = length ? take_bytes(*length) : std::nullopt;
     if (!text) return std::nullopt;
     MarshalObject object;
-    object.kind = Kind::text;
+    object.kind = ObjectKind::text;
     object.text = *text;
-    const std::uint32_t index = add(std::move(object), is_referable);
-    if (is_python2_interned) interned_.push_back(index);
+    const std::uint32_t index = add_object(std::move(object), is_referable);
+    if (is_python2_interned) interned_objects_.push_back(index);
     return index;
   }
 
   // Integers beyond 32 bits: a signed count of 15-bit digits, then the digits.
-  std::optional<std::int64_t> long_integer() {
-    const std::optional<std::int32_t> digits = signed32();
+  std::optional<std::int64_t> read_long_integer() {
+    const std::optional<std::int32_t> digits = read_signed_32();
     if (!digits) return std::nullopt;
-    if (*digits < -kMaxDigits || *digits > kMaxDigits) return fail("an integer is too large");
+    if (*digits < -kMaxLongDigits || *digits > kMaxLongDigits) return set_problem("an integer is too large");
     std::int64_t value = 0;
     const std::int32_t count = *digits < 0 ? -*digits : *digits;
     for (std::int32_t i = 0; i < count; ++i) {
-      const std::optional<std::uint64_t> digit = little_endian(2);
+      const std::optional<std::uint64_t> digit = read_little_endian(2);
       if (!digit) return std::nullopt;
-      if (*digit >= 1 << 15) return fail("an integer is damaged");
+      if (*digit >= 1 << 15) return set_problem("an integer is damaged");
       value |= static_cast<std::int64_t>(*digit) << (15 * i);
     }
     return *digits < 0 ? -value : value;
   }
 
-  std::optional<double> real_as_text() {
-    const std::optional<std::uint64_t> length = size(1);
-    const std::optional<std::string_view> text = length ? take(*length) : std::nullopt;
+  std::optional<double> read_real_as_text() {
+    const std::optional<std::uint64_t> length = read_size(1);
+    const std::optional<std::string_view> text = length ? take_bytes(*length) : std::nullopt;
     if (!text) return std::nullopt;
     const std::optional<double> value = parse_double(*text);
-    if (!value) return fail("a number is damaged");
+    if (!value) return set_problem("a number is damaged");
     return value;
   }
 
-  std::optional<std::uint32_t> tuple(std::optional<std::uint64_t> count, bool is_referable, int depth) {
+  std::optional<std::uint32_t> read_tuple(std::optional<std::uint64_t> count, bool is_referable, int depth) {
     if (!count) return std::nullopt;
     MarshalObject tuple;
-    tuple.kind = Kind::tuple;
-    const std::uint32_t index = add(std::move(tuple), is_referable);
+    tuple.kind = ObjectKind::tuple;
+    const std::uint32_t index = add_object(std::move(tuple), is_referable);
     std::vector<std::uint32_t> items;
     for (std::uint64_t i = 0; i < *count; ++i) {
-      const std::optional<std::uint32_t> item = object(depth + 1);
+      const std::optional<std::uint32_t> item = read_object(depth + 1);
       if (!item) return std::nullopt;
       items.push_back(*item);
     }
-    document_.objects[index].items = std::move(items);
+    document_.objects[index].item_indices = std::move(items);
     return index;
   }
 
-  std::optional<std::uint32_t> dict(bool is_referable, int depth) {
+  std::optional<std::uint32_t> read_dict(bool is_referable, int depth) {
     MarshalObject dict;
-    dict.kind = Kind::dict;
-    const std::uint32_t index = add(std::move(dict), is_referable);
+    dict.kind = ObjectKind::dict;
+    const std::uint32_t index = add_object(std::move(dict), is_referable);
     std::vector<std::uint32_t> items;
     while (true) {
-      if (position_ == bytes_.size()) return fail("the file ends within an object");
+      if (position_ == bytes_.size()) return set_problem("the file ends within an object");
       if (bytes_[position_] == '0') {  // the end of a dict
         ++position_;
         break;
       }
-      const std::optional<std::uint32_t> key = object(depth + 1);
-      const std::optional<std::uint32_t> value = key ? object(depth + 1) : std::nullopt;
+      const std::optional<std::uint32_t> key = read_object(depth + 1);
+      const std::optional<std::uint32_t> value = key ? read_object(depth + 1) : std::nullopt;
       if (!value) return std::nullopt;
       items.push_back(*key);
       items.push_back(*value);
     }
-    document_.objects[index].items = std::move(items);
+    document_.objects[index].item_indices = std::move(items);
     return index;
   }
 
-  std::optional<std::uint32_t> reference(const std::vector<std::uint32_t>& targets) {
-    const std::optional<std::uint64_t> number = little_endian(4);
+  std::optional<std::uint32_t> read_reference(const std::vector<std::uint32_t>& targets) {
+    const std::optional<std::uint64_t> number = read_little_endian(4);
     if (!number) return std::nullopt;
-    if (*number >= targets.size()) return fail("a reference has no object");
+    if (*number >= targets.size()) return set_problem("a reference has no object");
     return targets[*number];
   }
 
-  std::optional<std::uint32_t> object(int depth) {
-    if (depth > kMaxDepth) return fail("objects are nested too deeply");
-    const std::optional<std::uint64_t> code = little_endian(1);
+  std::optional<std::uint32_t> read_object(int depth) {
+    if (depth > kMaxNestingDepth) return set_problem("objects are nested too deeply");
+    const std::optional<std::uint64_t> code = read_little_endian(1);
     if (!code) return std::nullopt;
     const bool is_referable = (*code & kReferableFlag) != 0;
     switch (static_cast<char>(*code & ~std::uint64_t{kReferableFlag})) {
       case 'N':
-        return add({}, false);
+        return add_object({}, false);
       case 'T':
         return add_integer(1, false);
       case 'F':
         return add_integer(0, false);
       case 'i':
-        return add_integer(signed32(), is_referable);
+        return add_integer(read_signed_32(), is_referable);
       case 'I': {  // 64 bits, Python 2
-        const std::optional<std::uint64_t> value = little_endian(8);
+        const std::optional<std::uint64_t> value = read_little_endian(8);
         return value ? add_integer(static_cast<std::int64_t>(*value), is_referable) : std::nullopt;
       }
       case 'l':
-        return add_integer(long_integer(), is_referable);
+        return add_integer(read_long_integer(), is_referable);
       case 'g': {
-        const std::optional<std::uint64_t> bits = little_endian(8);
+        const std::optional<std::uint64_t> bits = read_little_endian(8);
         return bits ? add_real(std::bit_cast<double>(*bits), is_referable) : std::nullopt;
       }
       case 'f':
-        return add_real(real_as_text(), is_referable);
+        return add_real(read_real_as_text(), is_referable);
       case 'z':  // ASCII with a one-byte size; 'Z': interned
       case 'Z':
         return add_text(1, is_referable, false);
@@ -208,26 +208,26 @@ class MarshalReader {
       case 't':  // interned; Python 2 refers to it with 'R', Python 3 with 'r'
         return add_text(4, is_referable, true);
       case ')':
-        return tuple(size(1), is_referable, depth);
+        return read_tuple(read_size(1), is_referable, depth);
       case '(':
       case '[':
-        return tuple(size(4), is_referable, depth);
+        return read_tuple(read_size(4), is_referable, depth);
       case '{':
-        return dict(is_referable, depth);
+        return read_dict(is_referable, depth);
       case 'r':
-        return reference(references_);
+        return read_reference(referable_objects_);
       case 'R':
-        return reference(interned_);
+        return read_reference(interned_objects_);
       default:
-        return fail("an object has an unknown type");
+        return set_problem("an object has an unknown type");
     }
   }
 
   std::string_view bytes_;
   std::size_t position_ = 0;
   MarshalDocument document_;
-  std::vector<std::uint32_t> references_;
-  std::vector<std::uint32_t> interned_;
+  std::vector<std::uint32_t> referable_objects_;
+  std::vector<std::uint32_t> interned_objects_;
   std::string problem_;
 };
 

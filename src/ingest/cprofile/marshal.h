@@ -19,17 +19,17 @@ namespace joulemap::ingest {
 struct MarshalObject {
   enum class Kind : std::uint8_t { none, integer, real, text, tuple, dict };
   Kind kind = Kind::none;
-  std::int64_t integer = 0;          // also of True and False
-  double real = 0;                   // of an integer, too
-  std::string_view text;             // refers to the bytes that were read; not checked for UTF-8
-  std::vector<std::uint32_t> items;  // tuple, list: its items; dict: key, value, key, value ...
+  std::int64_t integer_value = 0;           // also of True and False
+  double real_value = 0;                    // of an integer, too
+  std::string_view text;                    // refers to the bytes that were read; not checked for UTF-8
+  std::vector<std::uint32_t> item_indices;  // tuple, list: its items; dict: key, value, key, value ...
 };
 
 struct MarshalDocument {
   std::vector<MarshalObject> objects;
-  std::uint32_t root = 0;
+  std::uint32_t root_index = 0;
 
-  const MarshalObject& at(std::uint32_t index) const { return objects[index]; }
+  const MarshalObject& object_at(std::uint32_t index) const { return objects[index]; }
 };
 
 // Fails if the bytes end within an object, contain an object of another type, an invalid reference, or more than the one

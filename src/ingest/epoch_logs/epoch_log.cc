@@ -13,14 +13,14 @@
 namespace joulemap::ingest {
 namespace {
 
-struct Columns {
-  std::size_t time = 0;
-  std::vector<std::size_t> metrics;
-  std::vector<std::string> names;
+struct EpochLogColumns {
+  std::size_t time_column = 0;
+  std::vector<std::size_t> metric_columns;
+  std::vector<std::string> metric_names;
 };
 
-std::optional<Columns> columns_of(const std::vector<std::string>& header) {
-  Columns columns;
+std::optional<EpochLogColumns> find_epoch_columns(const std::vector<std::string>& header) {
+  EpochLogColumns columns;
   bool has_epoch = false;
   bool has_time = false;
   for (std::size_t i = 0; i < header.size(); ++i) {
@@ -28,25 +28,27 @@ std::optional<Columns> columns_of(const std::vector<std::string>& header) {
       has_epoch = true;
     } else if (header[i] == "timestamp") {
       has_time = true;
-      columns.time = i;
+      columns.time_column = i;
     } else {
-      columns.metrics.push_back(i);
-      columns.names.push_back(to_valid_utf8(header[i]));
+      columns.metric_columns.push_back(i);
+      columns.metric_names.push_back(to_valid_utf8(header[i]));
     }
   }
   return has_epoch && has_time ? std::optional(std::move(columns)) : std::nullopt;
 }
 
 // Columns of `appended`, in the order of `first`; names that `first` lacks follow.
-Columns matched_columns(const Columns& first, const Columns& appended) {
-  Columns columns{appended.time, std::vector<std::size_t>(first.names.size(), SIZE_MAX), first.names};
-  for (std::size_t i = 0; i < appended.names.size(); ++i) {
-    const auto known = std::ranges::find(columns.names, appended.names[i]);
-    if (known != columns.names.end()) {
-      columns.metrics[static_cast<std::size_t>(known - columns.names.begin())] = appended.metrics[i];
+EpochLogColumns match_appended_columns(const EpochLogColumns& first, const EpochLogColumns& appended) {
+  EpochLogColumns columns{appended.time_column, std::vector<std::size_t>(first.metric_names.size(), SIZE_MAX),
+                          first.metric_names};
+  for (std::size_t i = 0; i < appended.metric_names.size(); ++i) {
+    const auto known = std::ranges::find(columns.metric_names, appended.metric_names[i]);
+    if (known != columns.metric_names.end()) {
+      columns.metric_columns[static_cast<std::size_t>(known - columns.metric_names.begin())] =
+          appended.metric_columns[i];
     } else {
-      columns.names.push_back(appended.names[i]);
-      columns.metrics.push_back(appended.metrics[i]);
+      columns.metric_names.push_back(appended.metric_names[i]);
+      columns.metric_columns.push_back(appended.metric_columns[i]);
     }
   }
   return columns;
@@ -59,43 +61,44 @@ bool is_whole_second(std::string_view text) { return text.find('.') == std::stri
 Result<EpochLog> parse_epoch_log(std::string_view text, std::string_view name,
                                  std::optional<std::int64_t> utc_offset_s) {
   EpochLog log;
-  std::optional<Columns> columns;
+  std::optional<EpochLogColumns> columns;
   std::uint64_t dropped = 0;
   bool is_truncated = false;
   for_each_line(text, [&](std::string_view line) {
     const std::vector<std::string> fields = split_fields(line);
     if (!columns) {
-      columns = columns_of(fields);
+      columns = find_epoch_columns(fields);
       return;
     }
-    const std::optional<std::int64_t> time_ns =
-        columns->time < fields.size() ? parse_wall_time(fields[columns->time], utc_offset_s) : std::nullopt;
+    const std::optional<std::int64_t> time_ns = columns->time_column < fields.size()
+                                                    ? parse_wall_time(fields[columns->time_column], utc_offset_s)
+                                                    : std::nullopt;
     if (!time_ns) {
       // A repeated header: a second run was appended, which may have other columns.
-      if (const std::optional<Columns> appended = columns_of(fields)) {
-        columns = matched_columns(*columns, *appended);
+      if (const std::optional<EpochLogColumns> appended = find_epoch_columns(fields)) {
+        columns = match_appended_columns(*columns, *appended);
       } else {
         ++dropped;
       }
       return;
     }
     EpochEnd end{*time_ns, {}};
-    if (is_whole_second(fields[columns->time])) {
+    if (is_whole_second(fields[columns->time_column])) {
       end.time_ns += kNanosecondsPerSecond / 2;
       is_truncated = true;
     }
-    for (const std::size_t column : columns->metrics) {
-      end.metrics.push_back(column < fields.size() ? parse_double(fields[column]) : std::nullopt);
+    for (const std::size_t column : columns->metric_columns) {
+      end.metric_values.push_back(column < fields.size() ? parse_double(fields[column]) : std::nullopt);
     }
-    log.epochs.push_back(std::move(end));
+    log.epoch_ends.push_back(std::move(end));
   });
   if (!columns) {
     return Error{ErrorCode::malformed, fmt::format("{} is not an epoch log", name),
                  "its header must contain epoch and timestamp: epoch;accuracy;timestamp"};
   }
-  log.metrics = columns->names;
-  for (EpochEnd& end : log.epochs) end.metrics.resize(log.metrics.size());
-  std::stable_sort(log.epochs.begin(), log.epochs.end(),
+  log.metric_names = columns->metric_names;
+  for (EpochEnd& end : log.epoch_ends) end.metric_values.resize(log.metric_names.size());
+  std::stable_sort(log.epoch_ends.begin(), log.epoch_ends.end(),
                    [](const EpochEnd& a, const EpochEnd& b) { return a.time_ns < b.time_ns; });
   if (dropped > 0) log.diagnostics.add({"epochs_dropped", dropped, fmt::format("lines of {} have no time", name), ""});
   if (is_truncated) {

@@ -19,12 +19,12 @@ namespace joulemap::ingest {
 
 struct EpochEnd {
   std::int64_t time_ns = 0;
-  std::vector<std::optional<double>> metrics;  // in the order of EpochLog::metrics
+  std::vector<std::optional<double>> metric_values;  // in the order of EpochLog::metrics
 };
 
 struct EpochLog {
-  std::vector<std::string> metrics;
-  std::vector<EpochEnd> epochs;  // in time order
+  std::vector<std::string> metric_names;
+  std::vector<EpochEnd> epoch_ends;  // in time order
   Diagnostics diagnostics;
 };
 

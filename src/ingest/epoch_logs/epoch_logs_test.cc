@@ -48,7 +48,7 @@ TEST(NamePattern, ParsesAndFillsFieldsOfNames) {
   EXPECT_EQ(fields->at("run"), "2");
   EXPECT_EQ(fields->at("batch"), "128");
   EXPECT_EQ(fields->at("model"), "res-net50");
-  EXPECT_EQ(NamePattern::parse("{model}_{run}.csv")->fill(*fields), "res-net50_2.csv");
+  EXPECT_EQ(NamePattern::parse("{model}_{run}.csv")->fill_in(*fields), "res-net50_2.csv");
   EXPECT_FALSE(pattern->match("run-gpu-batchsize128-x-ENERGY.csv"));
   EXPECT_FALSE(pattern->match("run2-gpu-batchsize128-x_MODEL.csv"));
 }
@@ -61,7 +61,7 @@ TEST(NamePattern, AFieldWithValuesMatchesOnlyThem) {
   EXPECT_EQ(fields->at("model"), "transformer_xl");
   EXPECT_EQ(fields->at("framework"), "pytorch");
   EXPECT_EQ(fields->at("pass"), "train");
-  EXPECT_EQ(pattern->fill(*fields), "transformer_xl_pytorch_train.prof");
+  EXPECT_EQ(pattern->fill_in(*fields), "transformer_xl_pytorch_train.prof");
   EXPECT_FALSE(pattern->match("transformer_xl_jax_train.prof"));
 }
 
@@ -75,10 +75,10 @@ TEST(NamePattern, RefusesAmbiguousPatterns) {
 TEST(EpochLog, ReadsWholeSecondsAsTheMiddleOfTheSecond) {
   const Result<EpochLog> log = parse_epoch_log(kEpochs, "epochs.csv", 0);
   ASSERT_TRUE(log);
-  EXPECT_EQ(log->metrics, (std::vector<std::string>{"precision", "recall", "accuracy", "f1"}));
-  ASSERT_EQ(log->epochs.size(), 3);
-  EXPECT_EQ(log->epochs[1].time_ns % 1'000'000'000, 500'000'000);
-  EXPECT_EQ(log->epochs[2].metrics[2], 0.7);
+  EXPECT_EQ(log->metric_names, (std::vector<std::string>{"precision", "recall", "accuracy", "f1"}));
+  ASSERT_EQ(log->epoch_ends.size(), 3);
+  EXPECT_EQ(log->epoch_ends[1].time_ns % 1'000'000'000, 500'000'000);
+  EXPECT_EQ(log->epoch_ends[2].metric_values[2], 0.7);
   EXPECT_TRUE(log->diagnostics.contains("epoch_times_cut"));
   EXPECT_FALSE(parse_epoch_log("a;b\n1;2\n", "other.csv", 0));
 }
@@ -89,10 +89,10 @@ TEST(EpochLog, ARunThatWasAppendedMayHaveOtherColumns) {
       "epoch;loss;accuracy;timestamp\n1;2.0;0.6;2026-01-01 11:00:00\n",
       "epochs.csv", 0);
   ASSERT_TRUE(log);
-  EXPECT_EQ(log->metrics, (std::vector<std::string>{"accuracy", "loss"}));
-  ASSERT_EQ(log->epochs.size(), 2);
-  EXPECT_EQ(log->epochs[0].metrics, (std::vector<std::optional<double>>{0.5, std::nullopt}));
-  EXPECT_EQ(log->epochs[1].metrics, (std::vector<std::optional<double>>{0.6, 2.0}));
+  EXPECT_EQ(log->metric_names, (std::vector<std::string>{"accuracy", "loss"}));
+  ASSERT_EQ(log->epoch_ends.size(), 2);
+  EXPECT_EQ(log->epoch_ends[0].metric_values, (std::vector<std::optional<double>>{0.5, std::nullopt}));
+  EXPECT_EQ(log->epoch_ends[1].metric_values, (std::vector<std::optional<double>>{0.6, 2.0}));
 }
 
 TEST(EpochLog, LowerLossIsBetter) {

@@ -17,24 +17,24 @@ namespace joulemap::ingest {
 
 class NamePattern {
  public:
-  using Fields = std::map<std::string, std::string>;
+  using FieldValues = std::map<std::string, std::string>;
 
   // Fails on unclosed braces, empty or repeated fields, empty values, and adjacent fields without a separator.
   static Result<NamePattern> parse(std::string_view text);
 
-  std::optional<Fields> match(std::string_view name) const;
+  std::optional<FieldValues> match(std::string_view name) const;
   // Returns the name with these fields inserted; nullopt if one is missing.
-  std::optional<std::string> fill(const Fields& fields) const;
-  const std::vector<std::string>& fields() const { return fields_; }
+  std::optional<std::string> fill_in(const FieldValues& fields) const;
+  const std::vector<std::string>& field_names() const { return field_names_; }
 
  private:
   bool add_field(std::string_view text);
-  bool match_from(std::size_t field, std::string_view rest, Fields& found) const;
+  bool match_from(std::size_t field, std::string_view rest, FieldValues& found) const;
 
-  // literals_[0] fields_[0] literals_[1] ... : one literal more than fields.
-  std::vector<std::string> literals_;
-  std::vector<std::string> fields_;
-  std::vector<std::vector<std::string>> values_;  // by field: those that it may have; empty: any
+  // literal_parts_[0] field_names_[0] literal_parts_[1] ... : one literal more than fields.
+  std::vector<std::string> literal_parts_;
+  std::vector<std::string> field_names_;
+  std::vector<std::vector<std::string>> allowed_values_;  // by field: those that it may have; empty: any
 };
 
 }  // namespace joulemap::ingest

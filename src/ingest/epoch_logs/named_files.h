@@ -17,7 +17,7 @@ namespace joulemap::ingest {
 
 struct InputFile {
   std::string path;
-  NamePattern::Fields fields;  // empty without a pattern
+  NamePattern::FieldValues field_values;  // empty without a pattern
 };
 
 // Returns the files that `inputs` name, and those in their folders that match the pattern, in natural order. Fails if a
@@ -27,12 +27,13 @@ Result<std::vector<InputFile>> find_named_files(const std::vector<std::string>& 
 
 // Factors of a pattern, still without levels: its fields, except the repetition ("run", "rep" or "repetition"). Without
 // a pattern, all files are repetitions of one cell. Fails if the pattern has no other field.
-Result<std::vector<ExperimentFactor>> factors_of_pattern(const NamePattern* pattern);
+Result<std::vector<ExperimentFactor>> make_pattern_factors(const NamePattern* pattern);
 
 // Row of a file, with its levels and block; new levels are added to the factors. `number`: index of the file.
-ExperimentRow row_of_file(const InputFile& file, const NamePattern* pattern, std::size_t number, ExperimentData& data);
+ExperimentRow make_row_of_file(const InputFile& file, const NamePattern* pattern, std::size_t number,
+                               ExperimentData& data);
 
 // Sorts the levels of each factor in natural order (32, 64, 128) and adjusts the rows' level indices.
-void sort_levels(ExperimentData& data);
+void sort_factor_levels(ExperimentData& data);
 
 }  // namespace joulemap::ingest

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Gauges of gpu0 from after `from_s` until `to_s`, in seconds since origin_ns.
-GaugeValues gauges_between(const PowerLog& log, std::int64_t origin_ns, double from_s, double to_s) {
+GaugeValues mean_gauges_between(const PowerLog& log, std::int64_t origin_ns, double from_s, double to_s) {
   GaugeWindow window;
   for (const Sample& sample : log.samples) {
     const Channel& channel = log.channels[sample.channel];
@@ -36,8 +36,8 @@ GaugeValues gauges_between(const PowerLog& log, std::int64_t origin_ns, double f
 }
 
 // Power of each domain and gauges of gpu0 in equal slices. A slice without a sample of a gauge has no value.
-RowSeries series_of(const PowerLog& log, const std::vector<std::pair<std::string, PowerIntegral>>& integrals,
-                    std::int64_t origin_ns, double elapsed_s) {
+RowSeries make_power_series(const PowerLog& log, const std::vector<std::pair<std::string, PowerIntegral>>& integrals,
+                            std::int64_t origin_ns, double elapsed_s) {
   RowSeries series;
   if (!(elapsed_s > 0)) return series;
   const std::size_t slices = std::clamp<std::size_t>(log.samples.size() / log.channels.size(), 1, kMaxSeriesSlices);
@@ -69,7 +69,7 @@ RowSeries series_of(const PowerLog& log, const std::vector<std::pair<std::string
 }
 
 // Name of each domain (GPU) with power samples, and the integral of its first power channel.
-std::vector<std::pair<std::string, PowerIntegral>> integrals_of(const PowerLog& log) {
+std::vector<std::pair<std::string, PowerIntegral>> integrate_power_by_domain(const PowerLog& log) {
   std::vector<std::pair<std::string, PowerIntegral>> integrals;
   for (std::uint32_t i = 0; i < log.channels.size(); ++i) {
     const Channel& channel = log.channels[i];
@@ -88,7 +88,7 @@ class RowBuilder {
   explicit RowBuilder(ExperimentData& data) : data_(data) {}
 
   Status add(const PowerLog& log, const EpochLog* epochs, ExperimentRow row) {
-    const auto integrals = integrals_of(log);
+    const auto integrals = integrate_power_by_domain(log);
     if (integrals.empty()) return Error{ErrorCode::malformed, "no power channel has a sample", ""};
     const std::int64_t origin_ns = PowerIntegral::origin_ns(log);
     std::int64_t end_ns = origin_ns;
@@ -102,7 +102,7 @@ class RowBuilder {
     take_diagnostics(log.diagnostics, row);
     set_metrics(log, epochs, origin_ns, row);
     if (epochs != nullptr) add_epochs(*epochs, log, integrals, row);
-    row.series = series_of(log, integrals, origin_ns, *row.elapsed_s);
+    row.series = make_power_series(log, integrals, origin_ns, *row.elapsed_s);
     data_.rows.push_back(std::move(row));
     return Done{};
   }
@@ -129,14 +129,15 @@ class RowBuilder {
     domain.joules = integral.energy_j(0, *row.elapsed_s);
     if (*row.elapsed_s > 0) domain.mean_w = *domain.joules / *row.elapsed_s;
     domain.provenance = Provenance::measured;
-    domain.counted = true;
+    domain.is_counted = true;
     domain.sensor = "nvidia-smi";
     domain.channel = "power";
     *row.first.measured += MeasuredWatts(integral.first_power_w());
     row.domains.push_back(std::move(domain));
   }
 
-  std::size_t metric_index(const std::string& name, std::string_view unit, bool higher_is_better, bool is_compared) {
+  std::size_t find_or_add_metric(const std::string& name, std::string_view unit, bool higher_is_better,
+                                 bool is_compared) {
     for (std::size_t i = 0; i < data_.metrics.size(); ++i) {
       if (data_.metrics[i].name == name) return i;
     }
@@ -144,23 +145,28 @@ class RowBuilder {
     return data_.metrics.size() - 1;
   }
 
-  static void set(std::vector<std::optional<double>>& metrics, std::size_t index, std::optional<double> value) {
+  static void set_metric_value(std::vector<std::optional<double>>& metrics, std::size_t index,
+                               std::optional<double> value) {
     if (metrics.size() <= index) metrics.resize(index + 1);
     metrics[index] = value;
   }
 
   void set_gauges(const GaugeValues& gauges, std::vector<std::optional<double>>& metrics) {
     for (std::size_t i = 0; i < kGauges.size(); ++i) {
-      if (gauges[i]) set(metrics, metric_index(std::string(kGauges[i].name), kGauges[i].unit, false, false), gauges[i]);
+      if (gauges[i])
+        set_metric_value(metrics, find_or_add_metric(std::string(kGauges[i].name), kGauges[i].unit, false, false),
+                         gauges[i]);
     }
   }
 
   void set_metrics(const PowerLog& log, const EpochLog* epochs, std::int64_t origin_ns, ExperimentRow& row) {
-    for (std::size_t i = 0; epochs != nullptr && i < epochs->metrics.size(); ++i) {
-      const std::size_t index = metric_index(epochs->metrics[i], "", is_higher_better(epochs->metrics[i]), true);
-      set(row.metrics, index, epochs->epochs.empty() ? std::nullopt : epochs->epochs.back().metrics[i]);
+    for (std::size_t i = 0; epochs != nullptr && i < epochs->metric_names.size(); ++i) {
+      const std::size_t index =
+          find_or_add_metric(epochs->metric_names[i], "", is_higher_better(epochs->metric_names[i]), true);
+      set_metric_value(row.metrics, index,
+                       epochs->epoch_ends.empty() ? std::nullopt : epochs->epoch_ends.back().metric_values[i]);
     }
-    set_gauges(gauges_between(log, origin_ns, -1, *row.elapsed_s), row.metrics);
+    set_gauges(mean_gauges_between(log, origin_ns, -1, *row.elapsed_s), row.metrics);
   }
 
   void add_epochs(const EpochLog& epochs, const PowerLog& log,
@@ -168,7 +174,7 @@ class RowBuilder {
     take_diagnostics(epochs.diagnostics, row);
     const std::int64_t origin_ns = PowerIntegral::origin_ns(log);
     double begin_s = 0;
-    for (const EpochEnd& end : epochs.epochs) {
+    for (const EpochEnd& end : epochs.epoch_ends) {
       const double end_s = seconds(end.time_ns - origin_ns);
       if (end_s <= begin_s || end_s > *row.elapsed_s + 2) {
         row.diagnostics.add({"epoch_outside", 1, "epochs end where the power log has no samples",
@@ -180,11 +186,12 @@ class RowBuilder {
       epoch.elapsed_s = end_s - begin_s;
       epoch.energy_j = 0;
       for (const auto& [name, integral] : integrals) *epoch.energy_j += integral.energy_j(begin_s, end_s);
-      for (std::size_t i = 0; i < epochs.metrics.size(); ++i) {
-        const std::string& name = epochs.metrics[i];
-        set(epoch.metrics, metric_index(name, "", is_higher_better(name), true), end.metrics[i]);
+      for (std::size_t i = 0; i < epochs.metric_names.size(); ++i) {
+        const std::string& name = epochs.metric_names[i];
+        set_metric_value(epoch.metrics, find_or_add_metric(name, "", is_higher_better(name), true),
+                         end.metric_values[i]);
       }
-      epoch.gauges = gauges_between(log, origin_ns, row.epochs.empty() ? -1 : begin_s, end_s);
+      epoch.gauges = mean_gauges_between(log, origin_ns, row.epochs.empty() ? -1 : begin_s, end_s);
       set_gauges(epoch.gauges, epoch.metrics);
       row.epochs.push_back(std::move(epoch));
       begin_s = end_s;
@@ -194,12 +201,12 @@ class RowBuilder {
   ExperimentData& data_;
 };
 
-Result<EpochLog> read_epochs(const InputFile& file, const NamePattern& names,
-                             std::optional<std::int64_t> utc_offset_s) {
-  const std::optional<std::string> name = names.fill(file.fields);
+Result<EpochLog> read_epoch_log_of(const InputFile& file, const NamePattern& names,
+                                   std::optional<std::int64_t> utc_offset_s) {
+  const std::optional<std::string> name = names.fill_in(file.field_values);
   if (!name)
     return Error{ErrorCode::usage, "--epochs has a field that --pattern does not have", "use the same fields in both"};
-  const bool is_beside = !names.fields().empty();
+  const bool is_beside = !names.field_names().empty();
   const fs::path path = is_beside ? fs::path(file.path).parent_path() / *name : fs::path(*name);
   const Result<TraceBytes> text = read_trace_file(path.string());
   if (!text) return text.error();
@@ -209,8 +216,8 @@ Result<EpochLog> read_epochs(const InputFile& file, const NamePattern& names,
 }
 
 // Sorts and numbers the rows by start time. Gives each row and epoch an entry for every metric, empty where unknown.
-ExperimentData finish_experiment(ExperimentData data) {
-  sort_levels(data);
+ExperimentData finish_imported_experiment(ExperimentData data) {
+  sort_factor_levels(data);
   std::stable_sort(data.rows.begin(), data.rows.end(),
                    [](const ExperimentRow& a, const ExperimentRow& b) { return a.start_unix_ns < b.start_unix_ns; });
   for (std::size_t i = 0; i < data.rows.size(); ++i) {
@@ -221,8 +228,8 @@ ExperimentData finish_experiment(ExperimentData data) {
   return data;
 }
 
-Status add_row(const InputFile& file, const NamePattern& epoch_names, const PowerExperimentOptions& options,
-               ExperimentRow row, ExperimentData& data) {
+Status add_row_of_file(const InputFile& file, const NamePattern& epoch_names, const PowerExperimentOptions& options,
+                       ExperimentRow row, ExperimentData& data) {
   const Result<TraceBytes> text = read_trace_file(file.path);
   if (!text) return text.error();
   const Result<PowerLog> log = parse_power_log(text->view(), file.path, options.utc_offset_s);
@@ -236,7 +243,7 @@ Status add_row(const InputFile& file, const NamePattern& epoch_names, const Powe
   text->report_damage(row.diagnostics);
   std::optional<EpochLog> epochs;
   if (!options.epoch_logs.empty()) {
-    Result<EpochLog> read = read_epochs(file, epoch_names, options.utc_offset_s);
+    Result<EpochLog> read = read_epoch_log_of(file, epoch_names, options.utc_offset_s);
     if (read) {
       epochs = *std::move(read);
     } else if (options.pattern.empty()) {
@@ -260,18 +267,18 @@ Result<ExperimentData> read_power_experiment(const PowerExperimentOptions& optio
   const Result<std::vector<InputFile>> files =
       find_named_files(options.inputs, names, "run{run}-{framework}-{dataset}-ENERGY.csv");
   if (!files) return files.error();
-  Result<std::vector<ExperimentFactor>> factors = factors_of_pattern(names);
+  Result<std::vector<ExperimentFactor>> factors = make_pattern_factors(names);
   if (!factors) return std::move(factors).error();
   ExperimentData data;
   data.name = "nvidia-smi";
   data.factors = std::move(*factors);
   for (std::size_t i = 0; i < files->size(); ++i) {
-    ExperimentRow row = row_of_file((*files)[i], names, i, data);
-    if (Status added = add_row((*files)[i], *epoch_names, options, std::move(row), data); !added) {
+    ExperimentRow row = make_row_of_file((*files)[i], names, i, data);
+    if (Status added = add_row_of_file((*files)[i], *epoch_names, options, std::move(row), data); !added) {
       return std::move(added).error();
     }
   }
-  return finish_experiment(std::move(data));
+  return finish_imported_experiment(std::move(data));
 }
 
 }  // namespace joulemap::ingest

@@ -15,9 +15,10 @@ PowerIntegral::PowerIntegral(const PowerLog& log, std::uint32_t channel) {
     const double time_s = seconds(sample.reading.time_ns() - origin);
     const double watts = static_cast<double>(sample.reading.raw) * log.channels[channel].scale;
     const double lasted_s = times_s_.empty() ? 0 : time_s - times_s_.back();
-    cumulative_j_.push_back(cumulative_j_.empty() ? 0 : cumulative_j_.back() + lasted_s * (watts_.back() + watts) / 2);
+    cumulative_energies_j_.push_back(
+        cumulative_energies_j_.empty() ? 0 : cumulative_energies_j_.back() + lasted_s * (powers_w_.back() + watts) / 2);
     times_s_.push_back(time_s);
-    watts_.push_back(watts);
+    powers_w_.push_back(watts);
   }
 }
 
@@ -28,15 +29,16 @@ std::int64_t PowerIntegral::origin_ns(const PowerLog& log) {
 }
 
 double PowerIntegral::cumulative_energy_j(double time_s) const {
-  if (time_s <= times_s_.front()) return (time_s - times_s_.front()) * watts_.front();
-  if (time_s >= times_s_.back()) return cumulative_j_.back() + (time_s - times_s_.back()) * watts_.back();
+  if (time_s <= times_s_.front()) return (time_s - times_s_.front()) * powers_w_.front();
+  if (time_s >= times_s_.back()) return cumulative_energies_j_.back() + (time_s - times_s_.back()) * powers_w_.back();
   const auto after =
       static_cast<std::size_t>(std::upper_bound(times_s_.begin(), times_s_.end(), time_s) - times_s_.begin());
   const std::size_t before = after - 1;
   const double since_s = time_s - times_s_[before];
   const double step_s = times_s_[after] - times_s_[before];
-  const double here_w = watts_[before] + (watts_[after] - watts_[before]) * (step_s > 0 ? since_s / step_s : 0);
-  return cumulative_j_[before] + since_s * (watts_[before] + here_w) / 2;
+  const double here_w =
+      powers_w_[before] + (powers_w_[after] - powers_w_[before]) * (step_s > 0 ? since_s / step_s : 0);
+  return cumulative_energies_j_[before] + since_s * (powers_w_[before] + here_w) / 2;
 }
 
 double PowerIntegral::energy_j(double from_s, double to_s) const {

@@ -18,7 +18,7 @@ class PowerIntegral {
   PowerIntegral(const PowerLog& log, std::uint32_t channel);
   bool is_empty() const { return times_s_.empty(); }
   double energy_j(double from_s, double to_s) const;  // seconds since origin_ns(); requires !is_empty()
-  double first_power_w() const { return watts_.front(); }
+  double first_power_w() const { return powers_w_.front(); }
 
   // Time 0 of the integrals of all channels of a log: its first sample, Unix ns; 0 without samples.
   static std::int64_t origin_ns(const PowerLog& log);
@@ -27,8 +27,8 @@ class PowerIntegral {
   double cumulative_energy_j(double time_s) const;
 
   std::vector<double> times_s_;
-  std::vector<double> watts_;
-  std::vector<double> cumulative_j_;  // energy from the first sample up to each sample
+  std::vector<double> powers_w_;
+  std::vector<double> cumulative_energies_j_;  // energy from the first sample up to each sample
 };
 
 }  // namespace joulemap::ingest

@@ -15,7 +15,7 @@
 
 namespace joulemap::ingest::kineto {
 
-enum class BlockEnd : std::uint8_t {
+enum class BlockEndReason : std::uint8_t {
   after_event,        // the text ends between two events
   inside_event,       // the text ends inside an event that begins at `end_offset`
   end_of_event_list,  // the list of events ends within the text; `end_offset` is after its bracket
@@ -23,9 +23,9 @@ enum class BlockEnd : std::uint8_t {
 
 struct ParsedBlock {
   std::vector<TraceEvent> events;
-  EventCounts counts;
+  EventCounts event_counts;
   std::optional<std::size_t> first_damage_offset;  // offset in the text
-  BlockEnd end = BlockEnd::after_event;
+  BlockEndReason end_reason = BlockEndReason::after_event;
   std::size_t end_offset = 0;
 };
 

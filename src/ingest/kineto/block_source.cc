@@ -10,11 +10,11 @@
 namespace joulemap::ingest::kineto {
 namespace {
 
-constexpr std::size_t kMaxHeader = 16 << 20;
+constexpr std::size_t kMaxHeader_bytes = 16 << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-constexpr std::string_view kList = "\"traceEvents\"";
+constexpr std::string_view kEventListKey = "\"traceEvents\"";
 
-Error not_a_trace_error(std::string_view why) {
+Error not_a_kineto_trace_error(std::string_view why) {
   return Error{ErrorCode::malformed, std::string(why),
                "pass the file that torch.profiler's export_chrome_trace or tensorboard_trace_handler wrote"};
 }
@@ -22,8 +22,8 @@ Error not_a_trace_error(std::string_view why) {
 // Finds the start of the list by pattern alone, for a header with unescaped quotes. Returns the offset after its
 // bracket, or npos.
 std::size_t search_event_list(std::string_view text) {
-  for (std::size_t at = text.find(kList); at != std::string_view::npos; at = text.find(kList, at + 1)) {
-    std::size_t next = at + kList.size();
+  for (std::size_t at = text.find(kEventListKey); at != std::string_view::npos; at = text.find(kEventListKey, at + 1)) {
+    std::size_t next = at + kEventListKey.size();
     const auto skip_space = [&] {
       while (next < text.size() && formats::is_json_space(text[next])) ++next;
     };
@@ -63,7 +63,7 @@ void BlockBuffer::append(std::string_view text) {
 
 void BlockBuffer::drop_front(std::size_t from) {
   std::memmove(bytes_.get(), bytes_.get() + from, size_ - from);
-  offset += from;
+  file_offset += from;
   resize(size_ - from);
 }
 
@@ -111,38 +111,38 @@ bool BlockSource::find_event_list(std::string_view text, bool is_all, std::size_
 Status BlockSource::read_header() {
   std::size_t begin = 0;
   for (bool needs_more_text = true; needs_more_text;) {
-    Result<bool> more = pending_.read_more(read_, block_bytes_);
+    Result<bool> more = pending_text_.read_more(read_text_, block_bytes_);
     if (!more) return std::move(more).error();
     is_at_end_ = !*more;
-    const std::string_view text = pending_.view();
+    const std::string_view text = pending_text_.contents();
     begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
     const std::size_t first = text.find_first_not_of(" \t\r\n", begin);
     if (first == std::string_view::npos && !is_at_end_) continue;
-    if (first == std::string_view::npos) return not_a_trace_error("the file is empty");
-    if (text[first] != '{' && text[first] != '[') return not_a_trace_error("the file is not JSON");
-    const bool is_all = is_at_end_ || text.size() > kMaxHeader;
+    if (first == std::string_view::npos) return not_a_kineto_trace_error("the file is empty");
+    if (text[first] != '{' && text[first] != '[') return not_a_kineto_trace_error("the file is not JSON");
+    const bool is_all = is_at_end_ || text.size() > kMaxHeader_bytes;
     if (find_event_list(text, is_all, begin, needs_more_text)) {
-      pending_.drop_front(begin);
+      pending_text_.drop_front(begin);
       return Done{};
     }
     if (is_all) break;
   }
-  return not_a_trace_error("the file is JSON, but it has no list \"traceEvents\"");
+  return not_a_kineto_trace_error("the file is JSON, but it has no list \"traceEvents\"");
 }
 
-Result<bool> BlockSource::next(BlockBuffer& block) {
+Result<bool> BlockSource::read_next_block(BlockBuffer& block) {
   if (!is_at_end_) {
-    Result<bool> more = pending_.read_more(read_, block_bytes_);
+    Result<bool> more = pending_text_.read_more(read_text_, block_bytes_);
     if (!more) return std::move(more).error();
     is_at_end_ = !*more;
   }
-  const std::string_view text = pending_.view();
+  const std::string_view text = pending_text_.contents();
   if (text.empty()) return false;
   const std::size_t edge = is_at_end_ ? std::string_view::npos : find_last_event_start(text);
   const std::size_t size = edge == std::string_view::npos ? text.size() : edge;
-  std::swap(block, pending_);  // avoids a copy of the block; only the text after `edge` is copied
-  pending_.offset = block.offset + size;
-  pending_.assign(block.view().substr(size));
+  std::swap(block, pending_text_);  // avoids a copy of the block; only the text after `edge` is copied
+  pending_text_.file_offset = block.file_offset + size;
+  pending_text_.assign(block.contents().substr(size));
   block.truncate(size);
   return true;
 }

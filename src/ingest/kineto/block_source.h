@@ -22,8 +22,8 @@ using TextReader = std::function<Result<std::size_t>(std::span<char>)>;
 // A part of the text, followed by the padding that formats/byte_scan.h requires.
 class BlockBuffer {
  public:
-  std::string_view view() const { return {bytes_.get(), size_}; }
-  std::uint64_t offset = 0;  // position of the first byte in the whole text
+  std::string_view contents() const { return {bytes_.get(), size_}; }
+  std::uint64_t file_offset = 0;  // position of the first byte in the whole text
 
   void assign(std::string_view text);
   void append(std::string_view text);
@@ -43,7 +43,7 @@ class BlockBuffer {
 
 class BlockSource {
  public:
-  BlockSource(TextReader read, std::size_t block_bytes) : read_(std::move(read)), block_bytes_(block_bytes) {}
+  BlockSource(TextReader read, std::size_t block_bytes) : read_text_(std::move(read)), block_bytes_(block_bytes) {}
 
   // Reads up to the list of events. Fails if the text has none or cannot be read.
   Status read_header();
@@ -52,16 +52,16 @@ class BlockSource {
   bool is_bare_list() const { return header_.empty(); }
 
   // Stores the next block in `block`, or returns false at the end. The blocks together are all text after the header.
-  Result<bool> next(BlockBuffer& block);
+  Result<bool> read_next_block(BlockBuffer& block);
 
  private:
   bool find_event_list(std::string_view text, bool is_all, std::size_t& begin, bool& needs_more_text);
 
-  TextReader read_;
+  TextReader read_text_;
   std::size_t block_bytes_;
   std::string header_;
   bool header_is_damaged_ = false;
-  BlockBuffer pending_;  // read but not yet returned
+  BlockBuffer pending_text_;  // read but not yet returned
   bool is_at_end_ = false;
 };
 

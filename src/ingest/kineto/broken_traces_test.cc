@@ -22,8 +22,8 @@ std::string file_of(const std::string& events) { return "{\"traceEvents\": [" + 
 using Names = std::vector<std::string>;
 Names names_of(const Trace& trace) {
   Names names;
-  for (const auto& block : trace.blocks) {
-    for (const TraceEvent& event : block) names.push_back(trace.names[event.name].text);
+  for (const auto& block : trace.event_blocks) {
+    for (const TraceEvent& event : block) names.push_back(trace.names[event.name_index].text);
   }
   return names;
 }
@@ -37,14 +37,14 @@ std::string codes_of(const Trace& trace) {
 
 TEST(BrokenKinetoTrace, AnEmptyListIsAnEmptyTrace) {
   const Trace trace = read_kineto_text("{\"traceEvents\": []}");
-  EXPECT_EQ(trace.events_read, 0u);
+  EXPECT_EQ(trace.read_event_count, 0u);
   EXPECT_EQ(codes_of(trace), "");
   EXPECT_EQ(codes_of(read_kineto_text("[]")), "");
 }
 
 TEST(BrokenKinetoTrace, IgnoresAnEmptyObjectAtTheEnd) {
   const Trace trace = read_kineto_text(file_of(op("a") + ",{ }"));
-  EXPECT_EQ(trace.events_read, 1u);
+  EXPECT_EQ(trace.read_event_count, 1u);
   EXPECT_EQ(codes_of(trace), "");
 }
 
@@ -63,9 +63,9 @@ TEST(BrokenKinetoTrace, AcceptsMembersInAnyOrderWithAnyValue) {
       op("c"));
   const Trace trace = read_kineto_text(text);
   EXPECT_EQ(names_of(trace), (Names{"a\n\"b\"", "c"}));
-  EXPECT_EQ(trace.blocks[0][0].external_id, 9u);
-  EXPECT_EQ(trace.blocks[0][0].start_ns, 1'669'783'687'464'181'250);
-  EXPECT_EQ(trace.blocks[0][0].duration_ns, 1500);
+  EXPECT_EQ(trace.event_blocks[0][0].external_id, 9u);
+  EXPECT_EQ(trace.event_blocks[0][0].start_ns, 1'669'783'687'464'181'250);
+  EXPECT_EQ(trace.event_blocks[0][0].duration_ns, 1500);
   EXPECT_EQ(codes_of(trace), "");
 }
 
@@ -74,7 +74,7 @@ TEST(BrokenKinetoTrace, RepairsAndReportsStrayQuotes) {
       file_of(op("a") + "," + op("<lambda \"x\"> y") + "," +
               op("c", R"(, "args": {"Concrete Inputs": ["say "hi"", "z"], "External id": 4})") + "," + op("d")));
   EXPECT_EQ(names_of(trace), (Names{"a", "<lambda \"x\"> y", "c", "d"}));
-  EXPECT_EQ(trace.blocks[0][2].external_id, 4u);
+  EXPECT_EQ(trace.event_blocks[0][2].external_id, 4u);
   EXPECT_EQ(codes_of(trace), "import.events-repaired 2;");
 }
 
@@ -91,8 +91,8 @@ TEST(BrokenKinetoTrace, AnInvalidEventIsDroppedAlone) {
         R"({"name": "no phase"})"}) {
     const Trace trace = read_kineto_text(file_of(op("a") + "," + broken + "," + op("b") + "," + op("c")));
     EXPECT_EQ(names_of(trace), (Names{"a", "b", "c"})) << broken;
-    EXPECT_EQ(trace.events_dropped, 1u) << broken;
-    EXPECT_EQ(trace.events_read, 4u) << broken;
+    EXPECT_EQ(trace.dropped_event_count, 1u) << broken;
+    EXPECT_EQ(trace.read_event_count, 4u) << broken;
     EXPECT_EQ(codes_of(trace), "import.events-dropped 1;") << broken;
   }
 }
@@ -116,22 +116,22 @@ TEST(BrokenKinetoTrace, DropsImpossibleTimes) {
               timed("nan", "1") + "," + timed("-7", "1") + "," + timed("123456789012345678901234567890", "1") + "," +
               timed("null", "1") + "," + R"({"ph": "X", "cat": "cpu_op", "name": "no length", "ts": 1},)" + op("b")));
   EXPECT_EQ(names_of(trace), (Names{"a", "b"}));
-  EXPECT_EQ(trace.events_dropped, 8u);
-  EXPECT_EQ(trace.events_read, 10u);
+  EXPECT_EQ(trace.dropped_event_count, 8u);
+  EXPECT_EQ(trace.read_event_count, 10u);
 }
 
 TEST(BrokenKinetoTrace, ANameThatEndsWithABackslashDoesNotSwallowTheNextEvent) {
   const Trace trace = read_kineto_text(file_of(op("a") + "," + op("C:\\") + "," + op("b") + "," + op("c")));
   EXPECT_EQ(names_of(trace), (Names{"a", "b", "c"}));
-  EXPECT_EQ(trace.events_dropped, 1u);
-  EXPECT_EQ(trace.events_read, 4u);
+  EXPECT_EQ(trace.dropped_event_count, 1u);
+  EXPECT_EQ(trace.read_event_count, 4u);
 }
 
 TEST(BrokenKinetoTrace, ReportsUnknownCategoriesWithoutDamage) {
   const Trace trace = read_kineto_text(
       file_of(op("a") + R"(, {"ph": "X", "cat": "quantum", "name": "q", "pid": 1, "tid": 1, "ts": 1, "dur": 1})"));
   EXPECT_EQ(codes_of(trace), "import.unknown-category 1;");
-  EXPECT_EQ(trace.events_dropped, 0u);
+  EXPECT_EQ(trace.dropped_event_count, 0u);
 }
 
 // A trace that is hard to split: names and arguments contain text that looks like the boundary between two events.
@@ -155,7 +155,7 @@ TEST(BrokenKinetoTrace, BlocksOfAnySizeGiveTheSameTrace) {
     for (const std::size_t threads : {1u, 3u}) {
       const Trace trace = read_kineto_text(text, {.block_bytes = bytes, .threads = threads});
       EXPECT_EQ(names_of(trace), names_of(whole)) << bytes;
-      EXPECT_EQ(trace.events_read, whole.events_read) << bytes;
+      EXPECT_EQ(trace.read_event_count, whole.read_event_count) << bytes;
       EXPECT_EQ(codes_of(trace), "") << bytes;
     }
   }
@@ -169,7 +169,7 @@ TEST(BrokenKinetoTrace, ATraceCutAnywhereGivesItsContent) {
   for (std::size_t size = list + 1; size <= end; ++size) {
     const Trace trace = read_kineto_text(text.substr(0, size), {.block_bytes = 256, .threads = 2});
     EXPECT_TRUE(trace.diagnostics.contains("import.truncated")) << size;
-    EXPECT_LE(trace.events_dropped, 1u) << size;
+    EXPECT_LE(trace.dropped_event_count, 1u) << size;
     EXPECT_GE(names_of(trace).size(), most) << size;
     most = names_of(trace).size();
   }

@@ -9,8 +9,8 @@
 namespace joulemap::ingest::kineto {
 namespace {
 
-constexpr std::array<std::string_view, 11> kMembers = {"ph",  "name", "cat",  "pid", "tid", "ts",
-                                                       "dur", "id",   "args", "s",   "bp"};
+constexpr std::array<std::string_view, 11> kEventMemberNames = {"ph",  "name", "cat",  "pid", "tid", "ts",
+                                                                "dur", "id",   "args", "s",   "bp"};
 
 std::size_t skip_spaces(std::string_view text, std::size_t at) {
   while (at < text.size() && formats::is_json_space(text[at])) ++at;
@@ -23,19 +23,20 @@ bool looks_like_event(std::string_view text, std::size_t brace) {
   const std::string_view key = text.substr(quote + 1, 5);
   const std::size_t end = key.find('"');
   if (end == std::string_view::npos) return false;
-  if (std::find(kMembers.begin(), kMembers.end(), key.substr(0, end)) == kMembers.end()) return false;
+  if (std::find(kEventMemberNames.begin(), kEventMemberNames.end(), key.substr(0, end)) == kEventMemberNames.end())
+    return false;
   const std::size_t colon = skip_spaces(text, quote + 1 + end + 1);
   return colon < text.size() && text[colon] == ':';
 }
 
 // Moves `at` to the last non-blank byte before it; returns whether that byte is `expected`.
-bool match_backwards(std::string_view text, std::size_t& at, char expected) {
+bool match_character_before(std::string_view text, std::size_t& at, char expected) {
   while (at > 0 && formats::is_json_space(text[at - 1])) --at;
   return at > 0 && text[--at] == expected;
 }
 
 bool follows_object(std::string_view text, std::size_t brace) {
-  return match_backwards(text, brace, ',') && match_backwards(text, brace, '}');
+  return match_character_before(text, brace, ',') && match_character_before(text, brace, '}');
 }
 
 }  // namespace
@@ -63,7 +64,7 @@ std::size_t find_last_event_start(std::string_view text) {
 std::size_t find_event_list_end(std::string_view text, std::size_t from) {
   for (std::size_t at = text.find(']', from); at != std::string_view::npos; at = text.find(']', at + 1)) {
     std::size_t before = at;
-    if (!match_backwards(text, before, '}')) continue;
+    if (!match_character_before(text, before, '}')) continue;
     const std::size_t next = skip_spaces(text, at + 1);
     const bool ends = next >= text.size() || (text[next] == '}' && skip_spaces(text, next + 1) >= text.size());
     const std::size_t after_comma = skip_spaces(text, next + 1);

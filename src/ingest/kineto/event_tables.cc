@@ -10,24 +10,24 @@ namespace {
 
 constexpr std::int64_t kLongest_ns = 604'800 * std::int64_t{1'000'000'000};  // one week; longer events are invalid
 constexpr std::int64_t kLatest_ns = std::int64_t{1} << 62;
-constexpr std::int64_t kMaxDevices = 4096;
-constexpr std::size_t kMaxCategories = 8;
-constexpr std::string_view kModule = "nn.Module: ";
-constexpr std::string_view kAutogradNode = "autograd::engine::evaluate_function:";
+constexpr std::int64_t kMaxDeviceNumber = 4096;
+constexpr std::size_t kMaxListedUnknownCategories = 8;
+constexpr std::string_view kModuleNamePrefix = "nn.Module: ";
+constexpr std::string_view kAutogradNodePrefix = "autograd::engine::evaluate_function:";
 // Annotations that PyTorch up to 1.11 wrote as operations.
-constexpr std::string_view kAnnotations[] = {"ProfilerStep#", "Optimizer.", "enumerate(DataLoader)#"};
+constexpr std::string_view kOldAnnotationPrefixes[] = {"ProfilerStep#", "Optimizer.", "enumerate(DataLoader)#"};
 
 // Ids come from counters that begin at 1; 0: none. The low 32 bits of a larger id are sufficient.
-std::uint32_t id_of(std::int64_t number) { return number <= 0 ? 0 : static_cast<std::uint32_t>(number); }
+std::uint32_t to_event_id(std::int64_t number) { return number <= 0 ? 0 : static_cast<std::uint32_t>(number); }
 
 bool is_old_annotation(std::string_view name) {
-  for (const std::string_view prefix : kAnnotations) {
+  for (const std::string_view prefix : kOldAnnotationPrefixes) {
     if (name.starts_with(prefix)) return true;
   }
   return false;
 }
 
-bool is_gpu(Category category) {
+bool is_gpu_category(Category category) {
   return category == Category::kernel || category == Category::copy || category == Category::fill;
 }
 
@@ -35,14 +35,14 @@ bool is_gpu(Category category) {
 
 EventTables::EventTables() {
   track_name.intern("");
-  intern(sizes, std::uint64_t{0});
+  intern(byte_counts, std::uint64_t{0});
 }
 
 bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, EventCounts& notes) {
-  ++notes.total;
+  ++notes.event_count;
   if (raw.phase == 'M' && raw.name == "thread_name") thread_names[intern_thread(raw)] = unescape(raw.thread_name);
   if (raw.phase == 'B' || raw.phase == 'E') {  // begin and end events: no version of the profiler writes them
-    ++notes.dropped;
+    ++notes.dropped_event_count;
     return false;
   }
   if (raw.phase != 'X' || raw.category == Category::ignored) return true;
@@ -50,7 +50,7 @@ bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, Even
     const auto known = notes.unknown_categories.find(raw.category_text);
     if (known != notes.unknown_categories.end()) {
       ++known->second;
-    } else if (notes.unknown_categories.size() < kMaxCategories) {
+    } else if (notes.unknown_categories.size() < kMaxListedUnknownCategories) {
       notes.unknown_categories.emplace(raw.category_text.substr(0, 64), 1);
     } else {
       ++notes.unknown_categories["and others"];
@@ -60,31 +60,31 @@ bool EventTables::add(const RawEvent& raw, std::vector<TraceEvent>& events, Even
   const bool has_time = raw.start_ns && raw.duration_ns && *raw.start_ns >= 0 && *raw.start_ns < kLatest_ns &&
                         *raw.duration_ns >= 0 && *raw.duration_ns <= kLongest_ns;
   if (!has_time) {
-    ++notes.dropped;
+    ++notes.dropped_event_count;
     return false;
   }
   TraceEvent event{.start_ns = *raw.start_ns, .duration_ns = *raw.duration_ns};
-  event.correlation = id_of(raw.correlation);
-  event.external_id = id_of(raw.external_id);
+  event.correlation = to_event_id(raw.correlation);
+  event.external_id = to_event_id(raw.external_id);
   if (event.correlation != 0 && event.external_id != 0) {
     ++(event.correlation == event.external_id ? notes.external_ids_equal_to_correlation
                                               : notes.external_ids_unlike_correlation);
   }
-  if (is_gpu(raw.category)) {
-    add_on_gpu(raw, event, notes);
+  if (is_gpu_category(raw.category)) {
+    add_gpu_event(raw, event, notes);
   } else {
-    add_on_thread(raw, event);
+    add_host_event(raw, event);
   }
   events.push_back(event);
   return true;
 }
 
-void EventTables::add_on_thread(const RawEvent& raw, TraceEvent& event) {
+void EventTables::add_host_event(const RawEvent& raw, TraceEvent& event) {
   std::string_view name = unescape(raw.name);
   switch (raw.category) {
     case Category::python:
-      event.kind = name.starts_with(kModule) ? EventKind::module : EventKind::function;
-      if (event.kind == EventKind::module) name.remove_prefix(kModule.size());
+      event.kind = name.starts_with(kModuleNamePrefix) ? EventKind::module : EventKind::function;
+      if (event.kind == EventKind::module) name.remove_prefix(kModuleNamePrefix.size());
       break;
     case Category::annotation:
       event.kind = EventKind::annotation;
@@ -95,29 +95,30 @@ void EventTables::add_on_thread(const RawEvent& raw, TraceEvent& event) {
     default:
       event.kind = is_old_annotation(name) ? EventKind::annotation : EventKind::op;
       if (raw.sequence_number < 0) break;
-      event.detail = static_cast<std::uint32_t>(raw.sequence_number + 1);
-      event.is_backward = raw.forward_thread != 0 || name.starts_with(kAutogradNode);
+      event.detail_index = static_cast<std::uint32_t>(raw.sequence_number + 1);
+      event.is_backward = raw.forward_thread != 0 || name.starts_with(kAutogradNodePrefix);
   }
-  event.name = intern_name(name, raw);
-  event.track = intern_thread(raw);
+  event.name_index = intern_name(name, raw);
+  event.track_index = intern_thread(raw);
 }
 
-void EventTables::add_on_gpu(const RawEvent& raw, TraceEvent& event, EventCounts& notes) {
+void EventTables::add_gpu_event(const RawEvent& raw, TraceEvent& event, EventCounts& notes) {
   const bool is_kernel = raw.category == Category::kernel;
   event.kind = is_kernel ? EventKind::kernel : raw.category == Category::copy ? EventKind::copy : EventKind::fill;
   const KernelKind kind = is_kernel                       ? KernelKind::kernel
                           : event.kind == EventKind::copy ? KernelKind::copy
                                                           : KernelKind::fill;
-  event.name = intern(classes, ClassKey{.name = kernel_names.intern(unescape(raw.name)),
-                                        .kind = static_cast<std::uint32_t>(kind),
-                                        .grid = raw.grid,
-                                        .block = raw.block});
+  event.name_index = intern(kernel_classes, ClassKey{.name_number = kernel_names.intern(unescape(raw.name)),
+                                                     .kernel_kind = static_cast<std::uint32_t>(kind),
+                                                     .grid_size = raw.grid_size,
+                                                     .block_size = raw.block_size});
   const std::int64_t device = raw.device >= 0 ? raw.device : raw.process.number;  // "pid" of GPU events is the GPU
   const std::int64_t stream = raw.stream >= 0 ? raw.stream : raw.thread.number;
-  if (device >= kMaxDevices) ++notes.invalid_devices;
-  event.track =
-      intern(queues, QueueKey{.device = id_of(device), .context = id_of(raw.context), .stream = id_of(stream)});
-  if (!is_kernel && raw.bytes > 0) event.detail = intern(sizes, static_cast<std::uint64_t>(raw.bytes));
+  if (device >= kMaxDeviceNumber) ++notes.invalid_devices;
+  event.track_index = intern(
+      kernel_queues,
+      QueueKey{.device = to_event_id(device), .context = to_event_id(raw.context), .stream = to_event_id(stream)});
+  if (!is_kernel && raw.bytes > 0) event.detail_index = intern(byte_counts, static_cast<std::uint64_t>(raw.bytes));
 }
 
 std::uint32_t EventTables::intern_thread(const RawEvent& raw) {
@@ -137,14 +138,14 @@ std::uint32_t EventTables::intern_thread(const RawEvent& raw) {
 
 std::uint32_t EventTables::intern_name(std::string_view name, const RawEvent& raw) {
   const std::uint32_t number = names.intern(name);
-  if (raw.hierarchy.raw.empty() && raw.shapes.empty()) return number;
-  const std::string_view hierarchy = unescape(raw.hierarchy);
+  if (raw.module_hierarchy.raw.empty() && raw.tensor_shapes.empty()) return number;
+  const std::string_view hierarchy = unescape(raw.module_hierarchy);
   const ScopedNameKey key{.name = number,
                           .hierarchy_size = static_cast<std::uint32_t>(hierarchy.size()),
-                          .shapes_size = static_cast<std::uint32_t>(raw.shapes.size())};
-  key_.assign(reinterpret_cast<const char*>(&key), sizeof key);
-  key_.append(hierarchy).append(raw.shapes).append(raw.types);
-  return scoped_names.intern(key_) | kScopedNameFlag;
+                          .shapes_size = static_cast<std::uint32_t>(raw.tensor_shapes.size())};
+  key_bytes_.assign(reinterpret_cast<const char*>(&key), sizeof key);
+  key_bytes_.append(hierarchy).append(raw.tensor_shapes).append(raw.tensor_types);
+  return scoped_names.intern(key_bytes_) | kScopedNameFlag;
 }
 
 std::string_view EventTables::unescape(const formats::JsonText& text) {

@@ -22,7 +22,8 @@ namespace joulemap::ingest::kineto {
 // in `scoped_names` instead of `names`.
 inline constexpr std::uint32_t kScopedNameFlag = 0x8000'0000;
 
-// Keys of the tables, stored as their bytes. `name` and `*_text` are indices in other tables of the same EventTables.
+// Keys of the tables, stored as their bytes. `name_number` and `*_text` are indices in other tables of the same
+// EventTables.
 struct ThreadKey {
   std::int64_t process = 0;
   std::int64_t thread = 0;
@@ -30,10 +31,10 @@ struct ThreadKey {
   std::uint32_t thread_text = 0;
 };
 struct ClassKey {
-  std::uint32_t name = 0;
-  std::uint32_t kind = 0;
-  std::array<std::uint32_t, 3> grid{};
-  std::array<std::uint32_t, 3> block{};
+  std::uint32_t name_number = 0;
+  std::uint32_t kernel_kind = 0;
+  std::array<std::uint32_t, 3> grid_size{};
+  std::array<std::uint32_t, 3> block_size{};
 };
 struct ScopedNameKey {
   std::uint32_t name = 0;
@@ -48,10 +49,10 @@ struct QueueKey {
 
 // Counts of the events in a block of text.
 struct EventCounts {
-  std::uint64_t total = 0;            // all events
-  std::uint64_t dropped = 0;          // invalid
-  std::uint64_t repaired = 0;         // parsed although they have unescaped quotes
-  std::uint64_t invalid_devices = 0;  // GPU events with a device number that no machine has
+  std::uint64_t event_count = 0;           // all events
+  std::uint64_t dropped_event_count = 0;   // invalid
+  std::uint64_t repaired_event_count = 0;  // parsed although they have unescaped quotes
+  std::uint64_t invalid_devices = 0;       // GPU events with a device number that no machine has
   std::uint64_t external_ids_equal_to_correlation =
       0;  // events whose external id repeats the correlation id, and so does not identify an operation
   std::uint64_t external_ids_unlike_correlation = 0;
@@ -78,26 +79,26 @@ class EventTables {
     return table.intern({reinterpret_cast<const char*>(&key), sizeof key});
   }
 
-  StringPool names;         // names of events on threads
-  StringPool scoped_names;  // ScopedNameKey, then module hierarchy, shapes and types
-  StringPool kernel_names;  // names of kernels, copies and fills
-  StringPool track_name;    // ids of processes and threads that are text instead of numbers; [0] is empty
-  StringPool threads;       // ThreadKey
-  StringPool classes;       // ClassKey
-  StringPool queues;        // QueueKey
-  StringPool sizes;         // std::uint64_t; [0] is 0
+  StringPool names;           // names of events on threads
+  StringPool scoped_names;    // ScopedNameKey, then module hierarchy, shapes and types
+  StringPool kernel_names;    // names of kernels, copies and fills
+  StringPool track_name;      // ids of processes and threads that are text instead of numbers; [0] is empty
+  StringPool threads;         // ThreadKey
+  StringPool kernel_classes;  // ClassKey
+  StringPool kernel_queues;   // QueueKey
+  StringPool byte_counts;     // std::uint64_t; [0] is 0
   std::map<std::uint32_t, std::string> thread_names;
   std::vector<TraceEvent> block_events;  // events of the current block
 
  private:
-  void add_on_thread(const RawEvent& raw, TraceEvent& event);
-  void add_on_gpu(const RawEvent& raw, TraceEvent& event, EventCounts& notes);
+  void add_host_event(const RawEvent& raw, TraceEvent& event);
+  void add_gpu_event(const RawEvent& raw, TraceEvent& event, EventCounts& notes);
   std::uint32_t intern_thread(const RawEvent& raw);
   std::uint32_t intern_name(std::string_view name, const RawEvent& raw);
   std::string_view unescape(const formats::JsonText& text);
 
   std::string unescaped_;
-  std::string key_;
+  std::string key_bytes_;
   ThreadKey last_thread_;  // most events are on the same thread as the previous one
   std::optional<std::uint32_t> last_thread_number_;
 };

@@ -23,7 +23,7 @@ namespace {
 
 using namespace kineto;
 
-constexpr std::size_t kMaxThreads = 4;
+constexpr std::size_t kMaxKinetoThreads = 4;
 constexpr std::int64_t kFirstLikelyUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};  // September 2001
 constexpr std::int64_t kLatestBase_ns = std::int64_t{1} << 61;
 
@@ -32,47 +32,47 @@ class BlockReaders {
  public:
   BlockReaders(BlockSource& source, TraceAssembly& assembly) : source_(source), assembly_(assembly) {}
 
-  Status run(std::size_t threads) {
+  Status read_blocks(std::size_t threads) {
     std::vector<std::thread> workers;
     {
       const ScopedSignalBlock signals_are_for_the_program;
-      for (std::size_t i = 1; i < threads; ++i) workers.emplace_back([this, i] { work(i); });
+      for (std::size_t i = 1; i < threads; ++i) workers.emplace_back([this, i] { read_blocks_on_thread(i); });
     }
-    work(0);
+    read_blocks_on_thread(0);
     for (std::thread& worker : workers) worker.join();
     if (error_) return *std::move(error_);
     return Done{};
   }
 
  private:
-  void work(std::size_t thread) {
+  void read_blocks_on_thread(std::size_t thread) {
     BlockBuffer text;
-    while (const std::optional<std::uint64_t> number = next(text)) {
-      assembly_.add(thread, *number, text, parse_json_block(text.view(), false, assembly_.tables(thread)));
+    while (const std::optional<std::uint64_t> number = take_next_block(text)) {
+      assembly_.add(thread, *number, text, parse_json_block(text.contents(), false, assembly_.tables(thread)));
     }
   }
 
-  std::optional<std::uint64_t> next(BlockBuffer& text) {
+  std::optional<std::uint64_t> take_next_block(BlockBuffer& text) {
     const std::lock_guard lock(mutex_);
     if (error_) return std::nullopt;
-    Result<bool> got = source_.next(text);
+    Result<bool> got = source_.read_next_block(text);
     if (!got) {
       error_ = std::move(got).error();
       return std::nullopt;
     }
-    return *got ? std::optional(blocks_++) : std::nullopt;
+    return *got ? std::optional(block_count_++) : std::nullopt;
   }
 
   BlockSource& source_;
   TraceAssembly& assembly_;
   std::mutex mutex_;
-  std::uint64_t blocks_ = 0;
+  std::uint64_t block_count_ = 0;
   std::optional<Error> error_;
 };
 
-std::size_t threads_for(const KinetoReadOptions& reading) {
+std::size_t kineto_thread_count(const KinetoReadOptions& reading) {
   if (reading.threads > 0) return reading.threads;
-  return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
+  return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxKinetoThreads);
 }
 
 std::string describe_damage_offset(const AssemblyResult& events) {
@@ -82,31 +82,31 @@ std::string describe_damage_offset(const AssemblyResult& events) {
 
 void report_damage(const AssemblyResult& events, const BlockSource& source, Trace& trace) {
   Diagnostics& diagnostics = trace.diagnostics;
-  if (events.counts.dropped > 0) {
-    diagnostics.add({"import.events-dropped", events.counts.dropped,
+  if (events.event_counts.dropped_event_count > 0) {
+    diagnostics.add({"import.events-dropped", events.event_counts.dropped_event_count,
                      "invalid events of the trace were skipped" + describe_damage_offset(events),
                      "their time is missing; if there are many, export the trace again"});
   }
-  if (events.counts.repaired > 0) {
-    diagnostics.add({"import.events-repaired", events.counts.repaired,
+  if (events.event_counts.repaired_event_count > 0) {
+    diagnostics.add({"import.events-repaired", events.event_counts.repaired_event_count,
                      "events with unescaped quotes were repaired" + describe_damage_offset(events),
                      "a newer PyTorch escapes them"});
   }
-  if (events.counts.invalid_devices > 0) {
-    diagnostics.add({"import.odd-devices", events.counts.invalid_devices,
+  if (events.event_counts.invalid_devices > 0) {
+    diagnostics.add({"import.odd-devices", events.event_counts.invalid_devices,
                      "events have impossible GPU numbers: their energy is unknown", "assign the GPU with --map"});
   }
   if (events.is_truncated && !source.is_bare_list()) {
     diagnostics.add({"import.truncated", 1, "the trace is truncated: the part before its end was read", ""});
   }
-  for (const auto& [category, count] : events.counts.unknown_categories) {
+  for (const auto& [category, count] : events.event_counts.unknown_categories) {
     diagnostics.add({"import.unknown-category", count,
                      "events of the category " + joulemap::quoted(category) + " are unknown and were skipped", ""});
   }
 }
 
 // Adds the base time to all events and determines whether the sums are Unix times.
-void set_clock(const Metadata& metadata, const AssemblyResult& events, Trace& trace) {
+void set_kineto_clock(const Metadata& metadata, const AssemblyResult& events, Trace& trace) {
   const std::int64_t base_time_ns = metadata.base_time_ns.value_or(0);
   if (base_time_ns > kLatestBase_ns) {
     trace.clock = TraceClock::since_start;
@@ -116,7 +116,7 @@ void set_clock(const Metadata& metadata, const AssemblyResult& events, Trace& tr
   // The majority of the events decides, so that one damaged time does not.
   std::uint64_t likely = 0;
   std::uint64_t unlikely = 0;
-  for (std::vector<TraceEvent>& block : trace.blocks) {
+  for (std::vector<TraceEvent>& block : trace.event_blocks) {
     for (TraceEvent& event : block) {
       event.start_ns += base_time_ns;
       ++(event.start_ns >= kFirstLikelyUnix_ns ? likely : unlikely);
@@ -130,7 +130,7 @@ void set_clock(const Metadata& metadata, const AssemblyResult& events, Trace& tr
                          "set it with --start UNIX_NS; otherwise the trace starts with the power log"});
 }
 
-void set_process(Trace& trace) {
+void set_trace_process(Trace& trace) {
   std::set<std::int64_t> processes;
   for (const TraceThread& thread : trace.threads) {
     if (thread.process > 0) processes.insert(thread.process);
@@ -145,19 +145,19 @@ Error not_a_pytorch_trace_error(const EventCounts& notes) {
                "profiles of ONNX Runtime and TensorFlow have formats of their own: joulemap import --help"};
 }
 
-Result<Trace> read_all(TextReader read, const KinetoReadOptions& reading) {
+Result<Trace> read_kineto_blocks(TextReader read, const KinetoReadOptions& reading) {
   BlockSource source(std::move(read), std::max<std::size_t>(reading.block_bytes, 1));
   if (Status found = source.read_header(); !found) return std::move(found).error();
-  const std::size_t threads = threads_for(reading);
+  const std::size_t threads = kineto_thread_count(reading);
   TraceAssembly assembly(threads);
-  if (Status status = BlockReaders(source, assembly).run(threads); !status) return std::move(status).error();
+  if (Status status = BlockReaders(source, assembly).read_blocks(threads); !status) return std::move(status).error();
 
   Trace trace{.format = "kineto"};
   const AssemblyResult events = assembly.finish(trace);
-  if (trace.blocks.empty() && !events.counts.unknown_categories.empty())
-    return not_a_pytorch_trace_error(events.counts);
-  trace.events_read = events.counts.total;
-  trace.events_dropped = events.counts.dropped;
+  if (trace.event_blocks.empty() && !events.event_counts.unknown_categories.empty())
+    return not_a_pytorch_trace_error(events.event_counts);
+  trace.read_event_count = events.event_counts.event_count;
+  trace.dropped_event_count = events.event_counts.dropped_event_count;
   Metadata metadata;
   read_metadata(source.header(), metadata);
   read_metadata(events.footer, metadata);
@@ -165,8 +165,8 @@ Result<Trace> read_all(TextReader read, const KinetoReadOptions& reading) {
   if (source.header_is_damaged() || metadata.is_damaged) {
     trace.diagnostics.add({"import.damaged-header", 1, "the trace's metadata is partly damaged", ""});
   }
-  set_clock(metadata, events, trace);
-  set_process(trace);
+  set_kineto_clock(metadata, events, trace);
+  set_trace_process(trace);
   trace.rank = metadata.rank;
   trace.host = to_valid_utf8(metadata.host);
   trace.environment = std::move(metadata.environment);
@@ -179,10 +179,10 @@ Result<Trace> read_kineto(const std::string& path, const KinetoReadOptions& read
   Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
   if (!file) return std::move(file).error();
   const auto read = [&](std::span<char> buffer) {
-    report_progress(reading.on_progress, file->read_share());
+    report_progress(reading.on_progress, file->read_fraction());
     return file->read(buffer);
   };
-  Result<Trace> trace = read_all(read, reading);
+  Result<Trace> trace = read_kineto_blocks(read, reading);
   if (!trace) return std::move(trace).error().with_context(path);
   if (file->end() == formats::StreamState::truncated) {
     trace->diagnostics.add(
@@ -201,7 +201,7 @@ Trace read_kineto_text(std::string_view json, const KinetoReadOptions& reading) 
     json.remove_prefix(count);
     return count;
   };
-  Result<Trace> trace = read_all(read, reading);
+  Result<Trace> trace = read_kineto_blocks(read, reading);
   if (trace) return *std::move(trace);
   Trace empty{.format = "kineto"};
   empty.diagnostics.add({"import.not-a-trace", 1, trace.error().message, trace.error().remedy});

@@ -36,8 +36,8 @@ std::string op(const std::string& name, int ts = 5) { return event("cpu_op", nam
 std::vector<std::string> names_of(const Trace& trace) {
   std::vector<std::string> names;
   for (const TraceEvent& trace_event : events_of(trace)) {
-    names.push_back(is_on_gpu(trace_event.kind) ? trace.classes[trace_event.name].name
-                                                : trace.names[trace_event.name].text);
+    names.push_back(is_on_gpu(trace_event.kind) ? trace.kernel_classes[trace_event.name_index].name
+                                                : trace.names[trace_event.name_index].text);
   }
   return names;
 }
@@ -53,11 +53,11 @@ TEST(KinetoReader, AnOperationHasItsTimesThreadAndIds) {
   EXPECT_EQ(events[0].duration_ns, 340'024);
   EXPECT_EQ(events[0].kind, EventKind::op);
   EXPECT_EQ(events[0].external_id, 513u);
-  EXPECT_EQ(events[0].detail, 8u);
+  EXPECT_EQ(events[0].detail_index, 8u);
   EXPECT_FALSE(events[0].is_backward);
-  EXPECT_EQ(trace.names[events[0].name].text, "aten::add");
-  EXPECT_EQ(trace.threads[events[0].track].process, 461);
-  EXPECT_EQ(trace.threads[events[0].track].thread, 487);
+  EXPECT_EQ(trace.names[events[0].name_index].text, "aten::add");
+  EXPECT_EQ(trace.threads[events[0].track_index].process, 461);
+  EXPECT_EQ(trace.threads[events[0].track_index].thread, 487);
   EXPECT_EQ(trace.clock, TraceClock::unix_time);
   EXPECT_EQ(trace.process, 461);
   EXPECT_TRUE(trace.diagnostics.empty());
@@ -81,7 +81,7 @@ TEST(KinetoReader, RecognizesBackwardOperationsByTheForwardThread) {
   const Trace trace = read_kineto_text(
       new_file_of(event("cpu_op", "MulBackward0", "1", "2", R"("Sequence number": 4627, "Fwd thread id": 1)")));
   EXPECT_TRUE(events_of(trace)[0].is_backward);
-  EXPECT_EQ(events_of(trace)[0].detail, 4628u);
+  EXPECT_EQ(events_of(trace)[0].detail_index, 4628u);
 }
 
 TEST(KinetoReader, CategoriesBecomeKinds) {
@@ -106,8 +106,8 @@ TEST(KinetoReader, CategoriesBecomeKinds) {
   EXPECT_EQ(events[3].kind, EventKind::api);
   EXPECT_EQ(events[3].correlation, 119u);
   EXPECT_EQ(events[4].kind, EventKind::api);
-  EXPECT_EQ(trace.events_read, 10u);
-  EXPECT_EQ(trace.events_dropped, 0u);
+  EXPECT_EQ(trace.read_event_count, 10u);
+  EXPECT_EQ(trace.dropped_event_count, 0u);
   EXPECT_TRUE(trace.diagnostics.empty());
 }
 
@@ -122,25 +122,25 @@ TEST(KinetoReader, GpuWorkHasAClassAQueueAndASize) {
       event("kernel", "no queue told", "1", "2", "", "3", "9")));
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 5u);
-  const KernelClass& gemm = trace.classes[events[0].name];
+  const KernelClass& gemm = trace.kernel_classes[events[0].name_index];
   EXPECT_EQ(gemm.name, "void gemm<{lambda()#1}>(int)");
   EXPECT_EQ(gemm.grid, (std::array<std::uint32_t, 3>{2400, 1, 3}));
   EXPECT_EQ(gemm.block, (std::array<std::uint32_t, 3>{256, 1, 1}));
-  EXPECT_EQ(gemm.id, events[0].name);
-  EXPECT_NE(events[1].name, events[0].name);
+  EXPECT_EQ(gemm.id, events[0].name_index);
+  EXPECT_NE(events[1].name_index, events[0].name_index);
   EXPECT_EQ(events[0].correlation, 12u);
   EXPECT_EQ(events[0].external_id, 6u);
-  const KernelQueue& at = trace.queues[events[0].track];
+  const KernelQueue& at = trace.kernel_queues[events[0].track_index];
   EXPECT_EQ(at.ordinal, 2u);
   EXPECT_EQ(at.context, 1u);
   EXPECT_EQ(at.stream, 7u);
-  EXPECT_EQ(trace.classes[events[2].name].kind, KernelKind::copy);
-  EXPECT_EQ(trace.bytes[events[2].detail], 92928u);
-  EXPECT_EQ(events[2].track, events[0].track);
-  EXPECT_EQ(trace.classes[events[3].name].kind, KernelKind::fill);
-  EXPECT_EQ(trace.queues[events[3].track].stream, 20u);
-  EXPECT_EQ(trace.queues[events[4].track].ordinal, 3u);
-  EXPECT_EQ(trace.queues[events[4].track].stream, 9u);
+  EXPECT_EQ(trace.kernel_classes[events[2].name_index].kind, KernelKind::copy);
+  EXPECT_EQ(trace.byte_counts[events[2].detail_index], 92928u);
+  EXPECT_EQ(events[2].track_index, events[0].track_index);
+  EXPECT_EQ(trace.kernel_classes[events[3].name_index].kind, KernelKind::fill);
+  EXPECT_EQ(trace.kernel_queues[events[3].track_index].stream, 20u);
+  EXPECT_EQ(trace.kernel_queues[events[4].track_index].ordinal, 3u);
+  EXPECT_EQ(trace.kernel_queues[events[4].track_index].stream, 9u);
 }
 
 TEST(KinetoReader, IgnoresAnExternalIdThatRepeatsTheCorrelation) {
@@ -172,9 +172,9 @@ TEST(KinetoReader, AModuleHierarchyIsAScope) {
                         R"(.0(Block)::forward.aten::conv2d")") +
                   "," + event("cpu_op", "aten::conv2d", "4", "2", "")));
   const std::vector<TraceEvent> events = events_of(trace);
-  EXPECT_EQ(trace.names[events[0].name].scope.module, "layer1.0");
-  EXPECT_EQ(trace.names[events[0].name].text, "aten::conv2d");
-  EXPECT_EQ(trace.names[events[1].name].scope, scopes::OpScope());
+  EXPECT_EQ(trace.names[events[0].name_index].scope.module, "layer1.0");
+  EXPECT_EQ(trace.names[events[0].name_index].text, "aten::conv2d");
+  EXPECT_EQ(trace.names[events[1].name_index].scope, scopes::OpScope());
 }
 
 TEST(KinetoReader, ReadsShapesWithTheNameOfTheOperation) {
@@ -186,11 +186,11 @@ TEST(KinetoReader, ReadsShapesWithTheNameOfTheOperation) {
       read_kineto_text(new_file_of(conv("1", "[[2, 3], [4, 5], []]") + "," + conv("4", "[[2,3],[4,5],[]]") + "," +
                                    conv("7", "[[9], [], []]") + "," + conv("10", "7")));
   const std::vector<TraceEvent> events = events_of(trace);
-  EXPECT_EQ(trace.names[events[0].name].text, "aten::conv2d");
-  EXPECT_EQ(trace.names[events[0].name].scope, (scopes::OpScope{.tensors = "[2,3] float16[4,5]"}));
-  EXPECT_EQ(events[0].name, events[1].name);
-  EXPECT_EQ(trace.names[events[2].name].scope.tensors, "[9] float16[]");
-  EXPECT_EQ(trace.names[events[3].name].scope, scopes::OpScope());
+  EXPECT_EQ(trace.names[events[0].name_index].text, "aten::conv2d");
+  EXPECT_EQ(trace.names[events[0].name_index].scope, (scopes::OpScope{.tensors = "[2,3] float16[4,5]"}));
+  EXPECT_EQ(events[0].name_index, events[1].name_index);
+  EXPECT_EQ(trace.names[events[2].name_index].scope.tensors, "[9] float16[]");
+  EXPECT_EQ(trace.names[events[3].name_index].scope, scopes::OpScope());
 }
 
 TEST(KinetoReader, ReadsTheMetadataOfTheFile) {

@@ -9,7 +9,7 @@ namespace {
 
 using formats::JsonCursor;
 
-constexpr std::string_view kBase = "baseTimeNanoseconds";
+constexpr std::string_view kBaseTimeKey = "baseTimeNanoseconds";
 
 std::string unescape(const formats::JsonText& text) {
   std::string out;
@@ -28,7 +28,7 @@ std::optional<std::string> read_scalar(JsonCursor& json) {
 }
 
 // Reads the GPUs, [{"id": 0, "name": "NVIDIA H200", ...}], into environment facts: gpu0 is NVIDIA H200.
-void read_devices(JsonCursor& json, Metadata& metadata) {
+void read_device_properties(JsonCursor& json, Metadata& metadata) {
   if (json.peek() != '[') return json.skip();
   json.enter_array();
   while (json.next_element()) {
@@ -52,7 +52,7 @@ void read_devices(JsonCursor& json, Metadata& metadata) {
   }
 }
 
-void read_distributed(JsonCursor& json, Metadata& metadata) {
+void read_distributed_info(JsonCursor& json, Metadata& metadata) {
   if (json.peek() != '{') return json.skip();
   json.enter_object();
   for (std::string_view key; json.next_member(key);) {
@@ -69,12 +69,12 @@ void read_distributed(JsonCursor& json, Metadata& metadata) {
 }
 
 void read_member(JsonCursor& json, std::string_view key, Metadata& metadata) {
-  if (key == "deviceProperties") return read_devices(json, metadata);
-  if (key == "distributedInfo") return read_distributed(json, metadata);
-  const bool is_wanted = key == kBase || key == "host_name" || key.ends_with("_version");
+  if (key == "deviceProperties") return read_device_properties(json, metadata);
+  if (key == "distributedInfo") return read_distributed_info(json, metadata);
+  const bool is_wanted = key == kBaseTimeKey || key == "host_name" || key.ends_with("_version");
   const std::optional<std::string> value = is_wanted ? read_scalar(json) : std::nullopt;
   if (!is_wanted) return json.skip();
-  if (!value || key == kBase) return;
+  if (!value || key == kBaseTimeKey) return;
   if (key == "host_name") {
     metadata.host = *value;
   } else {
@@ -83,8 +83,8 @@ void read_member(JsonCursor& json, std::string_view key, Metadata& metadata) {
 }
 
 // Finds the base time by pattern, also in damaged text: without it all times would be wrong by decades.
-void search_base(std::string_view text, Metadata& metadata) {
-  const std::string quoted_key = "\"" + std::string(kBase) + "\"";
+void search_base_time(std::string_view text, Metadata& metadata) {
+  const std::string quoted_key = "\"" + std::string(kBaseTimeKey) + "\"";
   const std::size_t found = text.rfind(quoted_key);
   if (found == std::string_view::npos) return;
   JsonCursor json(text.data() + found + quoted_key.size(), text.data() + text.size());
@@ -103,12 +103,12 @@ void read_metadata(std::string_view text, Metadata& metadata) {
   const std::size_t first = text.find_first_not_of("\xEF\xBB\xBF \t\r\n{,");
   if (first == std::string_view::npos) return;
   padded.append(text.substr(first));
-  const std::string_view members = padded.view();
+  const std::string_view members = padded.contents();
   JsonCursor json(members.data(), members.data() + members.size());
   json.enter_object();
   for (std::string_view key; json.next_member(key) && key != "traceEvents";) read_member(json, key, metadata);
   metadata.is_damaged |= json.failed();
-  search_base(members, metadata);
+  search_base_time(members, metadata);
 }
 
 }  // namespace joulemap::ingest::kineto

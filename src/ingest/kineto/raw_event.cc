@@ -13,7 +13,7 @@ namespace {
 
 using formats::JsonCursor;
 
-constexpr std::pair<std::string_view, Category> kCategories[] = {
+constexpr std::pair<std::string_view, Category> kKnownCategories[] = {
     {"ac2g", Category::ignored},
     {"fwdbwd", Category::ignored},
     {"user_annotation", Category::annotation},
@@ -42,16 +42,16 @@ constexpr std::pair<std::string_view, Category> kCategories[] = {
 
 // text == word. With a length known at compile time, this is one or two instructions.
 template <std::size_t N>
-bool is(std::string_view text, const char (&word)[N]) {
+bool equals_word(std::string_view text, const char (&word)[N]) {
   return text.size() == N - 1 && std::memcmp(text.data(), word, N - 1) == 0;
 }
 
-Category known_category(std::string_view text) {
-  if (is(text, "cpu_op")) return Category::op;  // the most frequent category
-  if (is(text, "cuda_runtime")) return Category::api;
-  if (is(text, "python_function")) return Category::python;
-  if (is(text, "kernel")) return Category::kernel;
-  for (const auto& [name, category] : kCategories) {
+Category find_known_category(std::string_view text) {
+  if (equals_word(text, "cpu_op")) return Category::op;  // the most frequent category
+  if (equals_word(text, "cuda_runtime")) return Category::api;
+  if (equals_word(text, "python_function")) return Category::python;
+  if (equals_word(text, "kernel")) return Category::kernel;
+  for (const auto& [name, category] : kKnownCategories) {
     if (name == text) return category;
   }
   return Category::unknown;
@@ -69,7 +69,7 @@ bool has_wanted_args(const RawEvent& event) {
 }
 
 // Reads the three numbers of grid or block.
-JOULEMAP_INLINE void read_extent(JsonCursor& json, std::array<std::uint32_t, 3>& extent) {
+JOULEMAP_INLINE void read_launch_extent(JsonCursor& json, std::array<std::uint32_t, 3>& extent) {
   if (json.peek() != '[') return json.skip();
   json.enter_array();
   for (std::size_t i = 0; json.next_element(); ++i) {
@@ -81,29 +81,29 @@ JOULEMAP_INLINE void read_extent(JsonCursor& json, std::array<std::uint32_t, 3>&
 }
 
 // Returns the member of `event` for the numeric argument `key`; null if the argument is not needed.
-std::int64_t* number_argument(std::string_view key, RawEvent& event) {
+std::int64_t* read_number_argument(std::string_view key, RawEvent& event) {
   switch (key.size()) {
     case 5:
-      return is(key, "bytes") ? &event.bytes : nullptr;
+      return equals_word(key, "bytes") ? &event.bytes : nullptr;
     case 6:
-      if (is(key, "device")) return &event.device;
-      return is(key, "stream") ? &event.stream : nullptr;
+      if (equals_word(key, "device")) return &event.device;
+      return equals_word(key, "stream") ? &event.stream : nullptr;
     case 7:
-      return is(key, "context") ? &event.context : nullptr;
+      return equals_word(key, "context") ? &event.context : nullptr;
     case 11:
-      if (is(key, "correlation")) return &event.correlation;
-      return is(key, "External id") || is(key, "external id") ? &event.external_id : nullptr;
+      if (equals_word(key, "correlation")) return &event.correlation;
+      return equals_word(key, "External id") || equals_word(key, "external id") ? &event.external_id : nullptr;
     case 13:
-      return is(key, "Fwd thread id") ? &event.forward_thread : nullptr;
+      return equals_word(key, "Fwd thread id") ? &event.forward_thread : nullptr;
     case 15:
-      return is(key, "Sequence number") ? &event.sequence_number : nullptr;
+      return equals_word(key, "Sequence number") ? &event.sequence_number : nullptr;
     default:
       return nullptr;
   }
 }
 
 // Returns the source text of a list; empty for another value.
-JOULEMAP_INLINE std::string_view list_of(JsonCursor& json) {
+JOULEMAP_INLINE std::string_view read_json_list_text(JsonCursor& json) {
   const bool is_list = json.peek() == '[';
   const char* const begin = json.at();
   json.skip();
@@ -114,18 +114,18 @@ JOULEMAP_INLINE void read_arguments(JsonCursor& json, RawEvent& event) {
   if (!has_wanted_args(event) || json.peek() != '{') return json.skip();
   json.enter_object();
   for (std::string_view key; json.next_member(key);) {
-    if (std::int64_t* const number = number_argument(key, event)) {
+    if (std::int64_t* const number = read_number_argument(key, event)) {
       json.integer(*number);  // stream ids in AMD's runtime calls are strings ("0x0") and not needed
-    } else if (is(key, "grid") || is(key, "block")) {
-      read_extent(json, key.size() == 4 ? event.grid : event.block);
-    } else if (is(key, "name") || is(key, "Module Hierarchy")) {
+    } else if (equals_word(key, "grid") || equals_word(key, "block")) {
+      read_launch_extent(json, key.size() == 4 ? event.grid_size : event.block_size);
+    } else if (equals_word(key, "name") || equals_word(key, "Module Hierarchy")) {
       if (json.peek() != '"') {
         json.skip();
         continue;
       }
-      (key.size() == 4 ? event.thread_name : event.hierarchy) = json.text();
-    } else if (is(key, "Input Dims") || is(key, "Input type") || is(key, "Input dims")) {
-      (key[6] == 't' ? event.types : event.shapes) = list_of(json);
+      (key.size() == 4 ? event.thread_name : event.module_hierarchy) = json.text();
+    } else if (equals_word(key, "Input Dims") || equals_word(key, "Input type") || equals_word(key, "Input dims")) {
+      (key[6] == 't' ? event.tensor_types : event.tensor_shapes) = read_json_list_text(json);
     } else {
       json.skip();
     }
@@ -163,7 +163,7 @@ JOULEMAP_INLINE void read_name(JsonCursor& json, RawEvent& event) {
 JOULEMAP_INLINE void read_category(JsonCursor& json, RawEvent& event) {
   if (json.peek() != '"') return json.skip();
   event.category_text = json.text().raw;
-  event.category = category_of(event.category_text);
+  event.category = parse_category(event.category_text);
 }
 
 // Fast path for members in the order and spacing that Kineto writes: one comparison each. read_member() reads the rest.
@@ -177,17 +177,17 @@ JOULEMAP_INLINE void read_usual_members(JsonCursor& json, RawEvent& event) {
 }
 
 JOULEMAP_INLINE void read_member(JsonCursor& json, std::string_view key, RawEvent& event) {
-  if (is(key, "ts") || is(key, "dur")) {
+  if (equals_word(key, "ts") || equals_word(key, "dur")) {
     read_time(json, key.size() == 2 ? event.start_ns : event.duration_ns);
-  } else if (is(key, "pid") || is(key, "tid")) {
+  } else if (equals_word(key, "pid") || equals_word(key, "tid")) {
     read_track(json, key.front() == 'p' ? event.process : event.thread);
-  } else if (is(key, "args")) {
+  } else if (equals_word(key, "args")) {
     read_arguments(json, event);
-  } else if (is(key, "ph")) {
+  } else if (equals_word(key, "ph")) {
     read_phase(json, event);
-  } else if (is(key, "name")) {
+  } else if (equals_word(key, "name")) {
     read_name(json, event);
-  } else if (is(key, "cat")) {
+  } else if (equals_word(key, "cat")) {
     read_category(json, event);
   } else {
     json.skip();
@@ -198,13 +198,13 @@ bool has_time_or_name(char phase) { return phase == 'X' || phase == 'M' || phase
 
 }  // namespace
 
-Category category_of(std::string_view text) {
-  const Category category = known_category(text);
+Category parse_category(std::string_view text) {
+  const Category category = find_known_category(text);
   if (category != Category::unknown) return category;
   if (text.ends_with("_runtime") || text.ends_with("_driver")) return Category::api;  // xpu_runtime, mtia_runtime
   std::string lower(text.substr(0, 64));
   std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c | 0x20 : c; });
-  return known_category(lower);
+  return find_known_category(lower);
 }
 
 formats::JsonPosition read_event(const char* begin, const char* end, formats::QuoteRule rule, RawEvent& event) {
@@ -213,7 +213,7 @@ formats::JsonPosition read_event(const char* begin, const char* end, formats::Qu
   event.phase = '\0';
   json.enter_object();
   bool is_member = json.next_member(key);
-  if (is_member && is(key, "ph")) {  // usually the first member; decides whether the others are needed
+  if (is_member && equals_word(key, "ph")) {  // usually the first member; decides whether the others are needed
     read_phase(json, event);
     is_member = has_time_or_name(event.phase);
     if (is_member) {

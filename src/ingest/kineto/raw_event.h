@@ -51,15 +51,15 @@ struct RawEvent {
   std::int64_t context = 0;
   std::int64_t stream = -1;
   std::int64_t bytes = 0;
-  std::array<std::uint32_t, 3> grid{};
-  std::array<std::uint32_t, 3> block{};
-  formats::JsonText hierarchy;    // "Module Hierarchy" of TorchScript
-  std::string_view shapes;        // "Input Dims" of an op: source text of the list
-  std::string_view types;         // "Input type" of an op: source text of the list
-  formats::JsonText thread_name;  // "name" of a thread, in its metadata event
+  std::array<std::uint32_t, 3> grid_size{};
+  std::array<std::uint32_t, 3> block_size{};
+  formats::JsonText module_hierarchy;  // "Module Hierarchy" of TorchScript
+  std::string_view tensor_shapes;      // "Input Dims" of an op: source text of the list
+  std::string_view tensor_types;       // "Input type" of an op: source text of the list
+  formats::JsonText thread_name;       // "name" of a thread, in its metadata event
 };
 
-Category category_of(std::string_view text);
+Category parse_category(std::string_view text);
 
 // Reads the event at `begin` into `event` and returns the position after it; fails if the text is not a valid object or
 // ends within it. If "ph" comes first and is neither 'X' (complete event) nor 'M' (metadata), only the phase is set.

@@ -7,12 +7,12 @@
 namespace joulemap::ingest::kineto {
 namespace {
 
-constexpr std::size_t kFirstSlots = 1024;
-constexpr std::size_t kPage = 1 << 16;
+constexpr std::size_t kInitialSlotCount = 1024;
+constexpr std::size_t kTextPage_bytes = 1 << 16;
 
-__extension__ using Wide = unsigned __int128;
+__extension__ using Uint128 = unsigned __int128;
 
-std::uint64_t word_at(const char* at, std::size_t size) {
+std::uint64_t load_word(const char* at, std::size_t size) {
   std::uint64_t word = 0;
   std::memcpy(&word, at, size);
   return word;
@@ -20,21 +20,21 @@ std::uint64_t word_at(const char* at, std::size_t size) {
 
 // Hashes sixteen bytes at a time: std::hash would take a third of the time of reading a trace with kernel names of 300
 // bytes. A collision costs only a comparison.
-std::uint32_t hash_of(std::string_view text) {
+std::uint32_t hash_text(std::string_view text) {
   constexpr std::uint64_t kFirst = 0x9E3779B97F4A7C15;
   constexpr std::uint64_t kSecond = 0xC2B2AE3D27D4EB4F;
   std::uint64_t hash = text.size() * kSecond;
   const auto mix = [&](std::uint64_t a, std::uint64_t b) {
-    const Wide product = Wide{a ^ kFirst ^ hash} * (b ^ kSecond);
+    const Uint128 product = Uint128{a ^ kFirst ^ hash} * (b ^ kSecond);
     hash = static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
   };
   const char* at = text.data();
   std::size_t left = text.size();
-  for (; left > 16; left -= 16, at += 16) mix(word_at(at, 8), word_at(at + 8, 8));
+  for (; left > 16; left -= 16, at += 16) mix(load_word(at, 8), load_word(at + 8, 8));
   if (left >= 8) {
-    mix(word_at(at, 8), word_at(at + left - 8, 8));  // the two words may overlap
+    mix(load_word(at, 8), load_word(at + left - 8, 8));  // the two words may overlap
   } else if (left > 0) {
-    mix(word_at(at, left), left);
+    mix(load_word(at, left), left);
   }
   return static_cast<std::uint32_t>(hash ^ hash >> 32);
 }
@@ -43,7 +43,7 @@ std::uint32_t hash_of(std::string_view text) {
 
 std::uint32_t StringPool::intern(std::string_view text) {
   if (slots_.size() < 2 * (texts_.size() + 1)) grow();
-  const std::uint32_t hash = hash_of(text);
+  const std::uint32_t hash = hash_text(text);
   const std::size_t mask = slots_.size() - 1;
   for (std::size_t at = hash & mask;; at = (at + 1) & mask) {
     Slot& slot = slots_[at];
@@ -58,7 +58,7 @@ std::uint32_t StringPool::intern(std::string_view text) {
 
 std::string_view StringPool::copy_to_page(std::string_view text) {
   if (text.size() > page_bytes_left_) {
-    page_bytes_left_ = std::max(kPage, text.size());
+    page_bytes_left_ = std::max(kTextPage_bytes, text.size());
     pages_.push_back(std::make_unique_for_overwrite<char[]>(page_bytes_left_));
     page_cursor_ = pages_.back().get();
   }
@@ -71,7 +71,7 @@ std::string_view StringPool::copy_to_page(std::string_view text) {
 
 void StringPool::grow() {
   const std::vector<Slot> old = std::move(slots_);
-  slots_.assign(std::max(kFirstSlots, old.size() * 2), Slot{});
+  slots_.assign(std::max(kInitialSlotCount, old.size() * 2), Slot{});
   const std::size_t mask = slots_.size() - 1;
   for (const Slot& slot : old) {
     if (slot.index_plus_one == 0) continue;

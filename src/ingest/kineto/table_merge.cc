@@ -9,12 +9,12 @@
 namespace joulemap::ingest::kineto {
 namespace {
 
-constexpr char kPlain = 'n';
-constexpr char kWithScope = 'p';
+constexpr char kPlainNameTag = 'n';
+constexpr char kScopedNameTag = 'p';
 
 template <class Add>
-std::uint32_t renumbered(std::vector<std::uint32_t>& numbers, std::uint32_t number, std::uint32_t none,
-                         const Add& add) {
+std::uint32_t find_or_assign_number(std::vector<std::uint32_t>& numbers, std::uint32_t number, std::uint32_t none,
+                                    const Add& add) {
   std::uint32_t& known = numbers[number];
   if (known == none) known = add(number);
   return known;
@@ -44,16 +44,16 @@ std::string module_of_hierarchy(std::string_view hierarchy) {
 
 TableMerge::TableMerge(std::span<const EventTables> tables, Trace& trace) : tables_(tables), trace_(trace) {
   for (const EventTables& table : tables) {
-    index_maps_.push_back({.names = std::vector(table.names.size(), kUnmapped),
-                           .scoped_names = std::vector(table.scoped_names.size(), kUnmapped),
-                           .threads = std::vector(table.threads.size(), kUnmapped),
-                           .classes = std::vector(table.classes.size(), kUnmapped),
-                           .queues = std::vector(table.queues.size(), kUnmapped),
-                           .sizes = std::vector(table.sizes.size(), kUnmapped)});
-    index_maps_.back().sizes[0] = 0;
+    index_maps_.push_back({.names = std::vector(table.names.size(), kUnmappedNumber),
+                           .scoped_names = std::vector(table.scoped_names.size(), kUnmappedNumber),
+                           .threads = std::vector(table.threads.size(), kUnmappedNumber),
+                           .kernel_classes = std::vector(table.kernel_classes.size(), kUnmappedNumber),
+                           .kernel_queues = std::vector(table.kernel_queues.size(), kUnmappedNumber),
+                           .byte_counts = std::vector(table.byte_counts.size(), kUnmappedNumber)});
+    index_maps_.back().byte_counts[0] = 0;
   }
-  EventTables::intern(sizes_, std::uint64_t{0});
-  trace_.bytes.assign(1, 0);
+  EventTables::intern(byte_counts_, std::uint64_t{0});
+  trace_.byte_counts.assign(1, 0);
 }
 
 void TableMerge::renumber(std::size_t thread, std::span<TraceEvent> events) {
@@ -61,29 +61,30 @@ void TableMerge::renumber(std::size_t thread, std::span<TraceEvent> events) {
   IndexMaps& numbers = index_maps_[thread];
   for (TraceEvent& event : events) {
     if (is_on_gpu(event.kind)) {
-      event.name =
-          renumbered(numbers.classes, event.name, kUnmapped, [&](auto number) { return add_class(tables, number); });
-      event.track =
-          renumbered(numbers.queues, event.track, kUnmapped, [&](auto number) { return add_queue(tables, number); });
-      event.detail =
-          renumbered(numbers.sizes, event.detail, kUnmapped, [&](auto number) { return add_size(tables, number); });
+      event.name_index = find_or_assign_number(numbers.kernel_classes, event.name_index, kUnmappedNumber,
+                                               [&](auto number) { return add_class(tables, number); });
+      event.track_index = find_or_assign_number(numbers.kernel_queues, event.track_index, kUnmappedNumber,
+                                                [&](auto number) { return add_queue(tables, number); });
+      event.detail_index = find_or_assign_number(numbers.byte_counts, event.detail_index, kUnmappedNumber,
+                                                 [&](auto number) { return add_byte_count(tables, number); });
       continue;
     }
-    event.track =
-        renumbered(numbers.threads, event.track, kUnmapped, [&](auto number) { return add_thread(tables, number); });
-    if ((event.name & kScopedNameFlag) == 0) {
-      event.name =
-          renumbered(numbers.names, event.name, kUnmapped, [&](auto number) { return add_name(tables, number); });
+    event.track_index = find_or_assign_number(numbers.threads, event.track_index, kUnmappedNumber,
+                                              [&](auto number) { return add_thread(tables, number); });
+    if ((event.name_index & kScopedNameFlag) == 0) {
+      event.name_index = find_or_assign_number(numbers.names, event.name_index, kUnmappedNumber,
+                                               [&](auto number) { return add_name(tables, number); });
     } else {
-      event.name = renumbered(numbers.scoped_names, event.name & ~kScopedNameFlag, kUnmapped,
-                              [&](auto number) { return add_scoped_name(tables, number); });
+      event.name_index =
+          find_or_assign_number(numbers.scoped_names, event.name_index & ~kScopedNameFlag, kUnmappedNumber,
+                                [&](auto number) { return add_scoped_name(tables, number); });
     }
   }
 }
 
 std::uint32_t TableMerge::add_name(const EventTables& tables, std::uint32_t number) {
   const std::string_view text = tables.names.text(number);
-  const std::uint32_t known = names_.intern(kPlain + std::string(text));
+  const std::uint32_t known = names_.intern(kPlainNameTag + std::string(text));
   if (known == trace_.names.size()) trace_.names.push_back({.text = to_valid_utf8(text)});
   return known;
 }
@@ -97,7 +98,7 @@ std::uint32_t TableMerge::add_scoped_name(const EventTables& tables, std::uint32
                                                            shapes_and_types.substr(key.shapes_size));
   if (hierarchy.empty() && tensors.empty()) return add_name(tables, key.name);
   const std::string_view text = tables.names.text(key.name);
-  std::string whole = kWithScope + std::to_string(text.size()) + " " + std::to_string(hierarchy.size()) + " ";
+  std::string whole = kScopedNameTag + std::to_string(text.size()) + " " + std::to_string(hierarchy.size()) + " ";
   whole.append(text).append(hierarchy).append(tensors);
   const std::uint32_t known = names_.intern(whole);
   if (known < trace_.names.size()) return known;
@@ -126,30 +127,30 @@ std::uint32_t TableMerge::add_thread(const EventTables& tables, std::uint32_t nu
 }
 
 std::uint32_t TableMerge::add_class(const EventTables& tables, std::uint32_t number) {
-  ClassKey key = EventTables::load_key<ClassKey>(tables.classes, number);
-  key.name = kernel_names_.intern(tables.kernel_names.text(key.name));
-  const std::uint32_t known = EventTables::intern(classes_, key);
-  if (known < trace_.classes.size()) return known;
-  trace_.classes.push_back({.id = known,
-                            .kind = static_cast<KernelKind>(key.kind),
-                            .name = to_valid_utf8(kernel_names_.text(key.name)),
-                            .grid = key.grid,
-                            .block = key.block});
+  ClassKey key = EventTables::load_key<ClassKey>(tables.kernel_classes, number);
+  key.name_number = kernel_names_.intern(tables.kernel_names.text(key.name_number));
+  const std::uint32_t known = EventTables::intern(kernel_classes_, key);
+  if (known < trace_.kernel_classes.size()) return known;
+  trace_.kernel_classes.push_back({.id = known,
+                                   .kind = static_cast<KernelKind>(key.kernel_kind),
+                                   .name = to_valid_utf8(kernel_names_.text(key.name_number)),
+                                   .grid = key.grid_size,
+                                   .block = key.block_size});
   return known;
 }
 
 std::uint32_t TableMerge::add_queue(const EventTables& tables, std::uint32_t number) {
-  const QueueKey key = EventTables::load_key<QueueKey>(tables.queues, number);
-  const std::uint32_t known = EventTables::intern(queues_, key);
-  if (known < trace_.queues.size()) return known;
-  trace_.queues.push_back({.id = known, .ordinal = key.device, .context = key.context, .stream = key.stream});
+  const QueueKey key = EventTables::load_key<QueueKey>(tables.kernel_queues, number);
+  const std::uint32_t known = EventTables::intern(kernel_queues_, key);
+  if (known < trace_.kernel_queues.size()) return known;
+  trace_.kernel_queues.push_back({.id = known, .ordinal = key.device, .context = key.context, .stream = key.stream});
   return known;
 }
 
-std::uint32_t TableMerge::add_size(const EventTables& tables, std::uint32_t number) {
-  const auto size = EventTables::load_key<std::uint64_t>(tables.sizes, number);
-  const std::uint32_t known = EventTables::intern(sizes_, size);
-  if (known == trace_.bytes.size()) trace_.bytes.push_back(size);
+std::uint32_t TableMerge::add_byte_count(const EventTables& tables, std::uint32_t number) {
+  const auto size = EventTables::load_key<std::uint64_t>(tables.byte_counts, number);
+  const std::uint32_t known = EventTables::intern(byte_counts_, size);
+  if (known == trace_.byte_counts.size()) trace_.byte_counts.push_back(size);
   return known;
 }
 

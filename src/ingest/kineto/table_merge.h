@@ -25,22 +25,22 @@ class TableMerge {
   void name_threads();
 
  private:
-  // Maps each index of a thread's table to that of the trace; kUnmapped until an event uses it.
-  static constexpr std::uint32_t kUnmapped = 0xFFFF'FFFF;
+  // Maps each index of a thread's table to that of the trace; kUnmappedNumber until an event uses it.
+  static constexpr std::uint32_t kUnmappedNumber = 0xFFFF'FFFF;
   struct IndexMaps {
     std::vector<std::uint32_t> names;
     std::vector<std::uint32_t> scoped_names;
     std::vector<std::uint32_t> threads;
-    std::vector<std::uint32_t> classes;
-    std::vector<std::uint32_t> queues;
-    std::vector<std::uint32_t> sizes;
+    std::vector<std::uint32_t> kernel_classes;
+    std::vector<std::uint32_t> kernel_queues;
+    std::vector<std::uint32_t> byte_counts;
   };
   std::uint32_t add_name(const EventTables& tables, std::uint32_t number);
   std::uint32_t add_scoped_name(const EventTables& tables, std::uint32_t number);
   std::uint32_t add_thread(const EventTables& tables, std::uint32_t number);
   std::uint32_t add_class(const EventTables& tables, std::uint32_t number);
   std::uint32_t add_queue(const EventTables& tables, std::uint32_t number);
-  std::uint32_t add_size(const EventTables& tables, std::uint32_t number);
+  std::uint32_t add_byte_count(const EventTables& tables, std::uint32_t number);
 
   std::span<const EventTables> tables_;
   Trace& trace_;
@@ -50,9 +50,9 @@ class TableMerge {
   StringPool track_texts_;
   StringPool threads_;
   StringPool kernel_names_;
-  StringPool classes_;
-  StringPool queues_;
-  StringPool sizes_;
+  StringPool kernel_classes_;
+  StringPool kernel_queues_;
+  StringPool byte_counts_;
 };
 
 // The dotted path of the innermost module: "TOP(Net)::forward.SELF(Net)::run.conv1(Conv2d)::forward" gives conv1.

@@ -25,15 +25,15 @@ namespace joulemap::ingest::kineto {
 struct AssemblyResult {
   std::string footer;
   bool is_truncated = false;  // the list of events is not closed
-  EventCounts counts;
+  EventCounts event_counts;
   std::optional<std::uint64_t> first_damage_offset;  // offset in the text
 };
 
 class TraceAssembly {
  public:
-  explicit TraceAssembly(std::size_t threads) : tables_(threads) {}
+  explicit TraceAssembly(std::size_t threads) : tables_by_thread_(threads) {}
 
-  EventTables& tables(std::size_t thread) { return tables_[thread]; }
+  EventTables& tables(std::size_t thread) { return tables_by_thread_[thread]; }
 
   // `number`: index of the block in the file, from 0. Waits if other threads are far behind. Takes the buffer of `text`
   // and leaves another one there for reuse.
@@ -55,15 +55,15 @@ class TraceAssembly {
   void append_block(std::size_t thread, const BlockBuffer& text, ParsedBlock block);
   void parse_partial_event(std::size_t thread, bool is_last);
 
-  std::vector<EventTables> tables_;
+  std::vector<EventTables> tables_by_thread_;
   std::mutex mutex_;
   std::condition_variable order_advanced_;
-  std::map<std::uint64_t, PendingBlock> pending_;
+  std::map<std::uint64_t, PendingBlock> pending_blocks_;
   std::vector<BlockBuffer> free_buffers_;
   std::uint64_t next_block_ = 0;  // index of the next block to process
   BlockBuffer partial_event_;     // text from the start of an event that ends in a later block; empty: none
   bool is_event_list_closed_ = false;
-  std::vector<OrderedBlock> ordered_;
+  std::vector<OrderedBlock> ordered_blocks_;
   AssemblyResult result_;
 };
 

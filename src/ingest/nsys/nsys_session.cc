@@ -12,12 +12,12 @@ namespace {
 
 using formats::SqliteRows;
 
-constexpr std::int64_t kIdRange = 0x1000000;
+constexpr std::int64_t kGlobalIdRange = 0x1000000;
 // The year 2001. Later times are Unix times (nsys export --ts-normalize); earlier ones count from the session's start.
 constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
 
 // NVML writes GPU-8f0c...; some versions of nsys omit the prefix.
-std::string full_uuid(std::string_view text) {
+std::string normalize_gpu_uuid(std::string_view text) {
   const bool is_bare = text.size() == 36 && std::count(text.begin(), text.end(), '-') == 4;
   return (is_bare ? "GPU-" : "") + to_valid_utf8(text);
 }
@@ -25,10 +25,10 @@ std::string full_uuid(std::string_view text) {
 }  // namespace
 
 std::int64_t process_id_of(std::int64_t global_id) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(global_id) / kIdRange % kIdRange);
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(global_id) / kGlobalIdRange % kGlobalIdRange);
 }
 std::int64_t thread_id_of(std::int64_t global_id) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(global_id) % kIdRange);
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(global_id) % kGlobalIdRange);
 }
 
 void NsysSession::read_session_tables() {
@@ -62,7 +62,7 @@ void NsysSession::read_gpus() {
   while (gpus.next()) {
     const auto id = gpus.integer(0);
     if (!id) continue;
-    gpus_[*id] = {to_valid_utf8(gpus.text(1)), full_uuid(gpus.text(2))};
+    gpus_[*id] = {to_valid_utf8(gpus.text(1)), normalize_gpu_uuid(gpus.text(2))};
     builder_.trace().environment.push_back({fmt::format("gpu{}", *id), gpus_[*id].name});
   }
   SqliteRows devices = database_.rows("TARGET_INFO_CUDA_DEVICE", {"gpuId", "cudaId", "pid", "uuid"});
@@ -70,17 +70,17 @@ void NsysSession::read_gpus() {
     const auto gpu = devices.integer(0);
     const auto ordinal = devices.integer(1);
     if (!gpu || !ordinal) continue;
-    gpu_ids_[{devices.integer(2).value_or(0) % kIdRange, *ordinal}] = *gpu;
-    if (gpus_[*gpu].uuid.empty()) gpus_[*gpu].uuid = full_uuid(devices.text(3));
+    gpu_index_by_device_[{devices.integer(2).value_or(0) % kGlobalIdRange, *ordinal}] = *gpu;
+    if (gpus_[*gpu].uuid.empty()) gpus_[*gpu].uuid = normalize_gpu_uuid(devices.text(3));
   }
 }
 
-std::string NsysSession::uuid_of(std::int64_t process, std::int64_t device) const {
-  auto gpu = gpu_ids_.find({process, device});
-  if (gpu == gpu_ids_.end()) gpu = gpu_ids_.find({0, device});
+std::string NsysSession::find_gpu_uuid(std::int64_t process, std::int64_t device) const {
+  auto gpu = gpu_index_by_device_.find({process, device});
+  if (gpu == gpu_index_by_device_.end()) gpu = gpu_index_by_device_.find({0, device});
   // Without the table TARGET_INFO_CUDA_DEVICE, the ordinal of a GPU is taken as its id.
-  if (gpu == gpu_ids_.end() && !gpu_ids_.empty()) return {};
-  const auto known = gpus_.find(gpu == gpu_ids_.end() ? device : gpu->second);
+  if (gpu == gpu_index_by_device_.end() && !gpu_index_by_device_.empty()) return {};
+  const auto known = gpus_.find(gpu == gpu_index_by_device_.end() ? device : gpu->second);
   return known == gpus_.end() ? std::string() : known->second.uuid;
 }
 
@@ -91,35 +91,35 @@ std::string_view NsysSession::text(const SqliteRows& rows, int column) const {
   return known == texts_.end() ? std::string_view() : std::string_view(known->second);
 }
 
-std::uint32_t NsysSession::thread(std::int64_t global_id) {
+std::uint32_t NsysSession::intern_thread(std::int64_t global_id) {
   const auto [slot, is_new] = threads_.try_emplace(global_id, 0);
   if (!is_new) return slot->second;
-  slot->second = builder_.thread(process_id_of(global_id), thread_id_of(global_id));
+  slot->second = builder_.intern_thread(process_id_of(global_id), thread_id_of(global_id));
   const auto name = thread_names_.find(global_id);
   if (name != thread_names_.end()) builder_.trace().threads[slot->second].name = name->second;
   return slot->second;
 }
 
-std::uint32_t NsysSession::queue(std::optional<std::int64_t> global_id, std::int64_t device, std::int64_t context,
-                                 std::int64_t stream) {
+std::uint32_t NsysSession::intern_queue(std::optional<std::int64_t> global_id, std::int64_t device,
+                                        std::int64_t context, std::int64_t stream) {
   const std::int64_t process = global_id ? process_id_of(*global_id) : 0;
   const auto [slot, is_new] = queues_.try_emplace({process, device, context, stream}, 0);
   if (is_new) {
-    slot->second = builder_.queue({.device = uuid_of(process, device),
-                                   .ordinal = static_cast<std::uint32_t>(device),
-                                   .context = static_cast<std::uint32_t>(context),
-                                   .stream = static_cast<std::uint32_t>(stream)});
+    slot->second = builder_.intern_queue({.device = find_gpu_uuid(process, device),
+                                          .ordinal = static_cast<std::uint32_t>(device),
+                                          .context = static_cast<std::uint32_t>(context),
+                                          .stream = static_cast<std::uint32_t>(stream)});
   }
   return slot->second;
 }
 
 // The first process keeps its ids, since most exports have one process. Others get ids from UINT32_MAX down.
-std::uint32_t NsysSession::correlation(std::optional<std::int64_t> global_id, std::optional<std::int64_t> id) {
+std::uint32_t NsysSession::remap_correlation_id(std::optional<std::int64_t> global_id, std::optional<std::int64_t> id) {
   if (!id || *id <= 0 || *id > UINT32_MAX) return 0;
   if (!global_id) return static_cast<std::uint32_t>(*id);
   const std::int64_t process = process_id_of(*global_id);
-  if (!first_process_) first_process_ = process;
-  if (process == *first_process_) return static_cast<std::uint32_t>(*id);
+  if (!first_process_id_) first_process_id_ = process;
+  if (process == *first_process_id_) return static_cast<std::uint32_t>(*id);
   const auto next = static_cast<std::uint32_t>(UINT32_MAX - remapped_correlation_ids_.size());
   return remapped_correlation_ids_.try_emplace({process, *id}, next).first->second;
 }
@@ -128,11 +128,11 @@ bool NsysSession::read_times(const SqliteRows& rows, TraceEvent& event) {
   const auto start_ns = rows.integer(0);
   const auto end_ns = rows.integer(1);
   if (!start_ns || !end_ns) {
-    builder_.count_dropped("without a time");
+    builder_.add_dropped_events("without a time");
     return false;
   }
   if (*end_ns < *start_ns || __builtin_sub_overflow(*end_ns, *start_ns, &event.duration_ns)) {
-    builder_.count_dropped("that end before they begin");
+    builder_.add_dropped_events("that end before they begin");
     return false;
   }
   event.start_ns = *start_ns;
@@ -140,10 +140,10 @@ bool NsysSession::read_times(const SqliteRows& rows, TraceEvent& event) {
 }
 
 void NsysSession::add(const TraceEvent& event) {
-  if (!builder_.add(event)) return;
+  if (!builder_.add_event(event)) return;
   last_event_end_ns_ = std::max(last_event_end_ns_, event.start_ns + event.duration_ns);
-  ++events_;
-  if (event.start_ns >= kEarliestUnix_ns) ++unix_time_events_;
+  ++event_count_;
+  if (event.start_ns >= kEarliestUnix_ns) ++unix_time_event_count_;
 }
 
 void NsysSession::report_damage(std::string_view table, const SqliteRows& rows) {
@@ -156,7 +156,7 @@ void NsysSession::report_damage(std::string_view table, const SqliteRows& rows) 
 
 Trace NsysSession::finish() && {
   Trace& trace = builder_.trace();
-  if (2 * unix_time_events_ > events_) {  // the majority: a single time may be damaged
+  if (2 * unix_time_event_count_ > event_count_) {  // the majority: a single time may be damaged
     trace.clock = TraceClock::unix_time;
   } else if (session_start_ns_) {
     builder_.shift_times(*session_start_ns_);

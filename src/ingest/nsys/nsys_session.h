@@ -32,12 +32,12 @@ class NsysSession {
   void read_session_tables();
   // Returns the text of a column that contains a text or a string id; empty if there is none.
   std::string_view text(const formats::SqliteRows& rows, int column) const;
-  std::uint32_t thread(std::int64_t global_id);
+  std::uint32_t intern_thread(std::int64_t global_id);
   // Index of a queue; `device` is the ordinal of the GPU in that process.
-  std::uint32_t queue(std::optional<std::int64_t> global_id, std::int64_t device, std::int64_t context,
-                      std::int64_t stream);
+  std::uint32_t intern_queue(std::optional<std::int64_t> global_id, std::int64_t device, std::int64_t context,
+                             std::int64_t stream);
   // Each process counts its own correlation ids; the returned ones are unique across processes. 0 if there is none.
-  std::uint32_t correlation(std::optional<std::int64_t> global_id, std::optional<std::int64_t> id);
+  std::uint32_t remap_correlation_id(std::optional<std::int64_t> global_id, std::optional<std::int64_t> id);
 
   // Sets start and duration from columns 0 and 1. Returns false, and counts the row as dropped, if they are invalid.
   bool read_times(const formats::SqliteRows& rows, TraceEvent& event);
@@ -56,22 +56,23 @@ class NsysSession {
   };
 
   void read_gpus();
-  std::string uuid_of(std::int64_t process, std::int64_t device) const;
+  std::string find_gpu_uuid(std::int64_t process, std::int64_t device) const;
 
   const formats::SqliteDatabase& database_;
   TraceBuilder builder_{"nsys"};
   std::unordered_map<std::int64_t, std::string> texts_;
   std::map<std::int64_t, Gpu> gpus_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> gpu_ids_;  // key of gpus_, by process and ordinal
-  std::map<std::int64_t, std::string> thread_names_;                       // by global id
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t>
+      gpu_index_by_device_;                           // key of gpus_, by process and ordinal
+  std::map<std::int64_t, std::string> thread_names_;  // by global id
   std::unordered_map<std::int64_t, std::uint32_t> threads_;
   std::map<std::array<std::int64_t, 4>, std::uint32_t> queues_;
-  std::optional<std::int64_t> first_process_;
+  std::optional<std::int64_t> first_process_id_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint32_t> remapped_correlation_ids_;
   std::optional<std::int64_t> session_start_ns_;
   std::int64_t last_event_end_ns_ = 0;
-  std::uint64_t events_ = 0;
-  std::uint64_t unix_time_events_ = 0;  // events whose start is a Unix time
+  std::uint64_t event_count_ = 0;
+  std::uint64_t unix_time_event_count_ = 0;  // events whose start is a Unix time
 };
 
 // Read the tables of GPU work and of threads into the session.

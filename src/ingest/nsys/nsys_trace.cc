@@ -13,19 +13,19 @@ namespace {
 
 using formats::SqliteDatabase;
 
-constexpr std::array<std::string_view, 7> kTables = {"CUPTI_ACTIVITY_KIND_KERNEL",
-                                                     "CUPTI_ACTIVITY_KIND_MEMCPY",
-                                                     "CUPTI_ACTIVITY_KIND_MEMSET",
-                                                     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-                                                     "CUPTI_ACTIVITY_KIND_RUNTIME",
-                                                     "NVTX_EVENTS",
-                                                     "META_DATA_EXPORT"};
-constexpr const char* kRemedy = "make it with: nsys export --type sqlite -o OUT.sqlite REPORT.nsys-rep";
+constexpr std::array<std::string_view, 7> kTraceTableNames = {"CUPTI_ACTIVITY_KIND_KERNEL",
+                                                              "CUPTI_ACTIVITY_KIND_MEMCPY",
+                                                              "CUPTI_ACTIVITY_KIND_MEMSET",
+                                                              "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+                                                              "CUPTI_ACTIVITY_KIND_RUNTIME",
+                                                              "NVTX_EVENTS",
+                                                              "META_DATA_EXPORT"};
+constexpr const char* kExportAgainRemedy = "make it with: nsys export --type sqlite -o OUT.sqlite REPORT.nsys-rep";
 
-Result<Trace> read(const SqliteDatabase& database) {
-  const bool is_export =
-      std::any_of(kTables.begin(), kTables.end(), [&](std::string_view table) { return database.has_table(table); });
-  if (!is_export) return Error{ErrorCode::malformed, "not an export of Nsight Systems", kRemedy};
+Result<Trace> read_nsys_database(const SqliteDatabase& database) {
+  const bool is_export = std::any_of(kTraceTableNames.begin(), kTraceTableNames.end(),
+                                     [&](std::string_view table) { return database.has_table(table); });
+  if (!is_export) return Error{ErrorCode::malformed, "not an export of Nsight Systems", kExportAgainRemedy};
   NsysSession session(database);
   session.read_session_tables();
   read_gpu_tables(session);
@@ -39,12 +39,12 @@ Result<Trace> read_nsys_trace(const std::string& path) {
   Result<SqliteDatabase> database = SqliteDatabase::open(path);
   if (!database) {
     Error error = std::move(database).error();
-    if (error.code == ErrorCode::malformed) error.remedy = kRemedy;
+    if (error.code == ErrorCode::malformed) error.remedy = kExportAgainRemedy;
     const Result<formats::MaybeGzipFile> file = formats::MaybeGzipFile::open(path);
     if (file && file->is_compressed()) error = {ErrorCode::malformed, path + " is compressed", "gzip -dk " + path};
     return error;
   }
-  Result<Trace> trace = read(*database);
+  Result<Trace> trace = read_nsys_database(*database);
   if (!trace) return std::move(trace).error().with_context(path);
   return trace;
 }
@@ -52,7 +52,7 @@ Result<Trace> read_nsys_trace(const std::string& path) {
 Result<Trace> read_nsys_trace_bytes(std::string_view bytes) {
   Result<SqliteDatabase> database = SqliteDatabase::from_bytes(bytes);
   if (!database) return std::move(database).error();
-  return read(*database);
+  return read_nsys_database(*database);
 }
 
 }  // namespace joulemap::ingest

@@ -64,18 +64,18 @@ TEST(NsysTrace, LinksAKernelToItsLaunch) {
   EXPECT_EQ(events[0].kind, EventKind::kernel);
   EXPECT_EQ(events[0].start_ns, 1000);
   EXPECT_EQ(events[0].duration_ns, 500);
-  EXPECT_EQ(trace.classes.at(events[0].name).name, "_Z4gemmIfEvT_");
-  EXPECT_EQ(trace.classes.at(events[0].name).grid, (std::array<std::uint32_t, 3>{8, 2, 1}));
-  EXPECT_EQ(trace.classes.at(events[0].name).block, (std::array<std::uint32_t, 3>{128, 1, 1}));
-  EXPECT_EQ(trace.queues.at(events[0].track).stream, 7u);
+  EXPECT_EQ(trace.kernel_classes.at(events[0].name_index).name, "_Z4gemmIfEvT_");
+  EXPECT_EQ(trace.kernel_classes.at(events[0].name_index).grid, (std::array<std::uint32_t, 3>{8, 2, 1}));
+  EXPECT_EQ(trace.kernel_classes.at(events[0].name_index).block, (std::array<std::uint32_t, 3>{128, 1, 1}));
+  EXPECT_EQ(trace.kernel_queues.at(events[0].track_index).stream, 7u);
   EXPECT_EQ(events[1].kind, EventKind::api);
   EXPECT_EQ(events[1].correlation, events[0].correlation);
-  EXPECT_EQ(trace.names.at(events[1].name).text, "cudaLaunchKernel_v7000");
-  EXPECT_EQ(trace.threads.at(events[1].track).process, kProcess);
-  EXPECT_EQ(trace.threads.at(events[1].track).thread, 11);
+  EXPECT_EQ(trace.names.at(events[1].name_index).text, "cudaLaunchKernel_v7000");
+  EXPECT_EQ(trace.threads.at(events[1].track_index).process, kProcess);
+  EXPECT_EQ(trace.threads.at(events[1].track_index).thread, 11);
   EXPECT_EQ(trace.process, kProcess);
   EXPECT_EQ(trace.clock, TraceClock::since_start);
-  EXPECT_EQ(trace.events_dropped, 0u);
+  EXPECT_EQ(trace.dropped_event_count, 0u);
 }
 
 TEST(NsysTrace, SessionStartConvertsToUnixTime) {
@@ -89,7 +89,7 @@ TEST(NsysTrace, SessionStartConvertsToUnixTime) {
 TEST(NsysTrace, ReadsNamesAsTheVersionExportsThem) {
   const auto name_with = [](const std::string& names) {
     const Trace trace = trace_of(kSchema + kernel(0, 1, 1, kProcess, names));
-    return trace.classes.at(0).name;
+    return trace.kernel_classes.at(0).name;
   };
   EXPECT_EQ(name_with("1, 2, NULL"), "gemm<float>(float)");
   EXPECT_EQ(name_with("NULL, 2, NULL"), "gemm");
@@ -98,7 +98,7 @@ TEST(NsysTrace, ReadsNamesAsTheVersionExportsThem) {
   const Trace other = trace_of(
       "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT, end INT, name TEXT);"
       "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2, 'only');");
-  EXPECT_EQ(other.classes.at(0).name, "only");
+  EXPECT_EQ(other.kernel_classes.at(0).name, "only");
 }
 
 TEST(NsysTrace, SeparatesIdsOfDifferentProcesses) {
@@ -118,7 +118,7 @@ TEST(NsysTrace, MapsGpuOrdinalsPerProcess) {
                                "  (1, 'B', 'GPU-1bdee8b4-22ac-536c-208b-bfb4ed38b878');"
                                "CREATE TABLE TARGET_INFO_CUDA_DEVICE (gpuId INT, cudaId INT, pid INT);"
                                "INSERT INTO TARGET_INFO_CUDA_DEVICE VALUES (1, 0, 100);");
-  EXPECT_EQ(trace.queues.at(0).device, "GPU-1bdee8b4-22ac-536c-208b-bfb4ed38b878");
+  EXPECT_EQ(trace.kernel_queues.at(0).device, "GPU-1bdee8b4-22ac-536c-208b-bfb4ed38b878");
   ASSERT_EQ(trace.environment.size(), 2u);
   EXPECT_EQ(trace.environment[1].value, "B");
 }
@@ -131,10 +131,10 @@ TEST(NsysTrace, CopiesAndFillsHaveTheirBytes) {
       "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (3, 4, 0, 7, 64);");
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
-  EXPECT_EQ(trace.classes.at(events[0].name).name, "HtoD");
-  EXPECT_EQ(trace.bytes.at(events[0].detail), 4096u);
+  EXPECT_EQ(trace.kernel_classes.at(events[0].name_index).name, "HtoD");
+  EXPECT_EQ(trace.byte_counts.at(events[0].detail_index), 4096u);
   EXPECT_EQ(events[1].kind, EventKind::fill);
-  EXPECT_EQ(trace.bytes.at(events[1].detail), 64u);
+  EXPECT_EQ(trace.byte_counts.at(events[1].detail_index), 64u);
 }
 
 TEST(NsysTrace, OmitsAGraphWhoseKernelsAreTraced) {
@@ -154,11 +154,11 @@ TEST(NsysTrace, RangesAreAnnotations) {
                                range(20, "30", "'started'", "NULL", 60) + range(5, "NULL", "'a mark'", "NULL", 34));
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 3u);
-  EXPECT_EQ(trace.names.at(events[0].name).text, "step");
-  EXPECT_EQ(trace.names.at(events[1].name).text, "forward");
-  EXPECT_EQ(trace.names.at(events[2].name).text, "started");
+  EXPECT_EQ(trace.names.at(events[0].name_index).text, "step");
+  EXPECT_EQ(trace.names.at(events[1].name_index).text, "forward");
+  EXPECT_EQ(trace.names.at(events[2].name_index).text, "started");
   for (const TraceEvent& event : events) EXPECT_EQ(event.kind, EventKind::annotation);
-  EXPECT_EQ(trace.events_read, 4u);
+  EXPECT_EQ(trace.read_event_count, 4u);
 }
 
 TEST(NsysTrace, AnOpenRangeLastsUntilTheEnd) {
@@ -178,13 +178,13 @@ TEST(NsysTrace, RangesOfPyTorchAreOperationsWithSequenceNumbers) {
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 4u);
   for (const TraceEvent& event : events) EXPECT_EQ(event.kind, EventKind::op);
-  EXPECT_EQ(trace.names.at(events[0].name).text, "aten::conv2d");
-  EXPECT_EQ(events[0].detail, 13u);
+  EXPECT_EQ(trace.names.at(events[0].name_index).text, "aten::conv2d");
+  EXPECT_EQ(events[0].detail_index, 13u);
   EXPECT_FALSE(events[0].is_backward);
   EXPECT_TRUE(events[1].is_backward);
   EXPECT_TRUE(events[2].is_backward);
-  EXPECT_EQ(events[2].detail, 13u);
-  EXPECT_EQ(events[3].detail, 0u);
+  EXPECT_EQ(events[2].detail_index, 13u);
+  EXPECT_EQ(events[3].detail_index, 0u);
 }
 
 TEST(NsysTrace, RangesOfXlaIdentifyTheirScope) {
@@ -193,8 +193,8 @@ TEST(NsysTrace, RangesOfXlaIdentifyTheirScope) {
                range(0, "9", "'TSL:Thunk:#name=jit(step)/transpose(jvp(Net))/Dense_0/dot_general,hlo_op=dot.3#'") +
                range(10, "19", "'Thunk:#name=jit(step)/sgd/sub,hlo_op=fusion.1,hlo_module=jit_step#'"));
   const std::vector<TraceEvent> events = events_of(trace);
-  EXPECT_EQ(trace.names.at(events.at(0).name).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
-  EXPECT_EQ(trace.names.at(events.at(1).name).scope, (scopes::OpScope{"optimizer", "sgd", "sub"}));
+  EXPECT_EQ(trace.names.at(events.at(0).name_index).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
+  EXPECT_EQ(trace.names.at(events.at(1).name_index).scope, (scopes::OpScope{"optimizer", "sgd", "sub"}));
 }
 
 TEST(NsysTrace, CountsInvalidRows) {
@@ -202,8 +202,8 @@ TEST(NsysTrace, CountsInvalidRows) {
                                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end) VALUES ('soon', 'later');"
                                "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, streamId) VALUES (1, 2, 'seven');");
   EXPECT_EQ(events_of(trace).size(), 1u);
-  EXPECT_EQ(trace.events_read, 5u);
-  EXPECT_EQ(trace.events_dropped, 4u);
+  EXPECT_EQ(trace.read_event_count, 5u);
+  EXPECT_EQ(trace.dropped_event_count, 4u);
   EXPECT_TRUE(trace.diagnostics.contains("events_dropped"));
 }
 

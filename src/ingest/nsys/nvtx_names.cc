@@ -7,8 +7,8 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::string_view kSequence = ", seq = ";
-constexpr std::string_view kEvaluation = "autograd::engine::evaluate_function: ";
+constexpr std::string_view kSequenceNumberMarker = ", seq = ";
+constexpr std::string_view kAutogradEvaluationPrefix = "autograd::engine::evaluate_function: ";
 
 // Whether the name is that of an autograd node, such as "ConvolutionBackward0".
 bool is_autograd_node(std::string_view name) {
@@ -17,7 +17,7 @@ bool is_autograd_node(std::string_view name) {
 }
 
 // The value after `key` ("name=") up to the next known field, because a JAX path may contain commas; empty if missing.
-std::string_view value_of(std::string_view fields, std::string_view key) {
+std::string_view field_value(std::string_view fields, std::string_view key) {
   const std::size_t at = fields.find(key);
   if (at == std::string_view::npos || (at > 0 && fields[at - 1] != ',')) return {};
   const std::string_view value = fields.substr(at + key.size());
@@ -32,16 +32,17 @@ std::string_view value_of(std::string_view fields, std::string_view key) {
 
 std::optional<TorchRange> parse_torch_range(std::string_view text) {
   std::size_t end = text.size();
-  for (const std::string_view suffix : {kSequence, std::string_view(", op_id = "), std::string_view(", sizes = "),
-                                        std::string_view(", input_op_ids = ")}) {
+  for (const std::string_view suffix : {kSequenceNumberMarker, std::string_view(", op_id = "),
+                                        std::string_view(", sizes = "), std::string_view(", input_op_ids = ")}) {
     end = std::min(end, text.find(suffix));
   }
   TorchRange range{.name = text.substr(0, end)};
-  if (end == text.size() && !text.starts_with("aten::") && !text.starts_with(kEvaluation)) return std::nullopt;
-  range.is_backward = text.starts_with(kEvaluation) || is_autograd_node(range.name);
-  if (const std::size_t at = text.find(kSequence); at != std::string_view::npos) {
+  if (end == text.size() && !text.starts_with("aten::") && !text.starts_with(kAutogradEvaluationPrefix))
+    return std::nullopt;
+  range.is_backward = text.starts_with(kAutogradEvaluationPrefix) || is_autograd_node(range.name);
+  if (const std::size_t at = text.find(kSequenceNumberMarker); at != std::string_view::npos) {
     std::uint32_t number = 0;
-    const std::string_view digits = text.substr(at + kSequence.size());
+    const std::string_view digits = text.substr(at + kSequenceNumberMarker.size());
     const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (error == std::errc() && number < UINT32_MAX) range.sequence_number = number;
   }
@@ -53,7 +54,7 @@ std::optional<XlaRange> parse_xla_range(std::string_view text) {
   const std::size_t end = text.rfind('#');
   if (begin == std::string_view::npos || end <= begin) return std::nullopt;
   const std::string_view fields = text.substr(begin + 1, end - begin - 1);
-  const XlaRange range{.op_name = value_of(fields, "name="), .instruction = value_of(fields, "hlo_op=")};
+  const XlaRange range{.op_name = field_value(fields, "name="), .instruction = field_value(fields, "hlo_op=")};
   return range.instruction.empty() ? std::nullopt : std::optional(range);
 }
 

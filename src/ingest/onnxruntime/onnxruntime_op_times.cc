@@ -10,13 +10,13 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::string_view kCost = "_kernel_time";
+constexpr std::string_view kKernelTimeSuffix = "_kernel_time";
 constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
 constexpr std::int64_t kLongest_us = 3'600 * std::int64_t{1'000'000};  // limit of one node; larger values are invalid
 
-using Sums = std::map<scopes::OpScope, OpTime>;
+using OpTimeByScope = std::map<scopes::OpScope, OpTime>;
 
-void add(Sums& sums, const scopes::OpScope& scope, std::uint64_t count, std::int64_t time_ns) {
+void add_op_time(OpTimeByScope& sums, const scopes::OpScope& scope, std::uint64_t count, std::int64_t time_ns) {
   OpTime& share = sums[scope];
   share.scope = scope;
   share.count += count;
@@ -30,33 +30,35 @@ class RunSums {
   void add_event(const formats::JsonFields& event) {
     const std::string_view name = event.text("name");
     if (event.text("cat") == "Session" && name == "model_run") end_run();
-    if (event.text("cat") != "Node" || !name.ends_with(kCost)) return;
+    if (event.text("cat") != "Node" || !name.ends_with(kKernelTimeSuffix)) return;
     const std::int64_t time_us = event.integer("dur").value_or(-1);
     if (time_us < 0 || time_us > kLongest_us) return;
     scopes::OpScope scope =
-        scopes::scope_of_onnx_node(name.substr(0, name.size() - kCost.size()), event.text("args.op_name"));
+        scopes::scope_of_onnx_node(name.substr(0, name.size() - kKernelTimeSuffix.size()), event.text("args.op_name"));
     scope.tensors = scopes::parse_onnxruntime_tensors(event.array("args.input_type_shape"));
-    add(present_, scope, 1, time_us * kNanosecondsPerMicrosecond);
+    add_op_time(current_run_sums_, scope, 1, time_us * kNanosecondsPerMicrosecond);
   }
 
   std::vector<OpTime> finish() {
     end_run();
     std::vector<OpTime> shares;
-    for (const auto& [scope, share] : later_.empty() ? first_ : later_) shares.push_back(share);
+    for (const auto& [scope, share] : later_runs_sums_.empty() ? first_run_sums_ : later_runs_sums_)
+      shares.push_back(share);
     return shares;
   }
 
  private:
   void end_run() {
-    if (first_.empty()) {
-      first_ = std::move(present_);
+    if (first_run_sums_.empty()) {
+      first_run_sums_ = std::move(current_run_sums_);
     } else {
-      for (const auto& [scope, share] : present_) add(later_, scope, share.count, share.time_ns);
+      for (const auto& [scope, share] : current_run_sums_)
+        add_op_time(later_runs_sums_, scope, share.count, share.time_ns);
     }
-    present_.clear();
+    current_run_sums_.clear();
   }
 
-  Sums present_, first_, later_;
+  OpTimeByScope current_run_sums_, first_run_sums_, later_runs_sums_;
 };
 
 }  // namespace

@@ -20,22 +20,22 @@ namespace {
 
 using formats::JsonFields;
 
-constexpr std::string_view kCost = "_kernel_time";
+constexpr std::string_view kKernelTimeNameSuffix = "_kernel_time";
 constexpr std::string_view kStepName = "ProfilerStep#";  // PyTorch's name of a step, which scope_assignment/ recognizes
 constexpr double kNanosecondsPerMicrosecond = 1000;
-constexpr double kMost_us = 1e15;  // 30 years; larger values are invalid and could overflow
+constexpr double kMaxEventTime_us = 1e15;  // 30 years; larger values are invalid and could overflow
 // ONNX Runtime records at most this many events: global_max_num_events_ in onnxruntime/core/common/profiler.cc.
-constexpr std::uint64_t kMaxEvents = 1'000'000;
+constexpr std::uint64_t kMaxTraceEvents = 1'000'000;
 
-std::optional<std::int64_t> nanoseconds(const JsonFields& event, std::string_view member) {
+std::optional<std::int64_t> event_time_ns(const JsonFields& event, std::string_view member) {
   const std::optional<double> number = event.number(member);
-  if (!number || !(std::abs(*number) < kMost_us)) return std::nullopt;
+  if (!number || !(std::abs(*number) < kMaxEventTime_us)) return std::nullopt;
   if (const auto whole = event.integer(member)) return *whole * 1000;
   return std::llround(*number * kNanosecondsPerMicrosecond);
 }
 
 // Number of a member that is a string: "grid_x": "128"; 0 if it is missing.
-std::uint32_t number_in(const JsonFields& event, std::string_view member) {
+std::uint32_t number_member(const JsonFields& event, std::string_view member) {
   std::uint32_t number = 0;
   const std::string_view text = event.text(member);
   std::from_chars(text.data(), text.data() + text.size(), number);
@@ -45,111 +45,115 @@ std::uint32_t number_in(const JsonFields& event, std::string_view member) {
 class TraceConverter {
  public:
   void add(const JsonFields& event) {
-    if (event.text("ph") != "X") return builder_.count_skipped();
-    ++events_;
+    if (event.text("ph") != "X") return builder_.add_skipped_events();
+    ++event_count_;
     const std::string_view category = event.text("cat");
     const std::string_view name = event.text("name");
-    if (name.empty()) return builder_.count_dropped("without a name");
+    if (name.empty()) return builder_.add_dropped_events("without a name");
     const bool is_known = category == "Node" || category == "Session" || category == "Kernel" || category == "Api";
-    are_its_own_ |= is_known;
+    are_events_from_onnxruntime_ |= is_known;
     TraceEvent made;
-    if (category == "Node" && name.ends_with(kCost)) {
+    if (category == "Node" && name.ends_with(kKernelTimeNameSuffix)) {
       const std::string_view inputs = event.array("args.input_type_shape");
       remember_inputs(name, inputs);
-      made.name = node(name, event.text("args.op_name"), inputs);
-      made.track = thread(event);
+      made.name_index = intern_node(name, event.text("args.op_name"), inputs);
+      made.track_index = intern_thread_of(event);
     } else if (category == "Session" && name == "model_run") {
       made.kind = EventKind::annotation;
-      made.name = builder_.name(fmt::format("{}{}", kStepName, runs_++));
-      made.track = thread(event);
+      made.name_index = builder_.intern_name(fmt::format("{}{}", kStepName, run_count_++));
+      made.track_index = intern_thread_of(event);
     } else if (category == "Kernel") {
-      describe_kernel(event, name, made);
+      set_kernel_details(event, name, made);
     } else {
-      return builder_.count_skipped();
+      return builder_.add_skipped_events();
     }
-    const std::optional<std::int64_t> start_ns = nanoseconds(event, "ts");
-    const std::optional<std::int64_t> duration_ns = nanoseconds(event, "dur");
-    if (!start_ns || !duration_ns) return builder_.count_dropped("without a time");
+    const std::optional<std::int64_t> start_ns = event_time_ns(event, "ts");
+    const std::optional<std::int64_t> duration_ns = event_time_ns(event, "dur");
+    if (!start_ns || !duration_ns) return builder_.add_dropped_events("without a time");
     made.start_ns = *start_ns;
     made.duration_ns = *duration_ns;
-    builder_.add(made);
+    builder_.add_event(made);
   }
 
   Result<Trace> finish(const formats::JsonObjectsResult& read) && {
-    if (!read.found || !(are_its_own_ || (events_ == 0 && read.damaged == 0))) {
+    if (!read.object_count || !(are_events_from_onnxruntime_ || (event_count_ == 0 && read.damaged_count == 0))) {
       return Error{ErrorCode::malformed, "not an ONNX Runtime profile",
                    "pass the file whose name session.end_profiling() returns"};
     }
-    if (read.damaged > 0) builder_.count_dropped("that are damaged", read.damaged);
-    if (!read.ended) {
+    if (read.damaged_count > 0) builder_.add_dropped_events("that are damaged", read.damaged_count);
+    if (!read.has_array_ended) {
       builder_.add_diagnostic("trace_cut", "onnxruntime: the end of the profile is missing",
                               "call session.end_profiling() before the program ends");
     }
-    if (events_ >= kMaxEvents) {
+    if (event_count_ >= kMaxTraceEvents) {
       builder_.add_diagnostic(
           "trace_full",
           fmt::format(
               "onnxruntime: the profile contains {} events, and ONNX Runtime stops at {}: later runs are missing",
-              events_, kMaxEvents),
+              event_count_, kMaxTraceEvents),
           "profile fewer runs");
     }
     builder_.trace().gpu_events_identify_ops = true;
-    builder_.trace().process = process_;
+    builder_.trace().process = process_id_;
     return std::move(builder_).finish();
   }
 
  private:
-  std::uint32_t thread(const JsonFields& event) {
+  std::uint32_t intern_thread_of(const JsonFields& event) {
     const std::int64_t process = event.integer("pid").value_or(0);
-    if (!process_ && process > 0) process_ = process;
-    return builder_.thread(process, event.integer("tid").value_or(0));
+    if (!process_id_ && process > 0) process_id_ = process;
+    return builder_.intern_thread(process, event.integer("tid").value_or(0));
   }
 
-  std::uint32_t node(std::string_view name, std::string_view type, std::string_view inputs) {
-    if (name.ends_with(kCost)) name.remove_suffix(kCost.size());
-    const auto [slot, is_new] = nodes_.try_emplace(fmt::format("{}\n{}\n{}", name, type, inputs), 0);
+  std::uint32_t intern_node(std::string_view name, std::string_view type, std::string_view inputs) {
+    if (name.ends_with(kKernelTimeNameSuffix)) name.remove_suffix(kKernelTimeNameSuffix.size());
+    const auto [slot, is_new] = name_by_node_.try_emplace(fmt::format("{}\n{}\n{}", name, type, inputs), 0);
     if (is_new) {
       scopes::OpScope scope = scopes::scope_of_onnx_node(name, type);
       scope.tensors = scopes::parse_onnxruntime_tensors(inputs);
-      slot->second = builder_.name(name, scope);
+      slot->second = builder_.intern_name(name, scope);
     }
     return slot->second;
   }
 
   // The event of a kernel contains its node but not the node's inputs: they are known only if they never change.
   void remember_inputs(std::string_view node, std::string_view inputs) {
-    const auto [slot, is_new] = inputs_.try_emplace(std::string(node.substr(0, node.size() - kCost.size())), inputs);
+    const auto [slot, is_new] =
+        inputs_by_node_.try_emplace(std::string(node.substr(0, node.size() - kKernelTimeNameSuffix.size())), inputs);
     if (!is_new && slot->second != inputs) slot->second.clear();
   }
-  std::string_view inputs_of(std::string_view node) const {
-    if (node.ends_with(kCost)) node.remove_suffix(kCost.size());
-    const auto known = inputs_.find(std::string(node));
-    return known == inputs_.end() ? std::string_view() : std::string_view(known->second);
+  std::string_view find_node_inputs(std::string_view node) const {
+    if (node.ends_with(kKernelTimeNameSuffix)) node.remove_suffix(kKernelTimeNameSuffix.size());
+    const auto known = inputs_by_node_.find(std::string(node));
+    return known == inputs_by_node_.end() ? std::string_view() : std::string_view(known->second);
   }
 
-  void describe_kernel(const JsonFields& event, std::string_view name, TraceEvent& made) {
+  void set_kernel_details(const JsonFields& event, std::string_view name, TraceEvent& made) {
     const bool is_copy = name.starts_with("Memcpy") || name.starts_with("memcpy");
     const auto size = [&](const std::array<std::string_view, 3>& members) {
-      return std::array{number_in(event, members[0]), number_in(event, members[1]), number_in(event, members[2])};
+      return std::array{number_member(event, members[0]), number_member(event, members[1]),
+                        number_member(event, members[2])};
     };
     made.kind = is_copy ? EventKind::copy : EventKind::kernel;
-    made.name =
-        is_copy ? builder_.kernel_class(KernelKind::copy, parse_copy_direction(name))
-                : builder_.kernel_class(KernelKind::kernel, name, size({"args.grid_x", "args.grid_y", "args.grid_z"}),
-                                        size({"args.block_x", "args.block_y", "args.block_z"}));
-    made.track = builder_.queue({.stream = number_in(event, "args.stream")});
-    made.correlation = number_in(event, "args.correlation_id");
+    made.name_index = is_copy ? builder_.intern_kernel_class(KernelKind::copy, parse_copy_direction(name))
+                              : builder_.intern_kernel_class(KernelKind::kernel, name,
+                                                             size({"args.grid_x", "args.grid_y", "args.grid_z"}),
+                                                             size({"args.block_x", "args.block_y", "args.block_z"}));
+    made.track_index = builder_.intern_queue({.stream = number_member(event, "args.stream")});
+    made.correlation = number_member(event, "args.correlation_id");
     const std::string_view parent = event.text("args.parent_name");
-    if (!parent.empty()) made.external_id = node(parent, event.text("args.op_name"), inputs_of(parent)) + 1;
+    if (!parent.empty())
+      made.external_id = intern_node(parent, event.text("args.op_name"), find_node_inputs(parent)) + 1;
   }
 
   TraceBuilder builder_{"onnxruntime", TraceClock::since_start};
-  std::unordered_map<std::string, std::uint32_t> nodes_;
-  std::unordered_map<std::string, std::string> inputs_;  // by node: types and shapes of inputs; empty: they vary
-  std::optional<std::int64_t> process_;
-  std::uint64_t events_ = 0;
-  std::uint64_t runs_ = 0;
-  bool are_its_own_ = false;
+  std::unordered_map<std::string, std::uint32_t> name_by_node_;
+  std::unordered_map<std::string, std::string>
+      inputs_by_node_;  // by node: types and shapes of inputs; empty: they vary
+  std::optional<std::int64_t> process_id_;
+  std::uint64_t event_count_ = 0;
+  std::uint64_t run_count_ = 0;
+  bool are_events_from_onnxruntime_ = false;
 };
 
 }  // namespace

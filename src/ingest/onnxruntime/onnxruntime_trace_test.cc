@@ -37,12 +37,12 @@ TEST(OnnxRuntimeTrace, ANodeIsAnOperationInItsScope) {
   EXPECT_EQ(events[0].kind, EventKind::op);
   EXPECT_EQ(events[0].start_ns, 100'000);
   EXPECT_EQ(events[0].duration_ns, 7'000);
-  EXPECT_EQ(trace.names.at(events[0].name).text, "/fc/Gemm");
-  EXPECT_EQ(trace.names.at(events[0].name).scope, (scopes::OpScope{"forward", "fc", "Gemm"}));
-  EXPECT_EQ(trace.threads.at(events[0].track).thread, 34);
+  EXPECT_EQ(trace.names.at(events[0].name_index).text, "/fc/Gemm");
+  EXPECT_EQ(trace.names.at(events[0].name_index).scope, (scopes::OpScope{"forward", "fc", "Gemm"}));
+  EXPECT_EQ(trace.threads.at(events[0].track_index).thread, 34);
   EXPECT_EQ(trace.process, 12);
   EXPECT_EQ(trace.clock, TraceClock::since_start);
-  EXPECT_EQ(trace.events_read, 3u);
+  EXPECT_EQ(trace.read_event_count, 3u);
   EXPECT_TRUE(trace.diagnostics.empty());
 }
 
@@ -59,9 +59,9 @@ TEST(OnnxRuntimeTrace, ANodeAndItsKernelsHaveItsInputs) {
                                "," + kernel("/a/Gemm_kernel_time") + "," + kernel("/b/Gemm") + "]");
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 5u);
-  EXPECT_EQ(trace.names.at(events[0].name).scope.tensors, "[1,2] int64[2]");
-  EXPECT_EQ(trace.names.at(events[2].name).scope.tensors, "[2]");
-  EXPECT_EQ(events[3].external_id, events[0].name + 1);
+  EXPECT_EQ(trace.names.at(events[0].name_index).scope.tensors, "[1,2] int64[2]");
+  EXPECT_EQ(trace.names.at(events[2].name_index).scope.tensors, "[2]");
+  EXPECT_EQ(events[3].external_id, events[0].name_index + 1);
   EXPECT_EQ(trace.names.at(events[4].external_id - 1).scope.tensors, "");  // ambiguous: its node ran with two inputs
 }
 
@@ -70,7 +70,7 @@ TEST(OnnxRuntimeTrace, ARunIsAStep) {
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[1].kind, EventKind::annotation);
-  EXPECT_EQ(trace.names.at(events[1].name).text, "ProfilerStep#1");
+  EXPECT_EQ(trace.names.at(events[1].name_index).text, "ProfilerStep#1");
 }
 
 TEST(OnnxRuntimeTrace, AKernelIdentifiesItsNode) {
@@ -83,27 +83,27 @@ TEST(OnnxRuntimeTrace, AKernelIdentifiesItsNode) {
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 4u);
   EXPECT_TRUE(trace.gpu_events_identify_ops);
-  EXPECT_EQ(events[1].external_id, events[0].name + 1);
-  EXPECT_EQ(trace.classes.at(events[1].name).name, "sgemm");
-  EXPECT_EQ(trace.classes.at(events[1].name).block[0], 64u);
-  EXPECT_EQ(trace.queues.at(events[1].track).stream, 13u);
+  EXPECT_EQ(events[1].external_id, events[0].name_index + 1);
+  EXPECT_EQ(trace.kernel_classes.at(events[1].name_index).name, "sgemm");
+  EXPECT_EQ(trace.kernel_classes.at(events[1].name_index).block[0], 64u);
+  EXPECT_EQ(trace.kernel_queues.at(events[1].track_index).stream, 13u);
   EXPECT_EQ(events[2].external_id, 0u);
   EXPECT_EQ(events[3].kind, EventKind::copy);
-  EXPECT_EQ(trace.classes.at(events[3].name).name, "HtoD");
+  EXPECT_EQ(trace.kernel_classes.at(events[3].name_index).name, "HtoD");
 }
 
 TEST(OnnxRuntimeTrace, ATruncatedProfileGivesItsContent) {
   const Trace trace = trace_of("[\n" + kNode + ",\n" + kRun.substr(0, 60));
   EXPECT_EQ(events_of(trace).size(), 1u);
   EXPECT_TRUE(trace.diagnostics.contains("trace_cut"));
-  EXPECT_EQ(trace.events_dropped, 1u);
+  EXPECT_EQ(trace.dropped_event_count, 1u);
 }
 
 TEST(OnnxRuntimeTrace, CountsADamagedEventAndReadsTheNext) {
   const std::string damaged = event("Node", "a \"quoted\" name_kernel_time", 1, 1);
   const Trace trace = trace_of("[" + kNode + "," + damaged + "," + kNode + "," + kNode + "]");
   EXPECT_EQ(events_of(trace).size(), 3u);
-  EXPECT_EQ(trace.events_dropped, 1u);
+  EXPECT_EQ(trace.dropped_event_count, 1u);
   EXPECT_TRUE(trace.diagnostics.contains("events_dropped"));
 }
 
@@ -112,7 +112,7 @@ TEST(OnnxRuntimeTrace, DropsInvalidTimes) {
       trace_of("[" + event("Node", "a_kernel_time", 5, -3) + R"(,{"cat":"Node","ph":"X","name":"b_kernel_time"},)" +
                R"({"cat":"Node","ph":"X","name":"c_kernel_time","ts":1e300,"dur":1},)" + kNode + "]");
   EXPECT_EQ(events_of(trace).size(), 1u);
-  EXPECT_EQ(trace.events_dropped, 3u);
+  EXPECT_EQ(trace.dropped_event_count, 3u);
 }
 
 TEST(OnnxRuntimeTrace, AcceptsAnObjectAroundTheArray) {

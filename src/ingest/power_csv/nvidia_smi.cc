@@ -18,40 +18,40 @@ namespace {
 // A column of the log. power.draw is the mean of the last second on GPUs since Ampere (except the A100) and the
 // instantaneous power before (NVML's documentation of nvmlDeviceGetPowerUsage). A log does not show which, so the mean
 // is assumed.
-struct Column {
+struct SmiColumn {
   std::string_view name;
   std::string_view channel;
-  Quantity quantity;
-  double unit;  // factor from the number in the column to the channel's unit: W, degC, MHz, %, bytes
+  Quantity channel_quantity;
+  double unit_factor;  // factor from the number in the column to the channel's unit: W, degC, MHz, %, bytes
   double averaging_time_s;
 };
-constexpr std::array kColumns = {
-    Column{"power.draw.instant", "power-instant", Quantity::power, 1, 0.025},
-    Column{"power.draw.average", "power-average", Quantity::power, 1, 1},
-    Column{"power.draw", "power", Quantity::power, 1, 1},
-    Column{"enforced.power.limit", "power-limit", Quantity::power_limit, 1, 0},
-    Column{"power.limit", "power-limit", Quantity::power_limit, 1, 0},
-    Column{"temperature.gpu", "temperature", Quantity::temperature, 1, 0},
-    Column{"clocks.current.sm", "sm-clock", Quantity::clock, 1, 0},
-    Column{"clocks.sm", "sm-clock", Quantity::clock, 1, 0},
-    Column{"utilization.gpu", "utilization", Quantity::utilization, 1, 0},
-    Column{"utilization.memory", "memory-utilization", Quantity::utilization, 1, 0},
-    Column{"memory.used", "memory-used", Quantity::memory, 1 << 20, 0},
+constexpr std::array kSmiColumns = {
+    SmiColumn{"power.draw.instant", "power-instant", Quantity::power, 1, 0.025},
+    SmiColumn{"power.draw.average", "power-average", Quantity::power, 1, 1},
+    SmiColumn{"power.draw", "power", Quantity::power, 1, 1},
+    SmiColumn{"enforced.power.limit", "power-limit", Quantity::power_limit, 1, 0},
+    SmiColumn{"power.limit", "power-limit", Quantity::power_limit, 1, 0},
+    SmiColumn{"temperature.gpu", "temperature", Quantity::temperature, 1, 0},
+    SmiColumn{"clocks.current.sm", "sm-clock", Quantity::clock, 1, 0},
+    SmiColumn{"clocks.sm", "sm-clock", Quantity::clock, 1, 0},
+    SmiColumn{"utilization.gpu", "utilization", Quantity::utilization, 1, 0},
+    SmiColumn{"utilization.memory", "memory-utilization", Quantity::utilization, 1, 0},
+    SmiColumn{"memory.used", "memory-used", Quantity::memory, 1 << 20, 0},
 };
-constexpr double kMilli = 1e-3;
+constexpr double kMilliFactor = 1e-3;
 
 // Whether nvidia-smi had no value: "[N/A]", "[Not Supported]", "[Unknown Error]", "ERR!".
-bool is_missing(std::string_view text) {
+bool is_missing_value(std::string_view text) {
   return text.empty() || text.front() == '[' || text == "N/A" || text.starts_with("ERR");
 }
 
 // Parses a number with or without its unit: "71.50 W", "71,50", "45 %", "1024 MiB"; nullopt for other texts.
-std::optional<double> parse_value(std::string_view text) {
+std::optional<double> parse_smi_value(std::string_view text) {
   const std::size_t end = text.find_last_of("0123456789");
   if (end == std::string_view::npos) return std::nullopt;
   const std::string_view unit = trim(text.substr(end + 1));
   const std::optional<double> value = parse_non_negative(text.substr(0, end + 1));
-  return value && unit == "mW" ? std::optional(*value * kMilli) : value;
+  return value && unit == "mW" ? std::optional(*value * kMilliFactor) : value;
 }
 
 // Whether the text is a PCI bus id: "00000000:3B:00.0".
@@ -60,158 +60,162 @@ bool is_bus_id(std::string_view text) {
   return is_hex && text.size() >= 10 && std::count(text.begin(), text.end(), ':') == 2 && text[text.size() - 2] == '.';
 }
 
-struct Layout {
-  std::optional<std::size_t> time, index;
-  std::optional<std::size_t> identity;  // column of the GPU's UUID, bus id or serial number
-  std::vector<std::pair<std::size_t, const Column*>> values;
-  bool is_guessed = false;
+struct SmiLayout {
+  std::optional<std::size_t> time_column, index_column;
+  std::optional<std::size_t> identity_column;  // column of the GPU's UUID, bus id or serial number
+  std::vector<std::pair<std::size_t, const SmiColumn*>> value_columns;
+  bool is_guessed_from_row = false;
 };
 
 // Names of columns that identify a GPU, best first. The best one that the log has is used.
-constexpr std::array<std::string_view, 6> kIdentities = {"uuid",       "gpu_uuid", "pci.bus_id",
-                                                         "gpu_bus_id", "serial",   "gpu_serial"};
+constexpr std::array<std::string_view, 6> kIdentityColumnNames = {"uuid",       "gpu_uuid", "pci.bus_id",
+                                                                  "gpu_bus_id", "serial",   "gpu_serial"};
 
-std::optional<Layout> layout_of_header(const std::vector<std::string>& header) {
-  Layout layout;
-  std::size_t best_identity = kIdentities.size();
+std::optional<SmiLayout> layout_of_header(const std::vector<std::string>& header) {
+  SmiLayout layout;
+  std::size_t best_identity = kIdentityColumnNames.size();
   for (std::size_t i = 0; i < header.size(); ++i) {
     // Removes the unit: "power.draw [W]".
     const std::string_view name = trim(std::string_view(header[i]).substr(0, header[i].find('[')));
-    if (name == "timestamp") layout.time = i;
-    if (name == "index") layout.index = i;
-    for (std::size_t rank = 0; rank < kIdentities.size(); ++rank) {
-      if (kIdentities[rank] != name || rank > best_identity) continue;
-      layout.identity = i;
+    if (name == "timestamp") layout.time_column = i;
+    if (name == "index") layout.index_column = i;
+    for (std::size_t rank = 0; rank < kIdentityColumnNames.size(); ++rank) {
+      if (kIdentityColumnNames[rank] != name || rank > best_identity) continue;
+      layout.identity_column = i;
       best_identity = rank;
     }
-    for (const Column& column : kColumns) {
-      if (column.name == name) layout.values.emplace_back(i, &column);
+    for (const SmiColumn& column : kSmiColumns) {
+      if (column.name == name) layout.value_columns.emplace_back(i, &column);
     }
   }
-  return layout.time ? std::optional(std::move(layout)) : std::nullopt;
+  return layout.time_column ? std::optional(std::move(layout)) : std::nullopt;
 }
 
-const Column& column_named(std::string_view name) {
-  return *std::find_if(kColumns.begin(), kColumns.end(), [&](const Column& column) { return column.name == name; });
+const SmiColumn& find_smi_column(std::string_view name) {
+  return *std::find_if(kSmiColumns.begin(), kSmiColumns.end(),
+                       [&](const SmiColumn& column) { return column.name == name; });
 }
 
 // Guesses the columns from a row; nullopt if it has no time or no power. Power is the first field with the unit W;
 // without units, the first number with two decimals, as only powers have them.
-std::optional<Layout> layout_of_row(const std::vector<std::string>& row) {
-  Layout layout;
-  layout.is_guessed = true;
+std::optional<SmiLayout> layout_of_row(const std::vector<std::string>& row) {
+  SmiLayout layout;
+  layout.is_guessed_from_row = true;
   std::optional<std::size_t> power;
   for (std::size_t i = 0; i < row.size(); ++i) {
     const std::string_view field = row[i];
     const std::size_t point = field.find_first_of(".,");
     const bool has_decimals = parse_non_negative(field) && point != std::string_view::npos && field.size() - point == 3;
     if (parse_wall_time(field, 0)) {
-      layout.time = i;
-    } else if (field.starts_with("GPU-") || field.starts_with("MIG-") || (is_bus_id(field) && !layout.identity)) {
-      layout.identity = i;
+      layout.time_column = i;
+    } else if (field.starts_with("GPU-") || field.starts_with("MIG-") ||
+               (is_bus_id(field) && !layout.identity_column)) {
+      layout.identity_column = i;
     } else if (field.ends_with(" W") || (!power && has_decimals)) {
       if (!power) power = i;
-    } else if (!layout.index && i <= 2 && parse_u64(field) && field.size() <= 3) {
-      layout.index = i;
+    } else if (!layout.index_column && i <= 2 && parse_u64(field) && field.size() <= 3) {
+      layout.index_column = i;
     }
   }
-  if (!layout.time || !power) return std::nullopt;
-  layout.values.emplace_back(*power, &column_named("power.draw"));
+  if (!layout.time_column || !power) return std::nullopt;
+  layout.value_columns.emplace_back(*power, &find_smi_column("power.draw"));
   return layout;
 }
 
 class SmiReader {
  public:
-  SmiReader(std::string_view name, Layout layout, std::optional<std::int64_t> utc_offset_s)
-      : maker_(name), name_(name), layout_(std::move(layout)), utc_offset_s_(utc_offset_s) {}
+  SmiReader(std::string_view name, SmiLayout layout, std::optional<std::int64_t> utc_offset_s)
+      : log_builder_(name), name_(name), layout_(std::move(layout)), utc_offset_s_(utc_offset_s) {}
 
-  void add(std::string_view line) {
+  void add_line(std::string_view line) {
     const std::vector<std::string> fields = split_fields(line);
     // A repeated header: a second run was appended to the same file. It may have other columns.
-    if (std::optional<Layout> appended = layout_of_header(fields)) {
+    if (std::optional<SmiLayout> appended = layout_of_header(fields)) {
       layout_ = *std::move(appended);
       return;
     }
-    maker_.count_row();
+    log_builder_.count_row();
     const auto field = [&](std::optional<std::size_t> column) -> std::string_view {
       return column && *column < fields.size() ? std::string_view(fields[*column]) : std::string_view();
     };
-    const std::optional<std::int64_t> time_ns = parse_wall_time(field(layout_.time), utc_offset_s_);
-    if (!time_ns) return maker_.drop_row("the time is missing");
-    const std::string_view identity = field(layout_.identity);
-    const std::optional<std::string> domain = domain_of(field(layout_.index), identity);
-    if (!domain) return maker_.drop_row("the GPU is missing");
-    if (!layout_.index && !layout_.identity) times_ns_.push_back(*time_ns);
+    const std::optional<std::int64_t> time_ns = parse_wall_time(field(layout_.time_column), utc_offset_s_);
+    if (!time_ns) return log_builder_.drop_row("the time is missing");
+    const std::string_view identity = field(layout_.identity_column);
+    const std::optional<std::string> domain = gpu_domain_name(field(layout_.index_column), identity);
+    if (!domain) return log_builder_.drop_row("the GPU is missing");
+    if (!layout_.index_column && !layout_.identity_column) row_times_ns_.push_back(*time_ns);
     bool has_value = false;
-    for (const auto& [at, column] : layout_.values) {
+    for (const auto& [at, column] : layout_.value_columns) {
       const std::string_view text = field(at);
-      if (is_missing(text)) continue;
-      const std::optional<double> value = parse_value(text);
+      if (is_missing_value(text)) continue;
+      const std::optional<double> value = parse_smi_value(text);
       if (!value) continue;
       has_value = true;
-      maker_.add(channel_of(*column, *domain, identity), *time_ns, *value * column->unit);
+      log_builder_.add_value(make_gpu_channel(*column, *domain, identity), *time_ns, *value * column->unit_factor);
     }
-    if (!has_value) maker_.drop_row("no value is readable");
+    if (!has_value) log_builder_.drop_row("no value is readable");
   }
 
   Result<PowerLog> finish() {
     if (!utc_offset_s_) {
-      maker_.diagnostics().add({"local_time", 1,
-                                fmt::format("{}: times are assumed to be in this machine's time zone", name_),
-                                "set the time zone with --utc-offset +HH:MM"});
+      log_builder_.diagnostics().add({"local_time", 1,
+                                      fmt::format("{}: times are assumed to be in this machine's time zone", name_),
+                                      "set the time zone with --utc-offset +HH:MM"});
     }
-    if (layout_.is_guessed) {
-      maker_.diagnostics().add({"columns_guessed", 1,
-                                fmt::format("{}: the log has no header; power is assumed in column {}{}", name_,
-                                            layout_.values.front().first + 1, column_of_gpu()),
-                                "log with --format=csv, without noheader"});
+    if (layout_.is_guessed_from_row) {
+      log_builder_.diagnostics().add({"columns_guessed", 1,
+                                      fmt::format("{}: the log has no header; power is assumed in column {}{}", name_,
+                                                  layout_.value_columns.front().first + 1, column_of_gpu()),
+                                      "log with --format=csv, without noheader"});
     }
     report_gpu_identification();
-    Result<PowerLog> log = maker_.finish(false);
+    Result<PowerLog> log = log_builder_.finish(false);
     if (log) report_averaged_power(*log);
     return log;
   }
 
  private:
   std::string column_of_gpu() const {
-    if (layout_.index) return fmt::format(", the GPU index in column {}", *layout_.index + 1);
-    return layout_.identity ? fmt::format(", the GPU in column {}", *layout_.identity + 1) : "";
+    if (layout_.index_column) return fmt::format(", the GPU index in column {}", *layout_.index_column + 1);
+    return layout_.identity_column ? fmt::format(", the GPU in column {}", *layout_.identity_column + 1) : "";
   }
 
   void report_gpu_identification() {
     constexpr std::string_view kRemedy = "log with --query-gpu=timestamp,index,...";
-    if (numbers_.size() > 1) {
-      maker_.diagnostics().add({"gpus_numbered", 1,
-                                fmt::format("{}: GPUs are numbered in the order of their first row", name_),
-                                std::string(kRemedy)});
+    if (gpu_number_by_identity_.size() > 1) {
+      log_builder_.diagnostics().add({"gpus_numbered", 1,
+                                      fmt::format("{}: GPUs are numbered in the order of their first row", name_),
+                                      std::string(kRemedy)});
     }
-    if (times_ns_.size() < 4) return;
+    if (row_times_ns_.size() < 4) return;
     // Rows of one query are close together: with two GPUs, at least a third of the intervals are far below the mean.
     const std::int64_t mean_ns =
-        (times_ns_.back() - times_ns_.front()) / static_cast<std::int64_t>(times_ns_.size() - 1);
+        (row_times_ns_.back() - row_times_ns_.front()) / static_cast<std::int64_t>(row_times_ns_.size() - 1);
     std::size_t short_pauses = 0;
-    for (std::size_t i = 1; i < times_ns_.size(); ++i) short_pauses += times_ns_[i] - times_ns_[i - 1] < mean_ns / 4;
-    if (short_pauses * 3 < times_ns_.size()) return;
-    maker_.diagnostics().add(
+    for (std::size_t i = 1; i < row_times_ns_.size(); ++i)
+      short_pauses += row_times_ns_[i] - row_times_ns_[i - 1] < mean_ns / 4;
+    if (short_pauses * 3 < row_times_ns_.size()) return;
+    log_builder_.diagnostics().add(
         {"gpus_not_told_apart", 1,
          fmt::format("{}: its rows seem to come from several GPUs but do not name them; all are assigned to gpu0",
                      name_),
          std::string(kRemedy)});
   }
 
-  std::optional<std::string> domain_of(std::string_view index, std::string_view identity) {
-    if (layout_.index) {
+  std::optional<std::string> gpu_domain_name(std::string_view index, std::string_view identity) {
+    if (layout_.index_column) {
       const std::optional<std::uint64_t> number = parse_u64(index);
       return number ? std::optional(fmt::format("gpu{}", *number)) : std::nullopt;
     }
-    if (!layout_.identity) return "gpu0";
-    if (is_missing(identity)) return std::nullopt;
-    const auto [known, is_new] = numbers_.try_emplace(std::string(identity), numbers_.size());
+    if (!layout_.identity_column) return "gpu0";
+    if (is_missing_value(identity)) return std::nullopt;
+    const auto [known, is_new] =
+        gpu_number_by_identity_.try_emplace(std::string(identity), gpu_number_by_identity_.size());
     return fmt::format("gpu{}", known->second);
   }
 
-  std::uint32_t channel_of(const Column& column, const std::string& domain, std::string_view identity) {
-    return maker_.channel(fmt::format("{}-{}", domain, column.channel), [&] {
+  std::uint32_t make_gpu_channel(const SmiColumn& column, const std::string& domain, std::string_view identity) {
+    return log_builder_.channel(fmt::format("{}-{}", domain, column.channel), [&] {
       Channel made;
       made.sensor = "nvidia-smi";
       made.source = column.name;
@@ -219,15 +223,15 @@ class SmiReader {
       made.device = identity.starts_with("GPU-") ? std::string(identity) : domain;
       made.domain_class = DomainClass::gpu;
       made.kind = ChannelKind::gauge;
-      made.quantity = column.quantity;
-      made.scale = column.quantity == Quantity::memory ? 1 : kMilli;
+      made.quantity = column.channel_quantity;
+      made.scale = column.channel_quantity == Quantity::memory ? 1 : kMilliFactor;
       made.averaging_time_s = column.averaging_time_s;
       return made;
     });
   }
 
   // Reports that the power is a mean. Where power.draw.instant is logged, it is used instead: the first power gauge of
-  // a domain counts, and kColumns lists it first.
+  // a domain counts, and kSmiColumns lists it first.
   void report_averaged_power(PowerLog& log) {
     const auto has = [&](std::string_view source) {
       return std::any_of(log.channels.begin(), log.channels.end(),
@@ -240,17 +244,18 @@ class SmiReader {
          "also log power.draw.instant"});
   }
 
-  PowerLogBuilder maker_;
+  PowerLogBuilder log_builder_;
   std::string name_;
-  Layout layout_;
+  SmiLayout layout_;
   std::optional<std::int64_t> utc_offset_s_;
-  std::map<std::string, std::size_t, std::less<>> numbers_;  // GPU numbers by identity, in order of first use
-  std::vector<std::int64_t> times_ns_;                       // times of rows that do not identify their GPU
+  std::map<std::string, std::size_t, std::less<>>
+      gpu_number_by_identity_;              // GPU numbers by identity, in order of first use
+  std::vector<std::int64_t> row_times_ns_;  // times of rows that do not identify their GPU
 };
 
 bool has_power_column(const std::vector<std::string>& fields) {
   return std::any_of(fields.begin(), fields.end(), [](std::string_view field) {
-    return field.starts_with("power.draw") || (field.ends_with(" W") && parse_value(field));
+    return field.starts_with("power.draw") || (field.ends_with(" W") && parse_smi_value(field));
   });
 }
 
@@ -262,16 +267,16 @@ Result<PowerLog> parse_nvidia_smi_log(std::string_view text, std::string_view na
   int lines = 0;
   bool has_power = false;
   for_each_line(text, [&](std::string_view line) {
-    if (reader) return reader->add(line);
+    if (reader) return reader->add_line(line);
     if (++lines > 10) return;  // messages of the tool may precede the log
     const std::vector<std::string> fields = split_fields(line);
-    if (std::optional<Layout> layout = layout_of_header(fields)) {
-      std::sort(layout->values.begin(), layout->values.end(),
+    if (std::optional<SmiLayout> layout = layout_of_header(fields)) {
+      std::sort(layout->value_columns.begin(), layout->value_columns.end(),
                 [](const auto& a, const auto& b) { return a.second < b.second; });
       reader.emplace(name, *std::move(layout), utc_offset_s);
-    } else if (std::optional<Layout> guessed = layout_of_row(fields)) {
+    } else if (std::optional<SmiLayout> guessed = layout_of_row(fields)) {
       reader.emplace(name, *std::move(guessed), utc_offset_s);
-      reader->add(line);
+      reader->add_line(line);
     } else {
       has_power = has_power || has_power_column(fields);
     }

@@ -13,14 +13,14 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::array<std::string_view, 4> kHeader = {"time_unix_ns", "domain", "kind", "value"};
-constexpr double kMicro = 1e-6;
+constexpr std::array<std::string_view, 4> kPowerCsvHeader = {"time_unix_ns", "domain", "kind", "value"};
+constexpr double kMicroFactor = 1e-6;
 
-// Returns the column of each member of kHeader, in that order; nullopt if one is missing.
-std::optional<std::array<std::size_t, 4>> columns_of(const std::vector<std::string>& header) {
+// Returns the column of each member of kPowerCsvHeader, in that order; nullopt if one is missing.
+std::optional<std::array<std::size_t, 4>> find_power_columns(const std::vector<std::string>& header) {
   std::array<std::size_t, 4> columns{};
-  for (std::size_t i = 0; i < kHeader.size(); ++i) {
-    const auto found = std::find(header.begin(), header.end(), kHeader[i]);
+  for (std::size_t i = 0; i < kPowerCsvHeader.size(); ++i) {
+    const auto found = std::find(header.begin(), header.end(), kPowerCsvHeader[i]);
     if (found == header.end()) return std::nullopt;
     columns[i] = static_cast<std::size_t>(found - header.begin());
   }
@@ -29,40 +29,42 @@ std::optional<std::array<std::size_t, 4>> columns_of(const std::vector<std::stri
 
 class CsvReader {
  public:
-  CsvReader(std::string_view name, std::array<std::size_t, 4> columns) : maker_(name), columns_(columns) {}
+  CsvReader(std::string_view name, std::array<std::size_t, 4> columns) : log_builder_(name), columns_(columns) {}
 
-  void add(std::string_view line) {
+  void add_line(std::string_view line) {
     const std::vector<std::string> fields = split_fields(line);
-    maker_.count_row();
+    log_builder_.count_row();
     if (*std::max_element(columns_.begin(), columns_.end()) >= fields.size())
-      return maker_.drop_row("the row is too short");
+      return log_builder_.drop_row("the row is too short");
     const std::optional<std::int64_t> time_ns = parse_time_ns(fields[columns_[0]]);
     const std::optional<double> value = parse_non_negative(fields[columns_[3]]);
     const std::string& domain = fields[columns_[1]];
     const std::string& kind = fields[columns_[2]];
-    if (!time_ns) return maker_.drop_row("the time is not a number of nanoseconds");
-    if (domain.empty()) return maker_.drop_row("the domain is missing");
-    if (kind != "energy_j" && kind != "power_w") return maker_.drop_row("the kind is neither energy_j nor power_w");
-    if (!value) return maker_.drop_row("the value is not a non-negative number");
+    if (!time_ns) return log_builder_.drop_row("the time is not a number of nanoseconds");
+    if (domain.empty()) return log_builder_.drop_row("the domain is missing");
+    if (kind != "energy_j" && kind != "power_w")
+      return log_builder_.drop_row("the kind is neither energy_j nor power_w");
+    if (!value) return log_builder_.drop_row("the value is not a non-negative number");
     const bool is_counter = kind == "energy_j";
-    const std::uint32_t channel = maker_.channel(to_valid_utf8(domain) + (is_counter ? "-energy" : "-power"), [&] {
-      Channel made;
-      made.sensor = "csv";
-      made.source = std::string(kind);
-      made.domain = to_valid_utf8(domain);
-      made.kind = is_counter ? ChannelKind::counter : ChannelKind::gauge;
-      made.quantity = is_counter ? Quantity::energy : Quantity::power;
-      made.scale = kMicro;
-      set_domain_from_name(made);
-      return made;
-    });
-    maker_.add(channel, *time_ns, *value);
+    const std::uint32_t channel =
+        log_builder_.channel(to_valid_utf8(domain) + (is_counter ? "-energy" : "-power"), [&] {
+          Channel made;
+          made.sensor = "csv";
+          made.source = std::string(kind);
+          made.domain = to_valid_utf8(domain);
+          made.kind = is_counter ? ChannelKind::counter : ChannelKind::gauge;
+          made.quantity = is_counter ? Quantity::energy : Quantity::power;
+          made.scale = kMicroFactor;
+          set_domain_from_name(made);
+          return made;
+        });
+    log_builder_.add_value(channel, *time_ns, *value);
   }
 
-  Result<PowerLog> finish() { return maker_.finish(true); }
+  Result<PowerLog> finish() { return log_builder_.finish(true); }
 
  private:
-  PowerLogBuilder maker_;
+  PowerLogBuilder log_builder_;
   std::array<std::size_t, 4> columns_;
 };
 
@@ -74,9 +76,9 @@ Result<PowerLog> parse_power_log(std::string_view text, std::string_view name,
   bool is_first = true;
   for_each_line(text, [&](std::string_view line) {
     if (is_first) {
-      if (const auto columns = columns_of(split_fields(line))) reader.emplace(name, *columns);
+      if (const auto columns = find_power_columns(split_fields(line))) reader.emplace(name, *columns);
     } else if (reader) {
-      reader->add(line);
+      reader->add_line(line);
     }
     is_first = false;
   });

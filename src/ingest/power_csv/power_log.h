@@ -27,8 +27,8 @@ namespace joulemap::ingest {
 struct PowerLog {
   std::vector<Channel> channels;
   std::vector<Sample> samples;  // in time order within a channel
-  std::uint64_t rows = 0;
-  std::uint64_t rows_dropped = 0;
+  std::uint64_t row_count = 0;
+  std::uint64_t dropped_row_count = 0;
   Diagnostics diagnostics;
 };
 

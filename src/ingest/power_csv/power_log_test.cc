@@ -45,8 +45,8 @@ TEST(PowerCsv, KindsOfADomainMayInterleave) {
   EXPECT_EQ(channel(*log, "gpu0-power")->domain_class, DomainClass::gpu);
   EXPECT_EQ(channel(*log, "package-0-energy")->domain_class, DomainClass::cpu);
   EXPECT_EQ(log->samples[0].reading.after_ns, 1'700'000'000'000'000'000);
-  EXPECT_EQ(log->rows, 5U);
-  EXPECT_EQ(log->rows_dropped, 0U);
+  EXPECT_EQ(log->row_count, 5U);
+  EXPECT_EQ(log->dropped_row_count, 0U);
 }
 
 TEST(PowerCsv, DropsAndCountsInvalidRows) {
@@ -58,7 +58,7 @@ TEST(PowerCsv, DropsAndCountsInvalidRows) {
       "p.csv");
   ASSERT_TRUE(log);
   EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{1.0, 3.0}));
-  EXPECT_EQ(log->rows_dropped, 6U);
+  EXPECT_EQ(log->dropped_row_count, 6U);
   EXPECT_TRUE(log->diagnostics.contains("power_rows_dropped"));
 }
 
@@ -83,7 +83,7 @@ TEST(PowerCsv, TruncatesFractionsOfANanosecond) {
       parse_power_log("time_unix_ns,domain,kind,value\n10.0,gpu0,power_w,1\n20.75,gpu0,power_w,2\n", "p.csv");
   ASSERT_TRUE(log);
   EXPECT_EQ(log->samples.back().reading.after_ns, 20);
-  EXPECT_EQ(log->rows_dropped, 0U);
+  EXPECT_EQ(log->dropped_row_count, 0U);
 }
 
 TEST(PowerCsv, ReportsAGap) {
@@ -117,7 +117,7 @@ TEST(NvidiaSmi, GpusInterleaveAndInstantPowerIsPreferred) {
   EXPECT_EQ(channel(*log, "gpu1-power")->device, "GPU-bb");
   EXPECT_EQ(channel(*log, "gpu1-power")->averaging_time_s, 1);
   EXPECT_EQ(log->samples[0].reading.after_ns, 1'794'741'826'123'000'000);
-  EXPECT_EQ(log->rows_dropped, 1U);
+  EXPECT_EQ(log->dropped_row_count, 1U);
 }
 
 TEST(NvidiaSmi, IdentifiesColumnsWithoutAHeaderByContent) {
@@ -195,7 +195,7 @@ TEST(NvidiaSmi, DropsTimesThatGoBack) {
       "smi.csv", kUtc_s);
   ASSERT_TRUE(log);
   EXPECT_EQ(values(*log, "gpu0-power"), (std::vector{5.0, 7.0}));
-  EXPECT_EQ(log->rows_dropped, 1U);
+  EXPECT_EQ(log->dropped_row_count, 1U);
 }
 
 TEST(PowerLogs, UseTheFirstOfDuplicateChannels) {

@@ -17,11 +17,11 @@ namespace joulemap::ingest {
 namespace {
 
 // An interval longer than this many median intervals, and than a second, is a gap.
-constexpr std::int64_t kGap = 10;
-constexpr double kMinRefresh_s = 0.001;
-constexpr double kMaxRaw = 9e18;
+constexpr std::int64_t kMinGapPeriods = 10;
+constexpr double kMinUpdatePeriod_s = 0.001;
+constexpr double kMaxRawValue = 9e18;
 // The year 2096: later times are damage and could overflow sums.
-constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
+constexpr std::int64_t kLatestUnixTime_ns = 4'000'000'000'000'000'000;
 
 std::string_view separator_of(std::string_view line) {
   for (const std::string_view separator : {", ", ";", "\t"}) {
@@ -85,7 +85,7 @@ std::optional<std::int64_t> parse_time_ns(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (value < 0 || value > kLatest_ns) return std::nullopt;
+  if (value < 0 || value > kLatestUnixTime_ns) return std::nullopt;
   return value;
 }
 
@@ -114,32 +114,32 @@ std::uint32_t PowerLogBuilder::channel(const std::string& name, const std::funct
   if (is_new) {
     log_.channels.push_back(make());
     log_.channels.back().name = name;
-    values_.emplace_back();
+    values_by_channel_.emplace_back();
   }
   return slot->second;
 }
 
-void PowerLogBuilder::add(std::uint32_t channel, std::int64_t time_ns, double value) {
+void PowerLogBuilder::add_value(std::uint32_t channel, std::int64_t time_ns, double value) {
   const double raw = std::round(value / log_.channels[channel].scale);
-  if (raw > kMaxRaw) return drop_row("the value is too large");
-  values_[channel].push_back({time_ns, static_cast<std::uint64_t>(raw)});
+  if (raw > kMaxRawValue) return drop_row("the value is too large");
+  values_by_channel_[channel].push_back({time_ns, static_cast<std::uint64_t>(raw)});
 }
 
 void PowerLogBuilder::drop_row(std::string_view why) {
-  ++log_.rows_dropped;
+  ++log_.dropped_row_count;
   ++dropped_by_reason_.try_emplace(std::string(why)).first->second;
 }
 
-void PowerLogBuilder::sort_by_time(std::vector<Value>& values, bool allows_any_order) {
-  const auto earlier = [](const Value& a, const Value& b) { return a.time_ns < b.time_ns; };
+void PowerLogBuilder::sort_by_time(std::vector<TimedRawValue>& values, bool allows_any_order) {
+  const auto earlier = [](const TimedRawValue& a, const TimedRawValue& b) { return a.time_ns < b.time_ns; };
   if (std::is_sorted(values.begin(), values.end(), earlier)) return;
   if (allows_any_order) {
     for (std::size_t i = 1; i < values.size(); ++i) out_of_order_rows_ += earlier(values[i], values[i - 1]) ? 1 : 0;
     std::stable_sort(values.begin(), values.end(), earlier);
     return;
   }
-  std::vector<Value> in_order;
-  for (const Value& value : values) {
+  std::vector<TimedRawValue> in_order;
+  for (const TimedRawValue& value : values) {
     if (in_order.empty() || value.time_ns >= in_order.back().time_ns) {
       in_order.push_back(value);
     } else {
@@ -151,7 +151,7 @@ void PowerLogBuilder::sort_by_time(std::vector<Value>& values, bool allows_any_o
 
 // Estimates the update period of a channel, which sets the uncertainty at the ends of an interval, and reports gaps
 // between the samples of a gauge.
-void PowerLogBuilder::estimate_update_period(Channel& channel, const std::vector<Value>& values) {
+void PowerLogBuilder::estimate_update_period(Channel& channel, const std::vector<TimedRawValue>& values) {
   std::vector<std::int64_t> intervals_ns;
   std::vector<std::int64_t> update_intervals_ns;
   std::optional<std::int64_t> changed_ns;
@@ -165,13 +165,13 @@ void PowerLogBuilder::estimate_update_period(Channel& channel, const std::vector
   // If every reading has a new value, the update period is unknown and may be arbitrarily short.
   const std::int64_t update_interval_ns = median_or(update_intervals_ns, std::int64_t{0});
   channel.refresh_s = update_interval_ns - median_interval_ns > median_interval_ns / 2
-                          ? std::max(seconds(update_interval_ns), kMinRefresh_s)
-                          : kMinRefresh_s;
+                          ? std::max(seconds(update_interval_ns), kMinUpdatePeriod_s)
+                          : kMinUpdatePeriod_s;
   if (!measures_energy(channel) || channel.kind == ChannelKind::counter) return;
   std::uint64_t gaps = 0;
   std::int64_t missing_ns = 0;
   for (const std::int64_t interval_ns : intervals_ns) {
-    if (interval_ns / kGap <= median_interval_ns || interval_ns <= kNanosecondsPerSecond) continue;
+    if (interval_ns / kMinGapPeriods <= median_interval_ns || interval_ns <= kNanosecondsPerSecond) continue;
     ++gaps;
     missing_ns += interval_ns - median_interval_ns;
   }
@@ -185,14 +185,14 @@ void PowerLogBuilder::estimate_update_period(Channel& channel, const std::vector
 
 Result<PowerLog> PowerLogBuilder::finish(bool allows_any_order) {
   bool has_energy = false;
-  for (std::uint32_t i = 0; i < values_.size(); ++i) {
-    sort_by_time(values_[i], allows_any_order);
-    estimate_update_period(log_.channels[i], values_[i]);
-    for (const Value& value : values_[i]) {
+  for (std::uint32_t i = 0; i < values_by_channel_.size(); ++i) {
+    sort_by_time(values_by_channel_[i], allows_any_order);
+    estimate_update_period(log_.channels[i], values_by_channel_[i]);
+    for (const TimedRawValue& value : values_by_channel_[i]) {
       log_.samples.push_back({i, {value.raw, value.time_ns, value.time_ns, ReadCode::ok}});
     }
-    has_energy = has_energy || (measures_energy(log_.channels[i]) && values_[i].size() > 1);
-    values_[i] = {};
+    has_energy = has_energy || (measures_energy(log_.channels[i]) && values_by_channel_[i].size() > 1);
+    values_by_channel_[i] = {};
   }
   for (const auto& [why, count] : dropped_by_reason_) {
     log_.diagnostics.add({"power_rows_dropped", count, fmt::format("{}: rows were skipped: {}", name_, why), {}});
@@ -232,8 +232,8 @@ PowerLog join_power_logs(std::vector<PowerLog> logs) {
       sample.channel = *number[sample.channel];
       joined.samples.push_back(sample);
     }
-    joined.rows += log.rows;
-    joined.rows_dropped += log.rows_dropped;
+    joined.row_count += log.row_count;
+    joined.dropped_row_count += log.dropped_row_count;
     joined.diagnostics.add_all(log.diagnostics);
   }
   return joined;
@@ -241,7 +241,7 @@ PowerLog join_power_logs(std::vector<PowerLog> logs) {
 
 namespace {
 
-std::optional<int> digits(std::string_view text, std::size_t at, std::size_t count) {
+std::optional<int> parse_fixed_digits(std::string_view text, std::size_t at, std::size_t count) {
   int value = 0;
   if (at + count > text.size()) return std::nullopt;
   const char* const end = text.data() + at + count;
@@ -253,8 +253,10 @@ std::optional<int> digits(std::string_view text, std::size_t at, std::size_t cou
 }  // namespace
 
 std::optional<std::int64_t> parse_wall_time(std::string_view text, std::optional<std::int64_t> utc_offset_s) {
-  const auto year = digits(text, 0, 4), month = digits(text, 5, 2), day = digits(text, 8, 2);
-  const auto hour = digits(text, 11, 2), minute = digits(text, 14, 2), second = digits(text, 17, 2);
+  const auto year = parse_fixed_digits(text, 0, 4), month = parse_fixed_digits(text, 5, 2),
+             day = parse_fixed_digits(text, 8, 2);
+  const auto hour = parse_fixed_digits(text, 11, 2), minute = parse_fixed_digits(text, 14, 2),
+             second = parse_fixed_digits(text, 17, 2);
   if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
   const bool fits = (text[4] == '/' || text[4] == '-') && text[7] == text[4] && text[13] == ':' && text[16] == ':';
   if (!fits || *year < 1970 || *year > 2095 || *month < 1 || *month > 12 || *day < 1 || *day > 31) return std::nullopt;

@@ -42,12 +42,12 @@ class PowerLogBuilder {
  public:
   explicit PowerLogBuilder(std::string_view name) : name_(name) {}
 
-  // Returns the index of the channel of that name; `make` describes it at the first call. add() takes values in the
-  // channel's unit and stores them as multiples of channel.scale.
+  // Returns the index of the channel of that name; `make` describes it at the first call. add_value() takes values in
+  // the channel's unit and stores them as multiples of channel.scale.
   std::uint32_t channel(const std::string& name, const std::function<Channel()>& make);
-  void add(std::uint32_t channel, std::int64_t time_ns, double value);
+  void add_value(std::uint32_t channel, std::int64_t time_ns, double value);
 
-  void count_row() { ++log_.rows; }
+  void count_row() { ++log_.row_count; }
   void drop_row(std::string_view why);
   Diagnostics& diagnostics() { return log_.diagnostics; }
   PowerLog& log() { return log_; }
@@ -56,17 +56,17 @@ class PowerLogBuilder {
   Result<PowerLog> finish(bool allows_any_order);
 
  private:
-  struct Value {
+  struct TimedRawValue {
     std::int64_t time_ns;
     std::uint64_t raw;
   };
-  void sort_by_time(std::vector<Value>& values, bool allows_any_order);
-  void estimate_update_period(Channel& channel, const std::vector<Value>& values);
+  void sort_by_time(std::vector<TimedRawValue>& values, bool allows_any_order);
+  void estimate_update_period(Channel& channel, const std::vector<TimedRawValue>& values);
 
   std::string name_;
   PowerLog log_;
   std::map<std::string, std::uint32_t, std::less<>> channel_indices_;
-  std::vector<std::vector<Value>> values_;  // by channel
+  std::vector<std::vector<TimedRawValue>> values_by_channel_;  // by channel
   std::map<std::string, std::uint64_t, std::less<>> dropped_by_reason_;
   std::uint64_t out_of_order_rows_ = 0;  // values earlier than the previous one of their channel
 };

@@ -14,14 +14,14 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::string_view kFolderPrefix = "measurements_";
-constexpr std::string_view kPerf = "_perf";
-constexpr std::string_view kNvidiaSmi = "_nvidia_smi";
+constexpr std::string_view kMeasurementFolderPrefix = "measurements_";
+constexpr std::string_view kPerfFileMarker = "_perf";
+constexpr std::string_view kNvidiaSmiFileMarker = "_nvidia_smi";
 constexpr std::size_t kMaxFile = std::size_t{64} << 20;
-constexpr double kPublishedSpacing_s = 1;  // between samples, by the study's run.sh: nvidia-smi --loop-ms=1000
+constexpr double kPublishedSamplePeriod_s = 1;  // between samples, by the study's run.sh: nvidia-smi --loop-ms=1000
 
 // The last separator is the decimal one; earlier ones separate thousands.
-std::optional<double> parse_grouped(std::string_view text) {
+std::optional<double> parse_grouped_number(std::string_view text) {
   const std::size_t decimal = text.find_last_of(".,");
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -35,14 +35,14 @@ std::optional<double> parse_grouped(std::string_view text) {
 }
 
 // The parts of a file name: "mask_rcnn_PyTorch_perf_7.txt".
-struct FileName {
+struct ParsedFileName {
   std::string model;
   std::string framework;
   std::size_t repetition = 0;
   bool is_perf = false;
 };
 
-std::optional<FileName> parse_name(std::string_view name) {
+std::optional<ParsedFileName> parse_measurement_file_name(std::string_view name) {
   if (!name.ends_with(".txt")) return std::nullopt;
   name.remove_suffix(4);
   const std::size_t last = name.rfind('_');
@@ -50,11 +50,11 @@ std::optional<FileName> parse_name(std::string_view name) {
   const std::optional<std::uint64_t> repetition = parse_u64(name.substr(last + 1));
   if (!repetition || *repetition == 0) return std::nullopt;
   name = name.substr(0, last);
-  FileName parsed;
+  ParsedFileName parsed;
   parsed.repetition = *repetition;
-  parsed.is_perf = name.ends_with(kPerf);
-  if (!parsed.is_perf && !name.ends_with(kNvidiaSmi)) return std::nullopt;
-  name.remove_suffix(parsed.is_perf ? kPerf.size() : kNvidiaSmi.size());
+  parsed.is_perf = name.ends_with(kPerfFileMarker);
+  if (!parsed.is_perf && !name.ends_with(kNvidiaSmiFileMarker)) return std::nullopt;
+  name.remove_suffix(parsed.is_perf ? kPerfFileMarker.size() : kNvidiaSmiFileMarker.size());
   const std::size_t between = name.rfind('_');
   if (between == std::string_view::npos || between == 0 || between + 1 == name.size()) return std::nullopt;
   parsed.model = name.substr(0, between);
@@ -64,39 +64,43 @@ std::optional<FileName> parse_name(std::string_view name) {
 
 // Paths of the two files of one execution; empty if missing.
 struct Execution {
-  std::string perf;
-  std::string nvidia_smi;
+  std::string perf_path;
+  std::string nvidia_smi_path;
 };
-using Key = std::tuple<std::string, std::string, std::string, std::size_t>;  // phase, model, framework, repetition
-using Executions = std::map<Key, Execution>;
+using ExecutionKey =
+    std::tuple<std::string, std::string, std::string, std::size_t>;  // phase, model, framework, repetition
+using ExecutionsByKey = std::map<ExecutionKey, Execution>;
 
-Status collect(const std::string& folder, const std::string& phase, Executions& executions) {
+Status collect_measurement_files(const std::string& folder, const std::string& phase, ExecutionsByKey& executions) {
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
   for (const std::string& name : *names) {
-    const std::optional<FileName> parsed = parse_name(name);
+    const std::optional<ParsedFileName> parsed = parse_measurement_file_name(name);
     if (!parsed) continue;
     Execution& execution = executions[{phase, parsed->model, parsed->framework, parsed->repetition}];
-    (parsed->is_perf ? execution.perf : execution.nvidia_smi) = folder + "/" + name;
+    (parsed->is_perf ? execution.perf_path : execution.nvidia_smi_path) = folder + "/" + name;
   }
   return Done{};
 }
 
-Result<Executions> find_executions(const std::string& folder) {
+Result<ExecutionsByKey> find_executions(const std::string& folder) {
   const Result<std::vector<std::string>> names = list_directory(folder);
   if (!names) return names.error();
-  Executions executions;
+  ExecutionsByKey executions;
   for (const std::string& name : *names) {
-    if (!name.starts_with(kFolderPrefix)) continue;
-    if (Status found = collect(folder + "/" + name, name.substr(kFolderPrefix.size()), executions); !found) {
+    if (!name.starts_with(kMeasurementFolderPrefix)) continue;
+    if (Status found =
+            collect_measurement_files(folder + "/" + name, name.substr(kMeasurementFolderPrefix.size()), executions);
+        !found) {
       return std::move(found).error();
     }
   }
   // The folder may contain the files of one phase directly.
   if (executions.empty()) {
     const std::string name = folder.substr(folder.find_last_of('/') + 1);
-    const std::string phase = name.starts_with(kFolderPrefix) ? name.substr(kFolderPrefix.size()) : name;
-    if (Status found = collect(folder, phase.empty() ? "run" : phase, executions); !found) {
+    const std::string phase =
+        name.starts_with(kMeasurementFolderPrefix) ? name.substr(kMeasurementFolderPrefix.size()) : name;
+    if (Status found = collect_measurement_files(folder, phase.empty() ? "run" : phase, executions); !found) {
       return std::move(found).error();
     }
   }
@@ -105,11 +109,11 @@ Result<Executions> find_executions(const std::string& folder) {
                "pass the folder that contains measurements_train and measurements_inference"};
 }
 
-DomainEnergy domain_of(std::string name, std::optional<double> joules, double elapsed_s, std::string sensor) {
+DomainEnergy make_domain_energy(std::string name, std::optional<double> joules, double elapsed_s, std::string sensor) {
   DomainEnergy domain;
   domain.name = std::move(name);
   domain.joules = joules;
-  domain.counted = true;
+  domain.is_counted = true;
   domain.sensor = std::move(sensor);
   domain.channel = domain.name;
   if (joules) domain.provenance = Provenance::measured;
@@ -118,14 +122,14 @@ DomainEnergy domain_of(std::string name, std::optional<double> joules, double el
   return domain;
 }
 
-Result<std::string> read_text(const std::string& path, std::string_view what) {
+Result<std::string> read_published_file(const std::string& path, std::string_view what) {
   if (path.empty()) return Error{ErrorCode::not_found, fmt::format("the file of {} is missing", what), ""};
   return read_file_start(path, kMaxFile);
 }
 
-void read_counters(const std::string& path, ExperimentRow& row) {
+void read_perf_counters(const std::string& path, ExperimentRow& row) {
   PerfEnergies energies;
-  if (const Result<std::string> text = read_text(path, "perf")) {
+  if (const Result<std::string> text = read_published_file(path, "perf")) {
     energies = parse_perf_energies(*text);
     if (!energies.elapsed_s || !energies.package_j || !energies.dram_j) {
       row.diagnostics.add({"damaged_file", 1, fmt::format("{} does not contain time, package and RAM", path), ""});
@@ -135,13 +139,13 @@ void read_counters(const std::string& path, ExperimentRow& row) {
   }
   row.elapsed_s = energies.elapsed_s;
   const double elapsed_s = energies.elapsed_s.value_or(0);
-  row.domains.push_back(domain_of("package", energies.package_j, elapsed_s, "perf"));
-  row.domains.push_back(domain_of("dram", energies.dram_j, elapsed_s, "perf"));
+  row.domains.push_back(make_domain_energy("package", energies.package_j, elapsed_s, "perf"));
+  row.domains.push_back(make_domain_energy("dram", energies.dram_j, elapsed_s, "perf"));
 }
 
-void read_samples(const std::string& path, ExperimentRow& row) {
+void read_gpu_samples(const std::string& path, ExperimentRow& row) {
   PowerSamples samples;
-  if (const Result<std::string> text = read_text(path, "nvidia-smi")) {
+  if (const Result<std::string> text = read_published_file(path, "nvidia-smi")) {
     samples = parse_power_samples(*text);
     if (samples.unreadable_lines > 0) {
       row.diagnostics.add(
@@ -158,21 +162,21 @@ void read_samples(const std::string& path, ExperimentRow& row) {
     joules = sum_w / static_cast<double>(samples.watts.size()) * *row.elapsed_s;
     row.first.measured = MeasuredWatts(samples.watts.front());
   }
-  DomainEnergy gpu = domain_of("gpu0", joules, row.elapsed_s.value_or(0), "nvidia-smi");
-  if (joules) gpu.checks.push_back({"nvidia-smi", "sum of samples", sum_w * kPublishedSpacing_s, 0});
+  DomainEnergy gpu = make_domain_energy("gpu0", joules, row.elapsed_s.value_or(0), "nvidia-smi");
+  if (joules) gpu.checks.push_back({"nvidia-smi", "sum of samples", sum_w * kPublishedSamplePeriod_s, 0});
   row.domains.push_back(std::move(gpu));
 }
 
-ExperimentRow read_row(const Execution& execution) {
+ExperimentRow read_execution_row(const Execution& execution) {
   ExperimentRow row;
-  read_counters(execution.perf, row);
-  read_samples(execution.nvidia_smi, row);
+  read_perf_counters(execution.perf_path, row);
+  read_gpu_samples(execution.nvidia_smi_path, row);
   row.state = row.elapsed_s ? RowState::done : RowState::failed;
   row.attempts = 1;
   return row;
 }
 
-std::size_t level_index(ExperimentFactor& factor, const std::string& level) {
+std::size_t find_or_add_factor_level(ExperimentFactor& factor, const std::string& level) {
   const auto found = std::find(factor.levels.begin(), factor.levels.end(), level);
   const auto index = static_cast<std::size_t>(found - factor.levels.begin());
   if (found == factor.levels.end()) factor.levels.push_back(level);
@@ -186,9 +190,9 @@ PerfEnergies parse_perf_energies(std::string_view text) {
   for (const std::string_view line : split(text, '\n')) {
     const std::vector<std::string_view> words = split_whitespace(line);
     if (words.size() < 3) continue;
-    if (words[1] == "Joules" && words[2] == "power/energy-pkg/") energies.package_j = parse_grouped(words[0]);
-    if (words[1] == "Joules" && words[2] == "power/energy-ram/") energies.dram_j = parse_grouped(words[0]);
-    if (words[1] == "seconds" && words[2] == "time") energies.elapsed_s = parse_grouped(words[0]);
+    if (words[1] == "Joules" && words[2] == "power/energy-pkg/") energies.package_j = parse_grouped_number(words[0]);
+    if (words[1] == "Joules" && words[2] == "power/energy-ram/") energies.dram_j = parse_grouped_number(words[0]);
+    if (words[1] == "seconds" && words[2] == "time") energies.elapsed_s = parse_grouped_number(words[0]);
   }
   return energies;
 }
@@ -211,16 +215,17 @@ PowerSamples parse_power_samples(std::string_view text) {
 Result<ExperimentData> read_prengdl(const std::string& folder) {
   std::string path = folder;
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  const Result<Executions> executions = find_executions(path);
+  const Result<ExecutionsByKey> executions = find_executions(path);
   if (!executions) return executions.error();
   ExperimentData data;
   data.name = "prengdl";
   data.factors = {{"phase", {}, false}, {"model", {}, false}, {"framework", {}, true}};
   for (const auto& [key, execution] : *executions) {
-    ExperimentRow row = read_row(execution);
+    ExperimentRow row = read_execution_row(execution);
     row.number = data.rows.size();
-    row.levels = {level_index(data.factors[0], std::get<0>(key)), level_index(data.factors[1], std::get<1>(key)),
-                  level_index(data.factors[2], std::get<2>(key))};
+    row.levels = {find_or_add_factor_level(data.factors[0], std::get<0>(key)),
+                  find_or_add_factor_level(data.factors[1], std::get<1>(key)),
+                  find_or_add_factor_level(data.factors[2], std::get<2>(key))};
     row.block = std::get<3>(key) - 1;
     data.rows.push_back(std::move(row));
   }

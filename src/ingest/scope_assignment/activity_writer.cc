@@ -14,7 +14,7 @@ constexpr std::size_t kSlicesPerFlush = 64;
 }  // namespace
 
 ActivityWriter::ActivityWriter(recording::RecordingWriter& part, std::size_t threads)
-    : part_(part), encoder_(part.activity_encoder()) {
+    : recording_writer_(part), encoder_(part.activity_encoder()) {
   if (threads < 2) return;
   const ScopedSignalBlock signals_are_for_the_program;
   worker_ = std::thread([this] { run_worker(); });
@@ -24,29 +24,29 @@ void ActivityWriter::add(Activity activity) {
   Lock lock(mutex_);
   slices_.push_back({std::move(activity), {}});
   const std::size_t most = worker_.joinable() ? kSlicesPerFlush : 0;
-  while (slices_.size() - encode_started_count_ > most) encode_next_slice(lock, encoder_);
-  const bool may_sleep = slices_.size() - encode_started_count_ == 1;
+  while (slices_.size() - slices_taken_ > most) encode_next_slice(lock, encoder_);
+  const bool may_sleep = slices_.size() - slices_taken_ == 1;
   lock.unlock();
-  if (may_sleep) has_work_.notify_one();
+  if (may_sleep) work_available_.notify_one();
 }
 
 void ActivityWriter::run_worker() {
-  recording::ActivityEncoder encoder = part_.activity_encoder();
+  recording::ActivityEncoder encoder = recording_writer_.activity_encoder();
   Lock lock(mutex_);
   while (true) {
     while (encode_next_slice(lock, encoder)) {
     }
     if (is_stopping_) return;
-    has_work_.wait(lock);
+    work_available_.wait(lock);
   }
 }
 
 // Encodes the first slice that no thread has started. Returns false if there is none. Releases the lock meanwhile.
 bool ActivityWriter::encode_next_slice(Lock& lock, recording::ActivityEncoder& encoder) {
-  if (encode_started_count_ == slices_.size()) return false;
-  Slice& slice = slices_[encode_started_count_++];
+  if (slices_taken_ == slices_.size()) return false;
+  Slice& slice = slices_[slices_taken_++];
   lock.unlock();
-  slice.encoded = encoder.encode(std::move(slice.activity));
+  slice.encoded_activity = encoder.encode(std::move(slice.activity));
   lock.lock();
   slice.is_encoded = true;
   write_encoded();
@@ -55,11 +55,11 @@ bool ActivityWriter::encode_next_slice(Lock& lock, recording::ActivityEncoder& e
 
 // Writes the encoded slices at the front of the queue, in order.
 void ActivityWriter::write_encoded() {
-  for (; !slices_.empty() && slices_.front().is_encoded; --encode_started_count_) {
-    part_.add(std::move(slices_.front().encoded));
+  for (; !slices_.empty() && slices_.front().is_encoded; --slices_taken_) {
+    recording_writer_.add(std::move(slices_.front().encoded_activity));
     slices_.pop_front();
-    if (part_.pending() < kSlicesPerFlush) continue;
-    Status written = part_.flush();
+    if (recording_writer_.pending() < kSlicesPerFlush) continue;
+    Status written = recording_writer_.flush();
     if (status_ && !written) status_ = std::move(written);
   }
 }
@@ -70,7 +70,7 @@ void ActivityWriter::stop() {
     const std::lock_guard lock(mutex_);
     is_stopping_ = true;
   }
-  has_work_.notify_one();
+  work_available_.notify_one();
   worker_.join();
 }
 

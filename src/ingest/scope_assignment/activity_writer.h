@@ -43,7 +43,7 @@ class ActivityWriter {
  private:
   struct Slice {
     Activity activity;
-    recording::EncodedActivity encoded;
+    recording::EncodedActivity encoded_activity;
     bool is_encoded = false;
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -53,12 +53,12 @@ class ActivityWriter {
   void write_encoded();
   void stop();
 
-  recording::RecordingWriter& part_;
+  recording::RecordingWriter& recording_writer_;
   recording::ActivityEncoder encoder_;  // used by the caller's thread
   std::mutex mutex_;                    // guards everything below, and the part
-  std::condition_variable has_work_;
-  std::deque<Slice> slices_;              // not yet written, in time order; a slice stays here while it is encoded
-  std::size_t encode_started_count_ = 0;  // count of slices, at the front, that are encoded or being encoded
+  std::condition_variable work_available_;
+  std::deque<Slice> slices_;      // not yet written, in time order; a slice stays here while it is encoded
+  std::size_t slices_taken_ = 0;  // count of slices, at the front, that are encoded or being encoded
   bool is_stopping_ = false;
   Status status_ = Done{};
   std::thread worker_;

@@ -10,26 +10,26 @@ namespace {
 
 // Nesting depth of each EventKind, for events with equal start and duration: the one with the smaller depth is the
 // outer one.
-int depth_of(EventKind kind) {
+int nesting_depth_of(EventKind kind) {
   constexpr std::array<int, 9> kDepths = {3, 0, 1, 2, 4, 0, 0, 0, 0};
   return kDepths[static_cast<std::size_t>(kind)];
 }
 
-bool encloses(const TraceEvent& a, const TraceEvent& b) {
+bool sorts_as_enclosing(const TraceEvent& a, const TraceEvent& b) {
   if (a.duration_ns != b.duration_ns) return a.duration_ns > b.duration_ns;
-  if (a.kind != b.kind) return depth_of(a.kind) < depth_of(b.kind);
+  if (a.kind != b.kind) return nesting_depth_of(a.kind) < nesting_depth_of(b.kind);
   return a.external_id < b.external_id;
 }
 
 inline bool comes_before(const TraceEvent& a, const TraceEvent& b) {
-  return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : encloses(a, b);
+  return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : sorts_as_enclosing(a, b);
 }
 
 }  // namespace
 
 EventOrder::EventOrder(Trace& trace) {
   threads_.resize(trace.threads.size());
-  queues_.resize(trace.queues.size());
+  queues_.resize(trace.kernel_queues.size());
   find_blocks(trace);
   count_events(trace);
   group_by_track(trace);
@@ -37,17 +37,17 @@ EventOrder::EventOrder(Trace& trace) {
 
 void EventOrder::find_blocks(Trace& trace) {
   std::uint32_t events = 0;
-  for (std::vector<TraceEvent>& block : trace.blocks) {
+  for (std::vector<TraceEvent>& block : trace.event_blocks) {
     if (block.empty()) continue;
     blocks_.push_back({block.data(), events});
     events += static_cast<std::uint32_t>(block.size());
   }
   blocks_.push_back({nullptr, events});
-  order_.resize(events);
-  block_of_.resize((events >> kBlockIndexShift) + std::size_t{1});
-  for (std::size_t block = 0, at = 0; at < block_of_.size(); ++at) {
+  sorted_event_numbers_.resize(events);
+  block_of_event_range_.resize((events >> kBlockIndexShift) + std::size_t{1});
+  for (std::size_t block = 0, at = 0; at < block_of_event_range_.size(); ++at) {
     while (block + 1 < blocks_.size() && blocks_[block + 1].first <= at << kBlockIndexShift) ++block;
-    block_of_[at] = static_cast<std::uint32_t>(block);
+    block_of_event_range_[at] = static_cast<std::uint32_t>(block);
   }
 }
 
@@ -57,65 +57,67 @@ void EventOrder::count_events(const Trace& trace) {
   constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   TimeExtent extent{kMost, kLeast, kLeast, kMost, kLeast};
-  for (const std::vector<TraceEvent>& block : trace.blocks) {
+  for (const std::vector<TraceEvent>& block : trace.event_blocks) {
     for (std::size_t at = 0; at < block.size();) {
       const std::size_t first = at;
-      const std::uint32_t track = block[at].track;
+      const std::uint32_t track = block[at].track_index;
       const bool on_gpu = is_on_gpu(block[at].kind);
       std::uint32_t kinds = 0;
-      for (; at < block.size() && block[at].track == track && is_on_gpu(block[at].kind) == on_gpu; ++at) {
+      for (; at < block.size() && block[at].track_index == track && is_on_gpu(block[at].kind) == on_gpu; ++at) {
         const TraceEvent& event = block[at];
         extent.first_start_ns = std::min(extent.first_start_ns, event.start_ns);
         extent.last_start_ns = std::max(extent.last_start_ns, event.start_ns);
         extent.end_ns = std::max(extent.end_ns, end_ns_of(event));
         extent.shortest_duration_ns = std::min(extent.shortest_duration_ns, event.duration_ns);
         extent.longest_duration_ns = std::max(extent.longest_duration_ns, event.duration_ns);
-        kinds |= kind_bit(event.kind);
+        kinds |= kind_mask(event.kind);
       }
       std::vector<TrackState>& tracks = on_gpu ? queues_ : threads_;
       if (track >= tracks.size()) tracks.resize(track + std::size_t{1});
       tracks[track].end += at - first;
-      tracks[track].kinds |= kinds;
+      tracks[track].kind_mask |= kinds;
     }
   }
-  if (!order_.empty()) extent_ = extent;
+  if (!sorted_event_numbers_.empty()) extent_ = extent;
 }
 
-// Groups the events by track, in file order: the counts of count_events() give each track its range in order_.
+// Groups the events by track, in file order: the counts of count_events() give each track its range in
+// sorted_event_numbers_.
 void EventOrder::group_by_track(const Trace& trace) {
   std::size_t sum = 0;
   for (std::vector<TrackState>* const tracks : {&threads_, &queues_}) {
     for (TrackState& track : *tracks) {
       sum += std::exchange(track.end, sum);
-      track.runs.push_back(track.end);
+      track.run_begins.push_back(track.end);
     }
   }
   std::uint32_t number = 0;
-  for (const std::vector<TraceEvent>& block : trace.blocks) {
+  for (const std::vector<TraceEvent>& block : trace.event_blocks) {
     for (const TraceEvent& event : block) {
       TrackState& track = track_of(event);
-      if (track.last != nullptr && comes_before(event, *track.last) && track.runs.size() <= kMaxRuns) {
+      if (track.last_event != nullptr && comes_before(event, *track.last_event) &&
+          track.run_begins.size() <= kMaxSortedRuns) {
         if (insert_late_event(track, event, number)) {
           ++number;
           continue;
         }
-        track.runs.push_back(track.end);
+        track.run_begins.push_back(track.end);
       }
-      track.last = &event;
-      order_[track.end++] = number++;
+      track.last_event = &event;
+      sorted_event_numbers_[track.end++] = number++;
     }
   }
 }
 
 // Inserts a late event into the current run, behind events that precede or equal it. Returns false if it would move by
-// more than kMaxMoveBack positions.
+// more than kMaxInsertionDistance positions.
 bool EventOrder::insert_late_event(TrackState& track, const TraceEvent& late, std::uint32_t number) {
-  const std::size_t first = std::max(track.runs.back(), track.end - std::min(track.end, kMaxMoveBack));
+  const std::size_t first = std::max(track.run_begins.back(), track.end - std::min(track.end, kMaxInsertionDistance));
   std::size_t at = track.end - 1;  // the last one comes after `late`
-  while (at > first && comes_before(late, event(order_[at - 1]))) --at;
-  if (at == first && first > track.runs.back()) return false;
-  const auto position = order_.begin() + static_cast<std::ptrdiff_t>(at);
-  const auto end = order_.begin() + static_cast<std::ptrdiff_t>(track.end++);
+  while (at > first && comes_before(late, event(sorted_event_numbers_[at - 1]))) --at;
+  if (at == first && first > track.run_begins.back()) return false;
+  const auto position = sorted_event_numbers_.begin() + static_cast<std::ptrdiff_t>(at);
+  const auto end = sorted_event_numbers_.begin() + static_cast<std::ptrdiff_t>(track.end++);
   std::copy_backward(position, end, end + 1);
   *position = number;
   return true;
@@ -124,12 +126,12 @@ bool EventOrder::insert_late_event(TrackState& track, const TraceEvent& late, st
 void EventOrder::sort(std::size_t begin, std::vector<TrackState>& tracks) {
   std::vector<std::uint32_t> scratch;
   for (TrackState& track : tracks) {
-    std::vector<std::size_t>& runs = track.runs;
-    if (runs.size() > kMaxRuns) {
-      const std::span<std::uint32_t> track_events = std::span(order_).subspan(begin, track.end - begin);
+    std::vector<std::size_t>& runs = track.run_begins;
+    if (runs.size() > kMaxSortedRuns) {
+      const std::span<std::uint32_t> track_events = std::span(sorted_event_numbers_).subspan(begin, track.end - begin);
       sort_outer_first(track_events, scratch);
       find_runs(begin, track);
-      if (runs.size() > kMaxRuns) {
+      if (runs.size() > kMaxSortedRuns) {
         const auto before = [this](std::uint32_t a, std::uint32_t b) { return comes_before(event(a), event(b)); };
         std::sort(track_events.begin(), track_events.end(), before);
         runs.resize(1);
@@ -141,7 +143,8 @@ void EventOrder::sort(std::size_t begin, std::vector<TrackState>& tracks) {
         merged.push_back(runs[i]);
         if (i + 1 == runs.size()) break;
         const std::size_t end = i + 2 < runs.size() ? runs[i + 2] : track.end;
-        merge(std::span(order_).subspan(runs[i], end - runs[i]), runs[i + 1] - runs[i], scratch);
+        merge_sorted_runs(std::span(sorted_event_numbers_).subspan(runs[i], end - runs[i]), runs[i + 1] - runs[i],
+                          scratch);
       }
       runs = std::move(merged);
     }
@@ -150,9 +153,10 @@ void EventOrder::sort(std::size_t begin, std::vector<TrackState>& tracks) {
 }
 
 void EventOrder::find_runs(std::size_t begin, TrackState& track) const {
-  track.runs = {begin};
-  for (std::size_t i = begin + 1; i < track.end && track.runs.size() <= kMaxRuns; ++i) {
-    if (comes_before(event(order_[i]), event(order_[i - 1]))) track.runs.push_back(i);
+  track.run_begins = {begin};
+  for (std::size_t i = begin + 1; i < track.end && track.run_begins.size() <= kMaxSortedRuns; ++i) {
+    if (comes_before(event(sorted_event_numbers_[i]), event(sorted_event_numbers_[i - 1])))
+      track.run_begins.push_back(i);
   }
 }
 
@@ -160,7 +164,7 @@ void EventOrder::find_runs(std::size_t begin, TrackState& track) const {
 // function. An event that sorts before the preceding ones in the file encloses them and is moved before them. Linked
 // lists hold the order, which is written out at the end.
 void EventOrder::sort_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& scratch) const {
-  struct Enclosed {  // the range enclosed by `first`, itself included
+  struct Enclosed {  // the events from `first` to `last`; `first` encloses the others
     std::uint32_t first;
     std::uint32_t last;
   };
@@ -188,8 +192,8 @@ void EventOrder::sort_outer_first(std::span<std::uint32_t> track, std::vector<st
 }
 
 // Merges two adjacent sorted runs. Reads each event once.
-void EventOrder::merge(std::span<std::uint32_t> two_runs, std::size_t second_run_begin,
-                       std::vector<std::uint32_t>& scratch) const {
+void EventOrder::merge_sorted_runs(std::span<std::uint32_t> two_runs, std::size_t second_run_begin,
+                                   std::vector<std::uint32_t>& scratch) const {
   scratch.assign(two_runs.begin(), two_runs.begin() + static_cast<std::ptrdiff_t>(second_run_begin));
   std::size_t left = 0;
   std::size_t right = second_run_begin;
@@ -208,7 +212,7 @@ void EventOrder::merge(std::span<std::uint32_t> two_runs, std::size_t second_run
 
 namespace {
 
-constexpr auto kLater = [](const auto& a, const auto& b) {
+constexpr auto starts_later = [](const auto& a, const auto& b) {
   return a.start_ns != b.start_ns ? a.start_ns > b.start_ns : a.track > b.track;
 };
 
@@ -219,34 +223,34 @@ TrackMerger::TrackMerger(const EventOrder& order, std::vector<EventOrder::Track>
   for (std::uint32_t i = 0; i < tracks_.size(); ++i) {
     if (tracks_[i].empty()) continue;
     TraceEvent* const first = &order_.event(tracks_[i].front());
-    heads_.push_back({first->start_ns, first, i});
+    head_heap_.push_back({first->start_ns, first, i});
   }
-  std::make_heap(heads_.begin(), heads_.end(), kLater);
+  std::make_heap(head_heap_.begin(), head_heap_.end(), starts_later);
 }
 
 // Consecutive events mostly come from the same track, so a batch is taken from the earliest track.
-std::span<TraceEvent* const> TrackMerger::next() {
-  if (heads_.empty()) return {};
-  EventOrder::Track& left = tracks_[heads_.front().track];
+std::span<TraceEvent* const> TrackMerger::next_batch() {
+  if (head_heap_.empty()) return {};
+  EventOrder::Track& left = tracks_[head_heap_.front().track];
   std::int64_t rival_ns = std::numeric_limits<std::int64_t>::max();
-  for (std::size_t i = 1; i < std::min<std::size_t>(heads_.size(), 3); ++i) {
-    rival_ns = std::min(rival_ns, heads_[i].start_ns);
+  for (std::size_t i = 1; i < std::min<std::size_t>(head_heap_.size(), 3); ++i) {
+    rival_ns = std::min(rival_ns, head_heap_[i].start_ns);
   }
   std::size_t count = 0;
   const std::size_t most = std::min(kBatchSize, left.size());
-  TraceEvent* event = heads_.front().event;
+  TraceEvent* event = head_heap_.front().event;
   do {
     events_[count++] = event;
     event = count < left.size() ? &order_.event(left[count]) : nullptr;
   } while (count < most && event->start_ns < rival_ns);
   left = left.subspan(count);
-  std::pop_heap(heads_.begin(), heads_.end(), kLater);
+  std::pop_heap(head_heap_.begin(), head_heap_.end(), starts_later);
   if (left.empty()) {
-    heads_.pop_back();
+    head_heap_.pop_back();
   } else {
-    heads_.back().start_ns = event->start_ns;
-    heads_.back().event = event;
-    std::push_heap(heads_.begin(), heads_.end(), kLater);
+    head_heap_.back().start_ns = event->start_ns;
+    head_heap_.back().event = event;
+    std::push_heap(head_heap_.begin(), head_heap_.end(), starts_later);
   }
   return std::span(events_).first(count);
 }

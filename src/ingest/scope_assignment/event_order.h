@@ -50,14 +50,14 @@ class EventOrder {
   std::size_t thread_count() const { return threads_.size(); }
   Track thread(std::size_t number) const { return track(0, threads_, number); }
   bool thread_has_kind(std::size_t number, EventKind kind) const {
-    return (threads_[number].kinds & kind_bit(kind)) != 0;
+    return (threads_[number].kind_mask & kind_mask(kind)) != 0;
   }
   std::size_t queue_count() const { return queues_.size(); }
   Track queue(std::size_t number) const { return track(threads_.empty() ? 0 : threads_.back().end, queues_, number); }
 
   // Events are numbered from 0, in the order of the blocks.
   TraceEvent& event(std::uint32_t number) const {
-    const Block* block = &blocks_[block_of_[number >> kBlockIndexShift]];
+    const Block* block = &blocks_[block_of_event_range_[number >> kBlockIndexShift]];
     while (number >= block[1].first) ++block;
     return block->events[number - block->first];
   }
@@ -65,27 +65,30 @@ class EventOrder {
  private:
   static constexpr unsigned kBlockIndexShift = 8;
   // Above this number of runs, a full sort is faster than merging.
-  static constexpr std::size_t kMaxRuns = 64;
+  static constexpr std::size_t kMaxSortedRuns = 64;
   // Largest number of positions that an out-of-order event is moved back immediately.
-  static constexpr std::size_t kMaxMoveBack = 32;
+  static constexpr std::size_t kMaxInsertionDistance = 32;
 
   struct Block {
     TraceEvent* events;
     std::uint32_t first;  // event number
   };
   struct TrackState {
-    std::size_t end = 0;               // end of the track in order_
-    std::uint32_t kinds = 0;           // bit set of the EventKinds on the track
-    std::vector<std::size_t> runs;     // starts of the sorted runs in order_, kMaxRuns + 1 at most
-    const TraceEvent* last = nullptr;  // last event of the current run, during construction
+    std::size_t end = 0;          // end of the track in sorted_event_numbers_
+    std::uint32_t kind_mask = 0;  // bit set of the EventKinds on the track
+    std::vector<std::size_t>
+        run_begins;  // starts of the sorted runs in sorted_event_numbers_, kMaxSortedRuns + 1 at most
+    const TraceEvent* last_event = nullptr;  // last event of the current run, during construction
   };
 
   Track track(std::size_t first, const std::vector<TrackState>& tracks, std::size_t number) const {
     const std::size_t begin = number == 0 ? first : tracks[number - 1].end;
-    return Track(order_).subspan(begin, tracks[number].end - begin);
+    return Track(sorted_event_numbers_).subspan(begin, tracks[number].end - begin);
   }
-  static std::uint32_t kind_bit(EventKind kind) { return std::uint32_t{1} << static_cast<unsigned>(kind); }
-  TrackState& track_of(const TraceEvent& event) { return (is_on_gpu(event.kind) ? queues_ : threads_)[event.track]; }
+  static std::uint32_t kind_mask(EventKind kind) { return std::uint32_t{1} << static_cast<unsigned>(kind); }
+  TrackState& track_of(const TraceEvent& event) {
+    return (is_on_gpu(event.kind) ? queues_ : threads_)[event.track_index];
+  }
   void find_blocks(Trace& trace);
   void count_events(const Trace& trace);
   void group_by_track(const Trace& trace);
@@ -93,12 +96,12 @@ class EventOrder {
   void sort(std::size_t begin, std::vector<TrackState>& tracks);
   void find_runs(std::size_t begin, TrackState& track) const;
   void sort_outer_first(std::span<std::uint32_t> track, std::vector<std::uint32_t>& scratch) const;
-  void merge(std::span<std::uint32_t> two_runs, std::size_t second_run_begin,
-             std::vector<std::uint32_t>& scratch) const;
+  void merge_sorted_runs(std::span<std::uint32_t> two_runs, std::size_t second_run_begin,
+                         std::vector<std::uint32_t>& scratch) const;
 
-  std::vector<Block> blocks_;            // ends with a sentinel that has no events
-  std::vector<std::uint32_t> block_of_;  // block index of every 256th event
-  std::vector<std::uint32_t> order_;     // event numbers by thread, then by queue
+  std::vector<Block> blocks_;                        // ends with a sentinel that has no events
+  std::vector<std::uint32_t> block_of_event_range_;  // block index of every 256th event
+  std::vector<std::uint32_t> sorted_event_numbers_;  // event numbers by thread, then by queue
   std::vector<TrackState> threads_;
   std::vector<TrackState> queues_;
   TimeExtent extent_;
@@ -110,7 +113,7 @@ class TrackMerger {
  public:
   TrackMerger(const EventOrder& order, std::vector<EventOrder::Track> tracks);
   // Returns the next events, up to kBatchSize; empty at the end. Valid until the next call.
-  std::span<TraceEvent* const> next();
+  std::span<TraceEvent* const> next_batch();
 
  private:
   static constexpr std::size_t kBatchSize = 64;
@@ -122,7 +125,7 @@ class TrackMerger {
 
   const EventOrder& order_;
   std::vector<EventOrder::Track> tracks_;  // remaining events of each track
-  std::vector<Head> heads_;                // heap, earliest start first
+  std::vector<Head> head_heap_;            // heap, earliest start first
   std::array<TraceEvent*, kBatchSize> events_{};
 };
 

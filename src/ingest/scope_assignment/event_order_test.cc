@@ -18,7 +18,7 @@ Trace shuffled_trace(std::mt19937& random, std::size_t astray) {
     events[i].start_ns = static_cast<std::int64_t>(i / (1 + random() % 3));
     events[i].duration_ns = static_cast<std::int64_t>(random() % 50);
     events[i].kind = random() % 3 == 0 ? EventKind::kernel : EventKind::op;
-    events[i].track = static_cast<std::uint32_t>(random() % (is_on_gpu(events[i].kind) ? 2 : 3));
+    events[i].track_index = static_cast<std::uint32_t>(random() % (is_on_gpu(events[i].kind) ? 2 : 3));
     events[i].correlation = static_cast<std::uint32_t>(i);
   }
   for (std::size_t i = 0; astray > 0 && i < events.size() / 4; ++i) {
@@ -29,10 +29,10 @@ Trace shuffled_trace(std::mt19937& random, std::size_t astray) {
   }
   Trace trace;
   trace.threads.resize(3);
-  trace.queues.resize(2);
+  trace.kernel_queues.resize(2);
   for (const TraceEvent& event : events) {
-    if (trace.blocks.empty() || random() % 300 == 0) trace.blocks.emplace_back();
-    trace.blocks.back().push_back(event);
+    if (trace.event_blocks.empty() || random() % 300 == 0) trace.event_blocks.emplace_back();
+    trace.event_blocks.back().push_back(event);
   }
   return trace;
 }
@@ -73,7 +73,7 @@ TEST(EventOrder, ReturnsTheFirstBeginAndTheLastEnd) {
   Trace trace;
   EXPECT_EQ(EventOrder(trace).extent().end_ns, 0);
   trace.threads.resize(1);
-  trace.blocks = {{{.start_ns = 50, .duration_ns = 7}, {.start_ns = 20, .duration_ns = 100}, {.start_ns = 60}}};
+  trace.event_blocks = {{{.start_ns = 50, .duration_ns = 7}, {.start_ns = 20, .duration_ns = 100}, {.start_ns = 60}}};
   const EventOrder order(trace);
   EXPECT_EQ(order.extent().first_start_ns, 20);
   EXPECT_EQ(order.extent().last_start_ns, 60);

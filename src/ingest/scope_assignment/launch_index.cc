@@ -7,39 +7,39 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr auto kBefore = [](const auto& a, const auto& b) {
+constexpr auto id_is_before = [](const auto& a, const auto& b) {
   return a.id != b.id ? a.id < b.id : a.start_ns < b.start_ns;
 };
 
 }  // namespace
 
 // Bucket sort: counts the entries of each bucket, then copies each entry to its bucket. Few buckets need sorting.
-LaunchIndex::Index::Index(const std::vector<Entry>& entries) : entries_(entries.size()) {
+LaunchIndex::EventsById::EventsById(const std::vector<Entry>& entries) : entries_(entries.size()) {
   if (entries.empty()) return;
   const auto [smallest, largest] = std::ranges::minmax_element(entries, {}, &Entry::id);
   smallest_id_ = smallest->id;
   const std::uint32_t range = largest->id - smallest_id_;
-  while (range >> shift_ >= entries.size()) ++shift_;
-  begins_.resize((range >> shift_) + std::size_t{2});
+  while (range >> bucket_shift_ >= entries.size()) ++bucket_shift_;
+  bucket_begins_.resize((range >> bucket_shift_) + std::size_t{2});
   const auto bucket_of = [this](const Entry& entry) -> std::uint32_t& {
-    return begins_[(entry.id - smallest_id_) >> shift_];
+    return bucket_begins_[(entry.id - smallest_id_) >> bucket_shift_];
   };
   for (const Entry& entry : entries) ++bucket_of(entry);
-  std::partial_sum(begins_.begin(), begins_.end(), begins_.begin());
+  std::partial_sum(bucket_begins_.begin(), bucket_begins_.end(), bucket_begins_.begin());
   for (std::size_t i = entries.size(); i-- > 0;) entries_[--bucket_of(entries[i])] = entries[i];
   for (std::size_t i = 1; i < entries_.size(); ++i) {
-    if (!kBefore(entries_[i], entries_[i - 1])) continue;
+    if (!id_is_before(entries_[i], entries_[i - 1])) continue;
     const std::uint32_t* const begin = &bucket_of(entries_[i]);
-    std::sort(entries_.begin() + begin[0], entries_.begin() + begin[1], kBefore);
+    std::sort(entries_.begin() + begin[0], entries_.begin() + begin[1], id_is_before);
   }
 }
 
-const LaunchIndex::Entry* LaunchIndex::Index::find(std::uint32_t id, std::int64_t start_ns) const {
-  const std::size_t bucket = (id - smallest_id_) >> shift_;
-  if (id == 0 || id < smallest_id_ || bucket + 1 >= begins_.size()) return nullptr;
-  const Entry* const begin = entries_.data() + begins_[bucket];
-  const Entry* const end = entries_.data() + begins_[bucket + 1];
-  const Entry* const after = std::upper_bound(begin, end, Entry{id, 0, start_ns}, kBefore);
+const LaunchIndex::Entry* LaunchIndex::EventsById::find(std::uint32_t id, std::int64_t start_ns) const {
+  const std::size_t bucket = (id - smallest_id_) >> bucket_shift_;
+  if (id == 0 || id < smallest_id_ || bucket + 1 >= bucket_begins_.size()) return nullptr;
+  const Entry* const begin = entries_.data() + bucket_begins_[bucket];
+  const Entry* const end = entries_.data() + bucket_begins_[bucket + 1];
+  const Entry* const after = std::upper_bound(begin, end, Entry{id, 0, start_ns}, id_is_before);
   if (after != begin && after[-1].id == id) return after - 1;
   return after != end && after->id == id ? after : nullptr;
 }
@@ -49,38 +49,41 @@ LaunchIndex::LaunchIndex(const Trace& trace, const EventOrder& order) : order_(o
   const auto collect = [&](const auto& id_of) {
     std::vector<Entry> entries;
     std::uint32_t number = 0;
-    for (const std::vector<TraceEvent>& block : trace.blocks) {
+    for (const std::vector<TraceEvent>& block : trace.event_blocks) {
       for (const TraceEvent& event : block) {
         if (const std::uint32_t id = id_of(event)) entries.push_back({id, number, event.start_ns});
         ++number;
       }
     }
-    return Index(entries);
+    return EventsById(entries);
   };
-  calls_ = collect([](const TraceEvent& event) { return event.kind == EventKind::api ? event.correlation : 0; });
+  calls_by_correlation_ =
+      collect([](const TraceEvent& event) { return event.kind == EventKind::api ? event.correlation : 0; });
   if (trace.gpu_events_identify_ops) return;
   std::vector<std::uint32_t> external_ids;
   for (std::size_t queue = 0; queue < order.queue_count(); ++queue) {
     for (const std::uint32_t number : order.queue(queue)) {
       const TraceEvent& event = order.event(number);
       if (event.external_id == 0) continue;
-      if (calls_.find(event.correlation, event.start_ns) == nullptr) external_ids.push_back(event.external_id);
+      if (calls_by_correlation_.find(event.correlation, event.start_ns) == nullptr)
+        external_ids.push_back(event.external_id);
     }
   }
   if (external_ids.empty()) return;
   std::sort(external_ids.begin(), external_ids.end());
-  operations_ = collect([&](const TraceEvent& event) -> std::uint32_t {
+  operations_by_external_id_ = collect([&](const TraceEvent& event) -> std::uint32_t {
     if (event.kind != EventKind::op && event.kind != EventKind::annotation) return 0;
     return std::binary_search(external_ids.begin(), external_ids.end(), event.external_id) ? event.external_id : 0;
   });
 }
 
 std::optional<KernelLaunch> LaunchIndex::find_launch(const TraceEvent& kernel) const {
-  const Entry* entry = calls_.find(kernel.correlation, kernel.start_ns);
-  const auto scope_of = [this](const Entry& some) { return order_.event(some.event).detail; };
+  const Entry* entry = calls_by_correlation_.find(kernel.correlation, kernel.start_ns);
+  const auto scope_of = [this](const Entry& some) { return order_.event(some.event).detail_index; };
   // If the call is outside of every scope, the operation with the kernel's external id may still have one.
   if (entry == nullptr || scope_of(*entry) == 0) {
-    if (const Entry* const operation = operations_.find(kernel.external_id, kernel.start_ns)) entry = operation;
+    if (const Entry* const operation = operations_by_external_id_.find(kernel.external_id, kernel.start_ns))
+      entry = operation;
   }
   if (entry == nullptr) return std::nullopt;
   return KernelLaunch{scope_of(*entry), entry->start_ns};

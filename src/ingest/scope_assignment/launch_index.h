@@ -37,22 +37,23 @@ class LaunchIndex {
     std::int64_t start_ns;
   };
   // Events by id, then by time. Ids grow nearly evenly, so a bucket contains about one entry.
-  class Index {
+  class EventsById {
    public:
-    Index() = default;
-    explicit Index(const std::vector<Entry>& entries);
+    EventsById() = default;
+    explicit EventsById(const std::vector<Entry>& entries);
     const Entry* find(std::uint32_t id, std::int64_t start_ns) const;
 
    private:
     std::vector<Entry> entries_;
-    std::vector<std::uint32_t> begins_;  // index in entries_ where each bucket begins; the last is entries_.size()
+    std::vector<std::uint32_t>
+        bucket_begins_;  // index in entries_ where each bucket begins; the last is entries_.size()
     std::uint32_t smallest_id_ = 0;
-    unsigned shift_ = 0;  // (id - smallest_id_) >> shift_ is the bucket
+    unsigned bucket_shift_ = 0;  // (id - smallest_id_) >> bucket_shift_ is the bucket
   };
 
   const EventOrder& order_;
-  Index calls_;       // by correlation id
-  Index operations_;  // by external id, for kernels without a runtime call
+  EventsById calls_by_correlation_;       // by correlation id
+  EventsById operations_by_external_id_;  // by external id, for kernels without a runtime call
 };
 
 }  // namespace joulemap::ingest

@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::string_view kModulePrefix = "nn.Module: ";
 // Classes of modules that wrap a model. The same list as in python/joulemap/_torch_wrappers.py.
-constexpr std::array<std::string_view, 5> kWrappers = {"DistributedDataParallel", "DataParallel", "OptimizedModule",
-                                                       "FullyShardedDataParallel", "CheckpointWrapper"};
+constexpr std::array<std::string_view, 5> kWrapperModuleClasses = {
+    "DistributedDataParallel", "DataParallel", "OptimizedModule", "FullyShardedDataParallel", "CheckpointWrapper"};
 
-// Limits the recursion of scope() and the length of paths. Deeper calls count with the enclosing module.
+// Limits the recursion of find_or_add_scope() and the length of paths. Deeper calls count with the enclosing module.
 constexpr std::uint32_t kMaxModuleDepth = 256;
 
 }  // namespace
@@ -42,7 +42,8 @@ ModulePaths::ModuleCallName ModulePaths::parse_call_name(std::uint32_t name) con
     if (kind.is_numbered) kind.class_name = text.substr(0, underscore);
   }
   kind.is_loss = kind.class_name.ends_with("Loss");
-  kind.is_wrapper = std::find(kWrappers.begin(), kWrappers.end(), kind.class_name) != kWrappers.end();
+  kind.is_wrapper = std::find(kWrapperModuleClasses.begin(), kWrapperModuleClasses.end(), kind.class_name) !=
+                    kWrapperModuleClasses.end();
   return kind;
 }
 
@@ -61,7 +62,7 @@ std::string ModulePaths::path_of(const Layer& parent, bool is_root, std::uint32_
     if (kind.number > 0) path += "#" + std::to_string(kind.number + 1);
     return path;
   }
-  if (has_module_names()) ++calls_without_path_;
+  if (has_module_names()) ++calls_without_path_count_;
   std::string_view text = texts_.text(name);
   if (text.starts_with(kModulePrefix)) text.remove_prefix(kModulePrefix.size());
   return parent.is_root ? std::string(text) : parent.path + "." + std::string(text);
@@ -81,18 +82,19 @@ ModulePaths::LayerId ModulePaths::find_layer(LayerId parent, std::uint32_t name)
   layer.depth = layers_[parent].depth + 1;
   layer.is_root = is_root;
   layer.path = path_of(layers_[parent], is_root, name);
-  layer.text = tree_.text(layer.path);
+  layer.path_text = scope_interner_.intern_text(layer.path);
   layers_.push_back(std::move(layer));
   return known = static_cast<LayerId>(layers_.size() - 1);
 }
 
-std::uint32_t ModulePaths::scope(LayerId node, std::uint32_t phase) {
+std::uint32_t ModulePaths::find_or_add_scope(LayerId node, std::uint32_t phase) {
   if (node == 0) return phase;
-  for (const auto& [known_phase, scope] : layers_[node].scopes) {
+  for (const auto& [known_phase, scope] : layers_[node].scope_by_phase) {
     if (known_phase == phase) return scope;
   }
-  const std::uint32_t made = tree_.child(scope(layers_[node].parent, phase), ScopeKind::module, layers_[node].text);
-  layers_[node].scopes.emplace_back(phase, made);
+  const std::uint32_t made = scope_interner_.child_scope(find_or_add_scope(layers_[node].parent, phase),
+                                                         ScopeKind::module, layers_[node].path_text);
+  layers_[node].scope_by_phase.emplace_back(phase, made);
   return made;
 }
 

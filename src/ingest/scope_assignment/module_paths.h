@@ -25,7 +25,7 @@ class ModulePaths {
   using LayerId = std::uint32_t;
 
   ModulePaths(const scopes::ModuleNames& names, const TraceNames& texts, ScopeInterner& tree)
-      : names_(names), texts_(texts), tree_(tree) {}
+      : names_(names), texts_(texts), scope_interner_(tree) {}
 
   // Returns the layer of a call of the module `name` inside `parent`.
   LayerId find_layer(LayerId parent, std::uint32_t name);
@@ -34,9 +34,9 @@ class ModulePaths {
   bool is_wrapper(std::uint32_t name);
 
   // Returns the scope of a layer inside the scope `phase`; `phase` itself outside of every layer.
-  std::uint32_t scope(LayerId node, std::uint32_t phase);
+  std::uint32_t find_or_add_scope(LayerId node, std::uint32_t phase);
   bool has_module_names() const { return !names_.empty(); }
-  std::uint64_t calls_without_path() const { return calls_without_path_; }
+  std::uint64_t calls_without_path() const { return calls_without_path_count_; }
   // Number of calls nested too deeply, which are counted with the enclosing module.
   std::uint64_t calls_too_deep() const { return calls_too_deep_; }
 
@@ -44,10 +44,10 @@ class ModulePaths {
   struct Layer {
     LayerId parent = 0;
     std::uint32_t depth = 0;
-    std::uint32_t text = 0;
+    std::uint32_t path_text = 0;
     std::string path;
     bool is_root = false;
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> scopes;  // pairs of phase and scope
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> scope_by_phase;  // pairs of phase and scope
   };
   struct ModuleCallName {
     std::string_view class_name;
@@ -63,13 +63,13 @@ class ModulePaths {
 
   const scopes::ModuleNames& names_;
   const TraceNames& texts_;
-  ScopeInterner& tree_;
+  ScopeInterner& scope_interner_;
   std::vector<Layer> layers_{1};
   std::unordered_map<std::uint64_t, LayerId>
       unnumbered_layers_;                         // layers of names without a number, by parent and name
   std::vector<ModuleCallName> call_names_;        // parsed names of modules seen so far
   std::vector<std::uint32_t> call_name_indices_;  // by name: index in call_names_ + 1
-  std::uint64_t calls_without_path_ = 0;
+  std::uint64_t calls_without_path_count_ = 0;
   std::uint64_t calls_too_deep_ = 0;
 };
 

@@ -24,33 +24,33 @@ namespace joulemap::ingest {
 namespace {
 
 // A time slice is 10 ms, about as fine as power samples. In long traces slices are longer: there are at most
-// kMaxSlices, so that a damaged time cannot create millions.
-constexpr std::int64_t kSliceLength_ns = 10 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kMaxSlices = 20'000;
+// kMaxActivitySlices, so that a damaged time cannot create millions.
+constexpr std::int64_t kMinSliceLength_ns = 10 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kMaxActivitySlices = 20'000;
 
 // Times beyond these are damage: a start after the year 2096, and an event longer than eleven days. start + duration of
 // valid events does not overflow.
-constexpr std::int64_t kLatest_ns = 4'000'000'000'000'000'000;
-constexpr std::int64_t kLongest_ns = 1'000'000'000'000'000;
+constexpr std::int64_t kLatestPlausibleTime_ns = 4'000'000'000'000'000'000;
+constexpr std::int64_t kLongestPlausibleEvent_ns = 1'000'000'000'000'000;
 // No trace covers months: an event farther than this from the median start is damage and would lengthen the trace.
 constexpr std::int64_t kFarthest_ns = 30 * std::int64_t{86'400} * kNanosecondsPerSecond;
 constexpr std::size_t kMedianSampleSize = 4096;  // events sampled to find the median
 
-using Sink = std::function<void(Activity)>;
+using ActivitySink = std::function<void(Activity)>;
 
 bool has_plausible_times(const TraceEvent& event) {
-  const bool is_there = event.start_ns >= -kLatest_ns && event.start_ns <= kLatest_ns;
-  return is_there && event.duration_ns >= 0 && event.duration_ns <= kLongest_ns;
+  const bool is_there = event.start_ns >= -kLatestPlausibleTime_ns && event.start_ns <= kLatestPlausibleTime_ns;
+  return is_there && event.duration_ns >= 0 && event.duration_ns <= kLongestPlausibleEvent_ns;
 }
 
 // Approximate median start of the events with plausible times, ns; 0 without events.
 std::int64_t median_start_ns(const Trace& trace) {
   std::size_t events = 0;
-  for (const std::vector<TraceEvent>& block : trace.blocks) events += block.size();
+  for (const std::vector<TraceEvent>& block : trace.event_blocks) events += block.size();
   const std::size_t stride = events / kMedianSampleSize + 1;
   std::vector<std::int64_t> starts_ns;
   std::size_t next = 0;
-  for (const std::vector<TraceEvent>& block : trace.blocks) {
+  for (const std::vector<TraceEvent>& block : trace.event_blocks) {
     for (; next < block.size(); next += stride) {
       if (has_plausible_times(block[next])) starts_ns.push_back(block[next].start_ns);
     }
@@ -64,18 +64,18 @@ std::int64_t median_start_ns(const Trace& trace) {
 
 void drop_implausible_times(Trace& trace, std::int64_t median_ns, Diagnostics& diagnostics) {
   std::uint64_t left_out = 0;
-  for (std::vector<TraceEvent>& block : trace.blocks) {
+  for (std::vector<TraceEvent>& block : trace.event_blocks) {
     left_out += std::erase_if(block, [&](const TraceEvent& event) {
       return !has_plausible_times(event) || std::abs(event.start_ns - median_ns) > kFarthest_ns;
     });
   }
-  trace.events_dropped += left_out;
+  trace.dropped_event_count += left_out;
   diagnostics.add({"events_out_of_time", left_out, "events with impossible times were skipped", {}});
 }
 
 // Groups the events by track, after removing those with impossible times from the trace. These are rare, so all events
 // are grouped first, and again only if some must be removed.
-EventOrder order_of(Trace& trace, Diagnostics& diagnostics) {
+EventOrder make_event_order(Trace& trace, Diagnostics& diagnostics) {
   EventOrder order(trace);
   const TimeExtent& extent = order.extent();
   const std::int64_t median_ns = median_start_ns(trace);
@@ -91,7 +91,7 @@ EventOrder order_of(Trace& trace, Diagnostics& diagnostics) {
 std::int64_t slice_length_for(const TraceSurvey& survey) {
   // Halves: in a damaged trace the difference of two times may overflow.
   const std::int64_t half_ns = survey.end_ns() / 2 - survey.begin_ns() / 2;
-  return std::max(kSliceLength_ns, half_ns / (kMaxSlices / 2));
+  return std::max(kMinSliceLength_ns, half_ns / (kMaxActivitySlices / 2));
 }
 
 std::int64_t saturating_add(std::int64_t time_ns, std::int64_t by_ns) {
@@ -122,71 +122,77 @@ class BackgroundTask {
 };
 
 // Sums the time of threads in scopes by time slice, and passes each slice to the sink.
-class ThreadPass {
+class HostTimePass {
  public:
-  ThreadPass(const TraceSurvey& survey, ThreadScopeTracker& scopes, ScopeSums& sums, ScopeInterner& tree,
-             const Sink& sink)
+  HostTimePass(const TraceSurvey& survey, ThreadScopeTracker& scopes, ScopeSums& sums, ScopeInterner& tree,
+               const ActivitySink& sink)
       : scopes_(scopes),
         sums_(sums),
-        tree_(tree),
+        scope_interner_(tree),
         sink_(sink),
-        length_ns_(slice_length_for(survey)),
-        begin_ns_(survey.begin_ns()) {}
+        slice_length_ns_(slice_length_for(survey)),
+        slice_begin_ns_(survey.begin_ns()) {}
 
   void run(EventOrder& order, std::int64_t end_ns) {
     std::vector<EventOrder::Track> tracks;
     for (std::size_t thread = 0; thread < order.thread_count(); ++thread) tracks.push_back(order.thread(thread));
     TrackMerger merge(order, std::move(tracks));
-    std::int64_t slice_end_ns = saturating_add(begin_ns_, length_ns_);
-    for (auto events = merge.next(); !events.empty(); events = merge.next()) {
+    std::int64_t slice_end_ns = saturating_add(slice_begin_ns_, slice_length_ns_);
+    for (auto events = merge.next_batch(); !events.empty(); events = merge.next_batch()) {
       for (TraceEvent* const event : events) {
         while (event->start_ns >= slice_end_ns && slice_end_ns < end_ns) {
-          close(slice_end_ns);
-          if (!scopes_.has_open_scopes()) begin_ns_ = std::max(begin_ns_, event->start_ns);
-          slice_end_ns = saturating_add(begin_ns_, length_ns_);
+          close_slice(slice_end_ns);
+          if (!scopes_.has_open_scopes()) slice_begin_ns_ = std::max(slice_begin_ns_, event->start_ns);
+          slice_end_ns = saturating_add(slice_begin_ns_, slice_length_ns_);
         }
         scopes_.add(*event);
       }
     }
     while (slice_end_ns < end_ns && scopes_.has_open_scopes()) {
-      close(slice_end_ns);
-      slice_end_ns = saturating_add(begin_ns_, length_ns_);
+      close_slice(slice_end_ns);
+      slice_end_ns = saturating_add(slice_begin_ns_, slice_length_ns_);
     }
-    close(end_ns);
+    close_slice(end_ns);
   }
 
  private:
-  void close(std::int64_t end_ns) {
-    scopes_.advance_to(end_ns);
+  void close_slice(std::int64_t end_ns) {
+    scopes_.advance_time_to(end_ns);
     Activity activity;
-    activity.begin_ns = begin_ns_;
-    activity.end_ns = std::max(end_ns, begin_ns_);
-    activity.scopes = tree_.take_new();
-    activity.scope_tallies = sums_.take();
-    begin_ns_ = activity.end_ns;
+    activity.begin_ns = slice_begin_ns_;
+    activity.end_ns = std::max(end_ns, slice_begin_ns_);
+    activity.scopes = scope_interner_.take_new_scopes();
+    activity.scope_tallies = sums_.take_sums();
+    slice_begin_ns_ = activity.end_ns;
     if (!activity.empty()) sink_(std::move(activity));
   }
 
   ThreadScopeTracker& scopes_;
   ScopeSums& sums_;
-  ScopeInterner& tree_;
-  const Sink& sink_;
-  std::int64_t length_ns_;
-  std::int64_t begin_ns_;
+  ScopeInterner& scope_interner_;
+  const ActivitySink& sink_;
+  std::int64_t slice_length_ns_;
+  std::int64_t slice_begin_ns_;
 };
 
 // Assigns kernels to scopes, sums their time by time slice, and passes each slice to the sink.
-class KernelPass {
+class KernelTimePass {
  public:
-  KernelPass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, ScopeInterner& tree, ScopedTrace& placed,
-             const LaunchIndex& launches, const Sink& sink)
-      : trace_(trace), survey_(survey), names_(names), tree_(tree), launches_(launches), result_(placed), sink_(sink) {
+  KernelTimePass(Trace& trace, const TraceSurvey& survey, const TraceNames& names, ScopeInterner& tree,
+                 ScopedTrace& placed, const LaunchIndex& launches, const ActivitySink& sink)
+      : trace_(trace),
+        survey_(survey),
+        names_(names),
+        scope_interner_(tree),
+        launches_(launches),
+        result_(placed),
+        sink_(sink) {
     for (const TraceStep& step : survey.steps()) {
       StepRecord record;
       record.number = static_cast<std::int64_t>(step.number);
       record.begin_ns = step.begin_ns;
       record.end_ns = step.end_ns;
-      record.traced = record.has_kernel_records = true;
+      record.is_traced = record.has_kernel_records = true;
       steps_.push_back(record);
     }
   }
@@ -196,26 +202,26 @@ class KernelPass {
     for (std::size_t queue = 0; queue < order.queue_count(); ++queue) tracks.push_back(order.queue(queue));
     TrackMerger merge(order, std::move(tracks));
     const std::int64_t length_ns = slice_length_for(survey_);
-    activity_.classes = std::move(trace_.classes);
-    activity_.queues = trace_.queues;
+    activity_.classes = std::move(trace_.kernel_classes);
+    activity_.queues = trace_.kernel_queues;
     activity_.begin_ns = survey_.begin_ns();
     std::int64_t slice_end_ns = saturating_add(survey_.begin_ns(), length_ns);
-    for (auto events = merge.next(); !events.empty(); events = merge.next()) {
+    for (auto events = merge.next_batch(); !events.empty(); events = merge.next_batch()) {
       for (const TraceEvent* const event : events) {
         while (event->start_ns >= slice_end_ns && slice_end_ns < survey_.end_ns()) {
-          close(slice_end_ns);
-          if (running_.empty()) activity_.begin_ns = std::max(activity_.begin_ns, event->start_ns);
+          close_slice(slice_end_ns);
+          if (running_kernels_.empty()) activity_.begin_ns = std::max(activity_.begin_ns, event->start_ns);
           slice_end_ns = saturating_add(activity_.begin_ns, length_ns);
         }
         add(*event);
       }
     }
-    while (slice_end_ns < survey_.end_ns() && !running_.empty()) {
-      close(slice_end_ns);
+    while (slice_end_ns < survey_.end_ns() && !running_kernels_.empty()) {
+      close_slice(slice_end_ns);
       slice_end_ns = saturating_add(activity_.begin_ns, length_ns);
     }
     activity_.steps = std::move(steps_);
-    close(survey_.end_ns());
+    close_slice(survey_.end_ns());
   }
 
  private:
@@ -223,11 +229,12 @@ class KernelPass {
     Kernel kernel;
     kernel.start_ns = event.start_ns;
     kernel.end_ns = end_ns_of(event);
-    kernel.class_id = event.name;
-    kernel.queue = event.track;
+    kernel.class_id = event.name_index;
+    kernel.queue = event.track_index;
     kernel.correlation = event.correlation;
     const bool moves_bytes = event.kind == EventKind::copy || event.kind == EventKind::fill;
-    if (moves_bytes && event.detail < trace_.bytes.size()) kernel.bytes = trace_.bytes[event.detail];
+    if (moves_bytes && event.detail_index < trace_.byte_counts.size())
+      kernel.bytes = trace_.byte_counts[event.detail_index];
     const std::int64_t time_ns = kernel.end_ns - kernel.start_ns;
     const std::optional<KernelLaunch> launch = launches_.find_launch(event);
     if (launch) {
@@ -249,47 +256,47 @@ class KernelPass {
       result_.kernel_time_without_scope_ns += time_ns;
     }
     activity_.kernels.push_back(kernel);
-    running_.push_back({kernel, true});
+    running_kernels_.push_back({kernel, true});
   }
 
   // Ends the slice and passes it to the sink. A kernel that is still running gets the rest of its time in later slices.
-  void close(std::int64_t end_ns) {
+  void close_slice(std::int64_t end_ns) {
     activity_.end_ns = std::max(end_ns, activity_.begin_ns);
     std::size_t going_on = 0;
-    for (const Running& some : running_) {
+    for (const RunningKernel& some : running_kernels_) {
       const Kernel kernel = some.kernel;
       const std::int64_t from_ns = some.is_new ? kernel.start_ns : activity_.begin_ns;
       const std::int64_t time_ns = std::max(std::min(kernel.end_ns, activity_.end_ns) - from_ns, std::int64_t{0});
       sums_.add(kernel, some.is_new ? 1 : 0, time_ns);
-      if (kernel.end_ns > activity_.end_ns) running_[going_on++] = {kernel, false};
+      if (kernel.end_ns > activity_.end_ns) running_kernels_[going_on++] = {kernel, false};
     }
-    running_.resize(going_on);
-    activity_.kernel_tallies = sums_.take();
-    activity_.scopes = tree_.take_new();
+    running_kernels_.resize(going_on);
+    activity_.kernel_tallies = sums_.take_rows();
+    activity_.scopes = scope_interner_.take_new_scopes();
     const std::int64_t next_ns = activity_.end_ns;
     if (!activity_.empty()) sink_(std::exchange(activity_, {}));
     activity_.begin_ns = next_ns;
   }
 
-  struct Running {
+  struct RunningKernel {
     Kernel kernel;
     bool is_new;
   };
   Trace& trace_;
   const TraceSurvey& survey_;
   const TraceNames& names_;
-  ScopeInterner& tree_;
+  ScopeInterner& scope_interner_;
   const LaunchIndex& launches_;
   ScopedTrace& result_;
-  const Sink& sink_;
+  const ActivitySink& sink_;
   Activity activity_;
-  std::vector<Running> running_;
+  std::vector<RunningKernel> running_kernels_;
   KernelSums sums_;
   std::vector<StepRecord> steps_;
 };
 
-void describe(const TraceSurvey& survey, const ThreadScopeTracker& scopes, const ModulePaths& modules,
-              const ScopeInterner& tree, ScopedTrace& placed) {
+void describe_assignment(const TraceSurvey& survey, const ThreadScopeTracker& scopes, const ModulePaths& modules,
+                         const ScopeInterner& tree, ScopedTrace& placed) {
   for (const TraceStep& step : survey.steps()) {
     placed.marks.push_back(
         {step.begin_ns, MarkKind::step, step.number, step.thread, step.is_inferred ? "inferred" : ""});
@@ -314,10 +321,10 @@ void describe(const TraceSurvey& survey, const ThreadScopeTracker& scopes, const
 
 }  // namespace
 
-ScopedTrace assign_scopes(Trace& trace, const scopes::ModuleNames& module_names, const Sink& sink,
+ScopedTrace assign_scopes(Trace& trace, const scopes::ModuleNames& module_names, const ActivitySink& sink,
                           std::size_t threads) {
   ScopedTrace placed;
-  EventOrder order = order_of(trace, placed.diagnostics);
+  EventOrder order = make_event_order(trace, placed.diagnostics);
   ScopeInterner tree;
   const TraceNames names(trace, tree);
   std::optional<LaunchIndex> launches;
@@ -332,9 +339,9 @@ ScopedTrace assign_scopes(Trace& trace, const scopes::ModuleNames& module_names,
   ThreadScopeTracker scopes(survey, names, modules, tree, sums, order.thread_count());
   placed.begin_ns = survey.begin_ns();
   placed.end_ns = survey.end_ns();
-  ThreadPass(survey, scopes, sums, tree, sink).run(order, survey.end_ns());
+  HostTimePass(survey, scopes, sums, tree, sink).run(order, survey.end_ns());
   kernels_prepared.wait();
-  KernelPass(trace, survey, names, tree, placed, *launches, sink).run(order);
+  KernelTimePass(trace, survey, names, tree, placed, *launches, sink).run(order);
   placed.thread_time_in_scopes_ns = sums.total_time_ns();
   const bool is_of_torch = trace.format == "kineto";
   if (is_of_torch && !survey.has_modules()) {
@@ -343,7 +350,7 @@ ScopedTrace assign_scopes(Trace& trace, const scopes::ModuleNames& module_names,
          "the trace contains no layers: everything outside backward, optimizer and data loading counts as forward",
          "profile with with_stack=True"});
   }
-  describe(survey, scopes, modules, tree, placed);
+  describe_assignment(survey, scopes, modules, tree, placed);
   return placed;
 }
 

@@ -20,7 +20,7 @@ TEST(ScopeAssignment, ClipsAndCountsOverlappingSiblings) {
   program.op("second", 90, 100);  // mostly after the first
   program.op("outer", 300, 100);
   program.op("inner", 310, 95);  // mostly within
-  const Outcome outcome = scope(program);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_EQ(outcome.time_us("inference/forward/first"), 90);
   EXPECT_EQ(outcome.time_us("inference/forward/second"), 100);
   EXPECT_EQ(outcome.time_us("inference/forward/outer"), 100);
@@ -34,7 +34,7 @@ TEST(ScopeAssignment, AnAnnotationOverlapsTheFunctionsThatBeginAndEndIt) {
   program.add(kAnnotation, "mine", 10, 100);
   program.add(kFunction, "exit", 100, 20);
   program.add(kFunction, "within exit", 104, 12);
-  const Outcome outcome = scope(program);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_FALSE(outcome.placed.diagnostics.contains("events_cut"));
   EXPECT_EQ(outcome.count("mine"), 1U);
 }
@@ -48,7 +48,7 @@ TEST(ScopeAssignment, ARepeatedCorrelationBelongsToTheNearestEarlierCall) {
   program.kernel("k", 20, 30, 3);
   program.kernel("k", 120, 50, 3);
   program.kernel("k", 121, 60, 3);  // kernels of one stream may overlap
-  const Outcome outcome = scope(program);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_EQ(outcome.kernel_us.at("inference/forward/one"), 30);
   EXPECT_EQ(outcome.kernel_us.at("inference/forward/two"), 110);
 }
@@ -57,10 +57,10 @@ TEST(ScopeAssignment, AKernelWithoutACallBelongsToTheOperationOfItsExternalId) {
   Program program;
   TraceEvent op = program.event(EventKind::op, "aten::mm", 0, 10);
   op.external_id = 77;
-  program.builder.add(op);
+  program.builder.add_event(op);
   program.kernel("k", 20, 30, 0, 77);
   program.kernel("lost", 60, 10, 12345);
-  const Outcome outcome = scope(program);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_EQ(outcome.kernel_us.at("inference/forward/aten::mm"), 30);
   EXPECT_EQ(outcome.placed.kernels_without_scope, 1U);
   EXPECT_EQ(outcome.placed.kernel_time_without_scope_ns, 10'000);
@@ -73,7 +73,7 @@ TEST(ScopeAssignment, LongEventsHaveTimeInEveryInterval) {
   program.op("long", 0, 1'000'000);
   program.launch(10, 1);
   program.kernel("k", 20, 2'000'000, 1);
-  const Outcome outcome = scope(program);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_EQ(outcome.time_us("inference/forward/long"), 1'000'000);
   EXPECT_EQ(outcome.count("inference/forward/long"), 1U);
   EXPECT_EQ(outcome.kernel_us.at("inference/forward/long"), 2'000'000);
@@ -82,7 +82,7 @@ TEST(ScopeAssignment, LongEventsHaveTimeInEveryInterval) {
 
 TEST(ScopeAssignment, AcceptsAnEmptyTrace) {
   Program program;
-  EXPECT_EQ(scope(program).placed.end_ns, 0);
+  EXPECT_EQ(assign_program_scopes(program).placed.end_ns, 0);
 }
 
 // For arbitrary events, no time is lost, invented or negative.
@@ -105,15 +105,15 @@ TEST(ScopeAssignment, TimesSumToTheTotalForAnyEvents) {
     for (int i = 0; i < 300; ++i) {
       TraceEvent event = program.event(static_cast<EventKind>(below(5)), kNames[below(kNames.size())], below(100'000),
                                        below(below(20) == 0 ? 1'000'000 : 3'000), 1 + below(3));
-      event.detail = event.kind == EventKind::op ? below(20) : 0;
+      event.detail_index = event.kind == EventKind::op ? below(20) : 0;
       event.correlation = event.kind == EventKind::api ? below(20) : 0;
       event.is_backward = below(4) == 0;
-      program.builder.add(event);
+      program.builder.add_event(event);
       const std::int64_t length = below(50'000);
       program.kernel("k", below(100'000), length, below(20), below(4));
       kernel_ns += length * 1000;
     }
-    const Outcome outcome = scope(program);
+    const AssignmentOutcome outcome = assign_program_scopes(program);
     EXPECT_EQ(outcome.tallied_kernel_ns, kernel_ns);
     std::int64_t thread_ns = 0;
     for (const auto& [path, tally] : outcome.threads) {

@@ -42,7 +42,7 @@ Program training_step() {
 
 TEST(ScopeAssignment, PhasesAndLayersMatchALiveCapture) {
   Program program = training_step();
-  const Outcome outcome = scope(program, {{"Linear", {"first", "second"}}, {"Net", {"Net"}}});
+  const AssignmentOutcome outcome = assign_program_scopes(program, {{"Linear", {"first", "second"}}, {"Net", {"Net"}}});
   EXPECT_EQ(outcome.count("train/forward/Net"), 1U);
   EXPECT_EQ(outcome.count("train/forward/Net/first"), 1U);
   EXPECT_EQ(outcome.count("train/forward/Net/first/aten::linear"), 1U);
@@ -60,11 +60,11 @@ TEST(ScopeAssignment, PhasesAndLayersMatchALiveCapture) {
 TEST(ScopeAssignment, AGraphNodeHasTheInputsOfTheNodeInTheAutogradCall) {
   Program program = training_step();
   TraceEvent node = program.event(EventKind::op, "", 503, 50, 2);
-  node.name = program.builder.name("AddmmBackward0", {.tensors = "[32,10]"});
+  node.name_index = program.builder.intern_name("AddmmBackward0", {.tensors = "[32,10]"});
   node.is_backward = true;
-  node.detail = 1;
-  program.builder.add(node);
-  const Outcome outcome = scope(program, {{"Linear", {"first", "second"}}, {"Net", {"Net"}}});
+  node.detail_index = 1;
+  program.builder.add_event(node);
+  const AssignmentOutcome outcome = assign_program_scopes(program, {{"Linear", {"first", "second"}}, {"Net", {"Net"}}});
   EXPECT_EQ(outcome.count("train/backward/Net/first/AddmmBackward0/[32,10]"), 1U);
   EXPECT_EQ(outcome.time_us("train/backward/Net/first/AddmmBackward0/[32,10]"), 60);  // including the engine's time
   EXPECT_EQ(outcome.count("train/backward/Net/first/AddmmBackward0"), 0U);
@@ -81,7 +81,7 @@ TEST(ScopeAssignment, WithoutStepMarksStepsEndWithTheParameterUpdate) {
     program.add(kAnnotation, "Optimizer.step#SGD.step", begin + 600, 100);
     program.add(kAnnotation, "Optimizer.step#Adam.step", begin + 800, 100);  // a second optimizer in the same step
   }
-  const Outcome outcome = scope(program);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   ASSERT_EQ(outcome.steps.size(), 3U);
   EXPECT_EQ(outcome.steps[1].begin_ns, 900'000);
   EXPECT_EQ(outcome.steps[1].end_ns, 1'900'000);
@@ -93,7 +93,7 @@ TEST(ScopeAssignment, WithoutStepMarksStepsEndWithTheParameterUpdate) {
 
 TEST(ScopeAssignment, BackwardBelongsToTheForwardOperationsLayer) {
   Program program = training_step();
-  const Outcome outcome = scope(program, {{"Linear", {"first", "second"}}});
+  const AssignmentOutcome outcome = assign_program_scopes(program, {{"Linear", {"first", "second"}}});
   EXPECT_EQ(outcome.count("train/backward"), 1U);
   EXPECT_EQ(outcome.count("train/backward/Net/second"), 1U);
   EXPECT_EQ(outcome.time_us("train/backward/Net/second/AddmmBackward0"), 40);
@@ -105,7 +105,7 @@ TEST(ScopeAssignment, BackwardBelongsToTheForwardOperationsLayer) {
 
 TEST(ScopeAssignment, KernelsBelongToTheScopeAndStepOfTheirLaunch) {
   Program program = training_step();
-  const Outcome outcome = scope(program, {{"Linear", {"first", "second"}}});
+  const AssignmentOutcome outcome = assign_program_scopes(program, {{"Linear", {"first", "second"}}});
   EXPECT_EQ(outcome.kernel_us.at("train/forward/Net/first/aten::linear"), 30);
   EXPECT_EQ(outcome.kernel_us.at("train/backward/Net/first/AddmmBackward0"), 70);
   ASSERT_EQ(outcome.steps.size(), 1U);
@@ -126,7 +126,7 @@ TEST(ScopeAssignment, WithoutNamesLayersAreNamedByClassAndIndex) {
   program.add(kModule, "nn.Module: Sequential_0", 10, 80);
   program.add(kModule, "nn.Module: Conv2d_3", 20, 60);
   program.add(kModule, "nn.Module: Net_1", 200, 10);
-  const Outcome outcome = scope(program);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_EQ(outcome.time_us("inference/forward/Net/Sequential_0/Sequential_0.Conv2d_3"), 60);
   EXPECT_EQ(outcome.time_us("inference/forward/Net#2"), 10);
 }
@@ -138,7 +138,7 @@ TEST(ScopeAssignment, AModelWithoutGradientsIsInferenceEvenWhereAnotherTrains) {
   program.node("AddmmBackward0", 60, 20, 1);
   program.add(kModule, "nn.Module: Net_0", 100, 50);
   program.op("aten::linear", 110, 20);
-  const Outcome outcome = scope(program);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_EQ(outcome.count("train/forward/Net"), 1U);
   EXPECT_EQ(outcome.count("inference/forward/Net"), 1U);
 }
@@ -153,7 +153,7 @@ TEST(ScopeAssignment, RecomputationInABackwardPassIsRecompute) {
   program.add(kModule, "nn.Module: Linear_0", 210, 30);
   program.op("aten::linear", 215, 20, 9);
   program.node("AddmmBackward0", 250, 40, 9);
-  const Outcome outcome = scope(program);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_EQ(outcome.count("train/recompute/Net/Linear_0"), 1U);
   EXPECT_EQ(outcome.time_us("train/recompute/Net/Linear_0/aten::linear"), 20);
   EXPECT_EQ(outcome.time_us("train/backward/Net/Linear_0/AddmmBackward0"), 40);
@@ -168,7 +168,7 @@ TEST(ScopeAssignment, TheLastOperationWithASequenceNumberCreatedTheNode) {
   program.add(kModule, "nn.Module: Linear_0", 60, 40);
   program.op("aten::linear", 70, 10, 4);
   program.node("AddmmBackward0", 300, 10, 4);
-  EXPECT_EQ(scope(program).count("train/backward/Net/Linear_0/AddmmBackward0"), 1U);
+  EXPECT_EQ(assign_program_scopes(program).count("train/backward/Net/Linear_0/AddmmBackward0"), 1U);
 }
 
 TEST(ScopeAssignment, OperationsAfterTheModelAreLossAndAfterBackwardGradients) {
@@ -182,7 +182,7 @@ TEST(ScopeAssignment, OperationsAfterTheModelAreLossAndAfterBackwardGradients) {
   program.op("aten::clip_grad", 400, 50);
   program.add(kAnnotation, "Optimizer.step#SGD.step", 500, 100);
   program.op("aten::metric", 700, 50);
-  const Outcome outcome = scope(program);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_EQ(outcome.time_us("train/loss/aten::mse_loss"), 50);
   EXPECT_EQ(outcome.time_us("train/gradients/aten::clip_grad"), 50);
   EXPECT_EQ(outcome.time_us("aten::metric"), 50);
@@ -197,7 +197,7 @@ TEST(ScopeAssignment, TheInitialGradientIsPartOfTheBackwardPass) {
   program.op("aten::ones_like", 260, 20);
   program.node("MseLossBackward0", 300, 20, 2, 2);
   program.add(kAnnotation, "Optimizer.step#SGD.step", 500, 100);
-  const Outcome outcome = scope(program);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_EQ(outcome.time_us("train/loss/aten::mse_loss"), 50);
   EXPECT_EQ(outcome.time_us("train/backward/aten::ones_like"), 20);
   EXPECT_EQ(outcome.time_us("train/loss/aten::ones_like"), 0);
@@ -209,7 +209,7 @@ TEST(ScopeAssignment, WithoutModulesTheRemainingTimeIsForward) {
   program.node("ConvolutionBackward0", 200, 50, 1);
   program.add(kAnnotation, "my region", 300, 100);
   program.op("aten::relu", 310, 20);
-  const Outcome outcome = scope(program);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_EQ(outcome.time_us("train/forward/aten::conv2d"), 100);
   EXPECT_EQ(outcome.time_us("train/backward/ConvolutionBackward0"), 50);
   EXPECT_EQ(outcome.time_us("my region/train/forward/aten::relu"), 20);
@@ -225,7 +225,7 @@ TEST(ScopeAssignment, CommunicationBelongsToThePhaseWhereItRuns) {
   program.add(kAnnotation, "nccl:all_reduce", 130, 30);
   program.launch(140, 9);
   program.kernel("ncclDevKernel_AllReduce", 150, 400, 9);
-  const Outcome outcome = scope(program);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_EQ(outcome.kernel_us.at("train/backward/comm/nccl:all_reduce"), 400);
   EXPECT_EQ(outcome.time_us("train/backward/AddmmBackward0"), 150);
 }
@@ -234,7 +234,7 @@ TEST(ScopeAssignment, AWrapperOfAModelIsNoLayer) {
   Program program;
   program.add(kModule, "nn.Module: DistributedDataParallel_0", 0, 100);
   program.add(kModule, "nn.Module: Net_0", 10, 80);
-  const Outcome outcome = scope(program);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_EQ(outcome.time_us("inference/forward/Net"), 80);
   EXPECT_EQ(outcome.time_us("inference/forward"), 20);
 }
@@ -242,14 +242,14 @@ TEST(ScopeAssignment, AWrapperOfAModelIsNoLayer) {
 TEST(ScopeAssignment, NamesThatContainTheirScopeSuffice) {
   Program program;
   TraceEvent event = program.event(EventKind::op, "x", 0, 30);
-  event.name = program.builder.name("jit(f)/jvp(Net)/a/dot", {"forward", "a", "dot"});
-  program.builder.add(event);
-  event.name = program.builder.name("jit(f)/transpose(jvp(Net))/a/dot", {"backward", "a", "dot"});
+  event.name_index = program.builder.intern_name("jit(f)/jvp(Net)/a/dot", {"forward", "a", "dot"});
+  program.builder.add_event(event);
+  event.name_index = program.builder.intern_name("jit(f)/transpose(jvp(Net))/a/dot", {"backward", "a", "dot"});
   event.start_ns = 100'000;
-  program.builder.add(event);
+  program.builder.add_event(event);
   program.builder.trace().gpu_events_identify_ops = true;
-  program.kernel("fusion", 10, 40, 0, program.builder.name("gpu op", {"backward", "b", "dot"}) + 1);
-  const Outcome outcome = scope(program);
+  program.kernel("fusion", 10, 40, 0, program.builder.intern_name("gpu op", {"backward", "b", "dot"}) + 1);
+  const AssignmentOutcome outcome = assign_program_scopes(program);
   EXPECT_EQ(outcome.time_us("train/forward/a/dot"), 30);
   EXPECT_EQ(outcome.time_us("train/backward/a/dot"), 30);
   EXPECT_EQ(outcome.kernel_us.at("train/backward/b/dot"), 40);

@@ -9,22 +9,23 @@ namespace joulemap::ingest {
 namespace {
 
 // Old traces round times to microseconds: an event that exceeds the end of another by at most this is inside it.
-constexpr std::int64_t kRounding_ns = kNanosecondsPerMicrosecond;
+constexpr std::int64_t kTimestampRounding_ns = kNanosecondsPerMicrosecond;
 
 }  // namespace
 
 ThreadScopeTracker::ThreadScopeTracker(const TraceSurvey& survey, const TraceNames& names, ModulePaths& modules,
                                        ScopeInterner& tree, ScopeSums& sums, std::size_t threads)
-    : survey_(survey),
-      names_(names),
-      modules_(modules),
-      tree_(tree),
-      sums_(sums),
+    : trace_survey_(survey),
+      trace_names_(names),
+      module_paths_(modules),
+      scope_interner_(tree),
+      scope_sums_(sums),
       threads_(threads),
       last_scopes_(names.size()),
-      texts_{tree.text("train"),      tree.text("inference"), tree.text("forward"),   tree.text("backward"),
-             tree.text("recompute"),  tree.text("loss"),      tree.text("optimizer"), tree.text("zero_grad"),
-             tree.text("dataloader"), tree.text("input"),     tree.text("gradients"), tree.text("comm")} {}
+      phase_texts_{tree.intern_text("train"),     tree.intern_text("inference"), tree.intern_text("forward"),
+                   tree.intern_text("backward"),  tree.intern_text("recompute"), tree.intern_text("loss"),
+                   tree.intern_text("optimizer"), tree.intern_text("zero_grad"), tree.intern_text("dataloader"),
+                   tree.intern_text("input"),     tree.intern_text("gradients"), tree.intern_text("comm")} {}
 
 bool ThreadScopeTracker::has_open_scopes() const {
   return std::any_of(active_threads_.begin(), active_threads_.end(),
@@ -38,61 +39,63 @@ std::uint32_t ThreadScopeTracker::phase_scope(std::uint32_t enclosing_region, bo
       last_phase_.is_training == is_training && last_phase_.text == phase_text) {
     return last_phase_.scope;
   }
-  const std::uint32_t mode =
-      tree_.child(enclosing_region, ScopeKind::mode, is_training ? texts_.train : texts_.inference);
-  const std::uint32_t phase = tree_.child(mode, ScopeKind::phase, phase_text);
-  if (tree_.refused_count() == 0) last_phase_ = {enclosing_region, phase_text, phase, is_training};
+  const std::uint32_t mode = scope_interner_.child_scope(enclosing_region, ScopeKind::mode,
+                                                         is_training ? phase_texts_.train : phase_texts_.inference);
+  const std::uint32_t phase = scope_interner_.child_scope(mode, ScopeKind::phase, phase_text);
+  if (scope_interner_.refused_count() == 0) last_phase_ = {enclosing_region, phase_text, phase, is_training};
   return phase;
 }
 
 // The loss phase ends when a backward pass begins on any thread.
 std::uint32_t ThreadScopeTracker::gap_scope(const Thread& thread, const Context& context) {
-  if (thread.gap == GapPhase::none) return 0;
-  const bool is_input = thread.gap == GapPhase::input;
+  if (thread.gap_phase == GapPhase::none) return 0;
+  const bool is_input = thread.gap_phase == GapPhase::input;
   const std::uint32_t after_forward =
-      backward_pass_count_ > thread.backward_passes_before_gap ? texts_.gradients : texts_.loss;
-  return phase_scope(context.container, true, is_input ? texts_.input : after_forward);
+      backward_pass_count_ > thread.backward_passes_before_gap ? phase_texts_.gradients : phase_texts_.loss;
+  return phase_scope(context.container, true, is_input ? phase_texts_.input : after_forward);
 }
 
 std::uint32_t ThreadScopeTracker::gap_or_function_scope(const Thread& thread) {
   const Context& context = thread.stack.back().context;
   const std::uint32_t between = gap_scope(thread, context);
   if (between == 0) return context.scope;
-  return context.function == 0 ? between : tree_.child(between, ScopeKind::function, context.function - 1);
+  return context.function == 0 ? between
+                               : scope_interner_.child_scope(between, ScopeKind::function, context.function - 1);
 }
 
 // current_scope() and add_time_until() are inline, because they run for every event.
 inline std::uint32_t ThreadScopeTracker::current_scope(const Thread& thread) {
   const Context& context = thread.stack.back().context;
-  const bool is_known = thread.gap == GapPhase::none || context.phase != 0 || context.in_op;
+  const bool is_known = thread.gap_phase == GapPhase::none || context.phase != 0 || context.is_in_op;
   return is_known ? context.scope : gap_or_function_scope(thread);
 }
 
 inline void ThreadScopeTracker::add_time_until(Thread& thread, std::int64_t until_ns) {
-  if (until_ns <= thread.last_ns) return;
+  if (until_ns <= thread.attributed_until_ns) return;
   if (!thread.stack.empty()) {
-    if (const std::uint32_t scope = current_scope(thread)) sums_.add_time(scope, until_ns - thread.last_ns);
+    if (const std::uint32_t scope = current_scope(thread))
+      scope_sums_.add_time(scope, until_ns - thread.attributed_until_ns);
   }
-  thread.last_ns = until_ns;
+  thread.attributed_until_ns = until_ns;
 }
 
 void ThreadScopeTracker::pop_frames_until(Thread& thread, std::int64_t time_ns) {
   while (!thread.stack.empty() && thread.stack.back().end_ns <= time_ns) {
     const Frame& frame = thread.stack.back();
     add_time_until(thread, frame.end_ns);
-    if (frame.gap_after != GapPhase::none) {
-      thread.gap = frame.gap_after;
+    if (frame.gap_phase_after != GapPhase::none) {
+      thread.gap_phase = frame.gap_phase_after;
       thread.backward_passes_before_gap = backward_pass_count_;
-      sums_.count(gap_scope(thread, Context{}));
+      scope_sums_.count_call(gap_scope(thread, Context{}));
     } else if (frame.ends_gap) {
-      thread.gap = GapPhase::none;
+      thread.gap_phase = GapPhase::none;
     }
     thread.stack.pop_back();
   }
   add_time_until(thread, time_ns);
 }
 
-void ThreadScopeTracker::advance_to(std::int64_t until_ns) {
+void ThreadScopeTracker::advance_time_to(std::int64_t until_ns) {
   std::erase_if(active_threads_, [&](std::uint32_t number) {
     Thread& thread = threads_[number];
     pop_frames_until(thread, until_ns);
@@ -101,17 +104,17 @@ void ThreadScopeTracker::advance_to(std::int64_t until_ns) {
   });
 }
 
-// Cuts the event or open frames so that the remaining frames enclose the event. Returns true if the event was cut, and
-// `end_ns` is its new end. Counts overlaps, except those of an annotation with the functions that begin and end it, and
-// those with a frame that was cut.
+// Shortens the event, or closes open frames early, so that all frames left open enclose the event. Returns true if it
+// shortened the event; then `end_ns` is the new end. Counts each overlap, with two exceptions: an annotation may overlap
+// the functions that begin and end it, and an overlap with a frame that was shortened before is counted already.
 bool ThreadScopeTracker::fit_into_frames(Thread& thread, const TraceEvent& event, std::int64_t& end_ns) {
   while (!thread.stack.empty() && end_ns > thread.stack.back().end_ns) {
     Frame& outer = thread.stack.back();
     const std::int64_t overhang_ns = end_ns - outer.end_ns;
     const bool is_begun_by_it = event.kind == EventKind::annotation && outer.kind == EventKind::function;
     const bool ends_it = event.kind == EventKind::function && outer.kind == EventKind::annotation;
-    if (overhang_ns > kRounding_ns && !is_begun_by_it && !ends_it && !outer.is_truncated) ++truncated_events_;
-    const bool is_within = overhang_ns <= kRounding_ns || overhang_ns < outer.end_ns - event.start_ns;
+    if (overhang_ns > kTimestampRounding_ns && !is_begun_by_it && !ends_it && !outer.is_truncated) ++truncated_events_;
+    const bool is_within = overhang_ns <= kTimestampRounding_ns || overhang_ns < outer.end_ns - event.start_ns;
     if (ends_it || (is_within && !is_begun_by_it)) {
       end_ns = outer.end_ns;
       return true;
@@ -123,11 +126,11 @@ bool ThreadScopeTracker::fit_into_frames(Thread& thread, const TraceEvent& event
 }
 
 void ThreadScopeTracker::add(TraceEvent& event) {
-  Thread& thread = threads_[event.track];
-  if (thread.stack.empty()) thread.last_ns = std::max(thread.last_ns, event.start_ns);
+  Thread& thread = threads_[event.track_index];
+  if (thread.stack.empty()) thread.attributed_until_ns = std::max(thread.attributed_until_ns, event.start_ns);
   pop_frames_until(thread, event.start_ns);
   if (event.kind == EventKind::api) {
-    event.detail = thread.stack.empty() ? 0 : current_scope(thread);
+    event.detail_index = thread.stack.empty() ? 0 : current_scope(thread);
     return;
   }
   std::int64_t end_ns = end_ns_of(event);
@@ -138,17 +141,17 @@ void ThreadScopeTracker::add(TraceEvent& event) {
   frame.begin_ns = event.start_ns;
   frame.end_ns = end_ns;
   frame.is_truncated = is_truncated;
-  if (enter(thread, event, frame)) {
-    if (!thread.is_in_active_list) active_threads_.push_back(event.track);
+  if (enter_event(thread, event, frame)) {
+    if (!thread.is_in_active_list) active_threads_.push_back(event.track_index);
     thread.is_in_active_list = true;
-    event.detail = current_scope(thread);
+    event.detail_index = current_scope(thread);
   } else {
     thread.stack.pop_back();
   }
 }
 
 // Returns false if the event does not change the scope of its thread.
-bool ThreadScopeTracker::enter(Thread& thread, const TraceEvent& event, Frame& frame) {
+bool ThreadScopeTracker::enter_event(Thread& thread, const TraceEvent& event, Frame& frame) {
   switch (event.kind) {
     case EventKind::annotation:
       return enter_annotation(event, frame);
@@ -178,16 +181,16 @@ constexpr std::uint32_t kMaxRegionDepth = 64;
 // tree refused are not cached, because refusals are counted.
 template <class Find>
 std::uint32_t ThreadScopeTracker::cached_scope(const TraceEvent& event, std::uint32_t container, const Find& find) {
-  if (event.name >= last_scopes_.size()) return find();
-  CachedScope& known = last_scopes_[event.name];
+  if (event.name_index >= last_scopes_.size()) return find();
+  CachedScope& known = last_scopes_[event.name_index];
   if (known.scope != 0 && known.container == container && known.kind == event.kind) return known.scope;
   const std::uint32_t scope = find();
-  if (tree_.refused_count() == 0) known = {container, scope, event.kind};
+  if (scope_interner_.refused_count() == 0) known = {container, scope, event.kind};
   return scope;
 }
 
 std::uint32_t ThreadScopeTracker::op_scope(std::uint32_t container, const TraceEvent& event) {
-  return cached_scope(event, container, [&] { return names_.op_scope(container, event.name); });
+  return cached_scope(event, container, [&] { return trace_names_.op_scope(container, event.name_index); });
 }
 
 void ThreadScopeTracker::enter_phase(Frame& frame, std::uint32_t phase, std::uint32_t scope) {
@@ -195,16 +198,16 @@ void ThreadScopeTracker::enter_phase(Frame& frame, std::uint32_t phase, std::uin
   context.phase = phase;
   context.scope = context.container = scope;
   context.function = 0;
-  context.in_op = context.in_backward = context.in_communication = false;
+  context.is_in_op = context.is_in_backward = context.is_in_communication = false;
   frame.ends_gap = true;
-  sums_.count(scope);
+  scope_sums_.count_call(scope);
 }
 
 // Returns false if the annotation does not change the scope of its thread.
 bool ThreadScopeTracker::enter_annotation(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
-  const NameMeaning& name = names_[event.name];
-  const bool is_training = survey_.is_training_at(event.start_ns);
+  const NameMeaning& name = trace_names_[event.name_index];
+  const bool is_training = trace_survey_.is_training_at(event.start_ns);
   switch (name.role) {
     case NameRole::step:
       ++pass_count_;
@@ -213,19 +216,19 @@ bool ThreadScopeTracker::enter_annotation(const TraceEvent& event, Frame& frame)
       return false;
     case NameRole::optimizer: {
       ++pass_count_;
-      const std::uint32_t phase = phase_scope(context.enclosing_region, true, texts_.optimizer);
-      enter_phase(frame, phase, tree_.child(phase, ScopeKind::module, name.text));
+      const std::uint32_t phase = phase_scope(context.enclosing_region, true, phase_texts_.optimizer);
+      enter_phase(frame, phase, scope_interner_.child_scope(phase, ScopeKind::module, name.text));
       return true;
     }
     case NameRole::zero_grad: {
-      const std::uint32_t phase = phase_scope(context.enclosing_region, true, texts_.zero_grad);
+      const std::uint32_t phase = phase_scope(context.enclosing_region, true, phase_texts_.zero_grad);
       enter_phase(frame, phase, phase);
       return true;
     }
     case NameRole::dataloader: {
-      const std::uint32_t phase = phase_scope(context.enclosing_region, is_training, texts_.dataloader);
+      const std::uint32_t phase = phase_scope(context.enclosing_region, is_training, phase_texts_.dataloader);
       enter_phase(frame, phase, phase);
-      if (is_training && survey_.has_modules()) frame.gap_after = GapPhase::input;
+      if (is_training && trace_survey_.has_modules()) frame.gap_phase_after = GapPhase::input;
       return true;
     }
     case NameRole::communication:
@@ -234,118 +237,121 @@ bool ThreadScopeTracker::enter_annotation(const TraceEvent& event, Frame& frame)
     default:
       break;
   }
-  if (context.in_op) return false;
+  if (context.is_in_op) return false;
   if (context.region_depth >= kMaxRegionDepth) {
     ++regions_too_deep_;
     return false;
   }
   ++context.region_depth;
-  context.scope = context.container = tree_.child(context.container, ScopeKind::region, name.text);
+  context.scope = context.container = scope_interner_.child_scope(context.container, ScopeKind::region, name.text);
   if (context.phase == 0) context.enclosing_region = context.scope;
   context.function = 0;
-  sums_.count(context.scope);
+  scope_sums_.count_call(context.scope);
   return true;
 }
 
 void ThreadScopeTracker::enter_module(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
   const bool is_outermost = context.layer == 0;
-  const bool recomputes = context.in_backward;
+  const bool recomputes = context.is_in_backward;
   if (is_outermost || recomputes) {
-    const bool keeps_graph = event.detail != 0 || !survey_.has_sequence_numbers();
-    const bool is_training = recomputes || (survey_.is_training_at(event.start_ns) && keeps_graph);
-    const bool is_loss = modules_.is_loss(event.name);
+    const bool keeps_graph = event.detail_index != 0 || !trace_survey_.has_sequence_numbers();
+    const bool is_training = recomputes || (trace_survey_.is_training_at(event.start_ns) && keeps_graph);
+    const bool is_loss = module_paths_.is_loss(event.name_index);
     context.phase = phase_scope(context.enclosing_region, is_training,
-                                recomputes ? texts_.recompute
-                                : is_loss  ? texts_.loss
-                                           : texts_.forward);
+                                recomputes ? phase_texts_.recompute
+                                : is_loss  ? phase_texts_.loss
+                                           : phase_texts_.forward);
     if (!recomputes) {
       ++pass_count_;
       frame.ends_gap = true;
-      if (is_training) frame.gap_after = GapPhase::loss;
+      if (is_training) frame.gap_phase_after = GapPhase::loss;
     }
   }
-  context.in_op = context.in_backward = context.in_communication = false;
+  context.is_in_op = context.is_in_backward = context.is_in_communication = false;
   context.function = 0;
   context.module_call = ++module_call_count_;
   // A recomputed layer is the same layer as in the forward pass, and so are those around it.
-  if (!modules_.is_wrapper(event.name)) context.layer = modules_.find_layer(context.layer, event.name);
-  context.scope = context.container = modules_.scope(context.layer, context.phase);
-  sums_.count(context.scope);
+  if (!module_paths_.is_wrapper(event.name_index))
+    context.layer = module_paths_.find_layer(context.layer, event.name_index);
+  context.scope = context.container = module_paths_.find_or_add_scope(context.layer, context.phase);
+  scope_sums_.count_call(context.scope);
 }
 
 void ThreadScopeTracker::enter_function(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
-  if (context.in_op) return;
-  const std::uint32_t text = names_[event.name].text;
-  if (names_[event.name].role == NameRole::backward && context.layer == 0) {
-    context.phase = context.container = phase_scope(context.enclosing_region, true, texts_.backward);
+  if (context.is_in_op) return;
+  const std::uint32_t text = trace_names_[event.name_index].text;
+  if (trace_names_[event.name_index].role == NameRole::backward && context.layer == 0) {
+    context.phase = context.container = phase_scope(context.enclosing_region, true, phase_texts_.backward);
   }
-  context.scope =
-      cached_scope(event, context.container, [&] { return tree_.child(context.container, ScopeKind::function, text); });
+  context.scope = cached_scope(event, context.container, [&] {
+    return scope_interner_.child_scope(context.container, ScopeKind::function, text);
+  });
   if (context.phase == 0) context.function = text + 1;
-  sums_.count(context.scope);
+  scope_sums_.count_call(context.scope);
 }
 
 void ThreadScopeTracker::enter_communication(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
   // Inside communication only an annotation ("nccl:all_reduce") changes the scope: its name is the most specific one.
-  if (context.in_communication && event.kind != EventKind::annotation) return;
+  if (context.is_in_communication && event.kind != EventKind::annotation) return;
   const std::uint32_t within = context.phase != 0 ? context.phase : context.enclosing_region;
-  const std::uint32_t module = tree_.child(within, ScopeKind::module, texts_.comm);
-  context.scope = names_.op_scope(module, event.name);
-  context.in_op = context.in_communication = true;
-  sums_.count(context.scope);
+  const std::uint32_t module = scope_interner_.child_scope(within, ScopeKind::module, phase_texts_.comm);
+  context.scope = trace_names_.op_scope(module, event.name_index);
+  context.is_in_op = context.is_in_communication = true;
+  scope_sums_.count_call(context.scope);
 }
 
 void ThreadScopeTracker::enter_reported_scope(const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
-  context.scope = names_.scope(event.name, context.enclosing_region, context.phase);
-  context.in_op = true;
-  sums_.count(context.scope);
+  context.scope = trace_names_.scope(event.name_index, context.enclosing_region, context.phase);
+  context.is_in_op = true;
+  scope_sums_.count_call(context.scope);
 }
 
 // Returns the parent scope of an operation that is in no phase.
 std::uint32_t ThreadScopeTracker::phase_of_op(Thread& thread, const TraceEvent& event, const Context& context) {
   if (const std::uint32_t between = gap_scope(thread, context)) return between;
-  if (survey_.has_modules()) return context.container;
-  const std::uint32_t phase = phase_scope(context.container, survey_.is_training_at(event.start_ns), texts_.forward);
+  if (trace_survey_.has_modules()) return context.container;
+  const std::uint32_t phase =
+      phase_scope(context.container, trace_survey_.is_training_at(event.start_ns), phase_texts_.forward);
   if (thread.outer_op_phase != phase || thread.outer_op_pass != pass_count_) {
     thread.outer_op_phase = phase;
     thread.outer_op_pass = pass_count_;
-    sums_.count(phase);
+    scope_sums_.count_call(phase);
   }
   return phase;
 }
 
 void ThreadScopeTracker::enter_op(Thread& thread, const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
-  const NameMeaning& name = names_[event.name];
+  const NameMeaning& name = trace_names_[event.name_index];
   if (name.has_scope) return enter_reported_scope(event, frame);
   const bool runs_node =
       name.role == NameRole::autograd_engine || name.role == NameRole::gradient_accumulation || event.is_backward;
-  const bool is_nested_node = context.in_op && context.in_backward && name.role != NameRole::autograd_engine;
+  const bool is_nested_node = context.is_in_op && context.is_in_backward && name.role != NameRole::autograd_engine;
   if (runs_node && !is_nested_node) return enter_backward(thread, event, frame);
-  if (event.detail > 0 && !event.is_backward && !(context.in_backward && context.in_op)) {
+  if (event.detail_index > 0 && !event.is_backward && !(context.is_in_backward && context.is_in_op)) {
     // Of operations with the same sequence number, the last one created the autograd node.
-    forward_calls_.insert_or_assign(event.detail, ForwardCall{context.layer, context.module_call});
+    forward_calls_.insert_or_assign(event.detail_index, ForwardCall{context.layer, context.module_call});
   }
   if (name.role == NameRole::communication) return enter_communication(event, frame);
-  if (context.in_op) return add_tensors_to_engine_op(thread, event, frame);
+  if (context.is_in_op) return add_tensors_to_engine_op(thread, event, frame);
   const std::uint32_t container = context.phase != 0 ? context.container : phase_of_op(thread, event, context);
   context.scope = op_scope(container, event);
-  context.in_op = true;
-  sums_.count(context.scope);
+  context.is_in_op = true;
+  scope_sums_.count_call(context.scope);
 }
 
 // The autograd engine's event lacks the inputs of its node; the nested event of the node has them. Both are one
 // operation, so the call and time counted so far move to the scope with the inputs.
 void ThreadScopeTracker::add_tensors_to_engine_op(Thread& thread, const TraceEvent& event, Frame& frame) {
-  const NameMeaning& name = names_[event.name];
+  const NameMeaning& name = trace_names_[event.name_index];
   if (thread.stack.size() < 2 || name.tensors == 0 || frame.context.autograd_node_text != name.text + 1) return;
   Frame& engine = thread.stack.end()[-2];
-  const std::uint32_t scope = tree_.child(engine.context.scope, ScopeKind::tensors, name.tensors - 1);
-  sums_.move_call_to_scope(engine.context.scope, scope, event.start_ns - engine.begin_ns);
+  const std::uint32_t scope = scope_interner_.child_scope(engine.context.scope, ScopeKind::tensors, name.tensors - 1);
+  scope_sums_.move_call_to_scope(engine.context.scope, scope, event.start_ns - engine.begin_ns);
   for (Context* const context : {&engine.context, &frame.context}) {
     context->scope = scope;
     context->autograd_node_text = 0;
@@ -354,17 +360,18 @@ void ThreadScopeTracker::add_tensors_to_engine_op(Thread& thread, const TraceEve
 
 void ThreadScopeTracker::enter_backward(Thread& thread, const TraceEvent& event, Frame& frame) {
   Context& context = frame.context;
-  const std::uint32_t phase = phase_scope(context.enclosing_region, true, texts_.backward);
+  const std::uint32_t phase = phase_scope(context.enclosing_region, true, phase_texts_.backward);
   const bool is_new_pass = thread.last_backward_pass != pass_count_;
   if (is_new_pass) {
     thread.last_backward_pass = pass_count_;
     ++backward_pass_count_;
-    sums_.count(phase);
-    if (survey_.has_modules()) sums_.count(phase_scope(context.enclosing_region, true, texts_.gradients));
+    scope_sums_.count_call(phase);
+    if (trace_survey_.has_modules())
+      scope_sums_.count_call(phase_scope(context.enclosing_region, true, phase_texts_.gradients));
   }
-  const auto forward = event.detail > 0 ? forward_calls_.find(event.detail) : forward_calls_.end();
+  const auto forward = event.detail_index > 0 ? forward_calls_.find(event.detail_index) : forward_calls_.end();
   // A gradient is accumulated right after the node that produced it, so it belongs to that node's layer.
-  const bool is_gradient = names_[event.name].role == NameRole::gradient_accumulation;
+  const bool is_gradient = trace_names_[event.name_index].role == NameRole::gradient_accumulation;
   if (forward == forward_calls_.end() && !is_gradient) ++backward_ops_without_forward_;
   ForwardCall at{thread.last_backward_layer, thread.last_backward_call};
   if (forward != forward_calls_.end()) {
@@ -372,8 +379,8 @@ void ThreadScopeTracker::enter_backward(Thread& thread, const TraceEvent& event,
   } else if (!is_gradient) {
     at = {};
   }
-  const std::uint32_t container = modules_.scope(at.layer, phase);
-  if (at.layer != 0 && (is_new_pass || at.module_call != thread.last_backward_call)) sums_.count(container);
+  const std::uint32_t container = module_paths_.find_or_add_scope(at.layer, phase);
+  if (at.layer != 0 && (is_new_pass || at.module_call != thread.last_backward_call)) scope_sums_.count_call(container);
   thread.last_backward_layer = at.layer;
   thread.last_backward_call = at.module_call;
   context.phase = phase;
@@ -381,11 +388,12 @@ void ThreadScopeTracker::enter_backward(Thread& thread, const TraceEvent& event,
   context.module_call = at.module_call;
   context.container = container;
   context.scope = op_scope(container, event);
-  context.autograd_node_text = names_[event.name].tensors == 0 ? names_[event.name].text + 1 : 0;
+  context.autograd_node_text =
+      trace_names_[event.name_index].tensors == 0 ? trace_names_[event.name_index].text + 1 : 0;
   context.function = 0;
-  context.in_op = context.in_backward = true;
-  context.in_communication = false;
-  sums_.count(context.scope);
+  context.is_in_op = context.is_in_backward = true;
+  context.is_in_communication = false;
+  scope_sums_.count_call(context.scope);
 }
 
 }  // namespace joulemap::ingest

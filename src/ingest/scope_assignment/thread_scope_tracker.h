@@ -33,7 +33,7 @@ class ThreadScopeTracker {
 
   void add(TraceEvent& event);
   // Adds the time of every thread up to `until_ns` to its current scope.
-  void advance_to(std::int64_t until_ns);
+  void advance_time_to(std::int64_t until_ns);
   bool has_open_scopes() const;
 
   std::uint64_t truncated_events() const { return truncated_events_; }
@@ -54,24 +54,24 @@ class ThreadScopeTracker {
     std::uint32_t module_call = 0;         // serial number of the module call
     std::uint32_t region_depth = 0;        // count of enclosing regions
     std::uint32_t autograd_node_text = 0;  // text + 1 of an autograd node whose engine event lacks its inputs
-    bool in_op = false;
-    bool in_backward = false;
-    bool in_communication = false;
+    bool is_in_op = false;
+    bool is_in_backward = false;
+    bool is_in_communication = false;
   };
   struct Frame {
     Context context;
     std::int64_t begin_ns = 0;
     std::int64_t end_ns = 0;
     EventKind kind = EventKind::op;
-    GapPhase gap_after = GapPhase::none;  // Thread::gap after the frame ends
+    GapPhase gap_phase_after = GapPhase::none;  // Thread::gap after the frame ends
     bool ends_gap = false;
     bool is_truncated = false;
   };
   struct Thread {
     std::vector<Frame> stack;
-    std::int64_t last_ns = 0;
-    GapPhase gap = GapPhase::none;
-    std::uint64_t backward_passes_before_gap = 0;  // backward_pass_count_ when `gap` began
+    std::int64_t attributed_until_ns = 0;
+    GapPhase gap_phase = GapPhase::none;
+    std::uint64_t backward_passes_before_gap = 0;  // backward_pass_count_ when `gap_phase` began
     std::uint64_t last_backward_pass = 0;          // pass_count_ at the last backward node on this thread
     std::uint32_t outer_op_phase = 0;              // phase last counted for operations in a trace without modules
     std::uint64_t outer_op_pass = 0;               // pass_count_ when outer_op_phase was counted
@@ -88,8 +88,8 @@ class ThreadScopeTracker {
   void pop_frames_until(Thread& thread, std::int64_t time_ns);
   bool fit_into_frames(Thread& thread, const TraceEvent& event, std::int64_t& end_ns);
   // The enter functions set the scope of `frame`, which belongs to the event and is the innermost one of its thread.
-  // enter() and enter_annotation() return false if the event does not change the scope.
-  bool enter(Thread& thread, const TraceEvent& event, Frame& frame);
+  // enter_event() and enter_annotation() return false if the event does not change the scope.
+  bool enter_event(Thread& thread, const TraceEvent& event, Frame& frame);
   bool enter_annotation(const TraceEvent& event, Frame& frame);
   void enter_module(const TraceEvent& event, Frame& frame);
   void enter_function(const TraceEvent& event, Frame& frame);
@@ -110,11 +110,11 @@ class ThreadScopeTracker {
   std::uint32_t gap_or_function_scope(const Thread& thread);
   std::uint32_t current_scope(const Thread& thread);
 
-  const TraceSurvey& survey_;
-  const TraceNames& names_;
-  ModulePaths& modules_;
-  ScopeInterner& tree_;
-  ScopeSums& sums_;
+  const TraceSurvey& trace_survey_;
+  const TraceNames& trace_names_;
+  ModulePaths& module_paths_;
+  ScopeInterner& scope_interner_;
+  ScopeSums& scope_sums_;
   std::vector<Thread> threads_;
   std::vector<std::uint32_t>
       active_threads_;  // threads that are, or recently were, in a scope: a few of up to a million
@@ -140,7 +140,7 @@ class ThreadScopeTracker {
   struct PhaseTexts {
     std::uint32_t train, inference, forward, backward, recompute, loss, optimizer, zero_grad, dataloader, input,
         gradients, comm;
-  } texts_;
+  } phase_texts_;
 };
 
 }  // namespace joulemap::ingest

@@ -49,7 +49,9 @@ class TraceNames {
   TraceNames(const Trace& trace, ScopeInterner& tree);
 
   std::size_t size() const { return meanings_.size(); }
-  const NameMeaning& operator[](std::uint32_t name) const { return name < meanings_.size() ? meanings_[name] : none_; }
+  const NameMeaning& operator[](std::uint32_t name) const {
+    return name < meanings_.size() ? meanings_[name] : no_meaning_;
+  }
   // Returns the scope that the name itself contains, inside `enclosing_region` (0: the root). If the name has no phase,
   // the scope is inside `phase`, unless that is 0.
   std::uint32_t scope(std::uint32_t name, std::uint32_t enclosing_region, std::uint32_t phase) const;
@@ -59,10 +61,10 @@ class TraceNames {
 
  private:
   const Trace& trace_;
-  ScopeInterner& tree_;
+  ScopeInterner& scope_interner_;
   std::uint32_t mode_text_ = 0;  // text number of "train" if a name's own phase belongs to training, else "inference"
   std::vector<NameMeaning> meanings_;
-  NameMeaning none_;
+  NameMeaning no_meaning_;
 };
 
 }  // namespace joulemap::ingest

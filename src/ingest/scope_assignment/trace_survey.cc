@@ -8,14 +8,15 @@ namespace joulemap::ingest {
 namespace {
 
 template <class Visit>
-void for_each(const Trace& trace, Visit visit) {
-  for (const std::vector<TraceEvent>& block : trace.blocks) {
+void for_each_event(const Trace& trace, Visit visit) {
+  for (const std::vector<TraceEvent>& block : trace.event_blocks) {
     for (const TraceEvent& event : block) visit(event);
   }
 }
 
 std::uint64_t thread_id_of(const Trace& trace, const TraceEvent& event) {
-  return event.track < trace.threads.size() ? static_cast<std::uint64_t>(trace.threads[event.track].thread) : 0;
+  return event.track_index < trace.threads.size() ? static_cast<std::uint64_t>(trace.threads[event.track_index].thread)
+                                                  : 0;
 }
 
 }  // namespace
@@ -41,9 +42,9 @@ TraceSurvey::TraceSurvey(const Trace& trace, EventOrder& order, const TraceNames
 
 void TraceSurvey::take_annotated_steps(const Trace& trace, const TraceNames& names) {
   std::vector<TraceStep> annotated;
-  for_each(trace, [&](const TraceEvent& event) {
-    if (event.kind != EventKind::annotation || names[event.name].role != NameRole::step) return;
-    annotated.push_back({event.start_ns, end_ns_of(event), names[event.name].number, thread_id_of(trace, event)});
+  for_each_event(trace, [&](const TraceEvent& event) {
+    if (event.kind != EventKind::annotation || names[event.name_index].role != NameRole::step) return;
+    annotated.push_back({event.start_ns, end_ns_of(event), names[event.name_index].number, thread_id_of(trace, event)});
     annotated.back().is_inferred = trace.are_steps_inferred;
   });
   std::sort(annotated.begin(), annotated.end(),
@@ -60,14 +61,15 @@ void TraceSurvey::take_annotated_steps(const Trace& trace, const TraceNames& nam
 // Updates without a backward pass between them belong to one step with several optimizers.
 void TraceSurvey::infer_steps(const Trace& trace, const TraceNames& names) {
   std::vector<TraceStep> updates;
-  for_each(trace, [&](const TraceEvent& event) {
-    if (event.kind != EventKind::annotation || names[event.name].role != NameRole::optimizer) return;
+  for_each_event(trace, [&](const TraceEvent& event) {
+    if (event.kind != EventKind::annotation || names[event.name_index].role != NameRole::optimizer) return;
     updates.push_back({event.start_ns, end_ns_of(event), 0, thread_id_of(trace, event)});
   });
   if (updates.empty()) return;
   std::sort(updates.begin(), updates.end(), [](const TraceStep& a, const TraceStep& b) { return a.end_ns < b.end_ns; });
-  for_each(trace, [&](const TraceEvent& event) {
-    if (event.kind != EventKind::op || !(event.is_backward || names[event.name].role == NameRole::autograd_engine))
+  for_each_event(trace, [&](const TraceEvent& event) {
+    if (event.kind != EventKind::op ||
+        !(event.is_backward || names[event.name_index].role == NameRole::autograd_engine))
       return;
     const auto next = std::lower_bound(updates.begin(), updates.end(), event.start_ns,
                                        [](const TraceStep& update, std::int64_t time) { return update.end_ns < time; });
@@ -86,10 +88,10 @@ void TraceSurvey::infer_steps(const Trace& trace, const TraceNames& names) {
 
 void TraceSurvey::inspect_event(TraceEvent& event, const TraceNames& names) {
   if (outermost_event_ != nullptr && event.start_ns >= outermost_end_ns_) outermost_event_ = nullptr;
-  const NameMeaning& name = names[event.name];
+  const NameMeaning& name = names[event.name_index];
   if (event.kind == EventKind::module) {
     has_modules_ = true;
-    event.detail = 0;
+    event.detail_index = 0;
     if (outermost_event_ != nullptr) return;
     outermost_event_ = &event;
     outermost_end_ns_ = end_ns_of(event);
@@ -99,9 +101,9 @@ void TraceSurvey::inspect_event(TraceEvent& event, const TraceNames& names) {
   if (event.kind != EventKind::op) return;
   if (event.is_backward || name.role == NameRole::autograd_engine) {
     mark_training_step(event.start_ns);
-  } else if (event.detail > 0) {
+  } else if (event.detail_index > 0) {
     has_sequence_numbers_ = true;
-    if (outermost_event_ != nullptr) outermost_event_->detail = 1;
+    if (outermost_event_ != nullptr) outermost_event_->detail_index = 1;
   }
 }
 

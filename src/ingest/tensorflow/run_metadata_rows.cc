@@ -13,21 +13,21 @@ using formats::ProtobufReader;
 
 // Field numbers of tensorflow/core/protobuf/config.proto and tensorflow/core/framework/step_stats.proto. The end of a
 // node is relative to its start.
-constexpr std::uint32_t kMetadataStepStats = 1;
-constexpr std::uint32_t kStatsDevices = 1;
-constexpr std::uint32_t kDeviceName = 1, kDeviceNodes = 2;
-constexpr std::uint32_t kNodeName = 1, kNodeStart_us = 2, kNodeEnd_us = 5, kNodeOutput = 7, kNodeLabel = 8,
-                        kNodeStart_ns = 13, kNodeEnd_ns = 16;
-constexpr std::uint32_t kOutputSlot = 1, kOutputTensor = 3;
-constexpr std::uint32_t kTensorType = 1, kTensorShape = 2;
-constexpr std::uint32_t kShapeDimension = 2, kDimensionSize = 1;
+constexpr std::uint32_t kRunMetadataStepStatsField = 1;
+constexpr std::uint32_t kStepStatsDevicesField = 1;
+constexpr std::uint32_t kDeviceNameField = 1, kDeviceNodesField = 2;
+constexpr std::uint32_t kNodeNameField = 1, kNodeStartField_us = 2, kNodeEndField_us = 5, kNodeOutputField = 7,
+                        kNodeLabelField = 8, kNodeStartField_ns = 13, kNodeEndField_ns = 16;
+constexpr std::uint32_t kOutputSlotField = 1, kOutputTensorField = 3;
+constexpr std::uint32_t kTensorTypeField = 1, kTensorShapeField = 2;
+constexpr std::uint32_t kShapeDimensionField = 2, kDimensionSizeField = 1;
 // DataType of tensorflow/core/framework/types.proto, by number. A type of references is 100 more.
-constexpr std::array<std::string_view, 24> kTypes = {
+constexpr std::array<std::string_view, 24> kTensorFlowTypeNames = {
     "",          "float",  "double",     "int32", "uint8",    "int16",    "int8",     "string",
     "complex64", "int64",  "bool",       "qint8", "quint8",   "qint32",   "bfloat16", "qint16",
     "quint16",   "uint16", "complex128", "half",  "resource", "resource", "uint32",   "uint64"};
-constexpr std::uint64_t kReferences = 100;
-constexpr std::int64_t kMost_us = 4'000'000'000'000'000;  // the year 2096; larger values would overflow
+constexpr std::uint64_t kReferenceTypeOffset = 100;
+constexpr std::int64_t kMaxEventTime_us = 4'000'000'000'000'000;  // the year 2096; larger values would overflow
 
 // Visits every message in a field, and the beginning of the last one in a truncated file. Returns false if the bytes
 // are truncated or invalid.
@@ -41,10 +41,10 @@ bool for_each_message(std::string_view bytes, std::uint32_t field, Visit visit) 
   return !fields.damaged();
 }
 
-std::string_view device_of(std::string_view device_stats) {
+std::string_view read_device_name(std::string_view device_stats) {
   ProtobufReader fields(device_stats);
   while (fields.next()) {
-    if (fields.field() == kDeviceName) return fields.bytes();
+    if (fields.field() == kDeviceNameField) return fields.bytes();
   }
   return {};
 }
@@ -52,20 +52,20 @@ std::string_view device_of(std::string_view device_stats) {
 // Whether the bytes are a StepStats: the names of its devices are paths.
 bool is_step_stats(std::string_view bytes) {
   bool found = false;
-  for_each_message(bytes, kStatsDevices,
-                   [&](std::string_view device) { found = found || device_of(device).starts_with('/'); });
+  for_each_message(bytes, kStepStatsDevicesField,
+                   [&](std::string_view device) { found = found || read_device_name(device).starts_with('/'); });
   return found;
 }
 
-std::string sizes_of(std::string_view shape) {
+std::string read_shape_text(std::string_view shape) {
   std::string sizes;
   ProtobufReader fields(shape);
   while (fields.next()) {
-    if (fields.field() != kShapeDimension) continue;
+    if (fields.field() != kShapeDimensionField) continue;
     std::int64_t size = 0;
     ProtobufReader dimension(fields.bytes());
     while (dimension.next()) {
-      if (dimension.field() == kDimensionSize) size = dimension.signed_number();
+      if (dimension.field() == kDimensionSizeField) size = dimension.signed_number();
     }
     sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
   }
@@ -78,20 +78,20 @@ void read_output(std::string_view bytes, std::string_view node, StepTensors& ten
   std::string sizes;
   ProtobufReader fields(bytes);
   while (fields.next()) {
-    if (fields.field() == kOutputSlot) slot = fields.signed_number();
-    if (fields.field() != kOutputTensor) continue;
+    if (fields.field() == kOutputSlotField) slot = fields.signed_number();
+    if (fields.field() != kOutputTensorField) continue;
     ProtobufReader tensor(fields.bytes());
     while (tensor.next()) {
-      if (tensor.field() == kTensorType) type = tensor.unsigned_number();
-      if (tensor.field() == kTensorShape) sizes = sizes_of(tensor.bytes());
+      if (tensor.field() == kTensorTypeField) type = tensor.unsigned_number();
+      if (tensor.field() == kTensorShapeField) sizes = read_shape_text(tensor.bytes());
     }
   }
-  if (type > kReferences) type -= kReferences;
-  const std::string_view name = type < kTypes.size() ? kTypes[type] : std::string_view();
+  if (type > kReferenceTypeOffset) type -= kReferenceTypeOffset;
+  const std::string_view name = type < kTensorFlowTypeNames.size() ? kTensorFlowTypeNames[type] : std::string_view();
   if (!name.empty()) tensors.add_output(std::string(node) + ":" + std::to_string(slot), name, std::move(sizes));
 }
 
-struct Label {
+struct NodeLabel {
   std::string_view node;
   std::string_view op;
   std::string_view kernel;
@@ -99,8 +99,8 @@ struct Label {
 };
 
 // Parses the label of a row on a device: "node = Op(input, input)".
-Label node_label(std::string_view name, std::string_view text) {
-  Label label{.node = name};
+NodeLabel node_label(std::string_view name, std::string_view text) {
+  NodeLabel label{.node = name};
   const std::size_t equals = text.find(" = ");
   if (equals == std::string_view::npos) return label;
   text.remove_prefix(equals + 3);
@@ -111,8 +111,8 @@ Label node_label(std::string_view name, std::string_view text) {
 }
 
 // Parses the label of a row on a stream: "kernel (its sizes) @@node:Op#...", or the node's name itself is "node:Op".
-Label kernel_label(std::string_view name, std::string_view text) {
-  Label label{.kernel = text.substr(0, text.find("@@"))};
+NodeLabel kernel_label(std::string_view name, std::string_view text) {
+  NodeLabel label{.kernel = text.substr(0, text.find("@@"))};
   const std::size_t mark = text.find("@@");
   if (mark != std::string_view::npos) {
     const std::string_view annotation = text.substr(mark + 2);
@@ -126,49 +126,50 @@ Label kernel_label(std::string_view name, std::string_view text) {
   return label;
 }
 
-bool is_of_gpu_tracer(std::string_view device) {
+bool is_gpu_tracer_device(std::string_view device) {
   return device.find("/stream:") != std::string_view::npos || device.find("/memcpy") != std::string_view::npos;
 }
 
-void read_node(std::string_view bytes, std::string_view device, StepRows& result, StepTensors& tensors) {
+void read_node_stats(std::string_view bytes, std::string_view device, StepRows& result, StepTensors& tensors) {
   std::string_view name, text;
   std::int64_t start_us = 0, end_us = 0, start_ns = 0, end_ns = 0;
   ProtobufReader fields(bytes);
   while (fields.next()) {
-    if (fields.field() == kNodeName) name = fields.bytes();
-    if (fields.field() == kNodeOutput) read_output(fields.bytes(), name, tensors);
-    if (fields.field() == kNodeLabel) text = fields.bytes();
-    if (fields.field() == kNodeStart_us) start_us = fields.signed_number();
-    if (fields.field() == kNodeEnd_us) end_us = fields.signed_number();
-    if (fields.field() == kNodeStart_ns) start_ns = fields.signed_number();
-    if (fields.field() == kNodeEnd_ns) end_ns = fields.signed_number();
+    if (fields.field() == kNodeNameField) name = fields.bytes();
+    if (fields.field() == kNodeOutputField) read_output(fields.bytes(), name, tensors);
+    if (fields.field() == kNodeLabelField) text = fields.bytes();
+    if (fields.field() == kNodeStartField_us) start_us = fields.signed_number();
+    if (fields.field() == kNodeEndField_us) end_us = fields.signed_number();
+    if (fields.field() == kNodeStartField_ns) start_ns = fields.signed_number();
+    if (fields.field() == kNodeEndField_ns) end_ns = fields.signed_number();
   }
   if (fields.damaged()) {
-    ++result.damaged;
+    ++result.damaged_message_count;
     return;
   }
   // Old versions have only microseconds.
   if (start_ns == 0) {
-    start_ns = start_us > 0 && start_us <= kMost_us ? start_us * 1000 : -1;
-    end_ns = end_us >= 0 && end_us <= kMost_us ? end_us * 1000 : -1;
+    start_ns = start_us > 0 && start_us <= kMaxEventTime_us ? start_us * 1000 : -1;
+    end_ns = end_us >= 0 && end_us <= kMaxEventTime_us ? end_us * 1000 : -1;
   }
-  if (start_ns < 0 || start_ns > kMost_us * 1000 || end_ns < 0 || end_ns > kMost_us * 1000) {
+  if (start_ns < 0 || start_ns > kMaxEventTime_us * 1000 || end_ns < 0 || end_ns > kMaxEventTime_us * 1000) {
     ++result.rows_without_time;
     return;
   }
-  const Label label = is_of_gpu_tracer(device) ? kernel_label(name, text) : node_label(name, text);
+  const NodeLabel label = is_gpu_tracer_device(device) ? kernel_label(name, text) : node_label(name, text);
   if (label.inputs) tensors.add_inputs(label.node, *label.inputs);
-  result.rows.push_back({start_ns, end_ns, result.texts.intern(device), result.texts.intern(label.node),
-                         result.texts.intern(label.op), result.texts.intern(label.kernel), 0, result.steps});
+  result.rows.push_back({start_ns, end_ns, result.interned_texts.intern(device),
+                         result.interned_texts.intern(label.node), result.interned_texts.intern(label.op),
+                         result.interned_texts.intern(label.kernel), 0, result.steps});
 }
 
 void read_step_stats(std::string_view bytes, StepRows& result) {
   const std::size_t first = result.rows.size();
   StepTensors tensors;
-  const bool is_whole = for_each_message(bytes, kStatsDevices, [&](std::string_view stats) {
-    const std::string_view device = device_of(stats);
-    const bool has_all_nodes =
-        for_each_message(stats, kDeviceNodes, [&](std::string_view node) { read_node(node, device, result, tensors); });
+  const bool is_whole = for_each_message(bytes, kStepStatsDevicesField, [&](std::string_view stats) {
+    const std::string_view device = read_device_name(stats);
+    const bool has_all_nodes = for_each_message(
+        stats, kDeviceNodesField, [&](std::string_view node) { read_node_stats(node, device, result, tensors); });
     result.is_truncated |= !has_all_nodes;
   });
   result.is_truncated |= !is_whole;
@@ -184,7 +185,7 @@ bool read_run_metadata(std::string_view bytes, StepRows& result) {
     return true;
   }
   bool found = false;
-  const bool is_whole = for_each_message(bytes, kMetadataStepStats, [&](std::string_view stats) {
+  const bool is_whole = for_each_message(bytes, kRunMetadataStepStatsField, [&](std::string_view stats) {
     if (!is_step_stats(stats)) return;
     found = true;
     read_step_stats(stats, result);

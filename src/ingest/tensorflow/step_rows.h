@@ -46,30 +46,30 @@ struct StepRow {
 // node puts out.
 class StepTensors {
  public:
-  // `tensor`: "node" or "node:1". `type`: as scopes::TensorText accepts it; "resource" for what is not a tensor.
+  // `tensor`: "node" or "node:1". `type_name`: as scopes::TensorText accepts it; "resource" for what is not a tensor.
   void add_output(std::string_view tensor, std::string_view type, std::string shape);
   // `inputs`: names of tensors, separated by commas; names of control inputs begin with '^'.
   void add_inputs(std::string_view node, std::string_view inputs);
   // The text for the inputs of the node; empty if a tensor is unknown.
-  std::string tensors_of(std::string_view node) const;
+  std::string find_node_tensors(std::string_view node) const;
 
  private:
   struct Tensor {
-    std::string type;
-    std::string shape;
+    std::string type_name;
+    std::string shape_text;
   };
-  std::map<std::string, Tensor, std::less<>> outputs_;
-  std::map<std::string, std::string, std::less<>> inputs_;
+  std::map<std::string, Tensor, std::less<>> output_by_tensor_;
+  std::map<std::string, std::string, std::less<>> inputs_by_node_;
 };
 
 struct StepRows {
-  DistinctStrings texts;
+  DistinctStrings interned_texts;
   std::vector<StepRow> rows;
   std::uint32_t steps = 0;
-  std::uint64_t skipped_events = 0;          // events that are not rows: tensors, metadata
+  std::uint64_t skipped_event_count = 0;     // events that are not rows: tensors, metadata
   std::uint64_t rows_without_time = 0;       // rows without a valid time
   std::uint64_t rows_of_unnamed_device = 0;  // rows of a device that the file does not name
-  std::uint64_t damaged = 0;                 // entries that could not be parsed
+  std::uint64_t damaged_message_count = 0;   // entries that could not be parsed
   bool is_truncated = false;                 // the end of a file is missing
 
   // Sets the input tensors of the rows from `first` on, which are those of one step.

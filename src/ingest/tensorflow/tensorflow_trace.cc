@@ -21,35 +21,35 @@ namespace {
 
 // The year 2001. Smaller times are not Unix times.
 constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
-constexpr std::string_view kForward = "forward";
-constexpr std::string_view kAllStreams = "all";
+constexpr std::string_view kForwardPhase = "forward";
+constexpr std::string_view kAllStreamsName = "all";
 constexpr std::string_view kStepName = "ProfilerStep#";  // PyTorch's name of a step, which scope_assignment/ recognizes
 
 enum class DeviceKind : std::uint8_t { host, stream, all_streams, copies, unknown };
 
-struct Device {
+struct DeviceName {
   DeviceKind kind = DeviceKind::unknown;
-  std::string gpu;            // ".../device:GPU:0"
-  std::uint32_t ordinal = 0;  // number of the GPU
-  std::uint32_t stream = 0;
+  std::string gpu_number;            // ".../device:GPU:0"
+  std::uint32_t device_ordinal = 0;  // number of the GPU
+  std::uint32_t stream_number = 0;
 };
 
 // Parses the name of a device: ".../device:GPU:0/stream:13", "/gpu:0/memcpy", ".../device:CPU:0".
-Device device_named(std::string_view name) {
-  Device device;
+DeviceName parse_device_name(std::string_view name) {
+  DeviceName device;
   const std::size_t stream = name.find("/stream:");
   const std::size_t copies = name.find("/memcpy");
-  device.gpu = name.substr(0, std::min(stream, copies));
+  device.gpu_number = name.substr(0, std::min(stream, copies));
   for (const std::string_view key : {"device:GPU:", "/gpu:", "GPU:"}) {
-    const std::size_t at = device.gpu.rfind(key);
+    const std::size_t at = device.gpu_number.rfind(key);
     if (at == std::string::npos) continue;
-    device.ordinal = parse_leading_number(std::string_view(device.gpu).substr(at + key.size()));
+    device.device_ordinal = parse_leading_number(std::string_view(device.gpu_number).substr(at + key.size()));
     break;
   }
   if (stream != std::string_view::npos) {
     const std::string_view which = name.substr(stream + std::string_view("/stream:").size());
-    device.kind = which.starts_with(kAllStreams) ? DeviceKind::all_streams : DeviceKind::stream;
-    device.stream = parse_leading_number(which);
+    device.kind = which.starts_with(kAllStreamsName) ? DeviceKind::all_streams : DeviceKind::stream;
+    device.stream_number = parse_leading_number(which);
   } else if (copies != std::string_view::npos) {
     device.kind = DeviceKind::copies;
   } else {
@@ -58,17 +58,17 @@ Device device_named(std::string_view name) {
   return device;
 }
 
-bool is_operation(std::string_view node, std::string_view op) {
+bool is_operation_name(std::string_view node, std::string_view op) {
   return !node.empty() && node != "_SOURCE" && node != "_SINK" &&
          op.find("StreamSynchronize") == std::string_view::npos &&
          node.find("StreamSynchronize") == std::string_view::npos;
 }
 
-bool is_copy(std::string_view name) {
+bool is_copy_kernel(std::string_view name) {
   return name.starts_with("MEMCPY") || name.starts_with("Memcpy") || name.starts_with("memcpy");
 }
 
-bool is_fill(std::string_view name) {
+bool is_fill_kernel(std::string_view name) {
   return name.starts_with("MEMSET") || name.starts_with("Memset") || name.starts_with("memset");
 }
 
@@ -88,8 +88,8 @@ class TraceConversion {
     std::stable_sort(ordered.begin(), ordered.end(),
                      [](const StepRow& a, const StepRow& b) { return a.start_ns < b.start_ns; });
     for (const StepRow& row : ordered) {
-      const Device& device = device_of(row);
-      if (device.kind == DeviceKind::stream) have_streams_.insert(device.gpu);
+      const DeviceName& device = device_of_row(row);
+      if (device.kind == DeviceKind::stream) devices_with_streams_.insert(device.gpu_number);
     }
     for (const StepRow& row : ordered) add(row);
     add_steps(ordered);
@@ -104,7 +104,7 @@ class TraceConversion {
 
  private:
   // A virtual thread whose rows do not overlap.
-  struct Lane {
+  struct HostLane {
     std::int64_t end_ns = 0;
     std::uint32_t track = 0;
   };
@@ -123,100 +123,106 @@ class TraceConversion {
       step.duration_ns = std::max(step.duration_ns, end_ns - step.start_ns);
     }
     if (in_order.empty()) return;
-    const std::uint32_t track = builder_.thread(0, threads_++);
+    const std::uint32_t track = builder_.intern_thread(0, threads_++);
     builder_.trace().threads[track].name = "steps";
     for (std::size_t number = 0; number < in_order.size(); ++number) {
       TraceEvent& step = steps[in_order[number]];
-      step.name = builder_.name(fmt::format("{}{}", kStepName, number));
-      step.track = track;
-      builder_.add(step);
+      step.name_index = builder_.intern_name(fmt::format("{}{}", kStepName, number));
+      step.track_index = track;
+      builder_.add_event(step);
     }
   }
 
-  const Device& device_of(const StepRow& row) {
+  const DeviceName& device_of_row(const StepRow& row) {
     const auto [slot, is_new] = devices_.try_emplace(row.device);
-    if (is_new) slot->second = device_named(rows_.texts[row.device]);
+    if (is_new) slot->second = parse_device_name(rows_.interned_texts[row.device]);
     return slot->second;
   }
 
   void add(const StepRow& row) {
-    const Device& device = device_of(row);
-    if (!is_operation(rows_.texts[row.node], rows_.texts[row.op])) return builder_.count_skipped();
+    const DeviceName& device = device_of_row(row);
+    if (!is_operation_name(rows_.interned_texts[row.node], rows_.interned_texts[row.op]))
+      return builder_.add_skipped_events();
     if (device.kind == DeviceKind::host) return add_on_host(row);
-    const bool is_duplicate = device.kind != DeviceKind::stream && have_streams_.contains(device.gpu);
-    if (is_duplicate) return builder_.count_skipped();
+    const bool is_duplicate = device.kind != DeviceKind::stream && devices_with_streams_.contains(device.gpu_number);
+    if (is_duplicate) return builder_.add_skipped_events();
     add_on_gpu(row, device);
   }
 
   void add_on_host(const StepRow& row) {
-    TraceEvent made{.start_ns = row.start_ns, .duration_ns = row.duration_ns, .name = node(row)};
-    made.track = lane(row);
-    builder_.add(made);
+    TraceEvent made{.start_ns = row.start_ns, .duration_ns = row.duration_ns, .name_index = intern_node_scope(row)};
+    made.track_index = find_free_lane(row);
+    builder_.add_event(made);
   }
 
-  void add_on_gpu(const StepRow& row, const Device& device) {
-    TraceEvent made{.start_ns = row.start_ns, .duration_ns = row.duration_ns, .external_id = node(row) + 1};
-    const std::string_view text = rows_.texts[row.kernel];
-    const std::string_view op = rows_.texts[row.op].empty() ? rows_.texts[row.node] : rows_.texts[row.op];
+  void add_on_gpu(const StepRow& row, const DeviceName& device) {
+    TraceEvent made{
+        .start_ns = row.start_ns, .duration_ns = row.duration_ns, .external_id = intern_node_scope(row) + 1};
+    const std::string_view text = rows_.interned_texts[row.kernel];
+    const std::string_view op =
+        rows_.interned_texts[row.op].empty() ? rows_.interned_texts[row.node] : rows_.interned_texts[row.op];
     const std::string_view name = text.empty() ? op : kernel_name(text);
-    made.track = builder_.queue({.ordinal = device.ordinal, .stream = device.stream});
-    if (device.kind == DeviceKind::copies || is_copy(op) || is_copy(name)) {
+    made.track_index = builder_.intern_queue({.ordinal = device.device_ordinal, .stream = device.stream_number});
+    if (device.kind == DeviceKind::copies || is_copy_kernel(op) || is_copy_kernel(name)) {
       made.kind = EventKind::copy;
-      made.name = builder_.kernel_class(KernelKind::copy, parse_copy_direction(is_copy(op) ? op : name));
-      made.detail = builder_.bytes(parse_byte_count(text));
-    } else if (is_fill(op) || is_fill(name)) {
+      made.name_index =
+          builder_.intern_kernel_class(KernelKind::copy, parse_copy_direction(is_copy_kernel(op) ? op : name));
+      made.detail_index = builder_.intern_byte_count(parse_byte_count(text));
+    } else if (is_fill_kernel(op) || is_fill_kernel(name)) {
       made.kind = EventKind::fill;
-      made.name = builder_.kernel_class(KernelKind::fill, kFillClassName);
-      made.detail = builder_.bytes(parse_byte_count(text));
+      made.name_index = builder_.intern_kernel_class(KernelKind::fill, kFillClassName);
+      made.detail_index = builder_.intern_byte_count(parse_byte_count(text));
     } else {
       made.kind = EventKind::kernel;
-      made.name = builder_.kernel_class(KernelKind::kernel, name, parse_dimensions(text, "grid"),
-                                        parse_dimensions(text, "block"));
+      made.name_index = builder_.intern_kernel_class(KernelKind::kernel, name, parse_dimensions(text, "grid"),
+                                                     parse_dimensions(text, "block"));
     }
-    builder_.add(made);
+    builder_.add_event(made);
   }
 
-  std::uint32_t node(const StepRow& row) {
-    const auto [slot, is_new] = nodes_.try_emplace({row.node, row.op, row.tensors}, 0);
+  std::uint32_t intern_node_scope(const StepRow& row) {
+    const auto [slot, is_new] = scope_by_node_.try_emplace({row.node, row.op, row.tensors}, 0);
     if (!is_new) return slot->second;
-    const std::string& name = rows_.texts[row.node];
-    const std::string& op = rows_.texts[row.op];
+    const std::string& name = rows_.interned_texts[row.node];
+    const std::string& op = rows_.interned_texts[row.op];
     scopes::OpScope scope = scopes::scope_of_tensorflow_op(name, op == "unknown" ? std::string_view() : op, {});
     // Names with a leading underscore are internal to the runtime: arguments, results, transfers.
-    if (scope.phase.empty() && !name.starts_with('_')) scope.phase = kForward;
-    scope.tensors = scopes::node_with_tensors(scopes::tensorflow_node(name), rows_.texts[row.tensors]);
-    return slot->second = builder_.name(name, scope);
+    if (scope.phase.empty() && !name.starts_with('_')) scope.phase = kForwardPhase;
+    scope.tensors = scopes::append_tensors_to_node(scopes::remove_call_parts(name), rows_.interned_texts[row.tensors]);
+    return slot->second = builder_.intern_name(name, scope);
   }
 
-  std::uint32_t lane(const StepRow& row) {
-    std::vector<Lane>& lanes = lanes_[row.device];
+  std::uint32_t find_free_lane(const StepRow& row) {
+    std::vector<HostLane>& lanes = host_lanes_[row.device];
     const std::int64_t end_ns = row.start_ns + std::max<std::int64_t>(row.duration_ns, 0);
-    for (Lane& known : lanes) {
+    for (HostLane& known : lanes) {
       if (known.end_ns > row.start_ns) continue;
       known.end_ns = end_ns;
       return known.track;
     }
-    const std::uint32_t track = builder_.thread(0, threads_++);
-    builder_.trace().threads[track].name = fmt::format("{} #{}", to_valid_utf8(rows_.texts[row.device]), lanes.size());
+    const std::uint32_t track = builder_.intern_thread(0, threads_++);
+    builder_.trace().threads[track].name =
+        fmt::format("{} #{}", to_valid_utf8(rows_.interned_texts[row.device]), lanes.size());
     lanes.push_back({end_ns, track});
     return track;
   }
 
   void report_dropped_rows() {
-    builder_.count_skipped(rows_.skipped_events);
-    if (rows_.damaged > 0) builder_.count_dropped("that are damaged", rows_.damaged);
-    if (rows_.rows_without_time > 0) builder_.count_dropped("without a time", rows_.rows_without_time);
+    builder_.add_skipped_events(rows_.skipped_event_count);
+    if (rows_.damaged_message_count > 0) builder_.add_dropped_events("that are damaged", rows_.damaged_message_count);
+    if (rows_.rows_without_time > 0) builder_.add_dropped_events("without a time", rows_.rows_without_time);
     if (rows_.rows_of_unnamed_device > 0)
-      builder_.count_dropped("of a device that the trace does not name", rows_.rows_of_unnamed_device);
+      builder_.add_dropped_events("of a device that the trace does not name", rows_.rows_of_unnamed_device);
     if (rows_.is_truncated) builder_.add_diagnostic("trace_cut", "tensorflow: the end of the trace is missing");
   }
 
   const StepRows& rows_;
   TraceBuilder builder_{"tensorflow"};
-  std::map<std::uint32_t, Device> devices_;
-  std::set<std::string> have_streams_;  // GPUs with individual streams
-  std::map<std::uint32_t, std::vector<Lane>> lanes_;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> nodes_;  // by node, op and tensors
+  std::map<std::uint32_t, DeviceName> devices_;
+  std::set<std::string> devices_with_streams_;  // GPUs with individual streams
+  std::map<std::uint32_t, std::vector<HostLane>> host_lanes_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t>
+      scope_by_node_;  // by node, op and tensors
   std::int64_t threads_ = 0;
 };
 
@@ -224,7 +230,7 @@ class TraceConversion {
 
 namespace {
 
-Status read_file(std::string_view bytes, StepRows& rows) {
+Status read_trace_rows(std::string_view bytes, StepRows& rows) {
   if (read_run_metadata(bytes, rows) || read_timeline(bytes, rows)) return Done{};
   return Error{ErrorCode::malformed, "neither a timeline nor a RunMetadata of TensorFlow",
                "pass the output of Timeline(...).generate_chrome_trace_format() or run_metadata.SerializeToString(); "
@@ -235,7 +241,7 @@ Status read_file(std::string_view bytes, StepRows& rows) {
 
 Result<Trace> read_tensorflow_trace_bytes(std::string_view bytes) {
   StepRows rows;
-  if (Status read = read_file(bytes, rows); !read) return std::move(read).error();
+  if (Status read = read_trace_rows(bytes, rows); !read) return std::move(read).error();
   return TraceConversion(rows).run();
 }
 
@@ -245,7 +251,7 @@ Result<Trace> read_tensorflow_traces(std::span<const std::string> paths) {
   for (const std::string& path : paths) {
     Result<TraceBytes> bytes = read_trace_file(path);
     if (!bytes) return std::move(bytes).error();
-    if (Status read = read_file(bytes->view(), rows); !read) return std::move(read).error().with_context(path);
+    if (Status read = read_trace_rows(bytes->view(), rows); !read) return std::move(read).error().with_context(path);
     bytes->report_damage(damage);
   }
   Trace trace = TraceConversion(rows).run();

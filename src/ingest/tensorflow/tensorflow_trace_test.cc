@@ -55,7 +55,7 @@ std::vector<TraceEvent> work_of(const Trace& trace) {
 }
 
 scopes::OpScope scope_without_node(const Trace& trace, const TraceEvent& event) {
-  scopes::OpScope scope = trace.names.at(event.name).scope;
+  scopes::OpScope scope = trace.names.at(event.name_index).scope;
   scope.tensors.clear();
   return scope;
 }
@@ -81,7 +81,7 @@ TEST(TensorFlowTrace, NodesOfATimelineAreOperationsInTheirScopes) {
   EXPECT_EQ(events[0].start_ns, (kStart_us + 2) * 1000);
   EXPECT_EQ(events[0].duration_ns, 10'000);
   EXPECT_EQ(trace.clock, TraceClock::unix_time);
-  EXPECT_EQ(trace.events_dropped, 0u);
+  EXPECT_EQ(trace.dropped_event_count, 0u);
 }
 
 TEST(TensorFlowTrace, NodesThatOverlapAreOnDifferentThreads) {
@@ -89,8 +89,8 @@ TEST(TensorFlowTrace, NodesThatOverlapAreOnDifferentThreads) {
                                         row(1, "a/y", "Add", 5, 10) + row(1, "a/z", "Add", 10, 3)));
   const std::vector<TraceEvent> events = work_of(trace);
   ASSERT_EQ(events.size(), 3u);
-  EXPECT_NE(events[0].track, events[1].track);
-  EXPECT_EQ(events[0].track, events[2].track);
+  EXPECT_NE(events[0].track_index, events[1].track_index);
+  EXPECT_EQ(events[0].track_index, events[2].track_index);
 }
 
 TEST(TensorFlowTrace, ReadsAKernelOnce) {
@@ -104,10 +104,10 @@ TEST(TensorFlowTrace, ReadsAKernelOnce) {
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0].kind, EventKind::op);
   EXPECT_EQ(events[1].kind, EventKind::kernel);
-  EXPECT_EQ(trace.queues.at(events[1].track).stream, 13u);
-  EXPECT_EQ(events[1].external_id, events[0].name + 1);
+  EXPECT_EQ(trace.kernel_queues.at(events[1].track_index).stream, 13u);
+  EXPECT_EQ(events[1].external_id, events[0].name_index + 1);
   EXPECT_EQ(events[2].kind, EventKind::copy);
-  EXPECT_EQ(trace.classes.at(events[2].name).name, "HtoD");
+  EXPECT_EQ(trace.kernel_classes.at(events[2].name_index).name, "HtoD");
   EXPECT_TRUE(trace.gpu_events_identify_ops);
 
   const Trace without =
@@ -134,9 +134,9 @@ TEST(TensorFlowTrace, RunMetadataGivesTheSameTraceWithKernelNames) {
     EXPECT_EQ(scope_without_node(trace, events[0]), (scopes::OpScope{"forward", "dense", "MatMul"}));
     EXPECT_EQ(events[0].start_ns, kStart_us * 1000 + 2'345);
     EXPECT_EQ(events[0].duration_ns, 9'876);
-    EXPECT_EQ(trace.classes.at(events[1].name).name, "volta_sgemm");
-    EXPECT_EQ(trace.classes.at(events[1].name).grid, (std::array<std::uint32_t, 3>{4, 2, 1}));
-    EXPECT_EQ(events[1].external_id, events[0].name + 1);
+    EXPECT_EQ(trace.kernel_classes.at(events[1].name_index).name, "volta_sgemm");
+    EXPECT_EQ(trace.kernel_classes.at(events[1].name_index).grid, (std::array<std::uint32_t, 3>{4, 2, 1}));
+    EXPECT_EQ(events[1].external_id, events[0].name_index + 1);
     EXPECT_EQ(events[1].duration_ns, 8'000);
   }
 }
@@ -152,9 +152,9 @@ TEST(TensorFlowTrace, NodesHaveTheShapesThatTheNodesBeforeThemPutOut) {
   const Trace trace = trace_of(ProtobufWriter().add(1, ProtobufWriter().add(1, cpu)).bytes());
   const std::vector<TraceEvent> events = work_of(trace);
   ASSERT_EQ(events.size(), 5u);
-  EXPECT_EQ(trace.names.at(events[2].name).scope.tensors, "d/read ()");
-  EXPECT_EQ(trace.names.at(events[3].name).scope.tensors, "d/MatMul [256,64] [64,8]");
-  EXPECT_EQ(trace.names.at(events[4].name).scope.tensors, "d/MatMul_1");
+  EXPECT_EQ(trace.names.at(events[2].name_index).scope.tensors, "d/read ()");
+  EXPECT_EQ(trace.names.at(events[3].name_index).scope.tensors, "d/MatMul [256,64] [64,8]");
+  EXPECT_EQ(trace.names.at(events[4].name_index).scope.tensors, "d/MatMul_1");
 
   const std::string shape =
       R"(dtype: DT_INT64\nshape {\n dim {\n size: 3\n }\n dim {\n size: 2\n }\n}\nallocation_description {)";
@@ -163,7 +163,7 @@ TEST(TensorFlowTrace, NodesHaveTheShapesThatTheNodesBeforeThemPutOut) {
   const std::string reader = R"({"ph":"X","name":"Neg","pid":1,"ts":5,"dur":1,)"
                              R"("args":{"name":"a/z","op":"Neg","input0":"a/y"}},)";
   const Trace text = trace_of(timeline(device(1, kCpu + " Compute") + tensor + reader));
-  EXPECT_EQ(text.names.at(work_of(text).at(0).name).scope.tensors, "a/z int64[3,2]");
+  EXPECT_EQ(text.names.at(work_of(text).at(0).name_index).scope.tensors, "a/z int64[3,2]");
 }
 
 TEST(TensorFlowTrace, EachRunMetadataAndEachFileIsAStep) {
@@ -179,7 +179,7 @@ TEST(TensorFlowTrace, EachRunMetadataAndEachFileIsAStep) {
   ASSERT_TRUE(trace) << trace.error().message;
   std::vector<std::pair<std::string, std::int64_t>> steps;
   for (const TraceEvent& event : events_of(*trace)) {
-    if (event.kind == EventKind::annotation) steps.emplace_back(trace->names.at(event.name).text, event.start_ns);
+    if (event.kind == EventKind::annotation) steps.emplace_back(trace->names.at(event.name_index).text, event.start_ns);
   }
   EXPECT_EQ(steps, (std::vector<std::pair<std::string, std::int64_t>>{{"ProfilerStep#0", kStart_us * 1000},
                                                                       {"ProfilerStep#1", (kStart_us + 100) * 1000},
@@ -197,7 +197,7 @@ TEST(TensorFlowTrace, ATruncatedTraceGivesItsContent) {
   const std::string stats = ProtobufWriter().add(1, cpu).bytes();
   const Trace bytes = trace_of(stats.substr(0, stats.size() - 3));
   EXPECT_EQ(work_of(bytes).size(), 1u);
-  EXPECT_EQ(bytes.events_dropped, 1u);
+  EXPECT_EQ(bytes.dropped_event_count, 1u);
   EXPECT_TRUE(bytes.diagnostics.contains("trace_cut"));
 }
 
@@ -206,7 +206,7 @@ TEST(TensorFlowTrace, CountsInvalidRows) {
       trace_of(timeline(device(1, kCpu + " Compute") + row(1, "a/x", "Add", 0, 10) + row(9, "a/x", "Add", 0, 10) +
                         row(1, "a/x", "Add", 0, -10) + R"({"ph":"X","name":"Add","pid":1,"ts":"x"},)"));
   EXPECT_EQ(work_of(trace).size(), 1u);
-  EXPECT_EQ(trace.events_dropped, 3u);
+  EXPECT_EQ(trace.dropped_event_count, 3u);
 }
 
 TEST(TensorFlowTrace, OtherContentIsAnErrorWithARemedy) {

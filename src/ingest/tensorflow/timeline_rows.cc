@@ -15,12 +15,12 @@ namespace {
 
 using formats::JsonFields;
 
-constexpr double kMost_us = 4e15;  // the year 2096; larger values would overflow
-constexpr std::string_view kCompute = " Compute";
+constexpr double kMaxTimelineTime_us = 4e15;  // the year 2096; larger values would overflow
+constexpr std::string_view kComputeProcessSuffix = " Compute";
 
-std::optional<std::int64_t> nanoseconds(const JsonFields& event, std::string_view member) {
+std::optional<std::int64_t> timeline_time_ns(const JsonFields& event, std::string_view member) {
   const std::optional<double> number = event.number(member);
-  if (!number || !(std::abs(*number) < kMost_us)) return std::nullopt;
+  if (!number || !(std::abs(*number) < kMaxTimelineTime_us)) return std::nullopt;
   if (const auto whole = event.integer(member)) return *whole * 1000;
   return std::llround(*number * 1000);
 }
@@ -32,7 +32,7 @@ std::string process_id_of(const JsonFields& event) {
 }
 
 // The inputs of a node in the order of their numbers: args.input0, args.input1, ...
-std::string inputs_of(const JsonFields& event) {
+std::string timeline_inputs_of(const JsonFields& event) {
   std::string inputs;
   for (std::size_t i = 0;; ++i) {
     const std::string_view name = event.text(fmt::format("args.input{}", i));
@@ -69,28 +69,28 @@ bool read_timeline(std::string_view json, StepRows& result) {
   std::unordered_map<std::string, std::string> devices;
   StepTensors tensors;
   const auto add_row = [&](const JsonFields& event) {
-    const std::optional<std::int64_t> start_ns = nanoseconds(event, "ts");
-    const std::optional<std::int64_t> duration_ns = nanoseconds(event, "dur");
+    const std::optional<std::int64_t> start_ns = timeline_time_ns(event, "ts");
+    const std::optional<std::int64_t> duration_ns = timeline_time_ns(event, "dur");
     if (!start_ns || !duration_ns) {
       ++result.rows_without_time;
       return;
     }
     const std::string_view op = event.text("args.op").empty() ? event.text("name") : event.text("args.op");
     const std::string_view node = event.text("args.name").empty() ? event.text("name") : event.text("args.name");
-    result.rows.push_back({*start_ns, *duration_ns, result.texts.intern(process_id_of(event)),
-                           result.texts.intern(node), result.texts.intern(op),
-                           result.texts.intern(event.text("args.kernel")), 0, result.steps});
-    tensors.add_inputs(node, inputs_of(event));
+    result.rows.push_back({*start_ns, *duration_ns, result.interned_texts.intern(process_id_of(event)),
+                           result.interned_texts.intern(node), result.interned_texts.intern(op),
+                           result.interned_texts.intern(event.text("args.kernel")), 0, result.steps});
+    tensors.add_inputs(node, timeline_inputs_of(event));
   };
   const formats::JsonObjectsResult read = formats::for_each_json_object(json, [&](const JsonFields& event) {
     if (event.text("ph") == "X") return add_row(event);
-    ++result.skipped_events;
+    ++result.skipped_event_count;
     if (event.text("ph") == "O")
       add_tensor(event.text("name"), event.text("args.snapshot.tensor_description"), tensors);
     if (event.text("ph") == "M" && event.text("name") == "process_name") {
       std::string_view name = event.text("args.name");
-      const bool is_compute = name.ends_with(kCompute);
-      if (is_compute) name.remove_suffix(kCompute.size());
+      const bool is_compute = name.ends_with(kComputeProcessSuffix);
+      if (is_compute) name.remove_suffix(kComputeProcessSuffix.size());
       if (name.find("/device:") != std::string_view::npos || name.find(":CPU:") != std::string_view::npos ||
           name.find(":GPU:") != std::string_view::npos || name.find("/gpu:") != std::string_view::npos ||
           name.find("/cpu:") != std::string_view::npos) {
@@ -98,18 +98,18 @@ bool read_timeline(std::string_view json, StepRows& result) {
       }
     }
   });
-  if (!read.found || devices.empty()) return false;
-  result.damaged += read.damaged;
-  result.is_truncated |= !read.ended;
+  if (!read.object_count || devices.empty()) return false;
+  result.damaged_message_count += read.damaged_count;
+  result.is_truncated |= !read.has_array_ended;
   std::size_t named = first;
   for (std::size_t i = first; i < result.rows.size(); ++i) {
     StepRow row = result.rows[i];
-    const auto device = devices.find(result.texts[row.device]);
+    const auto device = devices.find(result.interned_texts[row.device]);
     if (device == devices.end()) {
       ++result.rows_of_unnamed_device;
       continue;
     }
-    row.device = result.texts.intern(device->second);
+    row.device = result.interned_texts.intern(device->second);
     result.rows[named++] = row;
   }
   result.rows.resize(named);

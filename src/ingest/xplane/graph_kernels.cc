@@ -10,52 +10,53 @@ namespace {
 // Limit of comparisons: two lists that do not match anywhere would take quadratic time.
 constexpr std::size_t kMaxMatchAttempts = 2'000'000;
 
-class Match {
+class ScheduleMatcher {
  public:
-  Match(std::span<const std::string_view> kernels, std::span<const std::string_view> schedule) : schedule_(schedule) {
+  ScheduleMatcher(std::span<const std::string_view> kernels, std::span<const std::string_view> schedule)
+      : scheduled_names_(schedule) {
     std::set<std::string> of_kernels;
     for (const std::string_view kernel : kernels) of_kernels.insert(kernel_stem(kernel));
     std::set<std::string> of_schedule;
     for (const std::string_view name : schedule) {
-      stems_.push_back(kernel_stem(name));
-      of_schedule.insert(stems_.back());
-      is_named_.push_back(of_kernels.contains(stems_.back()));
+      schedule_stems_.push_back(kernel_stem(name));
+      of_schedule.insert(schedule_stems_.back());
+      has_kernel_of_same_stem_.push_back(of_kernels.contains(schedule_stems_.back()));
     }
     for (const std::string_view kernel : kernels) {
-      kernels_.push_back(kernel_stem(kernel));
-      is_of_library_.push_back(!of_schedule.contains(kernels_.back()));
+      kernel_stems_.push_back(kernel_stem(kernel));
+      is_library_kernel_.push_back(!of_schedule.contains(kernel_stems_.back()));
     }
   }
 
   std::optional<KernelGraphMatch> at(std::size_t begin) {
     KernelGraphMatch match;
     std::size_t next = begin;
-    for (std::size_t i = 0; i < kernels_.size(); ++i) {
-      if (++steps_ > kMaxMatchAttempts) return std::nullopt;
-      if (is_of_library_[i]) {
-        const bool has_own = next < schedule_.size() && !is_named_[next];
-        if (!has_own && match.instructions.empty()) return std::nullopt;
-        match.instructions.push_back(has_own ? schedule_[next++] : match.instructions.back());
+    for (std::size_t i = 0; i < kernel_stems_.size(); ++i) {
+      if (++match_attempts_ > kMaxMatchAttempts) return std::nullopt;
+      if (is_library_kernel_[i]) {
+        const bool has_own = next < scheduled_names_.size() && !has_kernel_of_same_stem_[next];
+        if (!has_own && match.instruction_by_kernel.empty()) return std::nullopt;
+        match.instruction_by_kernel.push_back(has_own ? scheduled_names_[next++] : match.instruction_by_kernel.back());
         continue;
       }
       // Skips instructions that call a library but have no kernel in the trace.
-      while (i > 0 && next < schedule_.size() && !is_named_[next]) ++next;
-      if (next == schedule_.size() || stems_[next] != kernels_[i]) return std::nullopt;
-      match.instructions.push_back(schedule_[next++]);
+      while (i > 0 && next < scheduled_names_.size() && !has_kernel_of_same_stem_[next]) ++next;
+      if (next == scheduled_names_.size() || schedule_stems_[next] != kernel_stems_[i]) return std::nullopt;
+      match.instruction_by_kernel.push_back(scheduled_names_[next++]);
       ++match.name_match_count;
     }
     if (match.name_match_count == 0) return std::nullopt;
-    match.schedule_end = next;
+    match.schedule_end_index = next;
     return match;
   }
 
  private:
-  std::span<const std::string_view> schedule_;
-  std::vector<std::string> stems_;    // stems of the instructions in the schedule
-  std::vector<bool> is_named_;        // by instruction of the schedule: some kernel is named after it
-  std::vector<std::string> kernels_;  // stems of the kernels
-  std::vector<bool> is_of_library_;
-  std::size_t steps_ = 0;
+  std::span<const std::string_view> scheduled_names_;
+  std::vector<std::string> schedule_stems_;    // stems of the instructions in the schedule
+  std::vector<bool> has_kernel_of_same_stem_;  // for each instruction of the schedule: whether a kernel has its stem
+  std::vector<std::string> kernel_stems_;      // stems of the kernels
+  std::vector<bool> is_library_kernel_;
+  std::size_t match_attempts_ = 0;
 };
 
 }  // namespace
@@ -75,7 +76,7 @@ std::string kernel_stem(std::string_view name) {
 std::optional<KernelGraphMatch> match_graph(std::span<const std::string_view> kernels,
                                             std::span<const std::string_view> schedule, std::size_t from) {
   if (kernels.empty() || kernels.size() > kMaxMatchAttempts || schedule.size() > kMaxMatchAttempts) return std::nullopt;
-  Match match(kernels, schedule);
+  ScheduleMatcher match(kernels, schedule);
   for (std::size_t begin = from; begin < schedule.size(); ++begin) {
     if (std::optional<KernelGraphMatch> found = match.at(begin)) return found;
   }

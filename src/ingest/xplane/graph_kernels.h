@@ -19,9 +19,9 @@ namespace joulemap::ingest {
 std::string kernel_stem(std::string_view name);
 
 struct KernelGraphMatch {
-  std::vector<std::string_view> instructions;  // one per kernel
-  std::size_t name_match_count = 0;            // kernels whose name matches their instruction
-  std::size_t schedule_end = 0;                // index in the schedule where the next graph may begin
+  std::vector<std::string_view> instruction_by_kernel;  // one per kernel
+  std::size_t name_match_count = 0;                     // kernels whose name matches their instruction
+  std::size_t schedule_end_index = 0;                   // index in the schedule where the next graph may begin
 };
 
 // `kernels` and `schedule` are names. Library kernels (cuDNN) have arbitrary names: each belongs to an instruction that

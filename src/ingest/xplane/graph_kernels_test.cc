@@ -12,24 +12,24 @@ TEST(GraphKernels, RepeatedKernelsBelongToConsecutiveInstructions) {
   const Names schedule = {"wrapped_transpose", "gemm.7", "add.3", "gemm.9", "add.4", "gemm.10", "add.5"};
   const auto match = match_graph(Names{"gemm_7", "add_3", "gemm_7", "add_3", "gemm_7", "add_3"}, schedule, 0);
   ASSERT_TRUE(match);
-  EXPECT_EQ(match->instructions, (Names{"gemm.7", "add.3", "gemm.9", "add.4", "gemm.10", "add.5"}));
-  EXPECT_EQ(match->schedule_end, 7u);
+  EXPECT_EQ(match->instruction_by_kernel, (Names{"gemm.7", "add.3", "gemm.9", "add.4", "gemm.10", "add.5"}));
+  EXPECT_EQ(match->schedule_end_index, 7u);
 }
 
 TEST(GraphKernels, EqualGraphsFollowEachOther) {
   const Names schedule = {"gemm.1", "add.1", "attention", "gemm.2", "add.2", "attention.1"};
   const auto first = match_graph(Names{"gemm_1", "add_1"}, schedule, 0);
   ASSERT_TRUE(first);
-  const auto second = match_graph(Names{"gemm_1", "add_1"}, schedule, first->schedule_end);
+  const auto second = match_graph(Names{"gemm_1", "add_1"}, schedule, first->schedule_end_index);
   ASSERT_TRUE(second);
-  EXPECT_EQ(second->instructions, (Names{"gemm.2", "add.2"}));
+  EXPECT_EQ(second->instruction_by_kernel, (Names{"gemm.2", "add.2"}));
 }
 
 TEST(GraphKernels, LibraryKernelsBelongToTheInstructionBetweenTheirNeighbours) {
   const Names schedule = {"fusion", "cudnn-conv.1", "fusion.2"};
   const auto match = match_graph(Names{"fusion", "void cutlass<float>", "sm80_xmma", "fusion_2"}, schedule, 0);
   ASSERT_TRUE(match);
-  EXPECT_EQ(match->instructions, (Names{"fusion", "cudnn-conv.1", "cudnn-conv.1", "fusion.2"}));
+  EXPECT_EQ(match->instruction_by_kernel, (Names{"fusion", "cudnn-conv.1", "cudnn-conv.1", "fusion.2"}));
 }
 
 TEST(GraphKernels, DoesNotMatchASequenceOutsideTheSchedule) {

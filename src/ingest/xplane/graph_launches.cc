@@ -11,14 +11,15 @@ namespace joulemap::ingest {
 namespace {
 
 // Sort key by graph, launch and node. Graphs of a program are in the order of their numbers, as in its schedule.
-auto order_of(const GraphKernel& kernel) {
-  const std::size_t digits = kernel.graph.name.find_last_not_of("0123456789") + 1;
-  return std::tuple(kernel.graph.program, kernel.graph.module, parse_leading_number(kernel.graph.name.substr(digits)),
-                    kernel.graph.name, kernel.event.correlation, kernel.node);
+auto launch_sort_key(const GraphKernel& kernel) {
+  const std::size_t digits = kernel.graph_id.name.find_last_not_of("0123456789") + 1;
+  return std::tuple(kernel.graph_id.program, kernel.graph_id.module,
+                    parse_leading_number(kernel.graph_id.name.substr(digits)), kernel.graph_id.name,
+                    kernel.event_index.correlation, kernel.node_id);
 }
 
 bool is_same_launch(const GraphKernel& a, const GraphKernel& b) {
-  return a.graph == b.graph && a.event.correlation == b.event.correlation;
+  return a.graph_id == b.graph_id && a.event_index.correlation == b.event_index.correlation;
 }
 
 }  // namespace
@@ -26,19 +27,19 @@ bool is_same_launch(const GraphKernel& a, const GraphKernel& b) {
 // All launches of a graph have the same kernels, so each list of kernels is matched once.
 std::uint64_t assign_graph_operations(std::vector<GraphKernel>& kernels, XPlaneOperations& operations) {
   std::stable_sort(kernels.begin(), kernels.end(),
-                   [](const GraphKernel& a, const GraphKernel& b) { return order_of(a) < order_of(b); });
-  using Found = std::optional<std::vector<std::uint32_t>>;
-  std::map<std::pair<XPlaneOperations::Graph, std::vector<std::string_view>>, Found> known;
+                   [](const GraphKernel& a, const GraphKernel& b) { return launch_sort_key(a) < launch_sort_key(b); });
+  using OperationsOfLaunch = std::optional<std::vector<std::uint32_t>>;
+  std::map<std::pair<XPlaneOperations::KernelGraph, std::vector<std::string_view>>, OperationsOfLaunch> known;
   std::uint64_t unknown = 0;
   for (std::size_t begin = 0, end = 0; begin < kernels.size(); begin = end) {
     std::vector<std::string_view> names;
     for (; end < kernels.size() && is_same_launch(kernels[begin], kernels[end]); ++end) {
       names.push_back(kernels[end].name);
     }
-    const auto [slot, is_new] = known.try_emplace({kernels[begin].graph, names});
-    if (is_new) slot->second = operations.operations_of_graph(kernels[begin].graph, names);
+    const auto [slot, is_new] = known.try_emplace({kernels[begin].graph_id, names});
+    if (is_new) slot->second = operations.operations_of_graph(kernels[begin].graph_id, names);
     if (!slot->second) unknown += names.size();
-    for (std::size_t i = begin; slot->second && i < end; ++i) kernels[i].operation = (*slot->second)[i - begin];
+    for (std::size_t i = begin; slot->second && i < end; ++i) kernels[i].operation_index = (*slot->second)[i - begin];
   }
   return unknown;
 }

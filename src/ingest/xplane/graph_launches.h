@@ -15,11 +15,12 @@
 namespace joulemap::ingest {
 
 struct GraphKernel {
-  XPlaneOperations::Graph graph;
-  std::int64_t node = 0;  // id of the kernel's node in the graph
+  XPlaneOperations::KernelGraph graph_id;
+  std::int64_t node_id = 0;  // id of the kernel's node in the graph
   std::string_view name;
-  TraceEvent event;
-  std::optional<std::uint32_t> operation;  // number in XPlaneOperations; assign_graph_operations() sets it if known
+  TraceEvent event_index;
+  std::optional<std::uint32_t>
+      operation_index;  // number in XPlaneOperations; assign_graph_operations() sets it if known
 };
 
 // Sorts the kernels by graph, launch and node, and sets their operations. Returns the number of kernels that do not

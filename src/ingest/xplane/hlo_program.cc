@@ -13,44 +13,45 @@ namespace {
 
 using formats::ProtobufReader;
 
-constexpr std::uint32_t kProtoModule = 1;
-constexpr std::uint32_t kModuleComputations = 3, kModuleSchedule = 7;
-constexpr std::uint32_t kScheduleSequences = 1, kMapValue = 2, kSequenceIds = 1;
-constexpr std::uint32_t kComputationInstructions = 2, kComputationId = 5;
-constexpr std::uint32_t kInstructionName = 1, kInstructionOpcode = 2, kInstructionShape = 3, kInstructionMetadata = 7,
-                        kInstructionId = 35, kInstructionOperands = 36, kInstructionCalled = 38;
-constexpr std::uint32_t kShapeType = 2, kShapeDimensions = 3;
-constexpr std::uint32_t kMetadataType = 1, kMetadataName = 2;
+constexpr std::uint32_t kHloProtoModuleField = 1;
+constexpr std::uint32_t kModuleComputationsField = 3, kModuleScheduleField = 7;
+constexpr std::uint32_t kScheduleSequencesField = 1, kMapValueField = 2, kSequenceIdsField = 1;
+constexpr std::uint32_t kComputationInstructionsField = 2, kComputationIdField = 5;
+constexpr std::uint32_t kInstructionNameField = 1, kInstructionOpcodeField = 2, kInstructionShapeField = 3,
+                        kInstructionMetadataField = 7, kInstructionIdField = 35, kInstructionOperandsField = 36,
+                        kInstructionCalleesField = 38;
+constexpr std::uint32_t kShapeTypeField = 2, kShapeDimensionsField = 3;
+constexpr std::uint32_t kMetadataTypeField = 1, kMetadataNameField = 2;
 
 // Opcodes of instructions that execute nothing themselves.
-constexpr std::array<std::string_view, 10> kNotExecuted = {"parameter",         "constant",  "bitcast", "tuple",
-                                                           "get-tuple-element", "while",     "call",    "conditional",
-                                                           "after-all",         "async-done"};
+constexpr std::array<std::string_view, 10> kNotExecutedOpcodes = {
+    "parameter", "constant", "bitcast",     "tuple",     "get-tuple-element",
+    "while",     "call",     "conditional", "after-all", "async-done"};
 
 // PrimitiveType of xla_data.proto, by number.
-constexpr std::array<std::string_view, 21> kTypes = {
+constexpr std::array<std::string_view, 21> kXlaTypeNames = {
     "",    "pred", "s8",    "s16",    "s32",       "s64",  "u8",    "uint16",     "uint32", "uint64",  "f16",
     "f32", "f64",  "tuple", "opaque", "complex64", "bf16", "token", "complex128", "f8e5m2", "f8e4m3fn"};
 
-void add_shape(std::string_view bytes, scopes::TensorText& text) {
+void append_shape_text(std::string_view bytes, scopes::TensorText& text) {
   std::string_view type;
   std::string dimensions;
   ProtobufReader fields(bytes);
   while (fields.next()) {
-    if (fields.field() == kShapeType) {
+    if (fields.field() == kShapeTypeField) {
       const std::uint64_t number = fields.unsigned_number();
-      type = number < kTypes.size() ? kTypes[number] : std::string_view();
+      type = number < kXlaTypeNames.size() ? kXlaTypeNames[number] : std::string_view();
     }
-    if (fields.field() != kShapeDimensions) continue;
+    if (fields.field() != kShapeDimensionsField) continue;
     for (const std::uint64_t size : formats::packed_numbers(fields.bytes())) {
       dimensions += (dimensions.empty() ? "" : ",") + std::to_string(size);
     }
   }
-  text.add(type, dimensions);
+  text.add_tensor(type, dimensions);
 }
 
 // A name without a path ("reduce_sum") does not identify its origin.
-bool has_path(std::string_view op_name) { return op_name.find('/') != std::string_view::npos; }
+bool has_module_path(std::string_view op_name) { return op_name.find('/') != std::string_view::npos; }
 
 }  // namespace
 
@@ -58,20 +59,21 @@ HloProgram::Instruction HloProgram::read_instruction(std::string_view bytes) {
   Instruction instruction;
   ProtobufReader fields(bytes);
   while (fields.next()) {
-    if (fields.field() == kInstructionName) instruction.name = fields.bytes();
-    if (fields.field() == kInstructionId) instruction.id = fields.signed_number();
-    if (fields.field() == kInstructionOpcode) {
-      instruction.is_executed =
-          std::find(kNotExecuted.begin(), kNotExecuted.end(), fields.bytes()) == kNotExecuted.end();
+    if (fields.field() == kInstructionNameField) instruction.name = fields.bytes();
+    if (fields.field() == kInstructionIdField) instruction.id = fields.signed_number();
+    if (fields.field() == kInstructionOpcodeField) {
+      instruction.is_executed = std::find(kNotExecutedOpcodes.begin(), kNotExecutedOpcodes.end(), fields.bytes()) ==
+                                kNotExecutedOpcodes.end();
     }
-    if (fields.field() == kInstructionShape) instruction.shape = fields.bytes();
-    if (fields.field() == kInstructionOperands) instruction.operands = formats::packed_numbers(fields.bytes());
-    if (fields.field() == kInstructionCalled) instruction.called_computations = formats::packed_numbers(fields.bytes());
-    if (fields.field() != kInstructionMetadata) continue;
+    if (fields.field() == kInstructionShapeField) instruction.shape_text = fields.bytes();
+    if (fields.field() == kInstructionOperandsField) instruction.operand_ids = formats::packed_numbers(fields.bytes());
+    if (fields.field() == kInstructionCalleesField)
+      instruction.called_computations = formats::packed_numbers(fields.bytes());
+    if (fields.field() != kInstructionMetadataField) continue;
     ProtobufReader metadata(fields.bytes());
     while (metadata.next()) {
-      if (metadata.field() == kMetadataType) instruction.origin.op_type = metadata.bytes();
-      if (metadata.field() == kMetadataName) instruction.origin.op_name = metadata.bytes();
+      if (metadata.field() == kMetadataTypeField) instruction.origin.op_type = metadata.bytes();
+      if (metadata.field() == kMetadataNameField) instruction.origin.op_name = metadata.bytes();
     }
   }
   return instruction;
@@ -83,20 +85,20 @@ void HloProgram::add_computation(std::string_view bytes) {
   std::vector<Instruction> instructions;
   ProtobufReader fields(bytes);
   while (fields.next()) {
-    if (fields.field() == kComputationId) id = fields.unsigned_number();
-    if (fields.field() != kComputationInstructions) continue;
+    if (fields.field() == kComputationIdField) id = fields.unsigned_number();
+    if (fields.field() != kComputationInstructionsField) continue;
     Instruction& instruction = instructions.emplace_back(read_instruction(fields.bytes()));
     const std::string_view op_name = instruction.origin.op_name;
     if (instruction.is_executed && instruction.id != 0)
       executed_names_.insert_or_assign(instruction.id, instruction.name);
     computes_gradients_ = computes_gradients_ || scopes::is_gradient_op(op_name);
-    if (has_path(op_name)) {
+    if (has_module_path(op_name)) {
       ++names[op_name];
-      origins_.insert_or_assign(instruction.name, instruction.origin);
+      origin_by_instruction_.insert_or_assign(instruction.name, instruction.origin);
     } else if (!instruction.called_computations.empty()) {
-      unnamed_instructions_.push_back(instruction);
+      callees_of_unnamed_.push_back(instruction);
     } else if (!op_name.empty()) {
-      origins_.insert_or_assign(instruction.name, instruction.origin);
+      origin_by_instruction_.insert_or_assign(instruction.name, instruction.origin);
     }
   }
   op_name_counts_.insert_or_assign(id, std::move(names));
@@ -105,29 +107,30 @@ void HloProgram::add_computation(std::string_view bytes) {
 
 void HloProgram::add_inputs(const std::vector<Instruction>& instructions) {
   std::unordered_map<std::uint64_t, std::string_view> shapes;
-  for (const Instruction& some : instructions) shapes.insert_or_assign(static_cast<std::uint64_t>(some.id), some.shape);
+  for (const Instruction& some : instructions)
+    shapes.insert_or_assign(static_cast<std::uint64_t>(some.id), some.shape_text);
   for (const Instruction& some : instructions) {
-    if (!some.is_executed || some.shape.empty()) continue;
-    std::vector<std::string_view>& inputs = inputs_[some.name];
+    if (!some.is_executed || some.shape_text.empty()) continue;
+    std::vector<std::string_view>& inputs = inputs_by_instruction_[some.name];
     inputs.clear();
-    for (const std::uint64_t operand : some.operands) {
+    for (const std::uint64_t operand : some.operand_ids) {
       if (const auto known = shapes.find(operand); known != shapes.end()) inputs.push_back(known->second);
     }
   }
 }
 
 std::string HloProgram::tensors_of(std::string_view instruction) const {
-  const auto known = inputs_.find(instruction);
-  if (known == inputs_.end()) return {};
+  const auto known = inputs_by_instruction_.find(instruction);
+  if (known == inputs_by_instruction_.end()) return {};
   scopes::TensorText text;
-  for (const std::string_view shape : known->second) add_shape(shape, text);
+  for (const std::string_view shape : known->second) append_shape_text(shape, text);
   return text.text();
 }
 
 // An instruction without a path of its own, such as a fusion, takes the most frequent op_name in the computations that
 // it calls.
 void HloProgram::inherit_names_from_callees() {
-  for (const Instruction& instruction : unnamed_instructions_) {
+  for (const Instruction& instruction : callees_of_unnamed_) {
     HloOrigin origin = instruction.origin;
     std::size_t most = 0;
     for (const std::uint64_t computation : instruction.called_computations) {
@@ -139,9 +142,9 @@ void HloProgram::inherit_names_from_callees() {
         origin.op_name = name;
       }
     }
-    if (!origin.op_name.empty()) origins_.insert_or_assign(instruction.name, origin);
+    if (!origin.op_name.empty()) origin_by_instruction_.insert_or_assign(instruction.name, origin);
   }
-  unnamed_instructions_.clear();
+  callees_of_unnamed_.clear();
   op_name_counts_.clear();
 }
 
@@ -149,7 +152,7 @@ void HloProgram::add_schedule(std::string_view sequence) {
   std::vector<std::string_view> names;
   ProtobufReader fields(sequence);
   while (fields.next()) {
-    if (fields.field() != kSequenceIds) continue;
+    if (fields.field() != kSequenceIdsField) continue;
     for (const std::uint64_t id : formats::packed_numbers(fields.bytes())) {
       const auto known = executed_names_.find(static_cast<std::int64_t>(id));
       if (known != executed_names_.end()) names.push_back(known->second);
@@ -162,20 +165,20 @@ HloProgram HloProgram::read(std::string_view hlo_proto) {
   HloProgram program;
   ProtobufReader fields(hlo_proto);
   while (fields.next()) {
-    if (fields.field() != kProtoModule) continue;
+    if (fields.field() != kHloProtoModuleField) continue;
     ProtobufReader module(fields.bytes());
     while (module.next()) {
-      if (module.field() == kModuleComputations) program.add_computation(module.bytes());
+      if (module.field() == kModuleComputationsField) program.add_computation(module.bytes());
     }
     ProtobufReader again(fields.bytes());
     while (again.next()) {
-      if (again.field() != kModuleSchedule) continue;
+      if (again.field() != kModuleScheduleField) continue;
       ProtobufReader sequences(again.bytes());
       while (sequences.next()) {
-        if (sequences.field() != kScheduleSequences) continue;
+        if (sequences.field() != kScheduleSequencesField) continue;
         ProtobufReader entry(sequences.bytes());
         while (entry.next()) {
-          if (entry.field() == kMapValue) program.add_schedule(entry.bytes());
+          if (entry.field() == kMapValueField) program.add_schedule(entry.bytes());
         }
       }
     }
@@ -185,9 +188,9 @@ HloProgram HloProgram::read(std::string_view hlo_proto) {
   return program;
 }
 
-const HloOrigin* HloProgram::origin_of(std::string_view instruction) const {
-  const auto known = origins_.find(instruction);
-  return known == origins_.end() ? nullptr : &known->second;
+const HloOrigin* HloProgram::find_instruction_origin(std::string_view instruction) const {
+  const auto known = origin_by_instruction_.find(instruction);
+  return known == origin_by_instruction_.end() ? nullptr : &known->second;
 }
 
 }  // namespace joulemap::ingest

@@ -23,7 +23,7 @@ class HloProgram {
   static HloProgram read(std::string_view hlo_proto);
 
   // nullptr for an instruction that is not in the program, or whose origin the compiler dropped.
-  const HloOrigin* origin_of(std::string_view instruction) const;
+  const HloOrigin* find_instruction_origin(std::string_view instruction) const;
   // Input tensors of an instruction (tensor_text.h); empty if the program lacks them.
   std::string tensors_of(std::string_view instruction) const;
   // For each computation, the instructions that run on a device, in order of execution.
@@ -36,8 +36,8 @@ class HloProgram {
     std::string_view name;
     HloOrigin origin;
     std::vector<std::uint64_t> called_computations;  // ids of computations
-    std::vector<std::uint64_t> operands;             // ids of instructions
-    std::string_view shape;                          // ShapeProto of the result
+    std::vector<std::uint64_t> operand_ids;          // ids of instructions
+    std::string_view shape_text;                     // ShapeProto of the result
     std::int64_t id = 0;
     bool is_executed = true;  // false for opcodes that run nothing themselves: parameter, tuple, while
   };
@@ -48,9 +48,10 @@ class HloProgram {
   void inherit_names_from_callees();
   void add_schedule(std::string_view sequence);
 
-  std::unordered_map<std::string_view, HloOrigin> origins_;
-  std::unordered_map<std::string_view, std::vector<std::string_view>> inputs_;  // by instruction: shapes of operands
-  std::vector<Instruction> unnamed_instructions_;
+  std::unordered_map<std::string_view, HloOrigin> origin_by_instruction_;
+  std::unordered_map<std::string_view, std::vector<std::string_view>>
+      inputs_by_instruction_;  // by instruction: shapes of operands
+  std::vector<Instruction> callees_of_unnamed_;
   std::unordered_map<std::uint64_t, std::unordered_map<std::string_view, std::size_t>>
       op_name_counts_;                                                 // by computation: instructions with each op_name
   std::unordered_map<std::int64_t, std::string_view> executed_names_;  // names of executed instructions, by id

@@ -16,7 +16,7 @@ template <class T>
 class IdTable {
  public:
   T& operator[](std::int64_t id) {
-    std::uint32_t& number = id >= 0 && id < kDenseIdLimit ? dense_slot(id) : sparse_[id];
+    std::uint32_t& number = id >= 0 && id < kDenseIdLimit ? dense_slot(id) : sparse_numbers_[id];
     if (number == 0) {
       entries_.emplace_back();
       number = static_cast<std::uint32_t>(entries_.size());
@@ -24,11 +24,11 @@ class IdTable {
     return entries_[number - 1];
   }
   // Returns the number of the id's entry, counted from 1; 0 if there is none.
-  std::uint32_t number(std::int64_t id) const {
+  std::uint32_t find_or_add_number(std::int64_t id) const {
     if (id >= 0 && id < kDenseIdLimit)
-      return static_cast<std::size_t>(id) < dense_.size() ? dense_[static_cast<std::size_t>(id)] : 0;
-    const auto known = sparse_.find(id);
-    return known == sparse_.end() ? 0 : known->second;
+      return static_cast<std::size_t>(id) < dense_numbers_.size() ? dense_numbers_[static_cast<std::size_t>(id)] : 0;
+    const auto known = sparse_numbers_.find(id);
+    return known == sparse_numbers_.end() ? 0 : known->second;
   }
   std::vector<T>& entries() { return entries_; }
   const T& at(std::uint32_t index) const { return entries_[index]; }
@@ -38,12 +38,12 @@ class IdTable {
 
   std::uint32_t& dense_slot(std::int64_t id) {
     const auto index = static_cast<std::size_t>(id);
-    if (index >= dense_.size()) dense_.resize(std::max(index + 1, 2 * dense_.size()));
-    return dense_[index];
+    if (index >= dense_numbers_.size()) dense_numbers_.resize(std::max(index + 1, 2 * dense_numbers_.size()));
+    return dense_numbers_[index];
   }
 
-  std::vector<std::uint32_t> dense_;  // index in entries_ + 1; 0: none
-  std::unordered_map<std::int64_t, std::uint32_t> sparse_;
+  std::vector<std::uint32_t> dense_numbers_;  // index in entries_ + 1; 0: none
+  std::unordered_map<std::int64_t, std::uint32_t> sparse_numbers_;
   std::vector<T> entries_;
 };
 

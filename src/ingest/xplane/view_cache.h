@@ -24,14 +24,14 @@ class ViewCache {
 
   // Returns the cached value, or calls `find` and caches its result.
   template <class Find>
-  std::uint32_t get(const Key& key, const Find& find) {
+  std::uint32_t find_or_compute(const Key& key, const Find& find) {
     Entry& entry = entries_[slot_of(key)];
     if (!are_same_views(entry.key, key)) entry = {key, find()};
     return entry.value;
   }
 
  private:
-  static constexpr std::size_t kEntries = 1024;  // a power of two
+  static constexpr std::size_t kEntryCount = 1024;  // a power of two
 
   struct Entry {
     Key key;  // empty entries have no texts
@@ -54,8 +54,8 @@ class ViewCache {
     return same;
   }
 
-  static_assert(kEntries == std::size_t{1} << (64 - 54));
-  std::vector<Entry> entries_ = std::vector<Entry>(kEntries);
+  static_assert(kEntryCount == std::size_t{1} << (64 - 54));
+  std::vector<Entry> entries_ = std::vector<Entry>(kEntryCount);
 };
 
 }  // namespace joulemap::ingest

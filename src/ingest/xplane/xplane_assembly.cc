@@ -22,7 +22,8 @@ XPlaneAssembly::XPlaneAssembly(TraceBuilder& builder, std::vector<XPlaneEvents>&
 void XPlaneAssembly::add(std::size_t number, std::size_t reader, XSegmentEvents events, Diagnostics damage) {
   if (number >= segments_.size()) segments_.resize(number + 1);
   const Trace& known = readers_[reader].builder().trace();
-  const TableSizes sizes{known.names.size(), known.classes.size(), known.queues.size(), known.bytes.size()};
+  const TableSizes sizes{known.names.size(), known.kernel_classes.size(), known.kernel_queues.size(),
+                         known.byte_counts.size()};
   segments_[number] = {reader, sizes, std::move(events), std::move(damage)};
 }
 
@@ -32,28 +33,28 @@ void XPlaneAssembly::map_new_entries(const Segment& segment) {
   IndexMaps& numbers = index_maps_[segment.reader];
   while (numbers.names.size() < segment.table_sizes.names) {
     const TraceName& name = known.names[numbers.names.size()];
-    numbers.names.push_back(builder_.name(name.text, name.scope));
+    numbers.names.push_back(builder_.intern_name(name.text, name.scope));
   }
   while (numbers.classes.size() < segment.table_sizes.classes) {
-    const KernelClass& some = known.classes[numbers.classes.size()];
-    numbers.classes.push_back(builder_.kernel_class(some.kind, some.name, some.grid, some.block));
+    const KernelClass& some = known.kernel_classes[numbers.classes.size()];
+    numbers.classes.push_back(builder_.intern_kernel_class(some.kind, some.name, some.grid, some.block));
   }
   while (numbers.queues.size() < segment.table_sizes.queues) {
-    numbers.queues.push_back(builder_.queue(known.queues[numbers.queues.size()]));
+    numbers.queues.push_back(builder_.intern_queue(known.kernel_queues[numbers.queues.size()]));
   }
   while (numbers.bytes.size() < segment.table_sizes.bytes) {
-    numbers.bytes.push_back(builder_.bytes(known.bytes[numbers.bytes.size()]));
+    numbers.bytes.push_back(builder_.intern_byte_count(known.byte_counts[numbers.bytes.size()]));
   }
 }
 
 void XPlaneAssembly::renumber(TraceEvent& event, const IndexMaps& numbers) const {
   if (!is_on_gpu(event.kind)) {
-    event.name = numbers.names[event.name];
+    event.name_index = numbers.names[event.name_index];
     return;
   }
-  event.name = numbers.classes[event.name];
-  event.track = numbers.queues[event.track];
-  event.detail = numbers.bytes[event.detail];
+  event.name_index = numbers.classes[event.name_index];
+  event.track_index = numbers.queues[event.track_index];
+  event.detail_index = numbers.bytes[event.detail_index];
   if (event.external_id > 0) event.external_id = numbers.names[event.external_id - 1] + 1;
 }
 
@@ -82,15 +83,15 @@ Diagnostics XPlaneAssembly::finish(std::size_t threads) {
     const IndexMaps& numbers = index_maps_[segment.reader];
     damage.add_all(segment.damage);
     builder_.add_blocks(std::move(segment.events.blocks));
-    for (XSegmentEvents::OperationBegin begun : segment.events.begun) {
+    for (XSegmentEvents::OperationBegin begun : segment.events.open_operations) {
       begun.name = numbers.names[begun.name];
-      rest.begun.push_back(begun);
+      rest.open_operations.push_back(begun);
     }
     rest.operation_ends.insert(rest.operation_ends.end(), segment.events.operation_ends.begin(),
                                segment.events.operation_ends.end());
     rest.steps.insert(rest.steps.end(), segment.events.steps.begin(), segment.events.steps.end());
     for (GraphKernel& kernel : segment.events.graph_kernels) {
-      renumber(kernel.event, numbers);
+      renumber(kernel.event_index, numbers);
       rest.graph_kernels.push_back(kernel);
     }
   }
@@ -105,26 +106,27 @@ Diagnostics XPlaneAssembly::finish(std::size_t threads) {
 void XPlaneAssembly::add_steps(std::vector<XStep> candidates) {
   const XSteps found = select_steps(std::move(candidates));
   for (const XStep& step : found.steps) {
-    builder_.add({.start_ns = step.start_ns,
-                  .duration_ns = std::max<std::int64_t>(step.end_ns - step.start_ns, 0),
-                  .name = builder_.name(fmt::format("{}{}", kStepName, *step.number)),
-                  .track = step.track,
-                  .kind = EventKind::annotation});
+    builder_.add_event({.start_ns = step.start_ns,
+                        .duration_ns = std::max<std::int64_t>(step.end_ns - step.start_ns, 0),
+                        .name_index = builder_.intern_name(fmt::format("{}{}", kStepName, *step.number)),
+                        .track_index = step.track,
+                        .kind = EventKind::annotation});
   }
-  builder_.trace().events_read -= found.steps.size();  // their events were counted when they were read
+  builder_.trace().read_event_count -= found.steps.size();  // their events were counted when they were read
   builder_.trace().are_steps_inferred = found.are_inferred;
 }
 
 // For each operation that ended on another thread than it began, adds the rest of its time on the thread that ended it.
 void XPlaneAssembly::add_cross_thread_ends(const XSegmentEvents& events) {
   std::unordered_map<std::int64_t, OperationBegin> begun;
-  for (const XSegmentEvents::OperationBegin& some : events.begun)
+  for (const XSegmentEvents::OperationBegin& some : events.open_operations)
     begun.insert_or_assign(some.id, OperationBegin{some.end_ns, some.name});
   for (const XSegmentEvents::OperationEnd& end : events.operation_ends) {
     const auto found = begun.find(end.id);
     if (found == begun.end() || found->second.end_ns >= end.end_ns) continue;
     const auto& [end_ns, name] = found->second;
-    builder_.add({.start_ns = end_ns, .duration_ns = end.end_ns - end_ns, .name = name, .track = end.track});
+    builder_.add_event(
+        {.start_ns = end_ns, .duration_ns = end.end_ns - end_ns, .name_index = name, .track_index = end.track});
   }
 }
 
@@ -134,11 +136,11 @@ void XPlaneAssembly::add_graph_kernels(std::vector<GraphKernel> kernels) {
   const std::uint64_t unknown = assign_graph_operations(kernels, operations);
   std::vector<std::uint32_t> names;
   for (std::uint32_t i = 0; i < operations.size(); ++i) {
-    names.push_back(builder_.name(operations[i].name, operations[i].scope));
+    names.push_back(builder_.intern_name(operations[i].name, operations[i].scope));
   }
   for (GraphKernel& kernel : kernels) {
-    if (kernel.operation) kernel.event.external_id = names[*kernel.operation] + 1;
-    builder_.add(kernel.event);
+    if (kernel.operation_index) kernel.event_index.external_id = names[*kernel.operation_index] + 1;
+    builder_.add_event(kernel.event_index);
   }
   if (unknown == 0) return;
   builder_.trace().diagnostics.add({"graph_kernels_by_name", unknown,

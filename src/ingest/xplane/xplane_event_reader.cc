@@ -12,7 +12,7 @@ namespace {
 using formats::decode_varint;
 using formats::ProtobufReader;
 
-constexpr std::uint32_t kEventsOfLine = 4;
+constexpr std::uint32_t kLineEventsField = 4;
 namespace event_field {
 constexpr std::uint32_t kMetadata = 1, kOffset_ps = 2, kDuration_ps = 3, kStats = 4;
 }
@@ -20,15 +20,15 @@ namespace stat_field {
 constexpr std::uint32_t kMetadata = 1, kUnsigned = 3, kSigned = 4, kText = 5, kBytes = 6, kReference = 7;
 }
 // The one-byte protobuf tags of a varint field and of a length-delimited field.
-constexpr unsigned char as_number(std::uint32_t field) { return static_cast<unsigned char>(field << 3); }
-constexpr unsigned char as_bytes(std::uint32_t field) { return static_cast<unsigned char>(field << 3 | 2); }
+constexpr unsigned char varint_field_tag(std::uint32_t field) { return static_cast<unsigned char>(field << 3); }
+constexpr unsigned char bytes_field_tag(std::uint32_t field) { return static_cast<unsigned char>(field << 3 | 2); }
 
 constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
 // One week. Longer events are invalid.
 constexpr std::int64_t kLongest_ps = 604'800 * std::int64_t{1'000'000'000'000};
 
 // The sum in nanoseconds; time_ns itself if the sum overflows, as only in invalid files.
-std::int64_t later_by(std::int64_t time_ns, std::int64_t offset_ps) {
+std::int64_t add_picoseconds(std::int64_t time_ns, std::int64_t offset_ps) {
   std::int64_t sum = 0;
   return __builtin_add_overflow(time_ns, offset_ps / kPicosecondsPerNanosecond, &sum) ? time_ns : sum;
 }
@@ -36,18 +36,18 @@ std::int64_t later_by(std::int64_t time_ns, std::int64_t offset_ps) {
 }  // namespace
 
 void XEventReader::read(const XSegment& segment, Diagnostics& damage) {
-  ProtobufReader fields(segment.bytes);
+  ProtobufReader fields(segment.plane_bytes);
   while (fields.next()) {
-    if (fields.field() == kEventsOfLine) read_event(fields.bytes(), segment, damage);
+    if (fields.field() == kLineEventsField) read_event(fields.bytes(), segment, damage);
   }
   report_xplane_damage(fields, "a line", damage);
 }
 
 void XEventReader::read_event(std::string_view bytes, const XSegment& segment, Diagnostics& damage) {
   const XPlaneTables& tables = *segment.tables;
-  Fields fields;
+  EventFields fields;
   clear_stats();
-  ParseOutcome seen = read_fast(bytes, segment.bytes.data() + segment.bytes.size(), tables, fields);
+  ParseOutcome seen = read_fast(bytes, segment.plane_bytes.data() + segment.plane_bytes.size(), tables, fields);
   if (seen == ParseOutcome::needs_slow_path) {
     fields = {};
     clear_stats();
@@ -65,14 +65,14 @@ void XEventReader::read_event(std::string_view bytes, const XSegment& segment, D
     for (const std::string_view stat : fields.event_name->stats) add_stat(stat, tables, damage);
   }
   event_.name_number = fields.name_number;
-  event_.begin_ns = later_by(segment.line.begin_ns, fields.offset_ps);
+  event_.begin_ns = add_picoseconds(segment.line.begin_ns, fields.offset_ps);
   event_.duration_ps = fields.duration_ps;
-  event_.stats = std::span(stats_).first(stats_used_);
+  event_.stats = std::span(stat_buffer_).first(used_stat_count_);
   visitor_.on_event(event_);
 }
 
 XEventReader::ParseOutcome XEventReader::read_fast(std::string_view bytes, const char* readable,
-                                                   const XPlaneTables& tables, Fields& fields) {
+                                                   const XPlaneTables& tables, EventFields& fields) {
   const char* at = bytes.data();
   const char* const end = at + bytes.size();
   while (at != end) {
@@ -81,18 +81,18 @@ XEventReader::ParseOutcome XEventReader::read_fast(std::string_view bytes, const
     at = decode_varint(at + 1, end, readable, number);
     if (at == nullptr) return ParseOutcome::needs_slow_path;
     switch (tag) {
-      case as_number(event_field::kMetadata):
-        fields.event_name = tables.event(static_cast<std::int64_t>(number), fields.name_number);
+      case varint_field_tag(event_field::kMetadata):
+        fields.event_name = tables.event_name(static_cast<std::int64_t>(number), fields.name_number);
         if (fields.event_name == nullptr) return ParseOutcome::needs_slow_path;
-        if (!fields.event_name->is_wanted) return ParseOutcome::unwanted;
+        if (!fields.event_name->is_recorded) return ParseOutcome::unwanted;
         break;
-      case as_number(event_field::kOffset_ps):
+      case varint_field_tag(event_field::kOffset_ps):
         fields.offset_ps = static_cast<std::int64_t>(number);
         break;
-      case as_number(event_field::kDuration_ps):
+      case varint_field_tag(event_field::kDuration_ps):
         fields.duration_ps = static_cast<std::int64_t>(number);
         break;
-      case as_bytes(event_field::kStats): {
+      case bytes_field_tag(event_field::kStats): {
         if (number > static_cast<std::uint64_t>(end - at)) return ParseOutcome::needs_slow_path;
         if (!read_fast_stat({at, static_cast<std::size_t>(number)}, readable, tables))
           return ParseOutcome::needs_slow_path;
@@ -110,32 +110,32 @@ XEventReader::ParseOutcome XEventReader::read_fast(std::string_view bytes, const
 bool XEventReader::read_fast_stat(std::string_view bytes, const char* readable, const XPlaneTables& tables) {
   const char* at = bytes.data();
   const char* const end = at + bytes.size();
-  if (at == end || static_cast<unsigned char>(*at) != as_number(stat_field::kMetadata)) return false;
+  if (at == end || static_cast<unsigned char>(*at) != varint_field_tag(stat_field::kMetadata)) return false;
   std::uint64_t number = 0;
   at = decode_varint(at + 1, end, readable, number);
   if (at == nullptr || at == end) return false;
-  const XPlaneTables::StatName* const name = tables.stat(static_cast<std::int64_t>(number));
-  if (name == nullptr || name->known == XStatName::other) return true;
+  const XPlaneTables::StatName* const name = tables.stat_name(static_cast<std::int64_t>(number));
+  if (name == nullptr || name->known_name == XStatName::other) return true;
   const auto tag = static_cast<unsigned char>(*at);
   at = decode_varint(at + 1, end, readable, number);
   if (at == nullptr) return false;
   XStat& stat = append_stat();
   stat.name = name->name;
-  stat.known = name->known;
+  stat.stat_name = name->known_name;
   switch (tag) {
-    case as_number(stat_field::kUnsigned):
+    case varint_field_tag(stat_field::kUnsigned):
       stat.value = number;
       break;
-    case as_number(stat_field::kSigned):
+    case varint_field_tag(stat_field::kSigned):
       stat.value = static_cast<std::int64_t>(number);
       break;
-    case as_number(stat_field::kReference): {
-      const XPlaneTables::StatName* const text = tables.stat(static_cast<std::int64_t>(number));
+    case varint_field_tag(stat_field::kReference): {
+      const XPlaneTables::StatName* const text = tables.stat_name(static_cast<std::int64_t>(number));
       stat.value = text == nullptr ? std::string_view() : text->name;
       break;
     }
-    case as_bytes(stat_field::kText):
-    case as_bytes(stat_field::kBytes):
+    case bytes_field_tag(stat_field::kText):
+    case bytes_field_tag(stat_field::kBytes):
       if (number > static_cast<std::uint64_t>(end - at)) return false;
       stat.value = std::string_view(at, static_cast<std::size_t>(number));
       at += number;
@@ -143,22 +143,22 @@ bool XEventReader::read_fast_stat(std::string_view bytes, const char* readable, 
     default:
       return false;
   }
-  index_stat(name->known);
+  index_stat(name->known_name);
   return at == end;
 }
 
-XEventReader::ParseOutcome XEventReader::read_general(std::string_view bytes, const XPlaneTables& tables, Fields& event,
-                                                      Diagnostics& damage) {
+XEventReader::ParseOutcome XEventReader::read_general(std::string_view bytes, const XPlaneTables& tables,
+                                                      EventFields& event, Diagnostics& damage) {
   ProtobufReader fields(bytes);
   while (fields.next()) {
     switch (fields.field()) {
       case event_field::kMetadata: {
         std::uint32_t number = 0;
-        const XPlaneTables::EventName* const known = tables.event(fields.signed_number(), number);
+        const XPlaneTables::EventName* const known = tables.event_name(fields.signed_number(), number);
         if (known == nullptr) break;
         event.event_name = known;
         event.name_number = number;
-        if (!known->is_wanted) return ParseOutcome::unwanted;
+        if (!known->is_recorded) return ParseOutcome::unwanted;
         break;
       }
       case event_field::kOffset_ps:
@@ -182,25 +182,25 @@ void XEventReader::add_stat(std::string_view bytes, const XPlaneTables& tables, 
   XStat stat;
   if (!tables.read_stat(bytes, XPlaneTables::StatFilter::known, stat, damage)) return;
   append_stat() = stat;
-  index_stat(stat.known);
+  index_stat(stat.stat_name);
 }
 
 void XEventReader::clear_stats() {
-  stats_used_ = 0;
+  used_stat_count_ = 0;
   event_.known_stat_bits = 0;
 }
 
 // Reuses the storage of previous events.
 XStat& XEventReader::append_stat() {
-  if (stats_used_ == stats_.size()) stats_.emplace_back();
-  return stats_[stats_used_++];
+  if (used_stat_count_ == stat_buffer_.size()) stat_buffer_.emplace_back();
+  return stat_buffer_[used_stat_count_++];
 }
 
-// Makes the stat appended last the value of `known`. Of several, the first one counts.
+// Makes the stat appended last the value of `stat_name`. Of several, the first one counts.
 void XEventReader::index_stat(XStatName known) {
   if (known == XStatName::other || event_.has_stat(known)) return;
   event_.known_stat_bits |= 1U << static_cast<unsigned>(known);
-  event_.stat_index[static_cast<std::size_t>(known)] = static_cast<std::uint32_t>(stats_used_ - 1);
+  event_.stat_index[static_cast<std::size_t>(known)] = static_cast<std::uint32_t>(used_stat_count_ - 1);
 }
 
 }  // namespace joulemap::ingest

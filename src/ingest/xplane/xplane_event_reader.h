@@ -23,7 +23,7 @@ class XEventReader {
 
  private:
   // Fields of an event except its stats.
-  struct Fields {
+  struct EventFields {
     const XPlaneTables::EventName* event_name = nullptr;
     std::uint32_t name_number = 0;
     std::int64_t offset_ps = 0;
@@ -32,9 +32,10 @@ class XEventReader {
   enum class ParseOutcome : std::uint8_t { complete, unwanted, needs_slow_path };
 
   void read_event(std::string_view bytes, const XSegment& segment, Diagnostics& damage);
-  ParseOutcome read_fast(std::string_view bytes, const char* readable, const XPlaneTables& tables, Fields& fields);
+  ParseOutcome read_fast(std::string_view bytes, const char* readable, const XPlaneTables& tables, EventFields& fields);
   bool read_fast_stat(std::string_view bytes, const char* readable, const XPlaneTables& tables);
-  ParseOutcome read_general(std::string_view bytes, const XPlaneTables& tables, Fields& fields, Diagnostics& damage);
+  ParseOutcome read_general(std::string_view bytes, const XPlaneTables& tables, EventFields& fields,
+                            Diagnostics& damage);
   void add_stat(std::string_view bytes, const XPlaneTables& tables, Diagnostics& damage);
 
   void clear_stats();
@@ -43,8 +44,9 @@ class XEventReader {
 
   XEventVisitor& visitor_;
   XEvent event_;
-  std::vector<XStat> stats_;  // the first stats_used_ belong to the current event; the others are kept for reuse
-  std::size_t stats_used_ = 0;
+  std::vector<XStat>
+      stat_buffer_;  // the first used_stat_count_ belong to the current event; the others are kept for reuse
+  std::size_t used_stat_count_ = 0;
 };
 
 }  // namespace joulemap::ingest

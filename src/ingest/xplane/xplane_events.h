@@ -35,8 +35,8 @@ struct XSegmentEvents {
     std::uint32_t track = 0;
   };
   std::vector<std::vector<TraceEvent>> blocks;
-  std::vector<OperationBegin> begun;         // operations that may end on another thread
-  std::vector<OperationEnd> operation_ends;  // ends of operations, on another thread than they began
+  std::vector<OperationBegin> open_operations;  // operations that may end on another thread
+  std::vector<OperationEnd> operation_ends;     // ends of operations, on another thread than they began
   std::vector<GraphKernel> graph_kernels;
   std::vector<XStep> steps;  // events that may be steps
 };
@@ -48,8 +48,8 @@ class XPlaneEvents : public XEventVisitor {
   // Starts a segment of this line. `most`: approximate count of its events, to reserve memory; 0 if unknown.
   void begin_segment(const XLineContext& line, std::size_t most);
   void on_event(const XEvent& event) override;
-  void on_skipped_event() override { builder_.count_skipped(); }
-  void on_damaged_event() override { builder_.count_dropped(kDamagedEventsReason); }
+  void on_skipped_event() override { builder_.add_skipped_events(); }
+  void on_damaged_event() override { builder_.add_dropped_events(kDamagedEventsReason); }
   // Returns the results of the current segment.
   XSegmentEvents take_segment();
 
@@ -58,7 +58,7 @@ class XPlaneEvents : public XEventVisitor {
   XPlaneOperations& operations() { return operations_; }
 
  private:
-  struct Meaning {
+  struct EventMeaning {
     bool is_included = false;  // false: an internal event of the runtime, which is skipped
     EventKind kind = EventKind::op;
     std::uint32_t name = 0;
@@ -73,24 +73,24 @@ class XPlaneEvents : public XEventVisitor {
   void add_on_thread(const XEvent& event);
   void add_on_gpu(const XEvent& event);
   bool add_step(const XEvent& event);
-  Meaning meaning_of(const XEvent& event);
-  std::uint32_t name_of(std::uint32_t operation);
-  std::uint32_t name_of(std::string_view text);
-  std::uint32_t class_of(std::string_view name, std::string_view details);
-  std::uint32_t queue_of(const XEvent& event);
+  EventMeaning find_event_meaning(const XEvent& event);
+  std::uint32_t intern_operation_name(std::uint32_t operation);
+  std::uint32_t intern_operation_name(std::string_view text);
+  std::uint32_t intern_kernel_class(std::string_view name, std::string_view details);
+  std::uint32_t intern_event_queue(const XEvent& event);
   std::uint32_t queue_of_context(std::uint32_t context);
 
   TraceBuilder builder_{"xplane"};
   XPlaneOperations operations_{{}};
-  XLineContext line_;
+  XLineContext line_context_;
   XSegmentEvents segment_;
-  std::vector<std::uint32_t> names_;                             // by number in operations_: index in the trace's names
+  std::vector<std::uint32_t> name_by_operation_;                 // by number in operations_: index in the trace's names
   std::vector<std::pair<std::uint32_t, std::uint32_t>> queues_;  // pairs of context and queue in the current line
   std::unordered_map<std::string_view, std::uint32_t> texts_;
-  std::vector<std::optional<Meaning>> meaning_by_name_;  // of the current plane, by name and is_input_pipeline
+  std::vector<std::optional<EventMeaning>> meaning_by_name_;  // of the current plane, by name and is_input_pipeline
   std::unordered_map<std::pair<std::string_view, std::string_view>, std::uint32_t, ClassHash> classes_;
   ViewCache<2> recent_classes_;
-  std::string_view last_context_;  // context of the segment's previous event, if it is a string
+  std::string_view last_cuda_context_;  // context of the segment's previous event, if it is a string
   std::uint32_t last_queue_ = 0;
 };
 

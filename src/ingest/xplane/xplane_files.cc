@@ -12,7 +12,7 @@
 namespace joulemap::ingest {
 namespace {
 
-std::vector<std::string> profiles_in(const std::string& folder) {
+std::vector<std::string> list_profiles(const std::string& folder) {
   const Result<std::vector<std::string>> names = list_directory(folder);
   std::vector<std::string> profiles;
   if (!names) return profiles;
@@ -23,14 +23,14 @@ std::vector<std::string> profiles_in(const std::string& folder) {
 }
 
 // A run's folder is named after its creation time, so the last one is the newest.
-std::vector<std::string> newest_profiles(const std::string& folder) {
-  std::vector<std::string> own = profiles_in(folder);
+std::vector<std::string> find_newest_profiles(const std::string& folder) {
+  std::vector<std::string> own = list_profiles(folder);
   if (!own.empty()) return own;
   const std::string runs = folder + "/plugins/profile";
   const Result<std::vector<std::string>> names = list_directory(runs);
   if (!names) return {};
   for (auto name = names->rbegin(); name != names->rend(); ++name) {
-    if (std::vector<std::string> profiles = profiles_in(runs + "/" + *name); !profiles.empty()) return profiles;
+    if (std::vector<std::string> profiles = list_profiles(runs + "/" + *name); !profiles.empty()) return profiles;
   }
   return {};
 }
@@ -41,7 +41,7 @@ Result<Trace> read_xplane_trace(const std::string& path) {
   std::string file = path;
   std::vector<std::string> profiles;
   if (std::error_code unknown; std::filesystem::is_directory(path, unknown)) {
-    profiles = newest_profiles(path);
+    profiles = find_newest_profiles(path);
     if (profiles.empty()) {
       return Error{ErrorCode::not_found, fmt::format("{}: contains no plugins/profile/<run>/*.xplane.pb", path),
                    "pass the log folder of the profiler"};

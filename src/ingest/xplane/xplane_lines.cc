@@ -15,57 +15,58 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::string_view kEnvironment = "Task Environment";
-constexpr std::string_view kGpuPlane = "/device:GPU:", kTpuPlane = "/device:TPU:";
-constexpr std::string_view kTpuOperations = "XLA Ops";
-constexpr std::string_view kSteps = "Steps";
+constexpr std::string_view kEnvironmentPlane = "Task Environment";
+constexpr std::string_view kGpuPlanePrefix = "/device:GPU:", kTpuPlanePrefix = "/device:TPU:";
+constexpr std::string_view kTpuOperationsLine = "XLA Ops";
+constexpr std::string_view kStepsLine = "Steps";
 // Internal events of the runtimes, whose values need not be read.
-constexpr std::array<std::string_view, 4> kIgnoredNames = {"ThreadpoolListener::", "MemoryAllocation",
-                                                           "MemoryDeallocation", "ExecutorState::"};
-constexpr std::array<std::string_view, 8> kEnvironmentStats = {
+constexpr std::array<std::string_view, 4> kIgnoredEventNames = {"ThreadpoolListener::", "MemoryAllocation",
+                                                                "MemoryDeallocation", "ExecutorState::"};
+constexpr std::array<std::string_view, 8> kEnvironmentStatNames = {
     "jax_version",  "jaxlib_version",       "gpu_version",         "gpu_device_name",
     "cuda_version", "cuda_runtime_version", "cuda_driver_version", "tpu_version"};
 
 }  // namespace
 
 bool XPlaneLines::on_plane(const XPlane& plane) {
-  if (plane.name.starts_with('/') || plane.name == kEnvironment) ++recognized_planes_;
-  line_ = {.plane = line_.plane + 1, .is_device = plane.kind == XPlaneKind::device};
+  if (plane.name.starts_with('/') || plane.name == kEnvironmentPlane) ++recognized_planes_;
+  line_context_ = {.plane = line_context_.plane + 1, .is_device_plane = plane.kind == XPlaneKind::device};
   add_environment(plane);
-  if (line_.is_device) {
-    is_tpu_ = plane.name.starts_with(kTpuPlane);
-    const std::string_view prefix = is_tpu_ ? kTpuPlane : kGpuPlane;
+  if (line_context_.is_device_plane) {
+    is_tpu_ = plane.name.starts_with(kTpuPlanePrefix);
+    const std::string_view prefix = is_tpu_ ? kTpuPlanePrefix : kGpuPlanePrefix;
     if (!plane.name.starts_with(prefix)) return false;
-    line_.ordinal = parse_leading_number(plane.name.substr(prefix.size()));
+    line_context_.device_ordinal = parse_leading_number(plane.name.substr(prefix.size()));
   }
   return plane.kind != XPlaneKind::metadata;
 }
 
 void XPlaneLines::add_environment(const XPlane& plane) {
-  if (plane.name == kEnvironment) start_ns_ = integer_of(plane.stats, "profile_start_time");
-  if (const auto process = integer_of(plane.stats, "process_id"); process && !process_) process_ = process;
-  for (const std::string_view name : kEnvironmentStats) {
-    const std::string_view value = text_of(plane.stats, name);
+  if (plane.name == kEnvironmentPlane) start_ns_ = integer_stat(plane.stats, "profile_start_time");
+  if (const auto process = integer_stat(plane.stats, "process_id"); process && !process_id_) process_id_ = process;
+  for (const std::string_view name : kEnvironmentStatNames) {
+    const std::string_view value = text_stat(plane.stats, name);
     if (!value.empty()) builder_.trace().environment.push_back({std::string(name), to_valid_utf8(value)});
   }
 }
 
 bool XPlaneLines::on_line(const XLine& line) {
-  if (!line_.is_device) {
-    line_.track = builder_.thread(process_.value_or(0), line.id);
-    builder_.trace().threads[line_.track].name = to_valid_utf8(line.name);
-    line_.is_input_pipeline = XPlaneOperations::is_input_pipeline(line.name);
+  if (!line_context_.is_device_plane) {
+    line_context_.track = builder_.intern_thread(process_id_.value_or(0), line.id);
+    builder_.trace().threads[line_context_.track].name = to_valid_utf8(line.name);
+    line_context_.is_input_pipeline = XPlaneOperations::is_input_pipeline(line.name);
     return true;
   }
-  line_.stream = static_cast<std::uint32_t>(line.id);
+  line_context_.stream_id = static_cast<std::uint32_t>(line.id);
   // Each device has such a line; the first one counts.
-  line_.is_steps = line.name == kSteps && !std::exchange(has_steps_, has_steps_ || line.name == kSteps);
-  if (line_.is_steps) {
-    line_.track = builder_.thread(process_.value_or(0), line.id);
-    builder_.trace().threads[line_.track].name = kSteps;
+  line_context_.is_steps_line =
+      line.name == kStepsLine && !std::exchange(has_steps_, has_steps_ || line.name == kStepsLine);
+  if (line_context_.is_steps_line) {
+    line_context_.track = builder_.intern_thread(process_id_.value_or(0), line.id);
+    builder_.trace().threads[line_context_.track].name = kStepsLine;
     return true;
   }
-  if (is_tpu_) return line.name == kTpuOperations;
+  if (is_tpu_) return line.name == kTpuOperationsLine;
   if (line.is_derived) return false;
   if (line.name.empty() || line.name.find("tream") != std::string_view::npos) return true;
   builder_.add_diagnostic(
@@ -76,10 +77,10 @@ bool XPlaneLines::on_line(const XLine& line) {
 }
 
 bool XPlaneLines::on_event_name(std::string_view name) {
-  return std::none_of(kIgnoredNames.begin(), kIgnoredNames.end(),
+  return std::none_of(kIgnoredEventNames.begin(), kIgnoredEventNames.end(),
                       [name](std::string_view noise) { return name.starts_with(noise); });
 }
 
-void XPlaneLines::on_event_without_names() { builder_.count_dropped(kDamagedEventsReason); }
+void XPlaneLines::on_event_without_names() { builder_.add_dropped_events(kDamagedEventsReason); }
 
 }  // namespace joulemap::ingest

@@ -19,12 +19,12 @@ namespace joulemap::ingest {
 // What the events of a line have in common.
 struct XLineContext {
   std::size_t plane = 0;  // counted from 1; names are numbered within a plane
-  bool is_device = false;
-  bool is_input_pipeline = false;  // a thread of tf.data
-  bool is_steps = false;           // the line "Steps" of a device, which the profiler derives
-  std::uint32_t track = 0;         // host: index of the thread in the trace
-  std::uint32_t ordinal = 0;       // device: its number
-  std::uint32_t stream = 0;        // device: number of the stream
+  bool is_device_plane = false;
+  bool is_input_pipeline = false;    // a thread of tf.data
+  bool is_steps_line = false;        // the line "Steps" of a device, which the profiler derives
+  std::uint32_t track = 0;           // host: index of the thread in the trace
+  std::uint32_t device_ordinal = 0;  // device: its number
+  std::uint32_t stream_id = 0;       // device: number of the stream
 };
 
 class XPlaneLines : public XLineVisitor {
@@ -39,23 +39,23 @@ class XPlaneLines : public XLineVisitor {
   bool on_event_name(std::string_view name) override;
   void on_event_without_names() override;
 
-  const XLineContext& line() const { return line_; }  // the last selected line
+  const XLineContext& line() const { return line_context_; }  // the last selected line
   // Name and HloProto of each XLA program; complete when the constructor of XPlaneSegments returns.
   const std::vector<std::pair<std::string_view, std::string_view>>& programs() const { return programs_; }
   // Number of recognized planes; 0 if the file is not such a profile.
   std::size_t recognized_planes() const { return recognized_planes_; }
-  std::optional<std::int64_t> process() const { return process_; }
+  std::optional<std::int64_t> process() const { return process_id_; }
   std::optional<std::int64_t> start_ns() const { return start_ns_; }
 
  private:
   void add_environment(const XPlane& plane);
 
   TraceBuilder& builder_;
-  XLineContext line_;
+  XLineContext line_context_;
   bool is_tpu_ = false;
   bool has_steps_ = false;  // a line "Steps" was selected
   std::size_t recognized_planes_ = 0;
-  std::optional<std::int64_t> process_;
+  std::optional<std::int64_t> process_id_;
   std::optional<std::int64_t> start_ns_;
   std::vector<std::pair<std::string_view, std::string_view>> programs_;
 };

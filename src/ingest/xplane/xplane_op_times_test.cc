@@ -100,10 +100,10 @@ TEST(XPlaneOpTimes, NamesOfTheGraphGiveShapesAndTheLayersOfFusedOperationsAndUpd
       .event("PartitionedCall/net/second/MatMul:MatMul", "MatMul", 80, 5)
       .event("sgd/AssignSub:AssignSub", "AssignSub", 90, 5);
   GraphNames names;
-  names.fused["net/Relu"] = {"net/first/MatMul", "[2,3] [3,4] [4]"};
-  names.fused["net/Relu_1"] = {"net/other/MatMul", ""};
-  names.tensors["net/second/MatMul"] = "[2,4] [4,5]";
-  names.updates["sgd/AssignSub"] = "net/second/MatMul/ReadVariableOp";
+  names.fused_operations["net/Relu"] = {"net/first/MatMul", "[2,3] [3,4] [4]"};
+  names.fused_operations["net/Relu_1"] = {"net/other/MatMul", ""};
+  names.tensors_by_operation["net/second/MatMul"] = "[2,4] [4,5]";
+  names.variable_reader_by_update["sgd/AssignSub"] = "net/second/MatMul/ReadVariableOp";
   const OpTimes op_times = trace.op_times(names);
   EXPECT_NE(find(op_times, {"optimizer", "second", "AssignSub", "sgd/AssignSub"}), nullptr);
   EXPECT_NE(find(op_times, {"forward", "first", "_FusedMatMul", "net/Relu [2,3] [3,4] [4]"}), nullptr);

@@ -12,24 +12,24 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::string_view kDataStage = "Iterator::";
-constexpr std::string_view kInput = "dataloader";
-constexpr std::string_view kInputLayer = "tf.data";
+constexpr std::string_view kDataStagePrefix = "Iterator::";
+constexpr std::string_view kInputPhase = "dataloader";
+constexpr std::string_view kInputLayerName = "tf.data";
 // Replaces the module in the key of an operation that is not an instruction of a program.
-constexpr std::string_view kNodes = "node", kInputs = "input";
+constexpr std::string_view kNodeNamespace = "node", kInputsKey = "input";
 // A callback of a stream looks like a node, "ThenExecuteCallback:Name", but only waits.
-constexpr std::string_view kCallback = "ThenExecuteCallback:";
+constexpr std::string_view kCallbackPrefix = "ThenExecuteCallback:";
 // Prefix of the names of CUDA graphs, which XLA writes instead of the instructions of their kernels.
-constexpr std::string_view kCommandBuffer = "command_buffer";
+constexpr std::string_view kCommandBufferPrefix = "command_buffer";
 // Part of the type of an operation that TensorFlow made of several: _FusedMatMul, _MklNativeFusedMatMul.
-constexpr std::string_view kFused = "Fused";
-constexpr std::string_view kOptimizer = "optimizer";
+constexpr std::string_view kFusedPrefix = "Fused";
+constexpr std::string_view kOptimizerPhase = "optimizer";
 
 // Stages that only pass on what another thread produces: their time is waiting.
-bool is_waiting(std::string_view stage) { return stage == "Prefetch" || stage == "Root" || stage == "Model"; }
+bool is_waiting_stage(std::string_view stage) { return stage == "Prefetch" || stage == "Root" || stage == "Model"; }
 
 template <class Value>
-const Value* find_in(const std::map<std::string, Value, std::less<>>& table, std::string_view key) {
+const Value* find_value(const std::map<std::string, Value, std::less<>>& table, std::string_view key) {
   const auto known = table.find(key);
   return known == table.end() ? nullptr : &known->second;
 }
@@ -39,8 +39,8 @@ bool is_function(std::string_view type) {
   return type.starts_with("__inference_") || type.starts_with("__forward_") || type.starts_with("__backward_");
 }
 
-XOperation input_operation(std::string_view op) {
-  return {std::string(op), {std::string(kInput), std::string(kInputLayer), std::string(op)}};
+XOperation make_input_operation(std::string_view op) {
+  return {std::string(op), {std::string(kInputPhase), std::string(kInputLayerName), std::string(op)}};
 }
 
 // A kernel has the name of its instruction with '_' where C requires it: gemm_fusion_dot_8 for gemm_fusion_dot.8.
@@ -62,44 +62,46 @@ std::size_t XPlaneOperations::KeyHash::operator()(const Key& key) const {
 }
 
 template <class Make>
-std::uint32_t XPlaneOperations::known(const Key& key, Make make) {
+std::uint32_t XPlaneOperations::find_or_add_operation(const Key& key, Make make) {
   const auto [slot, is_new] = operation_numbers_.try_emplace(key, static_cast<std::uint32_t>(operations_.size()));
   if (is_new) operations_.push_back(make());
   return slot->second;
 }
 
 std::optional<std::uint32_t> XPlaneOperations::operation_of_host_event(const XEvent& event, bool is_input_pipeline) {
-  if (const std::string_view op = event.text(XStatName::hlo_op); !op.empty()) {
+  if (const std::string_view op = event.find_text(XStatName::hlo_op); !op.empty()) {
     return find_or_add_instruction(
-        {event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module), op, {}, {}});
+        {event.find_integer(XStatName::program_id).value_or(0), event.find_text(XStatName::hlo_module), op, {}, {}});
   }
-  if (event.name.starts_with(kDataStage)) {
+  if (event.name.starts_with(kDataStagePrefix)) {
     const std::string_view stage = event.name.substr(event.name.rfind(':') + 1);
-    if (is_waiting(stage)) return std::nullopt;
-    return known({0, kInputs, stage, {}, {}}, [&] { return input_operation(stage); });
+    if (is_waiting_stage(stage)) return std::nullopt;
+    return find_or_add_operation({0, kInputsKey, stage, {}, {}}, [&] { return make_input_operation(stage); });
   }
   const std::size_t colon = event.name.rfind(':');
   const bool has_type = colon != std::string_view::npos && !event.display_name.empty() &&
                         event.name.substr(colon + 1) == event.display_name;
   // Node names contain no blank; "HLO Transforms:jit_step" is the compiler.
   const bool is_node = has_type && event.name.find(' ') == std::string_view::npos &&
-                       !event.name.starts_with(kCallback) && !is_function(event.display_name);
+                       !event.name.starts_with(kCallbackPrefix) && !is_function(event.display_name);
   if (!is_node) return std::nullopt;
   if (is_input_pipeline)
-    return known({0, kInputs, event.display_name, {}, {}}, [&] { return input_operation(event.display_name); });
-  return find_or_add_tensorflow_node(event.name.substr(0, colon), event.display_name, event.text(XStatName::shape));
+    return find_or_add_operation({0, kInputsKey, event.display_name, {}, {}},
+                                 [&] { return make_input_operation(event.display_name); });
+  return find_or_add_tensorflow_node(event.name.substr(0, colon), event.display_name,
+                                     event.find_text(XStatName::shape));
 }
 
 std::optional<std::uint32_t> XPlaneOperations::operation_of_kernel(const XEvent& event) {
-  if (const std::string_view op = event.text(XStatName::hlo_op); !op.empty()) {
-    const bool is_graph = op.starts_with(kCommandBuffer);
-    return find_or_add_instruction({event.integer(XStatName::program_id).value_or(0),
-                                    event.text(XStatName::hlo_module),
+  if (const std::string_view op = event.find_text(XStatName::hlo_op); !op.empty()) {
+    const bool is_graph = op.starts_with(kCommandBufferPrefix);
+    return find_or_add_instruction({event.find_integer(XStatName::program_id).value_or(0),
+                                    event.find_text(XStatName::hlo_module),
                                     op,
                                     is_graph ? event.name : std::string_view(),
                                     {}});
   }
-  return parse_tensorflow_op(event.text(XStatName::tf_op), event.text(XStatName::shape));
+  return parse_tensorflow_op(event.find_text(XStatName::tf_op), event.find_text(XStatName::shape));
 }
 
 // Parses the name and type of a node: "model/dense/MatMul:MatMul"; nullopt without both a name and a colon.
@@ -112,14 +114,15 @@ std::optional<std::uint32_t> XPlaneOperations::parse_tensorflow_op(std::string_v
 
 std::uint32_t XPlaneOperations::find_or_add_tensorflow_node(std::string_view name, std::string_view type,
                                                             std::string_view tensors) {
-  return known({0, kNodes, name, type, tensors}, [&] { return make_node(name, type, tensors); });
+  return find_or_add_operation({0, kNodeNamespace, name, type, tensors},
+                               [&] { return make_node(name, type, tensors); });
 }
 
 scopes::OpScope XPlaneOperations::scope_of_node(std::string_view node, std::string_view type) const {
-  const std::string* const reader = find_in(graph_names_.updates, node);
-  if (reader == nullptr) return scopes::scope_of_tensorflow_op(node, type, graph_names_.scopes);
-  scopes::OpScope scope = scopes::scope_of_tensorflow_op(*reader, type, graph_names_.scopes);
-  scope.phase = kOptimizer;
+  const std::string* const reader = find_value(graph_names_.variable_reader_by_update, node);
+  if (reader == nullptr) return scopes::scope_of_tensorflow_op(node, type, graph_names_.scope_by_operation);
+  scopes::OpScope scope = scopes::scope_of_tensorflow_op(*reader, type, graph_names_.scope_by_operation);
+  scope.phase = kOptimizerPhase;
   return scope;
 }
 
@@ -128,26 +131,29 @@ XOperation XPlaneOperations::make_node(std::string_view name, std::string_view t
   // "tf_op" of a GPU event may also be a name of JAX, without a type.
   const bool is_jax = type.empty() && name.find('(') != std::string_view::npos;
   if (is_jax) return {std::string(name), scopes::scope_of_xla_op(name, scopes::is_gradient_op(name))};
-  const std::string node = scopes::tensorflow_node(name);
-  const auto fused = find_in(graph_names_.fused, type.find(kFused) == std::string_view::npos ? std::string() : node);
-  XOperation operation{std::string(name), scope_of_node(fused != nullptr ? fused->first : node, type)};
+  const std::string node = scopes::remove_call_parts(name);
+  const auto fused = find_value(graph_names_.fused_operations,
+                                type.find(kFusedPrefix) == std::string_view::npos ? std::string() : node);
+  XOperation operation{std::string(name), scope_of_node(fused != nullptr ? fused->first_operation : node, type)};
   std::string text = scopes::parse_tensorflow_tensors(tensors);
   if (text.empty() && fused != nullptr) text = fused->tensors;
-  if (const auto in_graph = find_in(graph_names_.tensors, node); text.empty() && in_graph != nullptr) text = *in_graph;
-  operation.scope.tensors = scopes::node_with_tensors(node, text);
+  if (const auto in_graph = find_value(graph_names_.tensors_by_operation, node); text.empty() && in_graph != nullptr)
+    text = *in_graph;
+  operation.scope.tensors = scopes::append_tensors_to_node(node, text);
   return operation;
 }
 
 std::uint32_t XPlaneOperations::find_or_add_instruction(const Key& key) {
-  return instruction_cache_.get({{key.name, key.module, key.kernel}, key.program},
-                                [&] { return known(key, [&] { return make_operation(key); }); });
+  return instruction_cache_.find_or_compute({{key.name, key.module, key.kernel}, key.program}, [&] {
+    return find_or_add_operation(key, [&] { return make_operation(key); });
+  });
 }
 
 // TensorFlow's names pass through XLA unchanged; JAX's names contain functions: jit(step).
 XOperation XPlaneOperations::make_operation(const Key& key) {
-  const HloProgram& program = program_of(key.program, key.module);
+  const HloProgram& program = find_hlo_program(key.program, key.module);
   const std::string name = key.kernel.empty() ? std::string(key.name) : instruction_of_kernel(key.kernel);
-  const HloOrigin* const origin = program.origin_of(name);
+  const HloOrigin* const origin = program.find_instruction_origin(name);
   const std::string tensors = program.tensors_of(name);
   if (origin == nullptr) return {name, {{}, {}, name.substr(0, name.find('.')), tensors}};
   const bool is_jax = origin->op_name.find('(') != std::string_view::npos;
@@ -156,36 +162,37 @@ XOperation XPlaneOperations::make_operation(const Key& key) {
     operation.scope.tensors = tensors;
     return operation;
   }
-  const std::string node = scopes::tensorflow_node(origin->op_name);
+  const std::string node = scopes::remove_call_parts(origin->op_name);
   XOperation operation{name, scope_of_node(node, origin->op_type)};
-  operation.scope.tensors = scopes::node_with_tensors(node, tensors);
+  operation.scope.tensors = scopes::append_tensors_to_node(node, tensors);
   return operation;
 }
 
 // Parses a program when one of its instructions is first seen. Some versions do not number programs.
-const HloProgram& XPlaneOperations::program_of(std::int64_t number, std::string_view module) {
+const HloProgram& XPlaneOperations::find_hlo_program(std::int64_t number, std::string_view module) {
   const auto [slot, is_new] = programs_.try_emplace({module, number});
   if (!is_new) return slot->second;
-  auto proto = protos_.find(fmt::format("{}({})", module, number));
-  if (proto == protos_.end()) {
-    proto = std::find_if(protos_.begin(), protos_.end(), [&](const auto& other) {
+  auto proto = hlo_protos_.find(fmt::format("{}({})", module, number));
+  if (proto == hlo_protos_.end()) {
+    proto = std::find_if(hlo_protos_.begin(), hlo_protos_.end(), [&](const auto& other) {
       return other.first == module ||
              (other.first.starts_with(module) && other.first.substr(module.size()).starts_with("("));
     });
   }
-  if (proto != protos_.end()) slot->second = HloProgram::read(proto->second);
+  if (proto != hlo_protos_.end()) slot->second = HloProgram::read(proto->second);
   return slot->second;
 }
 
-std::optional<XPlaneOperations::Graph> XPlaneOperations::graph_of(const XEvent& event) {
-  const std::string_view name = event.text(XStatName::hlo_op);
-  if (!name.starts_with(kCommandBuffer) || !event.has_stat(XStatName::graph_node_id)) return std::nullopt;
-  return Graph{event.integer(XStatName::program_id).value_or(0), event.text(XStatName::hlo_module), name};
+std::optional<XPlaneOperations::KernelGraph> XPlaneOperations::find_kernel_graph(const XEvent& event) {
+  const std::string_view name = event.find_text(XStatName::hlo_op);
+  if (!name.starts_with(kCommandBufferPrefix) || !event.has_stat(XStatName::graph_node_id)) return std::nullopt;
+  return KernelGraph{event.find_integer(XStatName::program_id).value_or(0), event.find_text(XStatName::hlo_module),
+                     name};
 }
 
 std::optional<std::vector<std::uint32_t>> XPlaneOperations::operations_of_graph(
-    const Graph& graph, std::span<const std::string_view> kernels) {
-  const HloProgram& program = program_of(graph.program, graph.module);
+    const KernelGraph& graph, std::span<const std::string_view> kernels) {
+  const HloProgram& program = find_hlo_program(graph.program, graph.module);
   std::vector<std::size_t>& after = schedule_positions_[{graph.module, graph.program}];
   after.resize(program.schedules().size());
   // Small computations may match by chance, so the schedule with the most name matches is used.
@@ -198,10 +205,10 @@ std::optional<std::vector<std::uint32_t>> XPlaneOperations::operations_of_graph(
     of = i;
   }
   if (!best) return std::nullopt;
-  after[of] = best->schedule_end;
+  after[of] = best->schedule_end_index;
   std::vector<std::uint32_t> operations;
   operations.reserve(kernels.size());
-  for (const std::string_view name : best->instructions) {
+  for (const std::string_view name : best->instruction_by_kernel) {
     operations.push_back(find_or_add_instruction({graph.program, graph.module, name, {}, {}}));
   }
   return operations;

@@ -33,7 +33,7 @@ class XPlaneOperations {
   explicit XPlaneOperations(GraphNames graph_names) : graph_names_(std::move(graph_names)) {}
 
   // Called from XPlaneVisitor::on_program.
-  void add_program(std::string_view name, std::string_view hlo_proto) { protos_[name] = hlo_proto; }
+  void add_program(std::string_view name, std::string_view hlo_proto) { hlo_protos_[name] = hlo_proto; }
 
   // Returns the number of the operation that the event is; nullopt if it is none. `is_input_pipeline`: the event is on
   // a thread of tf.data.
@@ -42,20 +42,20 @@ class XPlaneOperations {
   std::optional<std::uint32_t> operation_of_kernel(const XEvent& event);
 
   // A CUDA graph of a program.
-  struct Graph {
+  struct KernelGraph {
     std::int64_t program = 0;
     std::string_view module;
     std::string_view name;  // "command_buffer_3"
-    friend bool operator==(const Graph&, const Graph&) = default;
-    friend bool operator<(const Graph& a, const Graph& b) {
+    friend bool operator==(const KernelGraph&, const KernelGraph&) = default;
+    friend bool operator<(const KernelGraph& a, const KernelGraph& b) {
       return std::tie(a.program, a.module, a.name) < std::tie(b.program, b.module, b.name);
     }
   };
   // Returns the graph that the event is part of; nullopt if it is in none.
-  static std::optional<Graph> graph_of(const XEvent& event);
+  static std::optional<KernelGraph> find_kernel_graph(const XEvent& event);
   // Returns the operation of each kernel. `kernels`: names, in graph order. Call it for the graphs of a program in the
   // order of their numbers. Returns nullopt if the kernels do not match the program: then only their names are known.
-  std::optional<std::vector<std::uint32_t>> operations_of_graph(const Graph& graph,
+  std::optional<std::vector<std::uint32_t>> operations_of_graph(const KernelGraph& graph,
                                                                 std::span<const std::string_view> kernels);
 
   const XOperation& operator[](std::uint32_t number) const { return operations_[number]; }
@@ -82,13 +82,13 @@ class XPlaneOperations {
   XOperation make_operation(const Key& key);
   scopes::OpScope scope_of_node(std::string_view node, std::string_view type) const;
   XOperation make_node(std::string_view name, std::string_view type, std::string_view tensors) const;
-  const HloProgram& program_of(std::int64_t number, std::string_view module);
+  const HloProgram& find_hlo_program(std::int64_t number, std::string_view module);
 
   template <class Make>
-  std::uint32_t known(const Key& key, Make make);
+  std::uint32_t find_or_add_operation(const Key& key, Make make);
 
   GraphNames graph_names_;
-  std::map<std::string_view, std::string_view> protos_;
+  std::map<std::string_view, std::string_view> hlo_protos_;
   std::map<std::pair<std::string_view, std::int64_t>, HloProgram> programs_;
   // By program: where each schedule continues after the graphs matched so far.
   std::map<std::pair<std::string_view, std::int64_t>, std::vector<std::size_t>> schedule_positions_;

@@ -66,7 +66,7 @@ XStatName parse_xstat_name(std::string_view name);
 
 struct XStat {
   std::string_view name;
-  XStatName known = XStatName::other;
+  XStatName stat_name = XStatName::other;
   std::variant<std::int64_t, std::uint64_t, double, std::string_view> value;
 
   // Empty if it is a number.
@@ -78,8 +78,8 @@ struct XStat {
 };
 
 // The value of that name; empty or nullopt if it is missing or of another type.
-std::string_view text_of(std::span<const XStat> stats, std::string_view name);
-std::optional<std::int64_t> integer_of(std::span<const XStat> stats, std::string_view name);
+std::string_view text_stat(std::span<const XStat> stats, std::string_view name);
+std::optional<std::int64_t> integer_stat(std::span<const XStat> stats, std::string_view name);
 
 struct XPlane {
   std::int64_t id = 0;
@@ -99,11 +99,13 @@ struct XEvent {
   std::span<const XStat> stats;  // with a known name: those of the event, then those shared by all events of its name
 
   // Empty or nullopt if the stat is missing or of another type.
-  std::string_view text(XStatName stat) const { return has_stat(stat) ? value(stat).text() : std::string_view(); }
-  std::optional<std::int64_t> integer(XStatName stat) const {
-    return has_stat(stat) ? value(stat).integer() : std::nullopt;
+  std::string_view find_text(XStatName stat) const {
+    return has_stat(stat) ? find_value(stat).text() : std::string_view();
   }
-  const XStat& value(XStatName stat) const { return stats[stat_index[static_cast<std::size_t>(stat)]]; }
+  std::optional<std::int64_t> find_integer(XStatName stat) const {
+    return has_stat(stat) ? find_value(stat).integer() : std::nullopt;
+  }
+  const XStat& find_value(XStatName stat) const { return stats[stat_index[static_cast<std::size_t>(stat)]]; }
   bool has_stat(XStatName stat) const { return (known_stat_bits >> static_cast<unsigned>(stat) & 1U) != 0; }
 };
 

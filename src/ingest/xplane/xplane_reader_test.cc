@@ -41,7 +41,7 @@ std::string space() {
   return all.bytes();
 }
 
-class Listing : public XPlaneVisitor {
+class ListedContents : public XPlaneVisitor {
  public:
   bool on_plane(const XPlane& plane) override {
     planes.emplace_back(plane.name);
@@ -56,8 +56,8 @@ class Listing : public XPlaneVisitor {
     names.emplace_back(event.name);
     begins_ns.push_back(event.begin_ns);
     durations_ps.push_back(event.duration_ps);
-    ops.emplace_back(event.text(XStatName::tf_op));
-    steps.push_back(event.integer(XStatName::step_num));
+    ops.emplace_back(event.find_text(XStatName::tf_op));
+    steps.push_back(event.find_integer(XStatName::step_num));
     stats.push_back(event.stats.size());
   }
   std::vector<std::string> planes, lines, names, ops;
@@ -69,7 +69,7 @@ class Listing : public XPlaneVisitor {
 
 TEST(XPlaneReader, ReadsNameTimeAndValuesOfEachEvent) {
   const std::string bytes = space();
-  Listing seen;
+  ListedContents seen;
   const Diagnostics diagnostics = read_xplane(bytes, seen);
   ASSERT_GE(seen.names.size(), 1u);
   EXPECT_EQ(seen.names[0], "MatMul");
@@ -83,7 +83,7 @@ TEST(XPlaneReader, ReadsNameTimeAndValuesOfEachEvent) {
 
 TEST(XPlaneReader, DistinguishesHostDeviceAndDerivedLines) {
   const std::string bytes = space();
-  Listing seen;
+  ListedContents seen;
   read_xplane(bytes, seen);
   EXPECT_EQ(seen.planes, (std::vector<std::string>{"/host:CPU", "/device:GPU:0"}));
   EXPECT_EQ(seen.kinds, (std::vector<XPlaneKind>{XPlaneKind::host, XPlaneKind::device}));
@@ -93,11 +93,11 @@ TEST(XPlaneReader, DistinguishesHostDeviceAndDerivedLines) {
 }
 
 TEST(XPlaneReader, SkipsUnwantedPlanes) {
-  class Nothing : public Listing {
+  class NoPlanes : public ListedContents {
     bool on_plane(const XPlane&) override { return false; }
   };
   const std::string bytes = space();
-  Nothing seen;
+  NoPlanes seen;
   read_xplane(bytes, seen);
   EXPECT_TRUE(seen.lines.empty());
 }
@@ -105,11 +105,11 @@ TEST(XPlaneReader, SkipsUnwantedPlanes) {
 TEST(XPlaneReader, AFileCutAnywhereGivesADiagnosticAndItsContent) {
   const std::string bytes = space();
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    Listing seen;
+    ListedContents seen;
     read_xplane(std::string_view(bytes).substr(0, size), seen);
     EXPECT_LE(seen.names.size(), 2u);
   }
-  Listing seen;
+  ListedContents seen;
   EXPECT_TRUE(read_xplane(std::string_view(bytes).substr(0, bytes.size() / 2), seen).contains("damaged_trace"));
 }
 
@@ -117,7 +117,7 @@ TEST(XPlaneReader, DamageInANameTableDoesNotAffectOtherPlanes) {
   std::string bytes = space();
   const std::size_t name = bytes.find("matrix product");
   bytes[name - 1] = static_cast<char>(0x7F);  // the display name's length now exceeds its message
-  Listing seen;
+  ListedContents seen;
   const Diagnostics diagnostics = read_xplane(bytes, seen);
   EXPECT_TRUE(diagnostics.contains("damaged_trace"));
   EXPECT_EQ(seen.planes.size(), 2u);
@@ -129,7 +129,7 @@ TEST(XPlaneReader, TimesBeyondAllBoundsDoNotOverflow) {
   ProtobufWriter plane;
   plane.add(2, "/host:CPU").add(3, ProtobufWriter().add(3, INT64_MAX).add(4, event));
   const std::string bytes = ProtobufWriter().add(1, plane).bytes();
-  Listing seen;
+  ListedContents seen;
   read_xplane(bytes, seen);
   ASSERT_EQ(seen.begins_ns.size(), 1u);
   EXPECT_EQ(seen.begins_ns[0], INT64_MAX);
@@ -140,14 +140,14 @@ TEST(XPlaneReader, DropsAnEventOfImpossibleLength) {
     ProtobufWriter plane;
     plane.add(2, "/host:CPU").add(3, ProtobufWriter().add(4, ProtobufWriter().add(1, 1).add(3, duration_ps)));
     const std::string bytes = ProtobufWriter().add(1, plane).bytes();
-    Listing seen;
+    ListedContents seen;
     EXPECT_TRUE(read_xplane(bytes, seen).contains("damaged_trace"));
     EXPECT_TRUE(seen.names.empty());
   }
 }
 
 TEST(XPlaneReader, ReturnsProgramsBeforePlanes) {
-  class Programs : public Listing {
+  class Programs : public ListedContents {
     void on_program(std::string_view name, std::string_view proto) override {
       EXPECT_TRUE(planes.empty());
       names.push_back(std::string(name) + "=" + std::string(proto));

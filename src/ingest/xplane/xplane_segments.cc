@@ -14,7 +14,7 @@ namespace {
 using formats::ProtobufReader;
 
 namespace space_field {
-constexpr std::uint32_t kPlanes = 1, kErrors = 2, kWarnings = 3;
+constexpr std::uint32_t kSpacePlanes = 1, kSpaceErrors = 2, kSpaceWarnings = 3;
 }
 namespace plane_field {
 constexpr std::uint32_t kName = 2, kLines = 3;
@@ -24,17 +24,17 @@ constexpr std::uint32_t kId = 1, kName = 2, kTimestamp_ns = 3, kEvents = 4;
 }
 
 // Lines that the profiler derives from a GPU's streams. Reading them, too, would count the time of the streams twice.
-constexpr std::array<std::string_view, 12> kDerivedLines = {
+constexpr std::array<std::string_view, 12> kDerivedLineNames = {
     "Steps",        "Framework Name Scope", "Framework Ops",         "XLA Modules",
     "XLA Ops",      "Async XLA Ops",        "XLA TraceMe",           "Source code",
     "Launch Stats", "Source Code",          "TensorFlow Name Scope", "TensorFlow Ops"};
-constexpr std::string_view kGpu = "/device:GPU";
-constexpr std::string_view kPrograms = "/host:metadata";
-constexpr std::string_view kHloProto = "Hlo Proto";
+constexpr std::string_view kGpuPlaneNamePrefix = "/device:GPU";
+constexpr std::string_view kProgramsPlane = "/host:metadata";
+constexpr std::string_view kHloProtoStat = "Hlo Proto";
 
 constexpr std::size_t kMaxProfilerDiagnostics = 16;
 
-std::string_view name_of_plane(std::string_view bytes) {
+std::string_view read_plane_name(std::string_view bytes) {
   ProtobufReader fields(bytes);
   while (fields.next()) {
     if (fields.field() == plane_field::kName) return fields.bytes();
@@ -52,8 +52,8 @@ XLine read_line_header(std::string_view bytes, const XPlane& plane) {
     if (fields.field() == line_field::kName) line.name = fields.bytes();
     if (fields.field() == line_field::kTimestamp_ns) line.begin_ns = fields.signed_number();
   }
-  line.is_derived = plane.name.starts_with(kGpu) &&
-                    std::find(kDerivedLines.begin(), kDerivedLines.end(), line.name) != kDerivedLines.end();
+  line.is_derived = plane.name.starts_with(kGpuPlaneNamePrefix) &&
+                    std::find(kDerivedLineNames.begin(), kDerivedLineNames.end(), line.name) != kDerivedLineNames.end();
   return line;
 }
 
@@ -75,10 +75,11 @@ void report_events_without_names(std::string_view plane, XLineVisitor& visitor) 
 }  // namespace
 
 XPlaneSegments::XPlaneSegments(std::string_view bytes, XLineVisitor& visitor, std::size_t segment_bytes)
-    : visitor_(visitor), segment_bytes_(segment_bytes), space_(bytes) {
+    : visitor_(visitor), segment_bytes_(segment_bytes), space_fields_(bytes) {
   ProtobufReader planes(bytes);
   while (planes.next()) {
-    const bool has_programs = planes.field() == space_field::kPlanes && name_of_plane(planes.bytes()) == kPrograms;
+    const bool has_programs =
+        planes.field() == space_field::kSpacePlanes && read_plane_name(planes.bytes()) == kProgramsPlane;
     if (has_programs) visit_programs(planes.bytes());
   }
 }
@@ -89,7 +90,7 @@ void XPlaneSegments::visit_programs(std::string_view bytes) {
     for (const std::string_view bytes_of_stat : event.stats) {
       XStat stat;
       tables.read_stat(bytes_of_stat, XPlaneTables::StatFilter::all, stat, damage_);
-      if (stat.name == kHloProto) visitor_.on_program(event.name, stat.text());
+      if (stat.name == kHloProtoStat) visitor_.on_program(event.name, stat.text());
     }
   }
 }
@@ -106,36 +107,38 @@ std::optional<XSegment> XPlaneSegments::next() {
 
 // Advances to the next selected line of the current plane.
 bool XPlaneSegments::next_line() {
-  while (plane_.next()) {
-    if (plane_.field() != plane_field::kLines) continue;
-    line_ = read_line_header(plane_.bytes(), planes_.back()->plane());
-    if (!visitor_.on_line(line_)) continue;
-    unread_line_ = plane_.bytes();
+  while (current_plane_.next()) {
+    if (current_plane_.field() != plane_field::kLines) continue;
+    current_line_ = read_line_header(current_plane_.bytes(), plane_messages_.back()->plane());
+    if (!visitor_.on_line(current_line_)) continue;
+    unread_line_ = current_plane_.bytes();
     return true;
   }
   return false;
 }
 
 bool XPlaneSegments::next_plane() {
-  while (space_.next()) {
-    const bool is_note = space_.field() == space_field::kErrors || space_.field() == space_field::kWarnings;
+  while (space_fields_.next()) {
+    const bool is_note =
+        space_fields_.field() == space_field::kSpaceErrors || space_fields_.field() == space_field::kSpaceWarnings;
     if (is_note && ++profiler_diagnostics_ <= kMaxProfilerDiagnostics) {
-      damage_.add({"framework_profiler", 1, "the framework's profiler reports: " + quoted(space_.bytes()), ""});
+      damage_.add({"framework_profiler", 1, "the framework's profiler reports: " + quoted(space_fields_.bytes()), ""});
     }
-    if (space_.field() != space_field::kPlanes) continue;
-    planes_.push_back(std::make_unique<XPlaneTables>(space_.bytes(), damage_));
-    XPlaneTables& tables = *planes_.back();
+    if (space_fields_.field() != space_field::kSpacePlanes) continue;
+    plane_messages_.push_back(std::make_unique<XPlaneTables>(space_fields_.bytes(), damage_));
+    XPlaneTables& tables = *plane_messages_.back();
     if (!visitor_.on_plane(tables.plane())) continue;
-    for (XPlaneTables::EventName& event : tables.events()) event.is_wanted = visitor_.on_event_name(event.name);
-    plane_ = ProtobufReader(tables.bytes());
+    for (XPlaneTables::EventName& event : tables.events()) event.is_recorded = visitor_.on_event_name(event.name);
+    current_plane_ = ProtobufReader(tables.bytes());
     return true;
   }
   return false;
 }
 
 void XPlaneSegments::add_end_diagnostics() {
-  if (!space_.damaged()) return;
-  if (space_.field() == space_field::kPlanes) report_events_without_names(space_.truncated_field(), visitor_);
+  if (!space_fields_.damaged()) return;
+  if (space_fields_.field() == space_field::kSpacePlanes)
+    report_events_without_names(space_fields_.truncated_field(), visitor_);
   damage_.add({"damaged_trace", 1,
                "a trace of the framework's profiler is truncated: its end is missing, including the whole last plane",
                "profile again, and stop the profiler before the program ends"});
@@ -143,13 +146,13 @@ void XPlaneSegments::add_end_diagnostics() {
 
 // Takes the next segment from unread_line_. It ends with a field; after damage, it is the whole rest of the line.
 XSegment XPlaneSegments::cut_segment() {
-  XSegment segment{planes_.back().get(), line_, unread_line_, 0, take_damage()};
+  XSegment segment{plane_messages_.back().get(), current_line_, unread_line_, 0, take_damage()};
   if (unread_line_.size() > segment_bytes_) {
     ProtobufReader fields(unread_line_);
-    while (unread_line_.size() - fields.bytes_left() < segment_bytes_ && fields.next()) ++segment.fields;
-    segment.bytes = unread_line_.substr(0, unread_line_.size() - fields.bytes_left());
+    while (unread_line_.size() - fields.bytes_left() < segment_bytes_ && fields.next()) ++segment.line_field_count;
+    segment.plane_bytes = unread_line_.substr(0, unread_line_.size() - fields.bytes_left());
   }
-  unread_line_.remove_prefix(segment.bytes.size());
+  unread_line_.remove_prefix(segment.plane_bytes.size());
   return segment;
 }
 

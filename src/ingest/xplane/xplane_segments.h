@@ -24,9 +24,9 @@ namespace joulemap::ingest {
 struct XSegment {
   const XPlaneTables* tables = nullptr;  // lives as long as the XPlaneSegments
   XLine line;
-  std::string_view bytes;  // fields of the line, nearly all of them events
-  std::size_t fields = 0;  // count of fields in `bytes`; 0 if not counted, at the end of a line
-  Diagnostics damage;      // found in the file between the previous segment and this one
+  std::string_view plane_bytes;      // fields of the line, nearly all of them events
+  std::size_t line_field_count = 0;  // count of fields in `plane_bytes`; 0 if not counted, at the end of a line
+  Diagnostics damage;                // found in the file between the previous segment and this one
 };
 
 class XPlaneSegments {
@@ -48,10 +48,10 @@ class XPlaneSegments {
 
   XLineVisitor& visitor_;
   std::size_t segment_bytes_;
-  formats::ProtobufReader space_;
-  std::vector<std::unique_ptr<XPlaneTables>> planes_;
-  formats::ProtobufReader plane_{{}};  // reads planes_.back()
-  XLine line_;
+  formats::ProtobufReader space_fields_;
+  std::vector<std::unique_ptr<XPlaneTables>> plane_messages_;
+  formats::ProtobufReader current_plane_{{}};  // reads plane_messages_.back()
+  XLine current_line_;
   std::string_view unread_line_;  // part of the current line that is in no segment yet
   Diagnostics damage_;
   std::size_t profiler_diagnostics_ = 0;  // count of errors and warnings that the profiler itself wrote

@@ -8,7 +8,7 @@ namespace joulemap::ingest {
 namespace {
 
 // Removes events inside another one of their thread. `steps` are in order of track, start and decreasing end.
-void keep_outermost(std::vector<XStep>& steps) {
+void keep_outermost_steps(std::vector<XStep>& steps) {
   std::vector<XStep> outermost;
   for (const XStep& step : steps) {
     const bool is_inside =
@@ -19,7 +19,7 @@ void keep_outermost(std::vector<XStep>& steps) {
 }
 
 // Keeps the events of the name with the largest total time.
-void keep_longest_name(std::vector<XStep>& steps) {
+void keep_steps_of_longest_name(std::vector<XStep>& steps) {
   std::map<std::string_view, std::int64_t> times_ns;
   for (const XStep& step : steps) times_ns[step.name] += step.end_ns - step.start_ns;
   const auto longest = std::max_element(times_ns.begin(), times_ns.end(),
@@ -45,8 +45,8 @@ XSteps select_steps(std::vector<XStep> candidates) {
              : a.start_ns != b.start_ns ? a.start_ns < b.start_ns
                                         : a.end_ns > b.end_ns;
     });
-    keep_outermost(candidates);
-    keep_longest_name(candidates);
+    keep_outermost_steps(candidates);
+    keep_steps_of_longest_name(candidates);
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const XStep& a, const XStep& b) { return a.start_ns < b.start_ns; });

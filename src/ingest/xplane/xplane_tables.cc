@@ -17,9 +17,9 @@ constexpr std::uint32_t kMetadata = 1, kDouble = 2, kUnsigned = 3, kSigned = 4, 
 namespace metadata_field {
 constexpr std::uint32_t kName = 2, kDisplayName = 4, kStats = 5;
 }
-constexpr std::uint32_t kMapKey = 1, kMapValue = 2;
+constexpr std::uint32_t kMapKeyField = 1, kMapValueField = 2;
 
-XPlaneKind kind_of(std::string_view name) {
+XPlaneKind plane_kind_of(std::string_view name) {
   if (name.starts_with("/device:")) return XPlaneKind::device;
   if (name == "/host:CPU" || name == "/host:python-tracer") return XPlaneKind::host;
   // Calls of the GPU's driver; most writers add them to the threads of /host:CPU.
@@ -27,17 +27,17 @@ XPlaneKind kind_of(std::string_view name) {
   return XPlaneKind::metadata;
 }
 
-struct Entry {
+struct MapEntry {
   std::int64_t key = 0;
   std::string_view value;
 };
 
-Entry map_entry(std::string_view bytes, Diagnostics& damage) {
-  Entry entry;
+MapEntry read_map_entry(std::string_view bytes, Diagnostics& damage) {
+  MapEntry entry;
   ProtobufReader fields(bytes);
   while (fields.next()) {
-    if (fields.field() == kMapKey) entry.key = fields.signed_number();
-    if (fields.field() == kMapValue) entry.value = fields.bytes();
+    if (fields.field() == kMapKeyField) entry.key = fields.signed_number();
+    if (fields.field() == kMapValueField) entry.value = fields.bytes();
   }
   report_xplane_damage(fields, "a table of names", damage);
   return entry;
@@ -61,14 +61,14 @@ XPlaneTables::XPlaneTables(std::string_view plane, Diagnostics& damage) : bytes_
     if (fields.field() == plane_field::kStats) stats.push_back(fields.bytes());
   }
   report_xplane_damage(fields, "a plane", damage);
-  plane_.kind = kind_of(plane_.name);
+  plane_.kind = plane_kind_of(plane_.name);
   for (const std::string_view stat : stats) read_stat(stat, StatFilter::all, plane_stats_.emplace_back(), damage);
   plane_.stats = plane_stats_;
 }
 
 void XPlaneTables::add_event_name(std::string_view bytes, Diagnostics& damage) {
-  const Entry entry = map_entry(bytes, damage);
-  EventName& event = events_[entry.key];
+  const MapEntry entry = read_map_entry(bytes, damage);
+  EventName& event = event_names_[entry.key];
   ProtobufReader fields(entry.value);
   while (fields.next()) {
     if (fields.field() == metadata_field::kName) event.name = fields.bytes();
@@ -79,11 +79,11 @@ void XPlaneTables::add_event_name(std::string_view bytes, Diagnostics& damage) {
 }
 
 void XPlaneTables::add_stat_name(std::string_view bytes, Diagnostics& damage) {
-  const Entry entry = map_entry(bytes, damage);
+  const MapEntry entry = read_map_entry(bytes, damage);
   ProtobufReader fields(entry.value);
   while (fields.next()) {
     if (fields.field() == metadata_field::kName) {
-      stats_[entry.key] = {fields.bytes(), parse_xstat_name(fields.bytes())};
+      stat_names_[entry.key] = {fields.bytes(), parse_xstat_name(fields.bytes())};
     }
   }
   report_xplane_damage(fields, "the name of a value", damage);
@@ -94,10 +94,10 @@ bool XPlaneTables::read_stat(std::string_view bytes, StatFilter which, XStat& st
   while (fields.next()) {
     switch (fields.field()) {
       case stat_field::kMetadata: {
-        const StatName* const name = this->stat(fields.signed_number());
-        if (which == StatFilter::known && (name == nullptr || name->known == XStatName::other)) return false;
+        const StatName* const name = this->stat_name(fields.signed_number());
+        if (which == StatFilter::known && (name == nullptr || name->known_name == XStatName::other)) return false;
         stat.name = name == nullptr ? std::string_view() : name->name;
-        stat.known = name == nullptr ? XStatName::other : name->known;
+        stat.stat_name = name == nullptr ? XStatName::other : name->known_name;
         break;
       }
       case stat_field::kDouble:
@@ -114,7 +114,7 @@ bool XPlaneTables::read_stat(std::string_view bytes, StatFilter which, XStat& st
         stat.value = fields.bytes();
         break;
       case stat_field::kReference: {
-        const StatName* const text = this->stat(fields.signed_number());
+        const StatName* const text = this->stat_name(fields.signed_number());
         stat.value = text == nullptr ? std::string_view() : text->name;
         break;
       }

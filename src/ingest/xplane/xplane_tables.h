@@ -26,24 +26,24 @@ class XPlaneTables {
     std::string_view name;
     std::string_view display_name;
     std::vector<std::string_view> stats;
-    bool is_wanted = true;
+    bool is_recorded = true;
   };
   struct StatName {
     std::string_view name;
-    XStatName known = XStatName::other;
+    XStatName known_name = XStatName::other;
   };
 
   const XPlane& plane() const { return plane_; }
   std::string_view bytes() const { return bytes_; }
-  std::vector<EventName>& events() { return events_.entries(); }
-  // The name of this id; null if there is none. `number`: its number, counted from 1; 0 if there is none.
-  const EventName* event(std::int64_t id, std::uint32_t& number) const {
-    number = events_.number(id);
-    return number == 0 ? nullptr : &events_.at(number - 1);
+  std::vector<EventName>& events() { return event_names_.entries(); }
+  // The name of this id; null if there is none. `find_or_add_number`: its number, counted from 1; 0 if there is none.
+  const EventName* event_name(std::int64_t id, std::uint32_t& number) const {
+    number = event_names_.find_or_add_number(id);
+    return number == 0 ? nullptr : &event_names_.at(number - 1);
   }
-  const StatName* stat(std::int64_t id) const {
-    const std::uint32_t number = stats_.number(id);
-    return number == 0 ? nullptr : &stats_.at(number - 1);
+  const StatName* stat_name(std::int64_t id) const {
+    const std::uint32_t number = stat_names_.find_or_add_number(id);
+    return number == 0 ? nullptr : &stat_names_.at(number - 1);
   }
 
   enum class StatFilter : std::uint8_t { all, known };
@@ -57,8 +57,8 @@ class XPlaneTables {
   std::string_view bytes_;
   XPlane plane_;
   std::vector<XStat> plane_stats_;
-  IdTable<EventName> events_;
-  IdTable<StatName> stats_;
+  IdTable<EventName> event_names_;
+  IdTable<StatName> stat_names_;
 };
 
 void report_xplane_damage(const formats::ProtobufReader& fields, std::string_view what, Diagnostics& damage);

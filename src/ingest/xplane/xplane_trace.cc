@@ -18,13 +18,13 @@
 namespace joulemap::ingest {
 namespace {
 
-constexpr std::size_t kMaxThreads = 4;
+constexpr std::size_t kMaxXPlaneThreads = 4;
 // The year 2001 in Unix time. Smaller times are relative to the start of the profile.
 constexpr std::int64_t kEarliestUnix_ns = 1'000'000'000 * std::int64_t{1'000'000'000};
 
 // At most one thread per segment.
-std::size_t threads_for(const XPlaneReadOptions& reading, std::size_t bytes) {
-  const std::size_t cores = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
+std::size_t xplane_thread_count(const XPlaneReadOptions& reading, std::size_t bytes) {
+  const std::size_t cores = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxXPlaneThreads);
   return std::min(reading.threads > 0 ? reading.threads : cores, bytes / reading.segment_bytes + 1);
 }
 
@@ -34,7 +34,7 @@ class SegmentReaders {
   SegmentReaders(std::string_view bytes, TraceBuilder& builder, const XPlaneReadOptions& reading)
       : lines_(builder),
         segments_(bytes, lines_, reading.segment_bytes),
-        readers_(threads_for(reading, bytes.size())),
+        readers_(xplane_thread_count(reading, bytes.size())),
         assembly_(builder, readers_) {
     for (XPlaneEvents& reader : readers_) {
       for (const auto& [name, hlo_proto] : lines_.programs()) reader.add_program(name, hlo_proto);
@@ -42,13 +42,13 @@ class SegmentReaders {
   }
 
   // Returns the diagnostics of damage.
-  Diagnostics run() {
+  Diagnostics read_segments() {
     std::vector<std::thread> workers;
     {
       const ScopedSignalBlock signals_are_for_the_program;
-      for (std::size_t i = 1; i < readers_.size(); ++i) workers.emplace_back([this, i] { work(i); });
+      for (std::size_t i = 1; i < readers_.size(); ++i) workers.emplace_back([this, i] { read_segments_on_thread(i); });
     }
-    work(0);
+    read_segments_on_thread(0);
     for (std::thread& worker : workers) worker.join();
     Diagnostics damage = assembly_.finish(readers_.size());
     damage.add_all(segments_.take_damage());
@@ -57,15 +57,15 @@ class SegmentReaders {
   const XPlaneLines& lines() const { return lines_; }
 
  private:
-  void work(std::size_t number) {
+  void read_segments_on_thread(std::size_t number) {
     XPlaneEvents& reader = readers_[number];
     XEventReader events(reader);
     std::unique_lock lock(mutex_);
     while (std::optional<XSegment> segment = segments_.next()) {
-      const std::size_t position = taken_++;
+      const std::size_t position = taken_segment_count_++;
       const XLineContext line = lines_.line();
       lock.unlock();
-      reader.begin_segment(line, segment->fields);
+      reader.begin_segment(line, segment->line_field_count);
       events.read(*segment, segment->damage);
       XSegmentEvents read = reader.take_segment();
       lock.lock();
@@ -78,12 +78,12 @@ class SegmentReaders {
   std::vector<XPlaneEvents> readers_;
   XPlaneAssembly assembly_;
   std::mutex mutex_;  // guards everything but the readers, each of which one thread owns
-  std::size_t taken_ = 0;
+  std::size_t taken_segment_count_ = 0;
 };
 
-void set_clock(std::optional<std::int64_t> start_ns, TraceBuilder& builder) {
-  const std::vector<std::vector<TraceEvent>>& blocks = builder.trace().blocks;
-  // The majority decides: a single time may be damaged.
+void set_xplane_clock(std::optional<std::int64_t> start_ns, TraceBuilder& builder) {
+  const std::vector<std::vector<TraceEvent>>& blocks = builder.trace().event_blocks;
+  // The majority of timestamps decides whether they are relative: single ones may be damaged.
   std::int64_t relative = 0;
   std::int64_t events = 0;
   for (const std::vector<TraceEvent>& block : blocks) {
@@ -103,9 +103,9 @@ void set_clock(std::optional<std::int64_t> start_ns, TraceBuilder& builder) {
 Result<Trace> read_xplane_trace_bytes(std::string_view bytes, const XPlaneReadOptions& reading) {
   TraceBuilder builder("xplane");
   SegmentReaders readers(bytes, builder, reading);
-  const Diagnostics damage = readers.run();
+  const Diagnostics damage = readers.read_segments();
   Trace& trace = builder.trace();
-  if (readers.lines().recognized_planes() == 0 && trace.events_dropped > 0) {
+  if (readers.lines().recognized_planes() == 0 && trace.dropped_event_count > 0) {
     return Error{ErrorCode::malformed, "the profile is truncated before the names of its events",
                  "profile again, and stop the profiler before the program ends"};
   }
@@ -113,7 +113,7 @@ Result<Trace> read_xplane_trace_bytes(std::string_view bytes, const XPlaneReadOp
     return Error{ErrorCode::malformed, "not a TensorFlow or JAX profile",
                  "pass the *.xplane.pb file, or the log folder of the profiler"};
   }
-  set_clock(readers.lines().start_ns(), builder);
+  set_xplane_clock(readers.lines().start_ns(), builder);
   trace.process = readers.lines().process();
   trace.gpu_events_identify_ops = true;
   trace.diagnostics.add_all(damage);

@@ -22,7 +22,7 @@ using formats::ProtobufWriter;
 
 constexpr std::int64_t kProfile_ns = 1'700'000'000'000'000'000;
 
-using Values = std::map<std::string, std::variant<std::int64_t, std::string>>;
+using StatValues = std::map<std::string, std::variant<std::int64_t, std::string>>;
 
 // Builds one plane; names get ids in order of first use.
 class Plane {
@@ -34,7 +34,7 @@ class Plane {
     line_.add(1, id).add(2, name).add(3, begin_ns);
     return *this;
   }
-  Plane& event(const std::string& name, std::int64_t begin_ns, std::int64_t time_ns, const Values& values = {},
+  Plane& event(const std::string& name, std::int64_t begin_ns, std::int64_t time_ns, const StatValues& values = {},
                const std::string& display_name = "") {
     ProtobufWriter event;
     event.add(1, id_in(names_, name)).add(2, begin_ns * 1000).add(3, time_ns * 1000);
@@ -96,7 +96,7 @@ std::string programs() {
   return Plane("/host:metadata").program("jit_step(12)", ProtobufWriter().add(3, computation)).bytes();
 }
 
-Values hlo(const std::string& op) { return {{"hlo_op", op}, {"hlo_module", "jit_step"}, {"program_id", 12}}; }
+StatValues hlo(const std::string& op) { return {{"hlo_op", op}, {"hlo_module", "jit_step"}, {"program_id", 12}}; }
 
 Trace trace_of(const std::string& bytes) {
   Result<Trace> trace = read_xplane_trace_bytes(bytes);
@@ -114,13 +114,13 @@ TEST(XPlaneTrace, OperationsHaveTheirThreadsAndScopes) {
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].start_ns, kProfile_ns + 110);
   EXPECT_EQ(events[0].duration_ns, 60);
-  EXPECT_EQ(trace.names.at(events[0].name).scope,
+  EXPECT_EQ(trace.names.at(events[0].name_index).scope,
             (scopes::OpScope{"forward", "dense", "MatMul", "model/dense/MatMul"}));
-  EXPECT_EQ(trace.names.at(events[1].name).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
-  EXPECT_EQ(trace.threads.at(events[0].track).name, "tf_Compute/5");
+  EXPECT_EQ(trace.names.at(events[1].name_index).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
+  EXPECT_EQ(trace.threads.at(events[0].track_index).name, "tf_Compute/5");
   EXPECT_EQ(trace.process, 77);
   EXPECT_EQ(trace.clock, TraceClock::unix_time);
-  EXPECT_EQ(trace.events_read, 3u);
+  EXPECT_EQ(trace.read_event_count, 3u);
 }
 
 TEST(XPlaneTrace, OlderFilesUseUnixTime) {
@@ -147,20 +147,20 @@ TEST(XPlaneTrace, ReadsCallsStepsAndFunctions) {
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 3u);
   EXPECT_EQ(events[0].kind, EventKind::function);
-  EXPECT_EQ(trace.names.at(events[0].name).text, "pjit.py:250 cache_miss");
+  EXPECT_EQ(trace.names.at(events[0].name_index).text, "pjit.py:250 cache_miss");
   EXPECT_EQ(events[1].kind, EventKind::api);
   EXPECT_EQ(events[1].correlation, 31u);
   EXPECT_EQ(events[2].kind, EventKind::annotation);
-  EXPECT_EQ(trace.names.at(events[2].name).text, "ProfilerStep#4");
+  EXPECT_EQ(trace.names.at(events[2].name_index).text, "ProfilerStep#4");
   EXPECT_FALSE(trace.are_steps_inferred);
-  EXPECT_EQ(trace.events_read, 4u);
+  EXPECT_EQ(trace.read_event_count, 4u);
 }
 
 // The numbers and start times of the steps in a profile.
 std::vector<std::pair<std::string, std::int64_t>> steps_of(const Trace& trace) {
   std::vector<std::pair<std::string, std::int64_t>> steps;
   for (const TraceEvent& event : events_of(trace)) {
-    if (event.kind == EventKind::annotation) steps.emplace_back(trace.names.at(event.name).text, event.start_ns);
+    if (event.kind == EventKind::annotation) steps.emplace_back(trace.names.at(event.name_index).text, event.start_ns);
   }
   return steps;
 }
@@ -168,8 +168,8 @@ std::vector<std::pair<std::string, std::int64_t>> steps_of(const Trace& trace) {
 using Steps = std::vector<std::pair<std::string, std::int64_t>>;
 
 TEST(XPlaneTrace, CallsOfTheLongestFunctionAreStepsOfATraceWithoutAnnotations) {
-  const Values call = {{"tf_function_call", "notTraced-nonXla"}, {"tracing_count", 1}};
-  const Values root = {{"_r", 1}, {"id", 7}};
+  const StatValues call = {{"tf_function_call", "notTraced-nonXla"}, {"tracing_count", 1}};
+  const StatValues root = {{"_r", 1}, {"id", 7}};
   Plane host("/host:CPU");
   host.line(5, "python").event("train_step", 0, 9, {{"tf_function_call", "traced-nonXla"}});
   for (const int step : {10, 20}) {
@@ -211,8 +211,8 @@ TEST(XPlaneTrace, NodesOfOneScopeHaveTheirNamesAndShapes) {
   const Trace trace = trace_of(host.bytes());
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
-  EXPECT_EQ(trace.names.at(events[0].name).scope.tensors, "net/dense/MatMul [256,64] [64,8]");
-  EXPECT_EQ(trace.names.at(events[1].name).scope,
+  EXPECT_EQ(trace.names.at(events[0].name_index).scope.tensors, "net/dense/MatMul [256,64] [64,8]");
+  EXPECT_EQ(trace.names.at(events[1].name_index).scope,
             (scopes::OpScope{"forward", "dense", "MatMul", "net/dense/MatMul_1"}));
 }
 
@@ -220,7 +220,7 @@ TEST(XPlaneTrace, NodesOfOneScopeHaveTheirNamesAndShapes) {
 // driver in a plane of their own, kernels on streams with the operation that launched them.
 TEST(XPlaneTrace, KernelsOfTensorFlowBelongToLayersPhasesAndSteps) {
   const auto kernel = [](const std::string& op, int correlation) {
-    return Values{
+    return StatValues{
         {"tf_op", op},
         {"correlation_id", correlation},
         {"context_id", "$$1"},
@@ -253,28 +253,28 @@ TEST(XPlaneTrace, KernelsOfTensorFlowBelongToLayersPhasesAndSteps) {
   EXPECT_EQ(scope_of(kernels[2]).phase + "/" + scope_of(kernels[2]).module, "optimizer/dense");
   ASSERT_EQ(calls.size(), 1u);
   EXPECT_EQ(calls[0].correlation, kernels[0].correlation);
-  EXPECT_EQ(trace.threads.at(calls[0].track).thread, 6);
+  EXPECT_EQ(trace.threads.at(calls[0].track_index).thread, 6);
   EXPECT_EQ(steps_of(trace), (Steps{{"ProfilerStep#3", 0}}));
   EXPECT_TRUE(trace.diagnostics.empty());
 }
 
 TEST(XPlaneTrace, AnOperationContinuesOnTheThreadWhereItEnds) {
-  Values begin = hlo("dot.3");
+  StatValues begin = hlo("dot.3");
   begin["_p"] = 42;
   Plane host("/host:CPU");
   host.line(5, "worker").event("dot.3", 0, 10, begin).line(6, "pool").event("end: dot.3", 90, 10, {{"_c", 42}});
   const Trace trace = trace_of(programs() + host.bytes());
   const std::vector<TraceEvent> events = events_of(trace);
   ASSERT_EQ(events.size(), 2u);
-  EXPECT_EQ(events[1].name, events[0].name);
+  EXPECT_EQ(events[1].name_index, events[0].name_index);
   EXPECT_EQ(events[1].start_ns, 10);
   EXPECT_EQ(events[1].duration_ns, 90);
-  EXPECT_NE(events[1].track, events[0].track);
+  EXPECT_NE(events[1].track_index, events[0].track_index);
 }
 
 TEST(XPlaneTrace, GpuWorkIdentifiesItsOperation) {
-  Values inside = hlo("command_buffer_3");  // a CUDA graph: the kernel's name identifies the instruction
-  Values kernel = hlo("dot.3");
+  StatValues inside = hlo("command_buffer_3");  // a CUDA graph: the kernel's name identifies the instruction
+  StatValues kernel = hlo("dot.3");
   kernel["correlation_id"] = 5;
   kernel["context_id"] = "$$2";
   kernel["kernel_details"] = "regs:24 static_shared:0 dynamic_shared:0 grid:8,2,1 block:128,1,1 occ_pct:100";
@@ -291,16 +291,16 @@ TEST(XPlaneTrace, GpuWorkIdentifiesItsOperation) {
   ASSERT_TRUE(trace.gpu_events_identify_ops);
   EXPECT_EQ(trace.names.at(events[0].external_id - 1).scope, (scopes::OpScope{"backward", "Dense_0", "dot_general"}));
   EXPECT_EQ(events[0].correlation, 5u);
-  EXPECT_EQ(trace.classes.at(events[0].name).grid, (std::array<std::uint32_t, 3>{8, 2, 1}));
-  EXPECT_EQ(trace.queues.at(events[0].track).ordinal, 1u);
-  EXPECT_EQ(trace.queues.at(events[0].track).context, 2u);
-  EXPECT_EQ(trace.queues.at(events[0].track).stream, 14u);
+  EXPECT_EQ(trace.kernel_classes.at(events[0].name_index).grid, (std::array<std::uint32_t, 3>{8, 2, 1}));
+  EXPECT_EQ(trace.kernel_queues.at(events[0].track_index).ordinal, 1u);
+  EXPECT_EQ(trace.kernel_queues.at(events[0].track_index).context, 2u);
+  EXPECT_EQ(trace.kernel_queues.at(events[0].track_index).stream, 14u);
   EXPECT_EQ(trace.names.at(events[1].external_id - 1).scope, (scopes::OpScope{"forward", "Dense_1", "dot_general"}));
   EXPECT_EQ(events[2].kind, EventKind::copy);
-  EXPECT_EQ(trace.classes.at(events[2].name).name, "HtoD");
-  EXPECT_EQ(trace.bytes.at(events[2].detail), 4096u);
+  EXPECT_EQ(trace.kernel_classes.at(events[2].name_index).name, "HtoD");
+  EXPECT_EQ(trace.byte_counts.at(events[2].detail_index), 4096u);
   EXPECT_EQ(events[3].kind, EventKind::fill);
-  EXPECT_EQ(trace.bytes.at(events[3].detail), 27'648u);
+  EXPECT_EQ(trace.byte_counts.at(events[3].detail_index), 27'648u);
   EXPECT_EQ(trace.names.at(events[4].external_id - 1).scope,
             (scopes::OpScope{"backward", "dense", "MatMul", "gradient_tape/model/dense/MatMul"}));
 }
@@ -319,7 +319,7 @@ TEST(XPlaneTrace, KernelsOfAGraphBelongToInstructionsOfItsProgram) {
   gpu.line(14, "Stream #14(Compute)");
   for (const int launch : {1, 2}) {
     for (const int node : {8, 7}) {  // the second dot first
-      Values values = hlo("command_buffer_3");
+      StatValues values = hlo("command_buffer_3");
       values["correlation_id"] = launch;
       values["cuda_graph_node_id"] = node;
       gpu.event("dot_1", launch * 100 - node, 1, values);
@@ -348,7 +348,7 @@ TEST(XPlaneTrace, ImpossibleEventsAreDroppedAndCounted) {
   host.line(5, "t").event("a/b/C:C", 0, -5, {}, "C").event("a/b/C:C", 0, 5, {}, "C");
   const Trace trace = trace_of(host.bytes());
   EXPECT_EQ(events_of(trace).size(), 1u);
-  EXPECT_EQ(trace.events_dropped, 1u);
+  EXPECT_EQ(trace.dropped_event_count, 1u);
 }
 
 TEST(XPlaneTrace, ReadsCompletePlanesOfATruncatedFileAndCountsTheRest) {
@@ -359,7 +359,7 @@ TEST(XPlaneTrace, ReadsCompletePlanesOfATruncatedFileAndCountsTheRest) {
   const std::string bytes = gpu.bytes() + host.bytes();
   const Trace trace = trace_of(bytes.substr(0, bytes.size() - 4));
   EXPECT_EQ(events_of(trace).size(), 1u);
-  EXPECT_EQ(trace.events_dropped, 2u);
+  EXPECT_EQ(trace.dropped_event_count, 2u);
   EXPECT_TRUE(trace.diagnostics.contains("damaged_trace"));
   const std::string alone = host.bytes();
   const Result<Trace> nothing = read_xplane_trace_bytes(alone.substr(0, alone.size() - 4));
@@ -378,7 +378,7 @@ TEST(XPlaneTrace, ReadsTheNewestRunOfAFolder) {
   folder.write("log/plugins/profile/2026_12_02_03_04_05/a.trace.json.gz", "");
   const Result<Trace> trace = read_xplane_trace(folder.path() + "/log");
   ASSERT_TRUE(trace);
-  EXPECT_EQ(trace->queues.at(0).ordinal, 1u);
+  EXPECT_EQ(trace->kernel_queues.at(0).ordinal, 1u);
   EXPECT_TRUE(trace->diagnostics.contains("profiles_left_out"));
 }
 
@@ -397,17 +397,20 @@ TEST(XPlaneTrace, OtherContentIsAnErrorWithARemedy) {
 std::string summarize(const Result<Trace>& read) {
   if (!read) return read.error().message;
   const Trace& trace = *read;
-  std::string text = fmt::format("{} {} {}\n", trace.events_read, trace.events_dropped, trace.process.value_or(-1));
+  std::string text =
+      fmt::format("{} {} {}\n", trace.read_event_count, trace.dropped_event_count, trace.process.value_or(-1));
   for (const TraceEvent& event : events_of(trace)) {
-    text += fmt::format("{} {} {} {} {} {} {} {}\n", event.start_ns, event.duration_ns, event.name, event.track,
-                        event.correlation, event.external_id, event.detail, static_cast<int>(event.kind));
+    text +=
+        fmt::format("{} {} {} {} {} {} {} {}\n", event.start_ns, event.duration_ns, event.name_index, event.track_index,
+                    event.correlation, event.external_id, event.detail_index, static_cast<int>(event.kind));
   }
   for (const TraceName& name : trace.names) text += name.text + " " + name.scope.module + "/" + name.scope.op + "\n";
-  for (const KernelClass& some : trace.classes) text += fmt::format("{} {} {}\n", some.id, some.name, some.grid[0]);
-  for (const KernelQueue& queue : trace.queues)
+  for (const KernelClass& some : trace.kernel_classes)
+    text += fmt::format("{} {} {}\n", some.id, some.name, some.grid[0]);
+  for (const KernelQueue& queue : trace.kernel_queues)
     text += fmt::format("{} {} {}\n", queue.id, queue.context, queue.stream);
   for (const TraceThread& thread : trace.threads) text += fmt::format("{} {}\n", thread.thread, thread.name);
-  for (const std::uint64_t bytes : trace.bytes) text += fmt::format("{}\n", bytes);
+  for (const std::uint64_t bytes : trace.byte_counts) text += fmt::format("{}\n", bytes);
   for (const Diagnostic& note : trace.diagnostics.list()) text += fmt::format("{} {}\n", note.count, note.message);
   return text;
 }
@@ -419,7 +422,7 @@ std::string busy_profile(std::mt19937& random) {
     gpu.line(7 + line, "Stream", 100);
     host.line(40 + line, line == 1 ? "tf_data_1" : "worker", 100);
     for (int i = 0; i < 60; ++i) {
-      Values values = below(2) == 0 ? hlo(fmt::format("dot.{}", below(9))) : Values();
+      StatValues values = below(2) == 0 ? hlo(fmt::format("dot.{}", below(9))) : StatValues();
       values["correlation_id"] = below(50);
       values["context_id"] = fmt::format("$${}", below(3));
       values["kernel_details"] = fmt::format("grid:{},1,1 block:4,1,1", below(5));

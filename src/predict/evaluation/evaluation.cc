@@ -15,20 +15,24 @@ namespace {
 
 constexpr unsigned kSeed = 11;
 constexpr int kOperationFolds = 5;
-constexpr int kFurtherFits = 4;  // fits after the folds: larger operations, operations only, larger networks, held out
+constexpr int kFitsAfterFolds =
+    4;  // fits after the folds: larger operations, operations only, larger networks, held out
 // Fraction of the step time that the GPU is busy; below it, the host limits the time at least partly.
-constexpr double kBusy = 0.9;
+constexpr double kMinGpuBoundFraction = 0.9;
 // Fraction of the largest operations of a kind (or networks of a pass) that the "larger sizes" splits hold out.
-constexpr double kLargest = 0.2;
-// The logarithmic half width of an interval is proportional to sqrt(kOwnShape^2 + (kHostShape x waiting)^2): the
-// model's error and that of the host, where the GPU waits for it. The factor is set to cover 90 % of held-out networks.
-constexpr double kOwnShape = 0.10;
-constexpr double kHostShape = 0.10;
+constexpr double kLargestHeldOutFraction = 0.2;
+// The logarithmic half width of an interval is proportional to
+// sqrt(kModelErrorShape^2 + (kHostErrorShape x waiting)^2): the model's error and that of the host, where the GPU waits
+// for it. The factor is set to cover 90 % of held-out networks.
+constexpr double kModelErrorShape = 0.10;
+constexpr double kHostErrorShape = 0.10;
 
-double shape_of(const NetworkCase& one) { return add_in_quadrature(kOwnShape, kHostShape * one.waiting); }
+double interval_shape(const NetworkCase& one) {
+  return add_in_quadrature(kModelErrorShape, kHostErrorShape * one.host_wait_fraction);
+}
 
-// Quantile `share` of |log(measured / predicted)| / shape_of() over inference or training cases. Each family has the
-// same weight, whatever its number of cases. 3 without cases.
+// Quantile `share` of |log(measured / predicted)| / interval_shape() over inference or training cases. Each family has
+// the same weight, whatever its number of cases. 3 without cases.
 double family_quantile(std::span<const NetworkCase> cases, bool training, double share) {
   std::map<std::string, double, std::less<>> sizes;
   for (const NetworkCase& one : cases) sizes[one.family] += one.training == training ? 1 : 0;
@@ -37,7 +41,7 @@ double family_quantile(std::span<const NetworkCase> cases, bool training, double
   for (const NetworkCase& one : cases) {
     if (one.training != training) continue;
     const double weight = 1 / sizes[one.family];
-    scores.emplace_back(std::fabs(std::log(one.measured_j / one.predicted_j)) / shape_of(one), weight);
+    scores.emplace_back(std::fabs(std::log(one.measured_j / one.predicted_j)) / interval_shape(one), weight);
     all += weight;
   }
   std::sort(scores.begin(), scores.end());
@@ -49,7 +53,7 @@ double family_quantile(std::span<const NetworkCase> cases, bool training, double
   return scores.empty() ? 3 : scores.back().first;
 }
 
-std::map<std::string, int, std::less<>> folds_of(const FitData& data, int folds) {
+std::map<std::string, int, std::less<>> assign_network_folds(const FitData& data, int folds) {
   std::set<std::string, std::less<>> families;
   for (const MeasuredNetwork& network : data.networks.networks) families.insert(network.family);
   std::vector<std::string> order(families.begin(), families.end());
@@ -59,7 +63,7 @@ std::map<std::string, int, std::less<>> folds_of(const FitData& data, int folds)
   return fold;
 }
 
-NetworkCase case_of(const DeviceProfile& profile, const NetworkObservation& row) {
+NetworkCase make_network_case(const DeviceProfile& profile, const NetworkObservation& row) {
   const MeasuredNetwork& network = *row.network;
   const NetworkEstimate guess = estimate_network(profile.network_model, row.sums, network.machine);
   return {network.setting,
@@ -75,19 +79,20 @@ NetworkCase case_of(const DeviceProfile& profile, const NetworkObservation& row)
           network.busy_s / network.time_s};
 }
 
-std::vector<NetworkCase> cases_of(const DeviceProfile& profile, const NetworkTable& table) {
+std::vector<NetworkCase> make_network_cases(const DeviceProfile& profile, const NetworkTable& table) {
   std::vector<NetworkCase> cases;
   for (const NetworkObservation& row : network_observations(table, profile.operation_model, profile.network_model))
-    cases.push_back(case_of(profile, row));
+    cases.push_back(make_network_case(profile, row));
   return cases;
 }
 
-Result<std::vector<OperationCase>> predict_keys(const FitData& data, const std::set<std::string, std::less<>>& keys) {
+Result<std::vector<OperationCase>> predict_held_out_operations(const FitData& data,
+                                                               const std::set<std::string, std::less<>>& keys) {
   std::vector<MeasuredOperation> rows;
   for (const MeasuredOperation& row : data.operations) {
     if (!keys.contains(row.key)) rows.push_back(row);
   }
-  const Result<OperationModel> model = fit_operation_model(rows, data.sheet);
+  const Result<OperationModel> model = fit_operation_model(rows, data.datasheet);
   if (!model) return model.error();
   std::vector<OperationCase> cases;
   for (const MeasuredOperation& row : data.operations) {
@@ -107,7 +112,7 @@ std::set<std::string, std::less<>> largest_keys(std::span<const MeasuredOperatio
   std::set<std::string, std::less<>> keys;
   for (auto& [kind, rows] : by_kind) {
     std::sort(rows.begin(), rows.end());
-    for (std::size_t index = static_cast<std::size_t>((1 - kLargest) * static_cast<double>(rows.size()));
+    for (std::size_t index = static_cast<std::size_t>((1 - kLargestHeldOutFraction) * static_cast<double>(rows.size()));
          index < rows.size(); ++index) {
       keys.insert(rows[index].second);
     }
@@ -126,13 +131,13 @@ std::set<std::string, std::less<>> largest_settings(const NetworkTable& table) {
   std::set<std::string, std::less<>> settings;
   for (auto& [training, some] : by_pass) {
     std::sort(some.begin(), some.end());
-    const auto kept = static_cast<std::size_t>((1 - kLargest) * static_cast<double>(some.size()));
+    const auto kept = static_cast<std::size_t>((1 - kLargestHeldOutFraction) * static_cast<double>(some.size()));
     for (std::size_t index = kept; index < some.size(); ++index) settings.insert(some[index].second);
   }
   return settings;
 }
 
-std::vector<NamedScore> by_pass(std::span<const NetworkCase> cases) {
+std::vector<NamedScore> score_by_pass(std::span<const NetworkCase> cases) {
   std::vector<NamedScore> scores;
   for (const bool training : {false, true}) {
     const std::string pass = training ? "training" : "inference";
@@ -142,12 +147,12 @@ std::vector<NamedScore> by_pass(std::span<const NetworkCase> cases) {
     for (const NetworkCase& one : cases) {
       if (one.training != training) continue;
       all.push_back(one);
-      const double busy = one.busy > 0 ? one.busy : 1 - one.waiting;
-      (busy >= kBusy ? gpu : host).push_back(one);
+      const double busy = one.gpu_busy_fraction > 0 ? one.gpu_busy_fraction : 1 - one.host_wait_fraction;
+      (busy >= kMinGpuBoundFraction ? gpu : host).push_back(one);
     }
-    scores.push_back({pass, score(all)});
-    scores.push_back({pass + ", GPU-bound", score(gpu)});
-    scores.push_back({pass + ", host-bound", score(host)});
+    scores.push_back({pass, score_predictions(all)});
+    scores.push_back({pass + ", GPU-bound", score_predictions(gpu)});
+    scores.push_back({pass + ", host-bound", score_predictions(host)});
   }
   return scores;
 }
@@ -161,27 +166,27 @@ Result<std::vector<NamedScore>> judge_larger_networks(const FitData& data) {
   exclusions.keys.merge(largest_keys(data.layers));
   const Result<DeviceProfile> profile = fit_profile_excluding(data, exclusions);
   if (!profile) return profile.error();
-  std::vector<NetworkCase> cases = cases_of(*profile, data.networks);
+  std::vector<NetworkCase> cases = make_network_cases(*profile, data.networks);
   std::erase_if(cases, [&](const NetworkCase& one) { return !exclusions.settings.contains(one.setting); });
-  return by_pass(cases);
+  return score_by_pass(cases);
 }
 
 Result<std::vector<NamedScore>> judge_held_out(const FitData& data, std::span<const NetworkCase> exclusions) {
   Result<DeviceProfile> profile = fit_profile_excluding(data, {});
   if (!profile) return std::move(profile).error();
   set_interval_widths(profile->network_model, exclusions);
-  std::vector<NetworkCase> cases = cases_of(*profile, data.held_out);
+  std::vector<NetworkCase> cases = make_network_cases(*profile, data.held_out_networks);
   set_intervals(cases, profile->network_model);
-  std::vector<NamedScore> scores = by_pass(cases);
+  std::vector<NamedScore> scores = score_by_pass(cases);
   std::map<std::string, std::vector<NetworkCase>> families;
   for (const NetworkCase& one : cases) families[one.family].push_back(one);
-  for (const auto& [family, some] : families) scores.push_back({family, score(some)});
+  for (const auto& [family, some] : families) scores.push_back({family, score_predictions(some)});
   return scores;
 }
 
 }  // namespace
 
-Score score(std::span<const NetworkCase> cases) {
+Score score_predictions(std::span<const NetworkCase> cases) {
   std::vector<double> measured;
   std::vector<double> predicted;
   std::vector<double> widths;
@@ -192,14 +197,14 @@ Score score(std::span<const NetworkCase> cases) {
     if (one.low_j <= one.measured_j && one.measured_j <= one.high_j) ++held;
     widths.push_back((one.high_j - one.low_j) / 2 / one.predicted_j);
   }
-  Score total = score(measured, predicted);
+  Score total = score_predictions(measured, predicted);
   total.coverage = cases.empty() ? 0 : static_cast<double>(held) / static_cast<double>(cases.size());
   total.width = quantile(widths, 0.5);
   return total;
 }
 
 Result<HeldOutCases> cross_validate_families(const FitData& data, int folds, const ProgressCallback& on_progress) {
-  const auto fold = folds_of(data, folds);
+  const auto fold = assign_network_folds(data, folds);
   HeldOutCases cases;
   for (int number = 0; number < folds; ++number) {
     report_progress(on_progress, static_cast<double>(number) / folds);
@@ -210,7 +215,7 @@ Result<HeldOutCases> cross_validate_families(const FitData& data, int folds, con
     if (exclusions.families.empty()) continue;
     const Result<DeviceProfile> profile = fit_profile_excluding(data, exclusions);
     if (!profile) return profile.error();
-    for (NetworkCase& one : cases_of(*profile, data.networks)) {
+    for (NetworkCase& one : make_network_cases(*profile, data.networks)) {
       if (exclusions.families.contains(one.family)) cases.networks.push_back(std::move(one));
     }
     for (const MeasuredOperation& row : data.layers) {
@@ -225,9 +230,9 @@ Result<HeldOutCases> cross_validate_families(const FitData& data, int folds, con
 void set_interval_widths(NetworkModel& model, std::span<const NetworkCase> cases) {
   const double inference = family_quantile(cases, false, 0.9);
   const double training = family_quantile(cases, true, 0.9);
-  model.inference_interval_width = inference * kOwnShape;
-  model.training_interval_width = training * kOwnShape;
-  model.host_bound_width_factor = kHostShape / kOwnShape;
+  model.inference_interval_width = inference * kModelErrorShape;
+  model.training_interval_width = training * kModelErrorShape;
+  model.host_bound_width_factor = kHostErrorShape / kModelErrorShape;
 }
 
 void set_layer_interval_width(NetworkModel& model, std::span<const OperationCase> cases) {
@@ -238,7 +243,7 @@ void set_layer_interval_width(NetworkModel& model, std::span<const OperationCase
 
 void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model) {
   for (NetworkCase& one : cases) {
-    const double width = interval_width(model, one.training, one.waiting);
+    const double width = interval_width(model, one.training, one.host_wait_fraction);
     one.low_j = one.predicted_j * std::exp(-width);
     one.high_j = one.predicted_j * std::exp(width);
   }
@@ -246,7 +251,7 @@ void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model) {
 
 Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCallback& on_progress) {
   // Progress counts fits, which take about equally long.
-  const double fits = folds + kOperationFolds + kFurtherFits;
+  const double fits = folds + kOperationFolds + kFitsAfterFolds;
   const Result<FitData> data = read_fit_data(tables);
   if (!data) return data.error();
   const Result<NoiseFloor> operation_noise = noise_floor(tables.operations);
@@ -280,38 +285,40 @@ Result<Evaluation> evaluate(const FitTables& tables, int folds, const ProgressCa
   set_intervals(halves[1], odd);
   evaluation.network_cases = halves[0];
   evaluation.network_cases.insert(evaluation.network_cases.end(), halves[1].begin(), halves[1].end());
-  evaluation.networks = by_pass(evaluation.network_cases);
+  evaluation.networks = score_by_pass(evaluation.network_cases);
   statistics::Random random(kSeed);
   std::vector<std::set<std::string, std::less<>>> keys(kOperationFolds);
   for (const MeasuredOperation& row : data->operations) keys[random.uniform_below(kOperationFolds)].insert(row.key);
   for (std::size_t number = 0; number < keys.size(); ++number) {
     report_progress(on_progress, (folds + static_cast<double>(number)) / fits);
-    Result<std::vector<OperationCase>> found = predict_keys(*data, keys[number]);
+    Result<std::vector<OperationCase>> found = predict_held_out_operations(*data, keys[number]);
     if (!found) return std::move(found).error();
     evaluation.operation_cases.insert(evaluation.operation_cases.end(), found->begin(), found->end());
   }
   evaluation.operations = scores_by_kind(evaluation.operation_cases);
-  report_progress(on_progress, 1 - kFurtherFits / fits);
-  const Result<std::vector<OperationCase>> larger = predict_keys(*data, largest_keys(data->operations));
+  report_progress(on_progress, 1 - kFitsAfterFolds / fits);
+  const Result<std::vector<OperationCase>> larger = predict_held_out_operations(*data, largest_keys(data->operations));
   if (!larger) return larger.error();
-  evaluation.larger = scores_by_kind(*larger);
+  evaluation.larger_operations = scores_by_kind(*larger);
   FitExclusions networks;
   networks.all_networks = true;
   const Result<DeviceProfile> operations_only = fit_profile_excluding(*data, networks);
   if (!operations_only) return operations_only.error();
-  evaluation.operations_only = by_pass(cases_of(*operations_only, data->networks));
+  evaluation.operations_only = score_by_pass(make_network_cases(*operations_only, data->networks));
   if (!data->networks.networks.empty()) {
     Result<std::vector<NamedScore>> larger_networks = judge_larger_networks(*data);
     if (!larger_networks) return std::move(larger_networks).error();
     evaluation.larger_networks = std::move(*larger_networks);
   }
-  evaluation.disturbed = data->networks.disturbed.size();
-  evaluation.unknown = data->networks.unknown;
-  evaluation.unknown.insert(evaluation.unknown.end(), data->held_out.unknown.begin(), data->held_out.unknown.end());
-  if (!data->held_out.networks.empty()) {
+  evaluation.disturbed_settings = data->networks.disturbed.size();
+  evaluation.excluded_settings = data->networks.excluded_settings;
+  evaluation.excluded_settings.insert(evaluation.excluded_settings.end(),
+                                      data->held_out_networks.excluded_settings.begin(),
+                                      data->held_out_networks.excluded_settings.end());
+  if (!data->held_out_networks.networks.empty()) {
     Result<std::vector<NamedScore>> held_out = judge_held_out(*data, cases->networks);
     if (!held_out) return std::move(held_out).error();
-    evaluation.held_out = std::move(*held_out);
+    evaluation.held_out_networks = std::move(*held_out);
   }
   if (!tables.study_settings.empty()) {
     const Result<StudyTable> seed = read_study_tables(tables.study_operations, tables.study_settings);

@@ -26,13 +26,13 @@ struct NetworkCase {
   double predicted_j = 0;
   double measured_s = 0;
   double predicted_s = 0;
-  double waiting = 0;  // fraction of the predicted time in which the GPU waits for the host
+  double host_wait_fraction = 0;  // of the predicted time: while the GPU waits for the host
   double low_j = 0;
   double high_j = 0;
-  double busy = 0;  // fraction of the measured time that the GPU was busy; 0 if not profiled
+  double gpu_busy_fraction = 0;  // of the measured time; 0 if not profiled
 };
 
-Score score(std::span<const NetworkCase> cases);
+Score score_predictions(std::span<const NetworkCase> cases);
 
 struct HeldOutCases {
   std::vector<NetworkCase> networks;
@@ -53,17 +53,17 @@ void set_intervals(std::span<NetworkCase> cases, const NetworkModel& model);
 struct Evaluation {
   NoiseFloor operation_noise;
   NoiseFloor network_noise;
-  std::vector<NamedScore> networks;          // of held-out families, by pass: all, GPU-bound, host-bound
-  std::vector<NamedScore> layers;            // times of operations inside held-out networks, by kind
-  std::optional<double> layer_error_factor;  // error factor that covers 90 % of those times; empty without layers.csv
-  std::vector<NamedScore> operations;        // random folds of distinct rows, by kind
-  std::vector<NamedScore> larger;            // operations beyond the sizes of the fit, by kind
-  std::vector<NamedScore> operations_only;   // whole networks; their operations were measured in isolation only
-  std::vector<NamedScore> larger_networks;   // networks larger than those of the fit, with larger operations
-  std::vector<NamedScore> held_out;          // networks that are never part of a fit
-  std::size_t disturbed = 0;                 // excluded settings: the host was disturbed
-  std::vector<std::string> unknown;          // excluded settings: they contain unknown operations
-  std::optional<StudyEvaluation> seed;       // protocol of the study; empty if too few of its layers were measured
+  std::vector<NamedScore> networks;            // of held-out families, by pass: all, GPU-bound, host-bound
+  std::vector<NamedScore> layers;              // times of operations inside held-out networks, by kind
+  std::optional<double> layer_error_factor;    // error factor that covers 90 % of those times; empty without layers.csv
+  std::vector<NamedScore> operations;          // random folds of distinct rows, by kind
+  std::vector<NamedScore> larger_operations;   // operations beyond the sizes of the fit, by kind
+  std::vector<NamedScore> operations_only;     // whole networks; their operations were measured in isolation only
+  std::vector<NamedScore> larger_networks;     // networks larger than those of the fit, with larger operations
+  std::vector<NamedScore> held_out_networks;   // networks that are never part of a fit
+  std::size_t disturbed_settings = 0;          // excluded settings: the host was disturbed
+  std::vector<std::string> excluded_settings;  // excluded settings: they contain unknown operations
+  std::optional<StudyEvaluation> seed;         // protocol of the study; empty if too few of its layers were measured
   std::vector<NetworkCase> network_cases;
   std::vector<OperationCase> operation_cases;
 };

@@ -51,43 +51,46 @@ void write_seed_table(std::string& text, std::string_view title, std::span<const
   }
 }
 
-std::vector<NamedScore> sums_of(const StudyScores& scores) {
+std::vector<NamedScore> instance_scores(const StudyScores& scores) {
   return {{"instances", scores.instances},
-          {"vgg", scores.vgg},
+          {"vgg", scores.vgg_instances},
           {"instances without a layer seen in training", scores.unseen_instances},
-          {"vgg without a layer seen in training", scores.unseen_vgg}};
+          {"vgg without a layer seen in training", scores.unseen_vgg_instances}};
 }
 
 void write_seed(std::string& text, const StudyEvaluation& seed) {
   fmt::format_to(std::back_inserter(text),
                  "\n## The seed's protocol\n\n{} instances (network, batch, size), in five-fold cross-validation; {} "
                  "more have layers that were not measured. The column `published` shows the best published value.\n",
-                 seed.instances, seed.incomplete);
-  if (!seed.unmeasured.empty())
+                 seed.instances, seed.incomplete_instances);
+  if (!seed.unmeasured_kinds.empty())
     fmt::format_to(std::back_inserter(text), "Without layers of these kinds, which were not measured: {}.\n",
-                   fmt::join(seed.unmeasured, ", "));
+                   fmt::join(seed.unmeasured_kinds, ", "));
   for (const StudyScores& scores : seed.scores) {
-    write_seed_table(text, fmt::format("Sums over layers, trained on {}", scores.training_data), sums_of(scores));
+    write_seed_table(text, fmt::format("Sums over layers, trained on {}", scores.training_data),
+                     instance_scores(scores));
     write_seed_table(text, fmt::format("Every layer of each instance, trained on {}", scores.training_data),
                      scores.layers);
     write_seed_table(text, fmt::format("Layers not seen in training, trained on {}", scores.training_data),
-                     scores.unseen);
+                     scores.unseen_layers);
     write_seed_table(text, fmt::format("Distinct layers in five folds, trained on {}", scores.training_data),
-                     scores.folds);
+                     scores.distinct_layers);
   }
 }
 
 void write_seed(formats::JsonWriter& json, const StudyEvaluation& seed) {
   json.key("seed_protocol").begin_object().member("instances", static_cast<std::uint64_t>(seed.instances));
-  json.member("incomplete", static_cast<std::uint64_t>(seed.incomplete)).key("unmeasured_kinds").begin_array();
-  for (const std::string& kind : seed.unmeasured) json.value(kind);
+  json.member("incomplete", static_cast<std::uint64_t>(seed.incomplete_instances))
+      .key("unmeasured_kinds")
+      .begin_array();
+  for (const std::string& kind : seed.unmeasured_kinds) json.value(kind);
   json.end_array().key("models").begin_array();
   for (const StudyScores& scores : seed.scores) {
     json.begin_object().member("learned_from", scores.training_data);
-    write_scores(json, "sums", sums_of(scores));
+    write_scores(json, "sums", instance_scores(scores));
     write_scores(json, "layers", scores.layers);
-    write_scores(json, "unseen_layers", scores.unseen);
-    write_scores(json, "distinct_layers", scores.folds);
+    write_scores(json, "unseen_layers", scores.unseen_layers);
+    write_scores(json, "distinct_layers", scores.distinct_layers);
     json.end_object();
   }
   json.end_array().end_object();
@@ -105,19 +108,21 @@ std::string evaluation_markdown(const Evaluation& evaluation) {
                  "Repeated measurements of network settings ({}) differ by {:.1f} % in energy and {:.1f} % in time.\n",
                  evaluation.network_noise.operations, 100 * evaluation.network_noise.energy,
                  100 * evaluation.network_noise.time);
-  if (evaluation.disturbed > 0) {
+  if (evaluation.disturbed_settings > 0) {
     fmt::format_to(std::back_inserter(text),
                    "{} network settings waited, or may have waited, for a busy host: they are excluded from training "
                    "and evaluation.\n",
-                   evaluation.disturbed);
+                   evaluation.disturbed_settings);
   }
-  if (!evaluation.unknown.empty()) {
+  if (!evaluation.excluded_settings.empty()) {
     fmt::format_to(std::back_inserter(text),
                    "Warning: {} settings contain unknown operations, so their predictions would be lower bounds: "
                    "they are excluded from training and evaluation ({}{}).\n",
-                   evaluation.unknown.size(), evaluation.unknown.front(), evaluation.unknown.size() > 1 ? ", ..." : "");
+                   evaluation.excluded_settings.size(), evaluation.excluded_settings.front(),
+                   evaluation.excluded_settings.size() > 1 ? ", ..." : "");
   }
-  if (!evaluation.held_out.empty()) write_table(text, "Networks of held-out families", evaluation.held_out, true);
+  if (!evaluation.held_out_networks.empty())
+    write_table(text, "Networks of held-out families", evaluation.held_out_networks, true);
   write_table(text, "Networks, leave-one-family-out", evaluation.networks, true);
   if (!evaluation.layers.empty()) {
     write_table(text, "Times of operations within networks, leave-one-family-out", evaluation.layers, false);
@@ -128,7 +133,7 @@ std::string evaluation_markdown(const Evaluation& evaluation) {
   if (!evaluation.larger_networks.empty())
     write_table(text, "Networks larger than those in the training data", evaluation.larger_networks, false);
   write_table(text, "Operations, random folds of distinct operations", evaluation.operations, false);
-  write_table(text, "Operations larger than those in the training data", evaluation.larger, false);
+  write_table(text, "Operations larger than those in the training data", evaluation.larger_operations, false);
   if (evaluation.seed) write_seed(text, *evaluation.seed);
   return text;
 }
@@ -144,18 +149,18 @@ std::string evaluation_json(const Evaluation& evaluation) {
       .begin_object()
       .member("settings", static_cast<std::uint64_t>(evaluation.network_noise.operations));
   json.member("energy", evaluation.network_noise.energy).member("time", evaluation.network_noise.time).end_object();
-  json.member("disturbed_settings", static_cast<std::uint64_t>(evaluation.disturbed));
+  json.member("disturbed_settings", static_cast<std::uint64_t>(evaluation.disturbed_settings));
   json.key("unknown_settings").begin_array();
-  for (const std::string& setting : evaluation.unknown) json.value(setting);
+  for (const std::string& setting : evaluation.excluded_settings) json.value(setting);
   json.end_array();
-  write_scores(json, "held_out_networks", evaluation.held_out);
+  write_scores(json, "held_out_networks", evaluation.held_out_networks);
   write_scores(json, "networks", evaluation.networks);
   write_scores(json, "times_within_networks", evaluation.layers);
   json.member("times_within_networks_factor", evaluation.layer_error_factor);
   write_scores(json, "networks_by_operations_alone", evaluation.operations_only);
   write_scores(json, "larger_networks", evaluation.larger_networks);
   write_scores(json, "operations", evaluation.operations);
-  write_scores(json, "larger_operations", evaluation.larger);
+  write_scores(json, "larger_operations", evaluation.larger_operations);
   if (evaluation.seed) write_seed(json, *evaluation.seed);
   json.end_object();
   return std::move(json).text();

@@ -9,14 +9,14 @@
 namespace joulemap::predict {
 namespace {
 
-using Rows = std::span<const OperationRow>;
+using OperationRows = std::span<const OperationRow>;
 
 // Energy ratios below this are no reason to change a network; no advice mentions them.
 constexpr double kMinRatioToMention = 1.05;
 
-std::string times(double factor) { return fmt::format("{:.{}f} times", factor, factor < 9.95 ? 1 : 0); }
+std::string times_text(double factor) { return fmt::format("{:.{}f} times", factor, factor < 9.95 ? 1 : 0); }
 
-const OperationRow* find(Rows rows, std::string_view size, Dtype dtype, Pass pass) {
+const OperationRow* find_operation_row(OperationRows rows, std::string_view size, Dtype dtype, Pass pass) {
   const auto at = std::find_if(rows.begin(), rows.end(), [&](const OperationRow& row) {
     return row.size == size && row.operation.dtype == dtype && row.operation.pass == pass;
   });
@@ -24,12 +24,12 @@ const OperationRow* find(Rows rows, std::string_view size, Dtype dtype, Pass pas
 }
 
 // Energy of `much` divided by that of `little`; empty if one is missing or `little` has no energy.
-std::optional<double> ratio(const OperationRow* much, const OperationRow* little) {
+std::optional<double> energy_ratio(const OperationRow* much, const OperationRow* little) {
   if (much == nullptr || little == nullptr || little->energy_j <= 0) return std::nullopt;
   return much->energy_j / little->energy_j;
 }
 
-const OperationRow* largest(Rows rows) {
+const OperationRow* largest_operation_row(OperationRows rows) {
   const OperationRow* found = nullptr;
   for (const OperationRow& row : rows) {
     if (row.is_unaligned || row.operation.pass != rows.front().operation.pass) continue;
@@ -38,19 +38,19 @@ const OperationRow* largest(Rows rows) {
   return found;
 }
 
-std::optional<std::string> about_precision(Rows rows, const OperationRow& large) {
+std::optional<std::string> precision_advice(OperationRows rows, const OperationRow& large) {
   const Pass pass = rows.front().operation.pass;
-  const OperationRow* fp32 = find(rows, large.size, Dtype::fp32, pass);
-  const std::optional<double> half = ratio(fp32, find(rows, large.size, Dtype::bf16, pass));
+  const OperationRow* fp32 = find_operation_row(rows, large.size, Dtype::fp32, pass);
+  const std::optional<double> half = energy_ratio(fp32, find_operation_row(rows, large.size, Dtype::bf16, pass));
   if (!half) return std::nullopt;
   if (*half < kMinRatioToMention)
     return fmt::format("At {} bf16 saves almost no energy compared with fp32.", large.size);
-  const std::optional<double> tf32 = ratio(fp32, find(rows, large.size, Dtype::tf32, pass));
-  const std::string also = tf32 && *tf32 >= kMinRatioToMention ? fmt::format(", tf32 {} less", times(*tf32)) : "";
-  return fmt::format("At {} bf16 takes {} less energy than fp32{}.", large.size, times(*half), also);
+  const std::optional<double> tf32 = energy_ratio(fp32, find_operation_row(rows, large.size, Dtype::tf32, pass));
+  const std::string also = tf32 && *tf32 >= kMinRatioToMention ? fmt::format(", tf32 {} less", times_text(*tf32)) : "";
+  return fmt::format("At {} bf16 takes {} less energy than fp32{}.", large.size, times_text(*half), also);
 }
 
-std::optional<std::string> about_odd_sizes(Rows rows) {
+std::optional<std::string> odd_size_advice(OperationRows rows) {
   const OperationRow* odd = nullptr;
   const OperationRow* even = nullptr;
   for (const OperationRow& row : rows) {
@@ -61,16 +61,16 @@ std::optional<std::string> about_odd_sizes(Rows rows) {
     }
     even = &row;
   }
-  const std::optional<double> more = odd == nullptr ? std::nullopt : ratio(odd, even);
+  const std::optional<double> more = odd == nullptr ? std::nullopt : energy_ratio(odd, even);
   if (!more) return std::nullopt;
   if (*more < kMinRatioToMention)
     return fmt::format("Sizes that are not a multiple of 8 cost hardly more in bf16 ({}).", odd->size);
-  return fmt::format("Sizes that are not a multiple of 8 cost {} as much in bf16: {} compared with {}.", times(*more),
-                     odd->size, even->size);
+  return fmt::format("Sizes that are not a multiple of 8 cost {} as much in bf16: {} compared with {}.",
+                     times_text(*more), odd->size, even->size);
 }
 
 // Compares a small call with the largest one, by energy per FLOP for matrix products and per byte for other kinds.
-std::optional<std::string> about_small_calls(Rows rows, const OperationRow& large) {
+std::optional<std::string> small_call_advice(OperationRows rows, const OperationRow& large) {
   const Operation& like = large.operation;
   const OperationRow* small = nullptr;
   const OperationRow* last_launch = nullptr;
@@ -81,13 +81,13 @@ std::optional<std::string> about_small_calls(Rows rows, const OperationRow& larg
     if (row.bound == Bound::launch) last_launch = &row;
   }
   if (small == nullptr || small == &large || small->energy_j <= 0 || large.energy_j <= 0) return std::nullopt;
-  const bool by_flops = is_product(like.kind) && small->flops > 0 && large.flops > 0;
+  const bool by_flops = is_matrix_product(like.kind) && small->flops > 0 && large.flops > 0;
   const double small_each = small->energy_j / (by_flops ? small->flops : small->bytes);
   const double large_each = large.energy_j / (by_flops ? large.flops : large.bytes);
   if (small_each < kMinRatioToMention * large_each) return std::nullopt;
   const std::string_view what = by_flops ? "FLOP" : "byte";
   std::string out = fmt::format("A {} at {} takes {} the energy of one at {}: larger batches save energy.", what,
-                                small->size, times(small_each / large_each), large.size);
+                                small->size, times_text(small_each / large_each), large.size);
   if (last_launch != nullptr && !by_flops) {
     out += fmt::format(" Up to {} launch overhead dominates: fuse it with its neighbours (torch.compile).",
                        last_launch->size);
@@ -95,28 +95,28 @@ std::optional<std::string> about_small_calls(Rows rows, const OperationRow& larg
   return out;
 }
 
-std::optional<std::string> about_backward(Rows rows, const OperationRow& large) {
+std::optional<std::string> backward_advice(OperationRows rows, const OperationRow& large) {
   const Dtype dtype = large.operation.dtype;
-  const std::optional<double> more =
-      ratio(find(rows, large.size, dtype, Pass::backward), find(rows, large.size, dtype, Pass::forward));
+  const std::optional<double> more = energy_ratio(find_operation_row(rows, large.size, dtype, Pass::backward),
+                                                  find_operation_row(rows, large.size, dtype, Pass::forward));
   if (!more) return std::nullopt;
-  return fmt::format("The backward pass takes {} the energy of the forward pass ({}, {}).", times(*more), large.size,
-                     name_of(dtype));
+  return fmt::format("The backward pass takes {} the energy of the forward pass ({}, {}).", times_text(*more),
+                     large.size, name_of(dtype));
 }
 
 }  // namespace
 
 std::vector<std::string> operation_advice(std::span<const OperationRow> rows) {
   std::vector<std::string> advice;
-  const OperationRow* large = largest(rows);
+  const OperationRow* large = largest_operation_row(rows);
   if (large == nullptr) return advice;
   const auto add = [&advice](std::optional<std::string> sentence) {
     if (sentence) advice.push_back(std::move(*sentence));
   };
-  add(about_precision(rows, *large));
-  add(about_odd_sizes(rows));
-  add(about_small_calls(rows, *large));
-  add(about_backward(rows, *large));
+  add(precision_advice(rows, *large));
+  add(odd_size_advice(rows));
+  add(small_call_advice(rows, *large));
+  add(backward_advice(rows, *large));
   return advice;
 }
 

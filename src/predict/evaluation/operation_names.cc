@@ -10,17 +10,17 @@
 namespace joulemap::predict {
 namespace {
 
-struct Known {
+struct KnownOperationName {
   std::string_view name;  // last part: "Conv2d" of "torch.nn.Conv2d"
   Kind kind;
   std::string_view form = "";
   std::string_view variant = "";
 };
 
-constexpr std::size_t kNear = 6;
+constexpr std::size_t kMaxSuggestedNames = 6;
 
 // Names of PyTorch, Keras and ONNX. find_operation() ignores case and underscores.
-constexpr auto kKnown = std::to_array<Known>({
+constexpr auto kKnownOperationNames = std::to_array<KnownOperationName>({
     {"Linear", Kind::dense},
     {"Dense", Kind::dense},
     {"Gemm", Kind::dense},
@@ -121,7 +121,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"RMSprop", Kind::optimizer, "rmsprop"},
 });
 
-std::string_view last_part(std::string_view name) {
+std::string_view last_name_part(std::string_view name) {
   const std::size_t point = name.find_last_of(".:/");
   return point == std::string_view::npos ? name : name.substr(point + 1);
 }
@@ -129,16 +129,16 @@ std::string_view last_part(std::string_view name) {
 }  // namespace
 
 Result<NamedOperation> find_operation(std::string_view name) {
-  const std::string wanted = normalized_name(last_part(trim(name)));
+  const std::string wanted = normalized_name(last_name_part(trim(name)));
   std::vector<std::string_view> names;
-  for (const Known& known : kKnown) {
+  for (const KnownOperationName& known : kKnownOperationNames) {
     if (!wanted.empty() && normalized_name(known.name) == wanted) {
       return NamedOperation{std::string(trim(name)), known.kind, std::string(known.form), std::string(known.variant)};
     }
     names.push_back(known.name);
   }
   std::string near;
-  for (const std::string_view one : nearest_names(wanted, names, kNear)) {
+  for (const std::string_view one : nearest_names(wanted, names, kMaxSuggestedNames)) {
     near += fmt::format("{}{}", near.empty() ? "" : ", ", one);
   }
   return Error{ErrorCode::usage, fmt::format("there is no operation {}", quoted(name, 80)), "similar names: " + near};

@@ -6,14 +6,14 @@
 namespace joulemap::predict {
 namespace {
 
-std::vector<Dtype> dtypes_of(Kind kind) {
-  if (is_product(kind)) return {Dtype::fp32, Dtype::tf32, Dtype::fp16, Dtype::bf16};
+std::vector<Dtype> list_shown_dtypes(Kind kind) {
+  if (is_matrix_product(kind)) return {Dtype::fp32, Dtype::tf32, Dtype::fp16, Dtype::bf16};
   if (kind == Kind::loss || kind == Kind::optimizer) return {Dtype::fp32, Dtype::bf16};
   return {Dtype::fp32, Dtype::fp16, Dtype::bf16};
 }
 
 // Passes that the table shows. Kinds whose backward pass only forwards or copies the gradient have a forward pass only.
-std::vector<Pass> passes_of(const NamedOperation& subject) {
+std::vector<Pass> list_shown_passes(const NamedOperation& subject) {
   switch (subject.kind) {
     case Kind::optimizer:
       return {Pass::optimizer};
@@ -43,7 +43,7 @@ Operation operation_of(const NamedOperation& subject, const ExampleSize& size, D
   return operation;
 }
 
-OperationRow row_of(const DeviceProfile& profile, const ExampleSize& size, Operation operation) {
+OperationRow make_operation_row(const DeviceProfile& profile, const ExampleSize& size, Operation operation) {
   OperationExplanation explanation =
       explain_operation(profile.operation_model, operation, {.cold = false, .in_network = false});
   return {size.text,
@@ -54,7 +54,7 @@ OperationRow row_of(const DeviceProfile& profile, const ExampleSize& size, Opera
           explanation.work.flops,
           explanation.work.bytes,
           explanation.bound,
-          explanation.estimate.trust};
+          explanation.estimate.trust_factor};
 }
 
 }  // namespace
@@ -66,9 +66,9 @@ OperationTable make_operation_table(const DeviceProfile& profile, const NamedOpe
   table.fitted = profile.basis == ProfileBasis::fitted;
   table.is_measured = is_measured(profile.operation_model.times, subject.kind);
   for (const ExampleSize& size : example_sizes(subject)) {
-    for (const Dtype dtype : dtypes_of(subject.kind)) {
-      for (const Pass pass : passes_of(subject)) {
-        table.rows.push_back(row_of(profile, size, operation_of(subject, size, dtype, pass)));
+    for (const Dtype dtype : list_shown_dtypes(subject.kind)) {
+      for (const Pass pass : list_shown_passes(subject)) {
+        table.rows.push_back(make_operation_row(profile, size, operation_of(subject, size, dtype, pass)));
       }
     }
   }

@@ -46,7 +46,7 @@ struct OperationRow {
   double flops = 0;
   double bytes = 0;
   Bound bound = Bound::launch;
-  double trust = 0;
+  double trust_factor = 0;
 };
 
 struct OperationTable {

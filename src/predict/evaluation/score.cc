@@ -19,7 +19,7 @@ double quantile(std::vector<double> values, double share) {
   return std::lerp(values[below], values[above], at - static_cast<double>(below));
 }
 
-Score score(std::span<const double> measured, std::span<const double> predicted) {
+Score score_predictions(std::span<const double> measured, std::span<const double> predicted) {
   Score total;
   total.cases = measured.size();
   if (measured.empty()) return total;
@@ -44,21 +44,21 @@ Score score(std::span<const double> measured, std::span<const double> predicted)
   return total;
 }
 
-Score score(std::span<const OperationCase> cases) {
+Score score_predictions(std::span<const OperationCase> cases) {
   std::vector<double> measured;
   std::vector<double> predicted;
   for (const OperationCase& one : cases) {
     measured.push_back(one.measured);
     predicted.push_back(one.predicted);
   }
-  return score(measured, predicted);
+  return score_predictions(measured, predicted);
 }
 
 std::vector<NamedScore> scores_by_kind(std::span<const OperationCase> cases) {
-  std::vector<NamedScore> scores = {{"all", score(cases)}};
+  std::vector<NamedScore> scores = {{"all", score_predictions(cases)}};
   std::map<std::string, std::vector<OperationCase>> kinds;
   for (const OperationCase& one : cases) kinds[one.kind].push_back(one);
-  for (const auto& [kind, some] : kinds) scores.push_back({kind, score(some)});
+  for (const auto& [kind, some] : kinds) scores.push_back({kind, score_predictions(some)});
   return scores;
 }
 

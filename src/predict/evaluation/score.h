@@ -36,8 +36,8 @@ struct NamedScore {
   Score score;
 };
 
-Score score(std::span<const double> measured, std::span<const double> predicted);
-Score score(std::span<const OperationCase> cases);
+Score score_predictions(std::span<const double> measured, std::span<const double> predicted);
+Score score_predictions(std::span<const OperationCase> cases);
 // Scores of all cases, named "all", then of each kind.
 std::vector<NamedScore> scores_by_kind(std::span<const OperationCase> cases);
 

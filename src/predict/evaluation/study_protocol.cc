@@ -20,32 +20,33 @@ namespace {
 
 constexpr unsigned kSeed = 7;
 constexpr std::size_t kFolds = 5;
-constexpr std::array<std::string_view, 5> kOfOperations = {"id", "kind", "parameters", "dtype", "pass"};
-constexpr std::array<std::string_view, 4> kOfSettings = {"network", "batch", "size", "operations"};
+constexpr std::array<std::string_view, 5> kStudyOperationColumns = {"id", "kind", "parameters", "dtype", "pass"};
+constexpr std::array<std::string_view, 4> kStudySettingColumns = {"network", "batch", "size", "operations"};
 
 // RMSPE in percent: for each kind the best of the study's three methods. Dense, convolution and pooling are the values
 // of NeuralPower (table in the study's section "Evaluation"); "instances" is the study's random forest, "vgg" is from
 // its text.
-constexpr std::array<std::pair<std::string_view, double>, 15> kPublished = {{{"dense", 7.08},
-                                                                             {"convolution", 10.23},
-                                                                             {"pooling", 7.37},
-                                                                             {"input", 11.9},
-                                                                             {"padding", 21.2},
-                                                                             {"normalization", 13.06},
-                                                                             {"activation", 13.1},
-                                                                             {"rescaling", 9.2},
-                                                                             {"reshape", 20.7},
-                                                                             {"dropout", 9.6},
-                                                                             {"add", 8.7},
-                                                                             {"multiply", 11.3},
-                                                                             {"concatenate", 9.6},
-                                                                             {"instances", 12.26},
-                                                                             {"vgg", 4.8}}};
+constexpr std::array<std::pair<std::string_view, double>, 15> kPublishedRmspe_percent = {{{"dense", 7.08},
+                                                                                          {"convolution", 10.23},
+                                                                                          {"pooling", 7.37},
+                                                                                          {"input", 11.9},
+                                                                                          {"padding", 21.2},
+                                                                                          {"normalization", 13.06},
+                                                                                          {"activation", 13.1},
+                                                                                          {"rescaling", 9.2},
+                                                                                          {"reshape", 20.7},
+                                                                                          {"dropout", 9.6},
+                                                                                          {"add", 8.7},
+                                                                                          {"multiply", 11.3},
+                                                                                          {"concatenate", 9.6},
+                                                                                          {"instances", 12.26},
+                                                                                          {"vgg", 4.8}}};
 
-using Keys = std::set<std::string, std::less<>>;
-using Energies = std::map<std::string, double, std::less<>>;
+using OperationKeys = std::set<std::string, std::less<>>;
+using EnergiesByKey = std::map<std::string, double, std::less<>>;
 
-Result<std::vector<std::pair<std::size_t, std::size_t>>> layers_of(std::string_view text, std::size_t operations) {
+Result<std::vector<std::pair<std::size_t, std::size_t>>> parse_instance_layers(std::string_view text,
+                                                                               std::size_t operations) {
   std::vector<std::pair<std::size_t, std::size_t>> layers;
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
@@ -64,25 +65,25 @@ Result<std::vector<std::pair<std::size_t, std::size_t>>> layers_of(std::string_v
   return layers;
 }
 
-struct Measured {
+struct MeasuredOperations {
   const FitData& data;
   std::map<std::string_view, const MeasuredOperation*, std::less<>> by_key;
 
-  explicit Measured(const FitData& given) : data(given) {
+  explicit MeasuredOperations(const FitData& given) : data(given) {
     for (const MeasuredOperation& row : given.operations) by_key.emplace(row.key, &row);
   }
   double energy_j(std::string_view key) const { return *by_key.at(key)->energy_j; }
   std::string kind(std::string_view key) const { return std::string(name_of(by_key.at(key)->operation.kind)); }
 };
 
-std::string_view kind_in(std::string_view key) { return key.substr(0, key.find('|')); }
+std::string_view kind_of_key(std::string_view key) { return key.substr(0, key.find('|')); }
 
-Keys unmeasured_kinds(const Measured& measured, const StudyTable& seed) {
-  Keys listed;
-  Keys known;
+OperationKeys unmeasured_kinds(const MeasuredOperations& measured, const StudyTable& seed) {
+  OperationKeys listed;
+  OperationKeys known;
   for (const std::string& key : seed.keys) {
-    listed.emplace(kind_in(key));
-    if (measured.by_key.contains(key)) known.emplace(kind_in(key));
+    listed.emplace(kind_of_key(key));
+    if (measured.by_key.contains(key)) known.emplace(kind_of_key(key));
   }
   for (const std::string& kind : known) listed.erase(kind);
   return listed;
@@ -90,14 +91,15 @@ Keys unmeasured_kinds(const Measured& measured, const StudyTable& seed) {
 
 // Predicted energies of the operations `wanted`, in J, by a model fitted to the rows that `is_learned` selects.
 template <class IsLearned>
-Result<Energies> predicted(const Measured& measured, const Keys& wanted, const IsLearned& is_learned) {
+Result<EnergiesByKey> predict_energies(const MeasuredOperations& measured, const OperationKeys& wanted,
+                                       const IsLearned& is_learned) {
   std::vector<MeasuredOperation> rows;
   for (const MeasuredOperation& row : measured.data.operations) {
     if (is_learned(row.key)) rows.push_back(row);
   }
-  const Result<OperationModel> model = fit_operation_model(rows, measured.data.sheet);
+  const Result<OperationModel> model = fit_operation_model(rows, measured.data.datasheet);
   if (!model) return model.error();
-  Energies energies;
+  EnergiesByKey energies;
   for (const std::string& key : wanted) {
     const MeasuredOperation& row = *measured.by_key.at(key);
     energies[key] = estimate(*model, row.operation, {row.cold, false}).energy_j;
@@ -106,87 +108,90 @@ Result<Energies> predicted(const Measured& measured, const Keys& wanted, const I
 }
 
 // Assigns a fold below kFolds to each case: equal counts, in a deterministic random order.
-std::vector<std::size_t> folds_of(std::size_t count) {
+std::vector<std::size_t> assign_folds(std::size_t count) {
   std::vector<std::size_t> folds(count);
   for (std::size_t index = 0; index < count; ++index) folds[index] = index % kFolds;
   statistics::Random(kSeed).shuffle(folds.begin(), folds.end());
   return folds;
 }
 
-class Judge {
+class StudyScorer {
  public:
-  Judge(const Measured& measured, const StudyTable& seed, std::vector<const StudyInstance*> instances, bool with_others)
-      : measured_(measured), seed_(seed), instances_(std::move(instances)), with_others_(with_others) {
+  StudyScorer(const MeasuredOperations& measured, const StudyTable& seed, std::vector<const StudyInstance*> instances,
+              bool with_others)
+      : measured_(measured), seed_(seed), instances_(std::move(instances)), uses_other_operations_(with_others) {
     for (const StudyInstance* instance : instances_) {
-      const Keys keys = keys_of(*instance);
-      all_.insert(keys.begin(), keys.end());
+      const OperationKeys keys = instance_keys(*instance);
+      all_keys_.insert(keys.begin(), keys.end());
     }
   }
 
-  Result<StudyScores> scores() {
-    if (const Status judged = judge_instances(); !judged) return judged.error();
-    if (const Status judged = judge_distinct_layers(); !judged) return judged.error();
+  Result<StudyScores> compute_scores() {
+    if (const Status judged = score_instances(); !judged) return judged.error();
+    if (const Status judged = score_distinct_layers(); !judged) return judged.error();
     StudyScores scores;
-    scores.training_data = with_others_ ? "the seed's layers and all other operations" : "the seed's layers alone";
-    scores.instances = score(sums_);
-    scores.vgg = score(of_vgg(sums_));
-    scores.unseen_instances = score(unseen_sums_);
-    scores.unseen_vgg = score(of_vgg(unseen_sums_));
-    scores.layers = scores_by_kind(layers_);
-    scores.unseen = scores_by_kind(unseen_);
-    scores.folds = scores_by_kind(distinct_);
+    scores.training_data =
+        uses_other_operations_ ? "the seed's layers and all other operations" : "the seed's layers alone";
+    scores.instances = score_predictions(instance_cases_);
+    scores.vgg_instances = score_predictions(select_vgg_cases(instance_cases_));
+    scores.unseen_instances = score_predictions(unseen_instance_cases_);
+    scores.unseen_vgg_instances = score_predictions(select_vgg_cases(unseen_instance_cases_));
+    scores.layers = scores_by_kind(layer_cases_);
+    scores.unseen_layers = scores_by_kind(unseen_layer_cases_);
+    scores.distinct_layers = scores_by_kind(distinct_layer_cases_);
     return scores;
   }
 
  private:
-  Keys keys_of(const StudyInstance& instance) const {
-    Keys keys;
+  OperationKeys instance_keys(const StudyInstance& instance) const {
+    OperationKeys keys;
     for (const auto& [index, count] : instance.layers) keys.insert(seed_.keys[index]);
     return keys;
   }
-  OperationCase case_of(const std::string& key, double predicted_j) const {
+  OperationCase make_operation_case(const std::string& key, double predicted_j) const {
     return {key, measured_.kind(key), measured_.energy_j(key), predicted_j};
   }
-  bool may_learn(const std::string& key) const { return with_others_ || all_.contains(key); }
+  bool is_training_key(const std::string& key) const { return uses_other_operations_ || all_keys_.contains(key); }
 
-  Status judge_instances() {
-    const std::vector<std::size_t> folds = folds_of(instances_.size());
+  Status score_instances() {
+    const std::vector<std::size_t> folds = assign_folds(instances_.size());
     for (std::size_t fold = 0; fold < kFolds; ++fold) {
-      Keys learned;
-      Keys tested;
+      OperationKeys learned;
+      OperationKeys tested;
       for (std::size_t index = 0; index < instances_.size(); ++index) {
-        const Keys keys = keys_of(*instances_[index]);
+        const OperationKeys keys = instance_keys(*instances_[index]);
         (folds[index] == fold ? tested : learned).insert(keys.begin(), keys.end());
       }
-      Keys unseen;
+      OperationKeys unseen;
       std::set_difference(tested.begin(), tested.end(), learned.begin(), learned.end(),
                           std::inserter(unseen, unseen.end()));
-      const Result<Energies> energies = predicted_without(unseen, tested);
+      const Result<EnergiesByKey> energies = predict_excluding(unseen, tested);
       if (!energies) return energies.error();
-      const Result<Energies> strictly = predicted_without(tested, tested);
+      const Result<EnergiesByKey> strictly = predict_excluding(tested, tested);
       if (!strictly) return strictly.error();
-      for (const std::string& key : unseen) unseen_.push_back(case_of(key, energies->at(key)));
+      for (const std::string& key : unseen) unseen_layer_cases_.push_back(make_operation_case(key, energies->at(key)));
       for (std::size_t index = 0; index < instances_.size(); ++index) {
         if (folds[index] != fold) continue;
-        add_layers(*instances_[index], *energies);
-        sums_.push_back(sum_of(*instances_[index], *energies));
-        unseen_sums_.push_back(sum_of(*instances_[index], *strictly));
+        add_layer_cases(*instances_[index], *energies);
+        instance_cases_.push_back(sum_instance_energy(*instances_[index], *energies));
+        unseen_instance_cases_.push_back(sum_instance_energy(*instances_[index], *strictly));
       }
     }
     return Done{};
   }
 
-  Result<Energies> predicted_without(const Keys& exclusions, const Keys& wanted) const {
-    return predicted(measured_, wanted,
-                     [&](const std::string& key) { return may_learn(key) && !exclusions.contains(key); });
+  Result<EnergiesByKey> predict_excluding(const OperationKeys& exclusions, const OperationKeys& wanted) const {
+    return predict_energies(measured_, wanted,
+                            [&](const std::string& key) { return is_training_key(key) && !exclusions.contains(key); });
   }
 
-  void add_layers(const StudyInstance& instance, const Energies& energies) {
+  void add_layer_cases(const StudyInstance& instance, const EnergiesByKey& energies) {
     for (const auto& [index, count] : instance.layers)
-      layers_.insert(layers_.end(), count, case_of(seed_.keys[index], energies.at(seed_.keys[index])));
+      layer_cases_.insert(layer_cases_.end(), count,
+                          make_operation_case(seed_.keys[index], energies.at(seed_.keys[index])));
   }
 
-  OperationCase sum_of(const StudyInstance& instance, const Energies& energies) const {
+  OperationCase sum_instance_energy(const StudyInstance& instance, const EnergiesByKey& energies) const {
     OperationCase sum{instance.name, "instance", 0, 0};
     for (const auto& [index, count] : instance.layers) {
       sum.measured += static_cast<double>(count) * measured_.energy_j(seed_.keys[index]);
@@ -195,52 +200,53 @@ class Judge {
     return sum;
   }
 
-  static std::vector<OperationCase> of_vgg(std::span<const OperationCase> sums) {
+  static std::vector<OperationCase> select_vgg_cases(std::span<const OperationCase> sums) {
     std::vector<OperationCase> found;
     std::copy_if(sums.begin(), sums.end(), std::back_inserter(found),
                  [](const OperationCase& sum) { return sum.key.starts_with("VGG"); });
     return found;
   }
 
-  Status judge_distinct_layers() {
-    const std::vector<std::string> keys(all_.begin(), all_.end());
-    const std::vector<std::size_t> folds = folds_of(keys.size());
+  Status score_distinct_layers() {
+    const std::vector<std::string> keys(all_keys_.begin(), all_keys_.end());
+    const std::vector<std::size_t> folds = assign_folds(keys.size());
     for (std::size_t fold = 0; fold < kFolds; ++fold) {
-      Keys tested;
+      OperationKeys tested;
       for (std::size_t index = 0; index < keys.size(); ++index) {
         if (folds[index] == fold) tested.insert(keys[index]);
       }
-      const Result<Energies> energies =
-          predicted(measured_, tested, [&](const std::string& key) { return may_learn(key) && !tested.contains(key); });
+      const Result<EnergiesByKey> energies = predict_energies(
+          measured_, tested, [&](const std::string& key) { return is_training_key(key) && !tested.contains(key); });
       if (!energies) return energies.error();
-      for (const auto& [key, predicted_j] : *energies) distinct_.push_back(case_of(key, predicted_j));
+      for (const auto& [key, predicted_j] : *energies)
+        distinct_layer_cases_.push_back(make_operation_case(key, predicted_j));
     }
     return Done{};
   }
 
-  const Measured& measured_;
+  const MeasuredOperations& measured_;
   const StudyTable& seed_;
   std::vector<const StudyInstance*> instances_;
-  bool with_others_;
-  Keys all_;  // keys of the layers of all instances
-  std::vector<OperationCase> sums_;
-  std::vector<OperationCase> unseen_sums_;
-  std::vector<OperationCase> layers_;
-  std::vector<OperationCase> unseen_;
-  std::vector<OperationCase> distinct_;
+  bool uses_other_operations_;
+  OperationKeys all_keys_;  // keys of the layers of all instances
+  std::vector<OperationCase> instance_cases_;
+  std::vector<OperationCase> unseen_instance_cases_;
+  std::vector<OperationCase> layer_cases_;
+  std::vector<OperationCase> unseen_layer_cases_;
+  std::vector<OperationCase> distinct_layer_cases_;
 };
 
 }  // namespace
 
 std::optional<double> published_rmspe(std::string_view name) {
-  for (const auto& [known, percent] : kPublished) {
+  for (const auto& [known, percent] : kPublishedRmspe_percent) {
     if (known == name) return percent / 100;
   }
   return std::nullopt;
 }
 
 Result<StudyTable> read_study_tables(std::string_view operations, std::string_view settings) {
-  const Result<CsvTable> listed = read_table(operations, kOfOperations);
+  const Result<CsvTable> listed = read_table(operations, kStudyOperationColumns);
   if (!listed) return listed.error();
   StudyTable seed;
   for (const formats::CsvRecord& record : listed->records) {
@@ -248,11 +254,11 @@ Result<StudyTable> read_study_tables(std::string_view operations, std::string_vi
     // The trailing 0 is `cold`, which the collector writes as a number.
     seed.keys.push_back(fmt::format("{}|{}|{}|{}|0", text("kind"), text("parameters"), text("dtype"), text("pass")));
   }
-  const Result<CsvTable> lines = read_table(settings, kOfSettings);
+  const Result<CsvTable> lines = read_table(settings, kStudySettingColumns);
   if (!lines) return lines.error();
   for (const formats::CsvRecord& record : lines->records) {
     const auto text = [&](std::string_view name) -> const std::string& { return lines->columns.text(record, name); };
-    auto layers = layers_of(text("operations"), seed.keys.size());
+    auto layers = parse_instance_layers(text("operations"), seed.keys.size());
     if (!layers) return std::move(layers).error();
     seed.instances.push_back(
         {text("network"), fmt::format("{} {}x{}", text("network"), text("batch"), text("size")), std::move(*layers)});
@@ -261,12 +267,12 @@ Result<StudyTable> read_study_tables(std::string_view operations, std::string_vi
 }
 
 Result<std::optional<StudyEvaluation>> evaluate_study_protocol(const FitData& data, const StudyTable& listed) {
-  const Measured measured(data);
-  const Keys unmeasured = unmeasured_kinds(measured, listed);
+  const MeasuredOperations measured(data);
+  const OperationKeys unmeasured = unmeasured_kinds(measured, listed);
   StudyTable seed = listed;
   for (StudyInstance& instance : seed.instances) {
     std::erase_if(instance.layers,
-                  [&](const auto& layer) { return unmeasured.contains(kind_in(seed.keys[layer.first])); });
+                  [&](const auto& layer) { return unmeasured.contains(kind_of_key(seed.keys[layer.first])); });
   }
   std::vector<const StudyInstance*> complete;
   for (const StudyInstance& instance : seed.instances) {
@@ -278,10 +284,10 @@ Result<std::optional<StudyEvaluation>> evaluate_study_protocol(const FitData& da
   if (complete.size() < kFolds) return std::optional<StudyEvaluation>();
   StudyEvaluation protocol;
   protocol.instances = complete.size();
-  protocol.incomplete = seed.instances.size() - complete.size();
-  protocol.unmeasured.assign(unmeasured.begin(), unmeasured.end());
+  protocol.incomplete_instances = seed.instances.size() - complete.size();
+  protocol.unmeasured_kinds.assign(unmeasured.begin(), unmeasured.end());
   for (const bool with_others : {false, true}) {
-    Result<StudyScores> scores = Judge(measured, seed, complete, with_others).scores();
+    Result<StudyScores> scores = StudyScorer(measured, seed, complete, with_others).compute_scores();
     if (!scores) return std::move(scores).error();
     protocol.scores.push_back(std::move(*scores));
   }

@@ -37,19 +37,19 @@ Result<StudyTable> read_study_tables(std::string_view operations, std::string_vi
 struct StudyScores {
   std::string training_data;
   Score instances;         // of sums over the layers of an instance
-  Score vgg;               // VGG instances only
+  Score vgg_instances;     // VGG instances only
   Score unseen_instances;  // trained without any layer of the predicted instances
-  Score unseen_vgg;
-  std::vector<NamedScore> layers;  // every layer of each instance, by kind, whether in the training data or not
-  std::vector<NamedScore> unseen;  // distinct layers that occur in no training instance
-  std::vector<NamedScore> folds;   // five-fold cross-validation over distinct layers
+  Score unseen_vgg_instances;
+  std::vector<NamedScore> layers;         // every layer of each instance, by kind, whether in the training data or not
+  std::vector<NamedScore> unseen_layers;  // distinct layers that occur in no training instance
+  std::vector<NamedScore> distinct_layers;  // five-fold cross-validation over distinct layers
 };
 
 struct StudyEvaluation {
   std::size_t instances = 0;
-  std::size_t incomplete = 0;  // number of instances that were excluded because a layer was not measured
+  std::size_t incomplete_instances = 0;  // number of instances that were excluded because a layer was not measured
   // Kinds of layers that were never measured; the sums exclude such layers.
-  std::vector<std::string> unmeasured;
+  std::vector<std::string> unmeasured_kinds;
   std::vector<StudyScores> scores;  // trained on the study's layers alone, and on all operations
 };
 

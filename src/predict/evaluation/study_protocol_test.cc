@@ -57,17 +57,17 @@ TEST(StudyProtocol, PredictsEachInstanceOnceWithAllItsLayers) {
   const std::optional<StudyEvaluation> protocol = SyntheticStudy().evaluate();
   ASSERT_TRUE(protocol);
   EXPECT_EQ(protocol->instances, 12U);
-  EXPECT_EQ(protocol->incomplete, 0U);
+  EXPECT_EQ(protocol->incomplete_instances, 0U);
   ASSERT_EQ(protocol->scores.size(), 2U);
   for (const StudyScores& scores : protocol->scores) {
     EXPECT_EQ(scores.instances.cases, 12U);
-    EXPECT_EQ(scores.vgg.cases, 6U);
+    EXPECT_EQ(scores.vgg_instances.cases, 6U);
     EXPECT_EQ(scores.unseen_instances.cases, 12U);
-    EXPECT_EQ(scores.unseen_vgg.cases, 6U);
+    EXPECT_EQ(scores.unseen_vgg_instances.cases, 6U);
     EXPECT_EQ(cases_of(scores.layers, "add"), 12U);
     EXPECT_EQ(cases_of(scores.layers, "dense"), 24U);
-    EXPECT_EQ(cases_of(scores.folds, "add"), 6U);
-    EXPECT_EQ(cases_of(scores.folds, "dense"), 12U);
+    EXPECT_EQ(cases_of(scores.distinct_layers, "add"), 6U);
+    EXPECT_EQ(cases_of(scores.distinct_layers, "dense"), 12U);
   }
 }
 
@@ -75,16 +75,16 @@ TEST(StudyProtocol, ALayerOfATrainingInstanceIsNotUnseen) {
   const std::optional<StudyEvaluation> protocol = SyntheticStudy().evaluate();
   ASSERT_TRUE(protocol);
   // Dense layers are specific to a network; additions are unseen only if both instances are held out together.
-  EXPECT_EQ(cases_of(protocol->scores.front().unseen, "dense"), 12U);
-  EXPECT_LT(cases_of(protocol->scores.front().unseen, "add"), 6U);
+  EXPECT_EQ(cases_of(protocol->scores.front().unseen_layers, "dense"), 12U);
+  EXPECT_LT(cases_of(protocol->scores.front().unseen_layers, "add"), 6U);
 }
 
 TEST(StudyProtocol, ExcludesAnInstanceWithAnUnmeasuredLayer) {
   const std::optional<StudyEvaluation> protocol = SyntheticStudy(64).evaluate();
   ASSERT_TRUE(protocol);
   EXPECT_EQ(protocol->instances, 11U);
-  EXPECT_EQ(protocol->incomplete, 1U);
-  EXPECT_EQ(protocol->scores.front().vgg.cases, 5U);
+  EXPECT_EQ(protocol->incomplete_instances, 1U);
+  EXPECT_EQ(protocol->scores.front().vgg_instances.cases, 5U);
 }
 
 TEST(StudyProtocol, ExcludesAndListsKindsWithoutMeasuredLayers) {
@@ -96,7 +96,7 @@ TEST(StudyProtocol, ExcludesAndListsKindsWithoutMeasuredLayers) {
   const std::optional<StudyEvaluation> protocol = made.evaluate();
   ASSERT_TRUE(protocol);
   EXPECT_EQ(protocol->instances, 12U);
-  EXPECT_EQ(protocol->unmeasured, std::vector<std::string>{"input"});
+  EXPECT_EQ(protocol->unmeasured_kinds, std::vector<std::string>{"input"});
 }
 
 TEST(StudyProtocol, RequiresAsManyInstancesAsFolds) {

@@ -14,10 +14,10 @@ namespace joulemap::predict {
 namespace {
 
 // Fractions of the datasheet's FLOP/s and memory bandwidth that the best kernels reach.
-constexpr double kOfPeak = 0.75;
-constexpr double kOfMemory = 0.9;
+constexpr double kReachedPeakFraction = 0.75;
+constexpr double kReachedBandwidthFraction = 0.9;
 // Bytes of an operation that exceed any cache, so that its rate is that of the memory.
-constexpr double kSurelyInMemory = 300e6;
+constexpr double kMinMemoryBound_bytes = 300e6;
 
 double mean_idle_w(std::span<const MeasuredOperation> rows) {
   double sum_w = 0;
@@ -56,9 +56,11 @@ Datasheet measured_datasheet(std::span<const MeasuredOperation> rows, const std:
   for (const MeasuredOperation& row : rows) {
     const Work work = work_of(row.operation);
     double& peak = sheet.peak_flops[static_cast<std::size_t>(row.operation.dtype)];
-    if (is_product(row.operation.kind)) peak = std::max(peak, work.flops / row.time_s / kOfPeak);
-    if (!is_product(row.operation.kind) && row.operation.kind != Kind::embedding && work.bytes > kSurelyInMemory) {
-      sheet.memory_bytes_per_s = std::max(sheet.memory_bytes_per_s, work.bytes / row.time_s / kOfMemory);
+    if (is_matrix_product(row.operation.kind)) peak = std::max(peak, work.flops / row.time_s / kReachedPeakFraction);
+    if (!is_matrix_product(row.operation.kind) && row.operation.kind != Kind::embedding &&
+        work.bytes > kMinMemoryBound_bytes) {
+      sheet.memory_bytes_per_s =
+          std::max(sheet.memory_bytes_per_s, work.bytes / row.time_s / kReachedBandwidthFraction);
     }
     sheet.power_limit_w = std::max(sheet.power_limit_w, row.energy_j.value_or(0) / row.time_s);
   }
@@ -75,9 +77,9 @@ Result<FitData> read_fit_data(const FitTables& tables) {
   if (data.operations.empty())
     return Error{ErrorCode::malformed, "no operation was measured", "run python -m joulemap collect"};
   const std::optional<Datasheet> sheet = find_datasheet(tables.device);
-  data.sheet = sheet ? *sheet : measured_datasheet(data.operations, tables.device);
-  if (const double idle_w = mean_idle_w(data.operations); idle_w > 0 && idle_w < data.sheet.power_limit_w) {
-    data.sheet.idle_w = idle_w;
+  data.datasheet = sheet ? *sheet : measured_datasheet(data.operations, tables.device);
+  if (const double idle_w = mean_idle_w(data.operations); idle_w > 0 && idle_w < data.datasheet.power_limit_w) {
+    data.datasheet.idle_w = idle_w;
     normalize_idle_power(data.operations, idle_w);
   }
   if (!tables.layers.empty()) {
@@ -87,17 +89,17 @@ Result<FitData> read_fit_data(const FitTables& tables) {
   }
   if (!tables.networks.empty() && !tables.network_settings.empty()) {
     Result<NetworkTable> networks =
-        parse_network_tables({tables.networks, tables.busy, tables.network_operations, tables.network_settings});
+        parse_measured_networks({tables.networks, tables.busy, tables.network_operations, tables.network_settings});
     if (!networks) return std::move(networks).error().with_context("networks");
     data.networks = std::move(*networks);
-    set_idle_offsets(data.networks, data.sheet.idle_w);
+    set_idle_offsets(data.networks, data.datasheet.idle_w);
   }
   if (!tables.held_out.empty()) {
-    Result<NetworkTable> held_out = parse_network_tables(
+    Result<NetworkTable> held_out = parse_measured_networks(
         {tables.held_out, "", tables.network_operations, tables.network_settings}, data.networks.fastest_launch_s);
     if (!held_out) return std::move(held_out).error().with_context("held-out networks");
-    data.held_out = std::move(*held_out);
-    set_idle_offsets(data.held_out, data.sheet.idle_w);
+    data.held_out_networks = std::move(*held_out);
+    set_idle_offsets(data.held_out_networks, data.datasheet.idle_w);
   }
   return data;
 }
@@ -116,7 +118,7 @@ std::vector<NetworkObservation> network_observations(const NetworkTable& table, 
   for (const MeasuredNetwork& measured : table.networks) {
     NetworkObservation row{&measured, {}};
     row.sums.training = measured.training;
-    row.sums.python = measured.python;
+    row.sums.python_call_count = measured.python_call_count;
     for (const auto& [index, count] : measured.operations) {
       Operation one = table.operations[index];
       one.count = static_cast<std::int64_t>(count);
@@ -139,14 +141,14 @@ Result<DeviceProfile> fit_profile_excluding(const FitData& data, const FitExclus
   for (const MeasuredOperation& row : data.layers) {
     if (is_wanted(row) && !exclusions.all_networks) rows.push_back(row);
   }
-  Result<OperationModel> operation = fit_operation_model(rows, data.sheet);
+  Result<OperationModel> operation = fit_operation_model(rows, data.datasheet);
   if (!operation) return std::move(operation).error();
   DeviceProfile profile;
-  profile.device = data.sheet.name;
+  profile.device = data.datasheet.name;
   profile.operations = static_cast<std::int64_t>(alone);
   profile.operation_model = std::move(*operation);
-  profile.network_model.idle_w = data.sheet.idle_w;
-  profile.network_model.power_limit_w = data.sheet.power_limit_w;
+  profile.network_model.idle_w = data.datasheet.idle_w;
+  profile.network_model.power_limit_w = data.datasheet.power_limit_w;
   profile.network_model.launches = fit_launch_counts(std::span(rows).subspan(alone));
   std::vector<NetworkObservation> all =
       network_observations(data.networks, profile.operation_model, profile.network_model);

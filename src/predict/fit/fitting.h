@@ -34,8 +34,8 @@ struct FitData {
   std::vector<MeasuredOperation> operations;  // measured in isolation
   std::vector<MeasuredOperation> layers;      // measured inside networks: times only
   NetworkTable networks;
-  NetworkTable held_out;
-  Datasheet sheet;
+  NetworkTable held_out_networks;
+  Datasheet datasheet;
 };
 // A datasheet for a GPU that has none: peak rates and power limit estimated from the fastest measured operations.
 Datasheet measured_datasheet(std::span<const MeasuredOperation> rows, const std::string& name);

@@ -15,11 +15,11 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr std::array<std::string_view, 7> kOfOperations = {"kind", "parameters", "dtype",   "pass",
-                                                           "cold", "time_s",     "energy_j"};
-constexpr std::array<std::string_view, 6> kOfLayers = {"kind", "parameters", "dtype", "pass", "source", "time_s"};
+constexpr std::array<std::string_view, 7> kOperationColumns = {"kind", "parameters", "dtype",   "pass",
+                                                               "cold", "time_s",     "energy_j"};
+constexpr std::array<std::string_view, 6> kLayerColumns = {"kind", "parameters", "dtype", "pass", "source", "time_s"};
 
-std::string key_of(const CsvColumns& columns, const formats::CsvRecord& record) {
+std::string operation_key(const CsvColumns& columns, const formats::CsvRecord& record) {
   return fmt::format("{}|{}|{}|{}|{}", columns.text(record, "kind"), columns.text(record, "parameters"),
                      columns.text(record, "dtype"), columns.text(record, "pass"), columns.text(record, "cold"));
 }
@@ -27,7 +27,7 @@ std::string key_of(const CsvColumns& columns, const formats::CsvRecord& record) 
 }  // namespace
 
 Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view csv) {
-  const Result<CsvTable> table = read_table(csv, kOfOperations);
+  const Result<CsvTable> table = read_table(csv, kOperationColumns);
   if (!table) return table.error();
   const CsvColumns& columns = table->columns;
   std::map<std::string, std::size_t> index_of;
@@ -37,7 +37,7 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
     const double time_s = columns.number(record, "time_s");
     const double energy_j = columns.number(record, "energy_j");
     if (!(time_s > 0) || !(energy_j > 0)) continue;  // views launch no kernel and have neither time nor energy
-    const std::string key = key_of(columns, record);
+    const std::string key = operation_key(columns, record);
     const auto [at, is_new] = index_of.try_emplace(key, rows.size());
     if (is_new) {
       Result<Operation> operation = parse_operation(columns, record);
@@ -71,7 +71,7 @@ Result<std::vector<MeasuredOperation>> read_operations_table(std::string_view cs
 }
 
 Result<std::vector<MeasuredOperation>> read_layers_table(std::string_view csv) {
-  const Result<CsvTable> table = read_table(csv, kOfLayers);
+  const Result<CsvTable> table = read_table(csv, kLayerColumns);
   if (!table) return table.error();
   std::vector<MeasuredOperation> rows;
   for (const formats::CsvRecord& record : table->records) {
@@ -81,7 +81,7 @@ Result<std::vector<MeasuredOperation>> read_layers_table(std::string_view csv) {
     if (!operation) return std::move(operation).error();
     MeasuredOperation row;
     row.operation = std::move(*operation);
-    row.key = key_of(table->columns, record);
+    row.key = operation_key(table->columns, record);
     row.family = table->columns.text(record, "source");
     row.in_network = true;
     row.time_s = time_s;
@@ -92,12 +92,12 @@ Result<std::vector<MeasuredOperation>> read_layers_table(std::string_view csv) {
 }
 
 Result<NoiseFloor> noise_floor(std::string_view csv) {
-  const Result<CsvTable> table = read_table(csv, kOfOperations);
+  const Result<CsvTable> table = read_table(csv, kOperationColumns);
   if (!table) return table.error();
   RepeatedMeasurements repeats;
   for (const formats::CsvRecord& record : table->records) {
-    repeats[key_of(table->columns, record)].emplace_back(table->columns.number(record, "time_s"),
-                                                         table->columns.number(record, "energy_j"));
+    repeats[operation_key(table->columns, record)].emplace_back(table->columns.number(record, "time_s"),
+                                                                table->columns.number(record, "energy_j"));
   }
   return noise_floor(repeats);
 }

@@ -18,7 +18,7 @@ namespace joulemap::predict {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr const char* kLibrary = "libxgboost.so.0";
+constexpr const char* kXgboostLibrary = "libxgboost.so.0";
 
 struct Xgboost {
   decltype(&XGDMatrixCreateFromMat) create_matrix = nullptr;
@@ -42,12 +42,12 @@ std::string library_of_python_package() {
 }
 
 Result<Xgboost> open_xgboost() {
-  void* library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
+  void* library = dlopen(kXgboostLibrary, RTLD_NOW | RTLD_LOCAL);
   const std::string cause = library == nullptr ? dlerror() : "";
   const std::string package_library = library == nullptr ? library_of_python_package() : "";
   if (!package_library.empty()) library = dlopen(package_library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    return Error{ErrorCode::unsupported, fmt::format("cannot open {}: {}", kLibrary, cause),
+    return Error{ErrorCode::unsupported, fmt::format("cannot open {}: {}", kXgboostLibrary, cause),
                  package_library.empty() ? "apt-get install libxgboost0" : "pip install 'joulemap[fit]'"};
   }
   Xgboost found;
@@ -61,7 +61,7 @@ Result<Xgboost> open_xgboost() {
                         resolve("XGBoosterSetParam", found.set) && resolve("XGBoosterUpdateOneIter", found.update) &&
                         resolve("XGBoosterDumpModelEx", found.dump) && resolve("XGBoosterFree", found.free) &&
                         resolve("XGBGetLastError", found.last_error);
-  if (!complete) return Error{ErrorCode::unsupported, fmt::format("{} lacks a required function", kLibrary), ""};
+  if (!complete) return Error{ErrorCode::unsupported, fmt::format("{} lacks a required function", kXgboostLibrary), ""};
   return found;
 }
 
@@ -99,7 +99,7 @@ bool add_node(const formats::DocumentValue& json, RegressionTrees& trees, std::i
   return true;
 }
 
-std::vector<std::pair<std::string, std::string>> settings_of(const TreeFitOptions& options) {
+std::vector<std::pair<std::string, std::string>> xgboost_settings(const TreeFitOptions& options) {
   return {{"objective", "reg:squarederror"},
           {"base_score", "0"},
           {"tree_method", "hist"},
@@ -115,14 +115,14 @@ std::vector<std::pair<std::string, std::string>> settings_of(const TreeFitOption
           {"lambda", std::to_string(options.l2_regularization)}};
 }
 
-Error refused(const Xgboost& xgboost) {
+Error xgboost_error(const Xgboost& xgboost) {
   return Error{ErrorCode::unsupported, fmt::format("XGBoost: {}", xgboost.last_error()), ""};
 }
 
 Result<RegressionTrees> read_trees(const Xgboost& xgboost, BoosterHandle booster) {
   bst_ulong count = 0;
   const char** texts = nullptr;
-  if (xgboost.dump(booster, "", 0, "json", &count, &texts) != 0) return refused(xgboost);
+  if (xgboost.dump(booster, "", 0, "json", &count, &texts) != 0) return xgboost_error(xgboost);
   RegressionTrees trees;
   for (bst_ulong number = 0; number < count; ++number) {
     const Result<formats::DocumentValue> json = formats::read_json(texts[number], "a tree");
@@ -142,21 +142,21 @@ Result<RegressionTrees> fit_trees(const TreeTrainingData& rows, const TreeFitOpt
   const Xgboost& xgboost = *opened;
   DMatrixHandle matrix = nullptr;
   if (xgboost.create_matrix(rows.features.data(), rows.size(), rows.columns, NAN, &matrix) != 0)
-    return refused(xgboost);
+    return xgboost_error(xgboost);
   const std::unique_ptr<void, decltype(xgboost.free_matrix)> owned_matrix(matrix, xgboost.free_matrix);
   BoosterHandle booster = nullptr;
   if (xgboost.set_info(matrix, "label", rows.targets.data(), rows.size()) != 0 ||
       xgboost.set_info(matrix, "weight", rows.weights.data(), rows.size()) != 0 ||
       xgboost.create(&matrix, 1, &booster) != 0) {
-    return refused(xgboost);
+    return xgboost_error(xgboost);
   }
   const std::unique_ptr<void, decltype(xgboost.free)> owned_booster(booster, xgboost.free);
-  for (const auto& [name, value] : settings_of(options)) xgboost.set(booster, name.c_str(), value.c_str());
+  for (const auto& [name, value] : xgboost_settings(options)) xgboost.set(booster, name.c_str(), value.c_str());
   if (!options.monotone_constraints.empty()) {
     xgboost.set(booster, "monotone_constraints", directions_text(options.monotone_constraints).c_str());
   }
   for (int round = 0; round < options.boosting_rounds; ++round) {
-    if (xgboost.update(booster, round, matrix) != 0) return refused(xgboost);
+    if (xgboost.update(booster, round, matrix) != 0) return xgboost_error(xgboost);
   }
   return read_trees(xgboost, booster);
 }

@@ -20,11 +20,11 @@
 namespace joulemap::predict {
 namespace {
 
-bool is_true_norm(const Operation& operation) {
+bool normalizes_with_batch_statistics(const Operation& operation) {
   return operation.kind == Kind::normalization && operation.form != "batch-inference";
 }
 
-bool is_merged(const Operation& operation) {
+bool is_fusable(const Operation& operation) {
   switch (operation.kind) {
     case Kind::activation:
       return operation.form != "softmax" && operation.form != "log_softmax";
@@ -45,7 +45,7 @@ bool is_merged(const Operation& operation) {
 
 // Converts an operation that eager mode runs as several kernels, or with tables of statistics, to one that reads and
 // writes each element once.
-Operation as_one_kernel(Operation operation) {
+Operation to_single_kernel(Operation operation) {
   const Parameters p = operation.parameters;
   if (operation.kind == Kind::rescaling && operation.pass == Pass::forward) {
     operation.kind = Kind::activation;
@@ -62,82 +62,86 @@ Operation as_one_kernel(Operation operation) {
   return operation;
 }
 
-struct Sizes {
-  double read = 0;     // elements of the main input tensor
-  double written = 0;  // elements
+struct TensorSizes {
+  double elements_read = 0;     // elements of the main input tensor
+  double elements_written = 0;  // elements
   double read_bytes = 0;
   double written_bytes = 0;
 };
 
-Sizes sizes_of(const Operation& operation) {
+TensorSizes tensor_sizes(const Operation& operation) {
   const Work work = work_of(operation);
-  const double bytes = bytes_of(operation.dtype);
-  Sizes sizes{.read = work.inputs, .written = work.outputs};
-  if (operation.kind == Kind::add || operation.kind == Kind::multiply) sizes.read = work.outputs;
-  if (operation.kind == Kind::cast) sizes.written = work.inputs;
-  if (operation.pass == Pass::backward) std::swap(sizes.read, sizes.written);
-  sizes.read_bytes = sizes.read * bytes;
-  sizes.written_bytes = sizes.written * bytes;
+  const double bytes = bytes_per_element(operation.dtype);
+  TensorSizes sizes{.elements_read = work.inputs, .elements_written = work.outputs};
+  if (operation.kind == Kind::add || operation.kind == Kind::multiply) sizes.elements_read = work.outputs;
+  if (operation.kind == Kind::cast) sizes.elements_written = work.inputs;
+  if (operation.pass == Pass::backward) std::swap(sizes.elements_read, sizes.elements_written);
+  sizes.read_bytes = sizes.elements_read * bytes;
+  sizes.written_bytes = sizes.elements_written * bytes;
   if (operation.kind == Kind::cast) {
-    sizes.written_bytes = sizes.written * bytes_of(dtype_of(operation.form).value_or(operation.dtype));
+    sizes.written_bytes =
+        sizes.elements_written * bytes_per_element(dtype_of(operation.form).value_or(operation.dtype));
   }
   return sizes;
 }
 
 // Bytes that need not be written and read again when `next` reads the output of `before` in the same kernel.
-double saved_bytes(const Operation& before, const Operation& next) {
-  const double written = sizes_of(before).written_bytes;
-  const double read = sizes_of(next).read_bytes;
-  const bool goes_on = before.kind == Kind::add && before.form == "same" && is_true_norm(next);
+double bytes_saved_by_fusion(const Operation& before, const Operation& next) {
+  const double written = tensor_sizes(before).written_bytes;
+  const double read = tensor_sizes(next).read_bytes;
+  const bool goes_on = before.kind == Kind::add && before.form == "same" && normalizes_with_batch_statistics(next);
   return goes_on ? std::min(written, read) : 2 * std::min(written, read);
 }
 
-class Run {
+class FusionRun {
  public:
-  bool is_empty() const { return members_.empty(); }
+  bool is_empty() const { return operations_.empty(); }
 
-  bool takes(const Operation& next) const {
-    if (members_.empty()) return true;
-    const Operation& last = members_.back();
+  bool can_fuse(const Operation& next) const {
+    if (operations_.empty()) return true;
+    const Operation& last = operations_.back();
     if (next.count != last.count) return false;
-    if (is_true_norm(next) && std::any_of(members_.begin(), members_.end(), is_true_norm)) return false;
-    return sizes_of(last).written == sizes_of(next).read;
+    if (normalizes_with_batch_statistics(next) &&
+        std::any_of(operations_.begin(), operations_.end(), normalizes_with_batch_statistics))
+      return false;
+    return tensor_sizes(last).elements_written == tensor_sizes(next).elements_read;
   }
 
   void add(Operation operation) {
     const Work before = work_of(operation);
-    flops_ += before.flops;
-    all_bytes_ += before.bytes;
-    operation = as_one_kernel(std::move(operation));
-    bytes_ += std::min(before.bytes, work_of(operation).bytes);
-    if (!members_.empty()) bytes_ -= saved_bytes(members_.back(), operation);
-    members_.push_back(std::move(operation));
+    flop_sum_ += before.flops;
+    unfused_bytes_ += before.bytes;
+    operation = to_single_kernel(std::move(operation));
+    fused_bytes_ += std::min(before.bytes, work_of(operation).bytes);
+    if (!operations_.empty()) fused_bytes_ -= bytes_saved_by_fusion(operations_.back(), operation);
+    operations_.push_back(std::move(operation));
   }
 
-  Operation merged() const;
+  Operation fused_operation() const;
 
  private:
-  const Operation& main_member() const;
+  const Operation& costliest_operation() const;
 
-  std::vector<Operation> members_;
-  double flops_ = 0;
-  double all_bytes_ = 0;  // bytes of the members if run separately
-  double bytes_ = 0;      // bytes of the fused kernel
+  std::vector<Operation> operations_;
+  double flop_sum_ = 0;
+  double unfused_bytes_ = 0;  // bytes of the members if run separately
+  double fused_bytes_ = 0;    // bytes of the fused kernel
 };
 
-const Operation& Run::main_member() const {
+const Operation& FusionRun::costliest_operation() const {
   const auto is_less = [](const Operation& left, const Operation& right) {
-    if (is_true_norm(left) != is_true_norm(right)) return is_true_norm(right);
+    if (normalizes_with_batch_statistics(left) != normalizes_with_batch_statistics(right))
+      return normalizes_with_batch_statistics(right);
     const Work a = work_of(left);
     const Work b = work_of(right);
     return a.bytes != b.bytes ? a.bytes < b.bytes : a.flops < b.flops;
   };
-  return *std::max_element(members_.begin(), members_.end(), is_less);
+  return *std::max_element(operations_.begin(), operations_.end(), is_less);
 }
 
-// Names of sizes that can be scaled without changing the kind of work. scale_work() scales the largest of them, because
-// integer rounding matters least there.
-std::span<const std::string_view> scalable_sizes(const Operation& operation) {
+// Names of sizes that can be scaled without changing the kind of work. scale_operation_work() scales the largest of
+// them, because integer rounding matters least there.
+std::span<const std::string_view> scalable_size_names(const Operation& operation) {
   static constexpr std::array<std::string_view, 1> kRows = {"batch"};
   static constexpr std::array<std::string_view, 3> kImage = {"batch", "height", "width"};
   static constexpr std::array<std::string_view, 3> kTensor = {"batch", "rows", "width"};
@@ -148,8 +152,8 @@ std::span<const std::string_view> scalable_sizes(const Operation& operation) {
 }
 
 // Scales the work by at most `factor`; unchanged if `factor` is not above 1.
-void scale_work(Operation& operation, double factor) {
-  const auto names = scalable_sizes(operation);
+void scale_operation_work(Operation& operation, double factor) {
+  const auto names = scalable_size_names(operation);
   if (names.empty() || !(factor > 1)) return;
   const Parameters& p = operation.parameters;
   const auto is_less = [&p](std::string_view left, std::string_view right) { return p.get(left, 1) < p.get(right, 1); };
@@ -158,36 +162,36 @@ void scale_work(Operation& operation, double factor) {
   if (size < static_cast<double>(kMaxElements)) operation.parameters.set(name, static_cast<std::int64_t>(size));
 }
 
-Operation Run::merged() const {
-  Operation merged = main_member();
+Operation FusionRun::fused_operation() const {
+  Operation merged = costliest_operation();
   const Work work = work_of(merged);
-  double factor = work.bytes > 0 ? std::min(bytes_, all_bytes_) / work.bytes : 1;
-  if (work.flops > 0) factor = std::min(factor, flops_ / work.flops);
-  scale_work(merged, factor);
-  merged.layer = members_.front().layer;
+  double factor = work.bytes > 0 ? std::min(fused_bytes_, unfused_bytes_) / work.bytes : 1;
+  if (work.flops > 0) factor = std::min(factor, flop_sum_ / work.flops);
+  scale_operation_work(merged, factor);
+  merged.layer = operations_.front().layer;
   return merged;
 }
 
-void end_run(Run& run, std::vector<Operation>& merged) {
-  if (!run.is_empty()) merged.push_back(run.merged());
-  run = Run();
+void flush_fusion_run(FusionRun& run, std::vector<Operation>& merged) {
+  if (!run.is_empty()) merged.push_back(run.fused_operation());
+  run = FusionRun();
 }
 
 }  // namespace
 
-std::vector<Operation> compiled(std::vector<Operation> operations) {
+std::vector<Operation> to_compiled_operations(std::vector<Operation> operations) {
   std::vector<Operation> merged;
-  Run run;
+  FusionRun run;
   bool is_backward = false;
   for (Operation& operation : operations) {
     if (operation.kind == Kind::view) continue;
     // Copies and casts of the backward pass have the pass `forward`: the first backward operation separates the passes.
     if (operation.pass != Pass::forward && !is_backward) {
-      end_run(run, merged);
+      flush_fusion_run(run, merged);
       is_backward = true;
     }
-    if (!is_merged(operation)) {
-      end_run(run, merged);
+    if (!is_fusable(operation)) {
+      flush_fusion_run(run, merged);
       if (operation.kind == Kind::optimizer) operation.parameters.set("fused", 1);
       // The compiler converts images to channels-last, which tensor cores require.
       if (operation.kind == Kind::convolution && operation.dtype != Dtype::fp32)
@@ -195,10 +199,10 @@ std::vector<Operation> compiled(std::vector<Operation> operations) {
       merged.push_back(std::move(operation));
       continue;
     }
-    if (!run.takes(operation)) end_run(run, merged);
+    if (!run.can_fuse(operation)) flush_fusion_run(run, merged);
     run.add(std::move(operation));
   }
-  end_run(run, merged);
+  flush_fusion_run(run, merged);
   return merged;
 }
 

@@ -36,21 +36,21 @@ Operation dense() {
   return operation(Kind::dense, "", {{"rows", 512}, {"in", 256}, {"out", 256}, {"bias", 1}}, "dense");
 }
 
-struct Totals {
+struct WorkTotals {
   double flops = 0;
   double bytes = 0;
   double products = 0;
   std::int64_t launches = 0;
 };
 
-Totals totals(const std::vector<Operation>& operations) {
-  Totals sum;
+WorkTotals totals(const std::vector<Operation>& operations) {
+  WorkTotals sum;
   for (const Operation& op : operations) {
     const Work work = work_of(op);
     const auto count = static_cast<double>(op.count);
     sum.flops += work.flops * count;
     sum.bytes += work.bytes * count;
-    if (is_product(op.kind)) sum.products += work.flops * count;
+    if (is_matrix_product(op.kind)) sum.products += work.flops * count;
     if (op.kind != Kind::view) sum.launches += op.count;
   }
   return sum;
@@ -59,8 +59,8 @@ Totals totals(const std::vector<Operation>& operations) {
 constexpr double kTensorBytes = 4.0 * 8 * 64 * 256;
 
 TEST(Compiled, FusesAFixedNormAndAnActivationIntoOneKernel) {
-  const std::vector<Operation> made =
-      compiled({dense(), norm("batch-inference", "norm"), tensor(Kind::activation, "relu", "act"), dense()});
+  const std::vector<Operation> made = to_compiled_operations(
+      {dense(), norm("batch-inference", "norm"), tensor(Kind::activation, "relu", "act"), dense()});
   ASSERT_EQ(made.size(), 3U);
   EXPECT_EQ(made[1].kind, Kind::activation);
   EXPECT_EQ(made[1].layer, "norm");
@@ -72,16 +72,17 @@ TEST(Compiled, TensorCoreConvolutionsUseChannelsLast) {
   convolution.kind = Kind::convolution;
   convolution.dtype = Dtype::tf32;
   convolution.parameters = {{"batch", 8}, {"channels", 64}, {"out", 64}, {"height", 7}, {"width", 7}, {"kernel", 3}};
-  const std::vector<Operation> made = compiled({convolution});
+  const std::vector<Operation> made = to_compiled_operations({convolution});
   ASSERT_EQ(made.size(), 1U);
   EXPECT_EQ(made[0].parameters.get("channels_last", 0), 1);
   convolution.dtype = Dtype::fp32;
-  EXPECT_EQ(compiled({convolution}).front().parameters.get("channels_last", 0), 0);
+  EXPECT_EQ(to_compiled_operations({convolution}).front().parameters.get("channels_last", 0), 0);
 }
 
 TEST(Compiled, ASecondTensorIsStillRead) {
-  const std::vector<Operation> made = compiled({norm("batch-inference"), tensor(Kind::add, "same"),
-                                                tensor(Kind::activation, "relu"), tensor(Kind::cast, "fp32")});
+  const std::vector<Operation> made =
+      to_compiled_operations({norm("batch-inference"), tensor(Kind::add, "same"), tensor(Kind::activation, "relu"),
+                              tensor(Kind::cast, "fp32")});
   ASSERT_EQ(made.size(), 1U);
   EXPECT_EQ(made[0].kind, Kind::add);
   EXPECT_EQ(made[0].form, "same");
@@ -89,7 +90,8 @@ TEST(Compiled, ASecondTensorIsStillRead) {
 }
 
 TEST(Compiled, FusesAResidualIntoTheNormAfterIt) {
-  const std::vector<Operation> made = compiled({tensor(Kind::add, "same", "residual"), norm("layer", "norm"), dense()});
+  const std::vector<Operation> made =
+      to_compiled_operations({tensor(Kind::add, "same", "residual"), norm("layer", "norm"), dense()});
   ASSERT_EQ(made.size(), 2U);
   EXPECT_EQ(made[0].kind, Kind::normalization);
   EXPECT_EQ(made[0].layer, "residual");
@@ -98,33 +100,35 @@ TEST(Compiled, FusesAResidualIntoTheNormAfterIt) {
 }
 
 TEST(Compiled, TwoNormsAreTwoKernels) {
-  EXPECT_EQ(compiled({norm("layer"), tensor(Kind::activation, "gelu"), norm("layer")}).size(), 2U);
+  EXPECT_EQ(to_compiled_operations({norm("layer"), tensor(Kind::activation, "gelu"), norm("layer")}).size(), 2U);
 }
 
 TEST(Compiled, RescalingWritesNoIntermediate) {
-  const std::vector<Operation> made = compiled({tensor(Kind::rescaling, "")});
+  const std::vector<Operation> made = to_compiled_operations({tensor(Kind::rescaling, "")});
   ASSERT_EQ(made.size(), 1U);
   EXPECT_DOUBLE_EQ(work_of(made[0]).bytes, 2 * kTensorBytes);
 }
 
 TEST(Compiled, ViewsAreRemovedAndDoNotPreventFusion) {
   const Operation view = operation(Kind::view, "", {{"batch", 1}, {"rows", 1}, {"width", 1}});
-  EXPECT_EQ(compiled({view, tensor(Kind::activation, "relu"), view, tensor(Kind::multiply, "scalar"), view}).size(),
-            1U);
+  EXPECT_EQ(
+      to_compiled_operations({view, tensor(Kind::activation, "relu"), view, tensor(Kind::multiply, "scalar"), view})
+          .size(),
+      1U);
 }
 
 TEST(Compiled, TensorsOfDifferentSizesAreSeparateKernels) {
   Operation other = tensor(Kind::activation, "relu");
   other.parameters.set("batch", 4);
-  EXPECT_EQ(compiled({tensor(Kind::activation, "relu"), other}).size(), 2U);
+  EXPECT_EQ(to_compiled_operations({tensor(Kind::activation, "relu"), other}).size(), 2U);
   Operation repeated = tensor(Kind::activation, "relu");
   repeated.count = 3;
-  EXPECT_EQ(compiled({tensor(Kind::activation, "relu"), repeated}).size(), 2U);
+  EXPECT_EQ(to_compiled_operations({tensor(Kind::activation, "relu"), repeated}).size(), 2U);
 }
 
 TEST(Compiled, DoesNotFuseSoftmaxWithProducts) {
   const std::vector<Operation> made =
-      compiled({tensor(Kind::activation, "relu"), tensor(Kind::activation, "softmax"), dense()});
+      to_compiled_operations({tensor(Kind::activation, "relu"), tensor(Kind::activation, "softmax"), dense()});
   ASSERT_EQ(made.size(), 3U);
   EXPECT_EQ(made[2].parameters, dense().parameters);
 }
@@ -135,7 +139,7 @@ TEST(Compiled, DoesNotFuseAcrossPassesAndFusesTheOptimizer) {
   Operation step = operation(Kind::optimizer, "adamw", {{"tensors", 4}, {"elements", 1000}});
   step.pass = Pass::optimizer;
   const std::vector<Operation> made =
-      compiled({tensor(Kind::activation, "relu"), backward, tensor(Kind::reshape, "heads"), step});
+      to_compiled_operations({tensor(Kind::activation, "relu"), backward, tensor(Kind::reshape, "heads"), step});
   ASSERT_EQ(made.size(), 3U);
   EXPECT_EQ(made[1].pass, Pass::backward);
   EXPECT_EQ(made[2].parameters.get("fused", 0), 1);
@@ -193,8 +197,8 @@ class AnyList {
 TEST(Compiled, NeverIncreasesTrafficFlopsOrLaunchesAndPreservesProducts) {
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     const std::vector<Operation> before = AnyList(seed).make();
-    const Totals eager = totals(before);
-    const Totals merged = totals(compiled(before));
+    const WorkTotals eager = totals(before);
+    const WorkTotals merged = totals(to_compiled_operations(before));
     EXPECT_LE(merged.bytes, eager.bytes * (1 + 1e-12)) << "seed " << seed;
     EXPECT_LE(merged.flops, eager.flops * (1 + 1e-12)) << "seed " << seed;
     EXPECT_LE(merged.launches, eager.launches) << "seed " << seed;

@@ -2,7 +2,8 @@
 //
 // A network as a list of forward operations, independent of its file format: the input of predictions. The readers
 // (onnx/, keras/, torch_list.h) are pure functions from bytes to a Graph. An unreadable file is an Error with its
-// remedy; a readable operation of unknown meaning becomes Kind::unknown in the list and an entry of `unknown`.
+// remedy; a readable operation of unknown meaning becomes Kind::unknown in the list and an entry of
+// `unknown_operations`.
 #pragma once
 
 #include <cstdint>
@@ -30,20 +31,20 @@ struct GraphOptions {
 
 struct UnknownOperation {
   std::string layer;
-  std::string source;    // name in the graph
-  std::string reason;    // a clause: "an unsupported operation of the domain com.acme"
-  bool bounded = false;  // its sizes are known, so that its energy has a lower bound
+  std::string source;            // name in the graph
+  std::string reason;            // a clause: "an unsupported operation of the domain com.acme"
+  bool has_lower_bound = false;  // its sizes are known, so that its energy has a lower bound
 };
 
 struct Graph {
   std::string name;
   std::string format;  // "onnx", "keras", "torch"
   std::vector<Operation> operations;
-  std::vector<UnknownOperation> unknown;
-  std::vector<std::string> notes;   // for readers of the prediction: "batch 8 instead of the file's 1"
-  std::int64_t weight_tensors = 0;  // number of trainable weights, for the optimizer's step
-  std::int64_t weight_elements = 0;
-  std::int64_t python_calls = 0;  // calls of Python functions in a forward pass; 0 if the file has no count
+  std::vector<UnknownOperation> unknown_operations;
+  std::vector<std::string> notes;        // for readers of the prediction: "batch 8 instead of the file's 1"
+  std::int64_t weight_tensor_count = 0;  // number of trainable weights, for the optimizer's step
+  std::int64_t weight_element_count = 0;
+  std::int64_t python_call_count = 0;  // calls of Python functions in a forward pass; 0 if the file has no count
 };
 
 }  // namespace joulemap::predict

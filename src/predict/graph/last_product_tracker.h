@@ -16,11 +16,12 @@ class LastProductTracker {
   // differ, or nothing was computed from it in between.
   bool has_same_input(const Operation& operation) const {
     const auto equal = [&](std::string_view name) {
-      return last_.parameters.find(name) == operation.parameters.find(name);
+      return last_product_.parameters.find(name) == operation.parameters.find(name);
     };
-    if (operation.kind != Kind::dense || last_.kind != Kind::dense || last_.count != operation.count) return false;
+    if (operation.kind != Kind::dense || last_product_.kind != Kind::dense || last_product_.count != operation.count)
+      return false;
     if (!equal("rows") || !equal("in")) return false;
-    return only_layout_since_ || last_.parameters.get("out", 1) != operation.parameters.get("in", 1);
+    return has_only_layout_since_ || last_product_.parameters.get("out", 1) != operation.parameters.get("in", 1);
   }
 
   void update(const Operation& operation) {
@@ -31,21 +32,21 @@ class LastProductTracker {
       case Kind::attention:
       case Kind::recurrent:
       case Kind::convolution:
-        last_ = operation;
-        only_layout_since_ = true;
+        last_product_ = operation;
+        has_only_layout_since_ = true;
         return;
       case Kind::view:
       case Kind::reshape:
       case Kind::cast:
         return;
       default:
-        only_layout_since_ = false;
+        has_only_layout_since_ = false;
     }
   }
 
  private:
-  Operation last_;
-  bool only_layout_since_ = true;
+  Operation last_product_;
+  bool has_only_layout_since_ = true;
 };
 
 }  // namespace joulemap::predict

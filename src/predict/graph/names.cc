@@ -9,13 +9,13 @@
 namespace joulemap::predict {
 namespace {
 
-// Levenshtein distance, one row at a time, of at most kLettersCompared letters: there may be thousands of long layer
-// names.
-constexpr std::size_t kLettersCompared = 96;
+// Levenshtein distance, one row at a time, of at most kMaxComparedCharacters letters: there may be thousands of long
+// layer names.
+constexpr std::size_t kMaxComparedCharacters = 96;
 
-std::size_t distance(std::string_view a, std::string_view b) {
-  a = a.substr(0, kLettersCompared);
-  b = b.substr(0, kLettersCompared);
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  a = a.substr(0, kMaxComparedCharacters);
+  b = b.substr(0, kMaxComparedCharacters);
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -30,7 +30,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-bool is_within(std::string_view part, std::string_view whole) {
+bool is_substring_ignoring_case(std::string_view part, std::string_view whole) {
   return !part.empty() && whole.find(part) != std::string_view::npos;
 }
 
@@ -51,8 +51,8 @@ std::vector<std::string_view> nearest_names(std::string_view name, std::span<con
   std::vector<std::pair<std::size_t, std::string_view>> ranked;
   for (const std::string_view one : known) {
     const std::string letters = normalized_name(one);
-    const bool related = is_within(wanted, letters) || is_within(letters, wanted);
-    ranked.emplace_back(distance(wanted, letters) + (related ? 0 : kLettersCompared), one);
+    const bool related = is_substring_ignoring_case(wanted, letters) || is_substring_ignoring_case(letters, wanted);
+    ranked.emplace_back(edit_distance(wanted, letters) + (related ? 0 : kMaxComparedCharacters), one);
   }
   std::sort(ranked.begin(), ranked.end());
   ranked.erase(std::unique(ranked.begin(), ranked.end()), ranked.end());

@@ -10,15 +10,15 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr std::array<std::string_view, kKindCount> kKinds = {
+constexpr std::array<std::string_view, kKindCount> kKindNames = {
     "dense",     "bmm",     "attention", "convolution", "pooling",   "padding",     "normalization", "activation",
     "rescaling", "reshape", "dropout",   "add",         "multiply",  "concatenate", "embedding",     "loss",
     "resize",    "cast",    "reduce",    "input",       "optimizer", "view",        "unknown",       "recurrent"};
-constexpr std::array<std::string_view, 4> kDtypes = {"fp32", "tf32", "fp16", "bf16"};
-constexpr std::array<std::string_view, 4> kPasses = {"forward", "backward", "backward-weights", "optimizer"};
+constexpr std::array<std::string_view, 4> kDtypeNames = {"fp32", "tf32", "fp16", "bf16"};
+constexpr std::array<std::string_view, 4> kPassNames = {"forward", "backward", "backward-weights", "optimizer"};
 
 template <class Enum, std::size_t N>
-std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std::string_view name) {
+std::optional<Enum> index_of_name(const std::array<std::string_view, N>& names, std::string_view name) {
   const auto* at = std::find(names.begin(), names.end(), name);
   if (at == names.end()) return std::nullopt;
   return static_cast<Enum>(at - names.begin());
@@ -26,12 +26,12 @@ std::optional<Enum> find_name(const std::array<std::string_view, N>& names, std:
 
 }  // namespace
 
-std::string_view name_of(Kind kind) { return kKinds.at(static_cast<std::size_t>(kind)); }
-std::string_view name_of(Dtype dtype) { return kDtypes.at(static_cast<std::size_t>(dtype)); }
-std::string_view name_of(Pass pass) { return kPasses.at(static_cast<std::size_t>(pass)); }
-std::optional<Kind> kind_of(std::string_view name) { return find_name<Kind>(kKinds, name); }
-std::optional<Dtype> dtype_of(std::string_view name) { return find_name<Dtype>(kDtypes, name); }
-std::optional<Pass> pass_of(std::string_view name) { return find_name<Pass>(kPasses, name); }
+std::string_view name_of(Kind kind) { return kKindNames.at(static_cast<std::size_t>(kind)); }
+std::string_view name_of(Dtype dtype) { return kDtypeNames.at(static_cast<std::size_t>(dtype)); }
+std::string_view name_of(Pass pass) { return kPassNames.at(static_cast<std::size_t>(pass)); }
+std::optional<Kind> kind_of(std::string_view name) { return index_of_name<Kind>(kKindNames, name); }
+std::optional<Dtype> dtype_of(std::string_view name) { return index_of_name<Dtype>(kDtypeNames, name); }
+std::optional<Pass> pass_of(std::string_view name) { return index_of_name<Pass>(kPassNames, name); }
 
 Parameters::Parameters(std::initializer_list<std::pair<std::string_view, std::int64_t>> named) {
   for (const auto& [name, value] : named) entries_.emplace_back(std::string(name), value);

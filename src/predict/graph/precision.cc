@@ -14,9 +14,9 @@
 namespace joulemap::predict {
 namespace {
 
-bool has_16_bits(Dtype dtype) { return dtype == Dtype::fp16 || dtype == Dtype::bf16; }
+bool is_16_bit_type(Dtype dtype) { return dtype == Dtype::fp16 || dtype == Dtype::bf16; }
 
-std::int64_t whole(double elements) { return static_cast<std::int64_t>(elements); }
+std::int64_t to_element_count(double elements) { return static_cast<std::int64_t>(elements); }
 
 // Operations that autocast runs in 32 bits, or whose inputs stay in 32 bits because nothing casts them.
 bool needs_32_bits(const Operation& operation) {
@@ -40,69 +40,71 @@ bool needs_32_bits(const Operation& operation) {
 
 // Whether autocast runs a cast kernel before an operation in 32 bits. Softmax and sums cast while they read; an
 // embedding reads nothing that could be in 16 bits.
-bool casts_before(Kind kind) { return kind == Kind::normalization || kind == Kind::resize; }
+bool converts_inputs(Kind kind) { return kind == Kind::normalization || kind == Kind::resize; }
 
-class Autocast {
+class AutocastRewriter {
  public:
   std::vector<Operation> operations;
 
   void add(Operation operation) {
     if (operation.pass != Pass::forward) {
-      if (is_product(operation.kind)) operation.dtype = low(operation);
-    } else if (is_product(operation.kind)) {
-      cast_for_product(operation);
+      if (is_matrix_product(operation.kind)) operation.dtype = low_precision_dtype(operation);
+    } else if (is_matrix_product(operation.kind)) {
+      cast_product_inputs(operation);
     } else if (operation.kind == Kind::cast) {
-      current_ = dtype_of(operation.form).value_or(current_);
-    } else if (!has_16_bits(operation.dtype)) {
-      operation.dtype = dtype_beside_products(operation);
-      current_ = operation.kind == Kind::view ? current_ : operation.dtype;
+      output_dtype_ = dtype_of(operation.form).value_or(output_dtype_);
+    } else if (!is_16_bit_type(operation.dtype)) {
+      operation.dtype = non_product_dtype(operation);
+      output_dtype_ = operation.kind == Kind::view ? output_dtype_ : operation.dtype;
     } else {
-      current_ = operation.dtype;
+      output_dtype_ = operation.dtype;
     }
-    last_.update(operation);
+    last_operation_.update(operation);
     operations.push_back(std::move(operation));
   }
 
  private:
   // The 16-bit type of a product: bf16, but fp16 for cuDNN's recurrent layers, even if autocast uses bf16.
-  static Dtype low(const Operation& operation) {
-    if (has_16_bits(operation.dtype)) return operation.dtype;
+  static Dtype low_precision_dtype(const Operation& operation) {
+    if (is_16_bit_type(operation.dtype)) return operation.dtype;
     return operation.kind == Kind::recurrent ? Dtype::fp16 : Dtype::bf16;
   }
 
-  void put_cast(const Operation& of, double elements, Dtype from, Dtype to, NeededGradients gradient) {
+  void append_cast(const Operation& of, double elements, Dtype from, Dtype to, NeededGradients gradient) {
     Operation cast;
     cast.layer = of.layer;
     cast.source = of.source;
     cast.kind = Kind::cast;
     cast.form = name_of(to);
-    cast.parameters = {{"batch", 1}, {"rows", 1}, {"width", whole(elements)}};
+    cast.parameters = {{"batch", 1}, {"rows", 1}, {"width", to_element_count(elements)}};
     cast.dtype = from;
     cast.gradient = gradient;
     cast.count = of.count;
     operations.push_back(std::move(cast));
   }
 
-  void cast_for_product(Operation& operation) {
-    const bool was_low = has_16_bits(operation.dtype);
-    operation.dtype = low(operation);
+  void cast_product_inputs(Operation& operation) {
+    const bool was_low = is_16_bit_type(operation.dtype);
+    operation.dtype = low_precision_dtype(operation);
     if (was_low) {
-      current_ = operation.dtype;
+      output_dtype_ = operation.dtype;
       return;
     }
-    const bool is_cast = has_16_bits(current_) ? last_was_cast_ && last_.has_same_input(operation) : true;
+    const bool is_cast = is_16_bit_type(output_dtype_)
+                             ? was_last_product_input_cast_ && last_operation_.has_same_input(operation)
+                             : true;
     const Work work = work_of(operation);
     const NeededGradients of_input =
         operation.gradient == NeededGradients::all ? NeededGradients::all : NeededGradients::none;
-    if (is_cast) put_cast(operation, read_by(operation, work), Dtype::fp32, operation.dtype, of_input);
-    last_was_cast_ = is_cast;
+    if (is_cast) append_cast(operation, input_elements_read(operation, work), Dtype::fp32, operation.dtype, of_input);
+    was_last_product_input_cast_ = is_cast;
     if (operation.kind == Kind::dense || operation.kind == Kind::convolution) cast_weights(operation, work);
     if (operation.kind == Kind::recurrent) {
       const NeededGradients of_weights =
           operation.gradient == NeededGradients::none ? NeededGradients::none : NeededGradients::all;
-      put_cast(operation, work.weights, Dtype::fp32, operation.dtype, of_weights);
+      append_cast(operation, work.weights, Dtype::fp32, operation.dtype, of_weights);
     }
-    current_ = operation.dtype;
+    output_dtype_ = operation.dtype;
   }
 
   // Weights and bias are two tensors and take two cast kernels.
@@ -111,13 +113,13 @@ class Autocast {
         operation.parameters.get("bias", 0) != 0 ? static_cast<double>(operation.parameters.get("out", 0)) : 0;
     const NeededGradients gradient =
         operation.gradient == NeededGradients::none ? NeededGradients::none : NeededGradients::all;
-    put_cast(operation, work.weights - bias, Dtype::fp32, operation.dtype, gradient);
-    if (bias > 0) put_cast(operation, bias, Dtype::fp32, operation.dtype, gradient);
+    append_cast(operation, work.weights - bias, Dtype::fp32, operation.dtype, gradient);
+    if (bias > 0) append_cast(operation, bias, Dtype::fp32, operation.dtype, gradient);
   }
 
   // Number of elements of the computed inputs that a cast converts: for a bmm those of the first operand, for attention
   // all three.
-  static double read_by(const Operation& operation, const Work& work) {
+  static double input_elements_read(const Operation& operation, const Work& work) {
     if (operation.kind == Kind::attention) return work.weights;
     if (operation.kind != Kind::bmm) return work.inputs;
     const Parameters& p = operation.parameters;
@@ -126,35 +128,36 @@ class Autocast {
     return elements;
   }
 
-  Dtype dtype_beside_products(const Operation& operation) {
+  Dtype non_product_dtype(const Operation& operation) {
     if (needs_32_bits(operation)) {
-      if (casts_before(operation.kind) && has_16_bits(current_)) {
-        put_cast(operation, work_of(operation).inputs, current_, Dtype::fp32, operation.gradient);
+      if (converts_inputs(operation.kind) && is_16_bit_type(output_dtype_)) {
+        append_cast(operation, work_of(operation).inputs, output_dtype_, Dtype::fp32, operation.gradient);
       }
-      residual_in_32_ = residual_in_32_ || operation.kind == Kind::normalization || operation.kind == Kind::embedding;
+      is_residual_fp32_ =
+          is_residual_fp32_ || operation.kind == Kind::normalization || operation.kind == Kind::embedding;
       return Dtype::fp32;
     }
     const bool is_pair = operation.kind == Kind::add || operation.kind == Kind::multiply;
     // A row of weights stays in 32 bits, so its sum or product with any tensor is in 32 bits.
     if (is_pair && operation.form == "last") return Dtype::fp32;
     // A residual stays in 32 bits if a norm or an embedding produced it, whatever is added.
-    if (operation.kind == Kind::add && operation.form == "same" && residual_in_32_) return Dtype::fp32;
-    return current_;
+    if (operation.kind == Kind::add && operation.form == "same" && is_residual_fp32_) return Dtype::fp32;
+    return output_dtype_;
   }
 
-  Dtype current_ = Dtype::fp32;  // type of the last result
-  bool residual_in_32_ = false;
-  bool last_was_cast_ = false;  // whether the input of the last product was cast
-  LastProductTracker last_;
+  Dtype output_dtype_ = Dtype::fp32;  // type of the last result
+  bool is_residual_fp32_ = false;
+  bool was_last_product_input_cast_ = false;  // whether the input of the last product was cast
+  LastProductTracker last_operation_;
 };
 
-Dtype plain_dtype(const Operation& operation, Precision precision) {
-  if (has_16_bits(operation.dtype)) return operation.dtype;
+Dtype dtype_without_autocast(const Operation& operation, Precision precision) {
+  if (is_16_bit_type(operation.dtype)) return operation.dtype;
   switch (precision) {
     case Precision::framework_default:
       return operation.kind == Kind::convolution || operation.kind == Kind::recurrent ? Dtype::tf32 : Dtype::fp32;
     case Precision::tf32:
-      return is_product(operation.kind) ? Dtype::tf32 : Dtype::fp32;
+      return is_matrix_product(operation.kind) ? Dtype::tf32 : Dtype::fp32;
     case Precision::fp16:
       return Dtype::fp16;
     case Precision::bf16:
@@ -168,14 +171,14 @@ Dtype plain_dtype(const Operation& operation, Precision precision) {
 
 }  // namespace
 
-Graph with_precision(Graph graph, Precision precision) {
+Graph apply_precision(Graph graph, Precision precision) {
   // Lists traced from PyTorch contain the types of PyTorch's default precision already.
   if (precision == Precision::framework_default && graph.format == "torch") return graph;
   if (precision != Precision::amp_bf16) {
-    for (Operation& operation : graph.operations) operation.dtype = plain_dtype(operation, precision);
+    for (Operation& operation : graph.operations) operation.dtype = dtype_without_autocast(operation, precision);
     return graph;
   }
-  Autocast autocast;
+  AutocastRewriter autocast;
   for (Operation& operation : graph.operations) autocast.add(std::move(operation));
   graph.operations = std::move(autocast.operations);
   return graph;

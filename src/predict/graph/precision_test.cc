@@ -55,50 +55,50 @@ using Texts = std::vector<std::string>;
 
 TEST(Precision, ByDefaultOnlyConvolutionsAreTf32) {
   const Graph graph = graph_of({convolution(), tensor(Kind::activation, "relu"), dense("head")});
-  EXPECT_EQ(types(with_precision(graph, Precision::framework_default)),
+  EXPECT_EQ(types(apply_precision(graph, Precision::framework_default)),
             (Texts{"convolution tf32", "activation fp32", "dense fp32"}));
-  EXPECT_EQ(types(with_precision(graph, Precision::tf32)),
+  EXPECT_EQ(types(apply_precision(graph, Precision::tf32)),
             (Texts{"convolution tf32", "activation fp32", "dense tf32"}));
-  EXPECT_EQ(types(with_precision(graph, Precision::fp32)),
+  EXPECT_EQ(types(apply_precision(graph, Precision::fp32)),
             (Texts{"convolution fp32", "activation fp32", "dense fp32"}));
-  EXPECT_EQ(types(with_precision(graph, Precision::fp16)),
+  EXPECT_EQ(types(apply_precision(graph, Precision::fp16)),
             (Texts{"convolution fp16", "activation fp16", "dense fp16"}));
 }
 
 TEST(Precision, SixteenBitOperationsStayUnchanged) {
   Graph graph = graph_of({dense("first"), dense("second")});
   graph.operations[0].dtype = Dtype::fp16;
-  EXPECT_EQ(types(with_precision(graph, Precision::bf16)), (Texts{"dense fp16", "dense bf16"}));
-  EXPECT_EQ(types(with_precision(graph, Precision::fp32)), (Texts{"dense fp16", "dense fp32"}));
+  EXPECT_EQ(types(apply_precision(graph, Precision::bf16)), (Texts{"dense fp16", "dense bf16"}));
+  EXPECT_EQ(types(apply_precision(graph, Precision::fp32)), (Texts{"dense fp16", "dense fp32"}));
 }
 
 TEST(Precision, AListFromPyTorchKeepsItsTypes) {
   Graph graph = graph_of({dense("first")});
   graph.format = "torch";
   graph.operations[0].dtype = Dtype::tf32;
-  EXPECT_EQ(types(with_precision(graph, Precision::framework_default)), (Texts{"dense tf32"}));
-  EXPECT_EQ(types(with_precision(graph, Precision::fp32)), (Texts{"dense fp32"}));
+  EXPECT_EQ(types(apply_precision(graph, Precision::framework_default)), (Texts{"dense tf32"}));
+  EXPECT_EQ(types(apply_precision(graph, Precision::fp32)), (Texts{"dense fp32"}));
 }
 
 TEST(Precision, AutocastCastsProductInputsAndKeepsTheOutputIn16Bits) {
   const Graph graph =
-      with_precision(graph_of({convolution(), norm("batch-inference"), tensor(Kind::add, "same"), dense("head")}),
-                     Precision::amp_bf16);
+      apply_precision(graph_of({convolution(), norm("batch-inference"), tensor(Kind::add, "same"), dense("head")}),
+                      Precision::amp_bf16);
   EXPECT_EQ(types(graph), (Texts{"cast fp32>bf16 32", "cast fp32>bf16 64", "convolution bf16", "normalization bf16",
                                  "add bf16", "cast fp32>bf16 64", "cast fp32>bf16 8", "dense bf16"}));
   EXPECT_EQ(graph.operations[1].layer, "stem");
 }
 
 TEST(Precision, AutocastNormsRowsAndAddsResidualsIn32Bits) {
-  const Graph graph = with_precision(graph_of({norm("layer"), dense("inner"), tensor(Kind::activation, "gelu"),
-                                               tensor(Kind::add, "same"), norm("layer")}),
-                                     Precision::amp_bf16);
+  const Graph graph = apply_precision(graph_of({norm("layer"), dense("inner"), tensor(Kind::activation, "gelu"),
+                                                tensor(Kind::add, "same"), norm("layer")}),
+                                      Precision::amp_bf16);
   EXPECT_EQ(types(graph), (Texts{"normalization fp32", "cast fp32>bf16 32", "cast fp32>bf16 64", "cast fp32>bf16 8",
                                  "dense bf16", "activation bf16", "add fp32", "normalization fp32"}));
 }
 
 TEST(Precision, AutocastCastsNormInputsTo32BitsButNotThoseOfSoftmax) {
-  const Graph graph = with_precision(
+  const Graph graph = apply_precision(
       graph_of({convolution(), norm("layer"), dense("a"), tensor(Kind::activation, "softmax")}), Precision::amp_bf16);
   EXPECT_EQ(types(graph), (Texts{"cast fp32>bf16 32", "cast fp32>bf16 64", "convolution bf16", "cast bf16>fp32 32",
                                  "normalization fp32", "cast fp32>bf16 32", "cast fp32>bf16 64", "cast fp32>bf16 8",
@@ -107,15 +107,15 @@ TEST(Precision, AutocastCastsNormInputsTo32BitsButNotThoseOfSoftmax) {
 
 TEST(Precision, AutocastCastsTheSameInputForEachOfQueryKeyAndValue) {
   const Graph graph =
-      with_precision(graph_of({norm("layer"), dense("query"), dense("key"), dense("value")}), Precision::amp_bf16);
+      apply_precision(graph_of({norm("layer"), dense("query"), dense("key"), dense("value")}), Precision::amp_bf16);
   const Texts texts = types(graph);
   EXPECT_EQ(std::count(texts.begin(), texts.end(), "cast fp32>bf16 32"), 3);
 }
 
 TEST(Precision, GradientsOfAutocastsCastsAreCastBack) {
-  Graph graph = with_precision(graph_of({norm("layer"), dense("head")}), Precision::amp_bf16);
-  graph.weight_tensors = 4;
-  graph.weight_elements = 88;
+  Graph graph = apply_precision(graph_of({norm("layer"), dense("head")}), Precision::amp_bf16);
+  graph.weight_tensor_count = 4;
+  graph.weight_element_count = 88;
   graph.operations = training_step(graph, "adamw");
   const Texts texts = types(graph);
   EXPECT_EQ(std::count_if(texts.begin(), texts.end(),

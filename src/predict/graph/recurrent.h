@@ -15,14 +15,14 @@ namespace joulemap::predict {
 
 struct RecurrentSizes {
   double batch = 1;
-  double steps = 1;
-  double in = 1;          // input width of the first layer
-  double hidden = 1;      // width of the state
-  double output = 1;      // output width of a direction: `hidden`, or an LSTM's projection
-  double projection = 0;  // 0: none
-  double gates = 1;       // 4 for an LSTM, 3 for a GRU
-  double layers = 1;
-  double directions = 1;
+  double time_steps = 1;
+  double input_width = 1;       // input width of the first layer
+  double hidden_width = 1;      // width of the state
+  double output_width = 1;      // output width of a direction: `hidden_width`, or an LSTM's projection
+  double projection_width = 0;  // 0: none
+  double gate_count = 1;        // 4 for an LSTM, 3 for a GRU
+  double layer_count = 1;
+  double direction_count = 1;
   bool has_bias = true;
 };
 RecurrentSizes recurrent_sizes(const Operation& operation);
@@ -33,9 +33,9 @@ struct RecurrentWork {
   double inputs = 0;
   double outputs = 0;
   double weights = 0;
-  double gates = 0;           // results of the input products that the steps read
-  double states = 0;          // gates and states that a backward pass reads
-  double between_layers = 0;  // outputs of all layers but the last
+  double gates = 0;                    // results of the input products that the steps read
+  double gradient_state_elements = 0;  // gates and states that a backward pass reads
+  double inter_layer_elements = 0;     // outputs of all layers but the last
 };
 RecurrentWork recurrent_work(const RecurrentSizes& sizes);
 
@@ -58,8 +58,8 @@ double recurrent_kernels(const Operation& operation);
 double recurrent_latency_s(const Operation& operation);
 
 // Whether `next`, which reads the output of `stack`, is its next layer: PyTorch then runs both in one call.
-bool is_next_layer(const Operation& stack, const Operation& next);
+bool is_next_recurrent_layer(const Operation& stack, const Operation& next);
 // Adds the layers of `next` to `stack`, and its name to the layer's name.
-void add_layer(Operation& stack, const Operation& next);
+void append_recurrent_layer(Operation& stack, const Operation& next);
 
 }  // namespace joulemap::predict

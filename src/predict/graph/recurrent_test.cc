@@ -37,7 +37,7 @@ Operation lstm(std::int64_t steps, std::int64_t hidden, std::int64_t layers = 1,
 DeviceProfile without_measurements() {
   DeviceProfile profile = h200_profile();
   std::erase_if(profile.operation_model.times, [](const auto& group) { return group.first.starts_with("recurrent"); });
-  std::erase_if(profile.operation_model.energies,
+  std::erase_if(profile.operation_model.energy_coefficients,
                 [](const auto& group) { return group.first.starts_with("recurrent"); });
   profile.operation_model.kriging = {};
   return profile;
@@ -113,7 +113,7 @@ TEST(Recurrent, WithoutMeasurementsTheIntervalSpansAFactorOfThreeWithANote) {
   ASSERT_TRUE(prediction.high_j);
   EXPECT_GT(*prediction.high_j, 2.5 * prediction.energy_j);
   EXPECT_LT(prediction.low_j, prediction.energy_j / 2.5);
-  EXPECT_EQ(prediction.layers.front().trust, 0);
+  EXPECT_EQ(prediction.layers.front().min_trust_factor, 0);
 }
 
 // A regression: an earlier version predicted 0.016 J, less than the idle energy of a GPU during 256 steps.
@@ -127,10 +127,10 @@ TEST(Recurrent, ALayerUsesAtLeastIdlePowerDuringItsSteps) {
 
 TEST(Recurrent, StacksLayersOfMatchingSizes) {
   Operation stack = lstm(16, 64);
-  EXPECT_TRUE(is_next_layer(stack, lstm(16, 64)));
-  EXPECT_FALSE(is_next_layer(stack, lstm(16, 32)));
-  EXPECT_FALSE(is_next_layer(stack, lstm(16, 64, 1, 2)));
-  add_layer(stack, lstm(16, 64));
+  EXPECT_TRUE(is_next_recurrent_layer(stack, lstm(16, 64)));
+  EXPECT_FALSE(is_next_recurrent_layer(stack, lstm(16, 32)));
+  EXPECT_FALSE(is_next_recurrent_layer(stack, lstm(16, 64, 1, 2)));
+  append_recurrent_layer(stack, lstm(16, 64));
   EXPECT_EQ(stack.parameters.get("layers", 0), 2);
   EXPECT_EQ(stack.layer, "rnn");
 }

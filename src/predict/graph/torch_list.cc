@@ -17,16 +17,18 @@ namespace {
 
 using formats::DocumentValue;
 
-constexpr std::string_view kSchema = "joulemap.operations/1";
-constexpr std::string_view kRemedy = "create the list again with joulemap.list_operations of this version";
+constexpr std::string_view kOperationListSchema = "joulemap.operations/1";
+constexpr std::string_view kListAgainRemedy = "create the list again with joulemap.list_operations of this version";
 
 // Limit of parameters of an operation: twice as many as a three-dimensional convolution has.
-constexpr std::size_t kMaxParameters = 48;
+constexpr std::size_t kMaxParametersPerOperation = 48;
 
-Error malformed(std::string message) { return {ErrorCode::malformed, std::move(message), std::string(kRemedy)}; }
+Error malformed_list_error(std::string message) {
+  return {ErrorCode::malformed, std::move(message), std::string(kListAgainRemedy)};
+}
 
 // Required parameters of a kind (operation.h). Without this check a missing size would count as 1.
-std::span<const std::string_view> needed_parameters(const Operation& operation) {
+std::span<const std::string_view> required_parameters(const Operation& operation) {
   static constexpr std::array<std::string_view, 3> kDense = {"rows", "in", "out"};
   static constexpr std::array<std::string_view, 4> kBmm = {"batch", "m", "k", "n"};
   static constexpr std::array<std::string_view, 5> kAttention = {"batch", "heads", "queries", "keys", "width"};
@@ -81,24 +83,25 @@ std::span<const std::string_view> needed_parameters(const Operation& operation) 
   }
 }
 
-Result<std::int64_t> whole_number(const DocumentValue& value, std::string_view name, std::int64_t least) {
+Result<std::int64_t> read_whole_number(const DocumentValue& value, std::string_view name, std::int64_t least) {
   const DocumentValue* found = value.find(name);
-  if (found == nullptr) return malformed(fmt::format("\"{}\" is missing", name));
+  if (found == nullptr) return malformed_list_error(fmt::format("\"{}\" is missing", name));
   const std::optional<std::int64_t> number = found->integer();
-  if (!number) return malformed(fmt::format("\"{}\" is not an integer", name));
+  if (!number) return malformed_list_error(fmt::format("\"{}\" is not an integer", name));
   if (*number < least || *number > kMaxElements) {
-    return malformed(fmt::format("\"{}\" is {}, not between {} and {}", name, *number, least, kMaxElements));
+    return malformed_list_error(fmt::format("\"{}\" is {}, not between {} and {}", name, *number, least, kMaxElements));
   }
   return *number;
 }
 
 Result<Parameters> read_parameters(const DocumentValue& value) {
   const DocumentValue* found = value.find("parameters");
-  if (found == nullptr || found->table() == nullptr) return malformed("\"parameters\" is missing");
-  if (found->table()->size() > kMaxParameters) return malformed("\"parameters\" has too many members");
+  if (found == nullptr || found->table() == nullptr) return malformed_list_error("\"parameters\" is missing");
+  if (found->table()->size() > kMaxParametersPerOperation)
+    return malformed_list_error("\"parameters\" has too many members");
   Parameters parameters;
   for (const formats::DocumentMember& member : *found->table()) {
-    const Result<std::int64_t> number = whole_number(*found, member.key, 0);
+    const Result<std::int64_t> number = read_whole_number(*found, member.key, 0);
     if (!number) return number.error();
     parameters.set(member.key, *number);
   }
@@ -108,37 +111,38 @@ Result<Parameters> read_parameters(const DocumentValue& value) {
 // Checks that required sizes exist, and that no tensor exceeds kMaxElements: single sizes may be small enough while
 // their product is not.
 Status check_sizes(const Operation& operation) {
-  for (const std::string_view name : needed_parameters(operation)) {
+  for (const std::string_view name : required_parameters(operation)) {
     if (!operation.parameters.find(name)) {
-      return malformed(fmt::format("{} needs the parameter \"{}\"", name_of(operation.kind), name));
+      return malformed_list_error(fmt::format("{} needs the parameter \"{}\"", name_of(operation.kind), name));
     }
   }
   const Work work = work_of(operation);
   const double most = std::max({work.inputs, work.outputs, work.weights});
   if (!(most <= static_cast<double>(kMaxElements))) {
-    return malformed(fmt::format("a tensor of {:.3g} elements, which fits no GPU", most));
+    return malformed_list_error(fmt::format("a tensor of {:.3g} elements, which fits no GPU", most));
   }
   return Done{};
 }
 
 template <class Name>
-Result<Name> named(const DocumentValue& value, std::string_view key, std::optional<Name> (*find)(std::string_view)) {
+Result<Name> read_named_value(const DocumentValue& value, std::string_view key,
+                              std::optional<Name> (*find)(std::string_view)) {
   const std::string text = value.text_or_empty(key);
   if (const std::optional<Name> found = find(text)) return *found;
-  return malformed(fmt::format("unknown {} \"{}\"", key, text));
+  return malformed_list_error(fmt::format("unknown {} \"{}\"", key, text));
 }
 
 Result<Operation> read_operation(const DocumentValue& value) {
-  if (value.table() == nullptr) return malformed("it is not an object");
-  const Result<Kind> kind = named<Kind>(value, "kind", kind_of);
+  if (value.table() == nullptr) return malformed_list_error("it is not an object");
+  const Result<Kind> kind = read_named_value<Kind>(value, "kind", kind_of);
   if (!kind) return kind.error();
-  const Result<Dtype> dtype = named<Dtype>(value, "dtype", dtype_of);
+  const Result<Dtype> dtype = read_named_value<Dtype>(value, "dtype", dtype_of);
   if (!dtype) return dtype.error();
-  const Result<Pass> pass = named<Pass>(value, "pass", pass_of);
+  const Result<Pass> pass = read_named_value<Pass>(value, "pass", pass_of);
   if (!pass) return pass.error();
   Result<Parameters> parameters = read_parameters(value);
   if (!parameters) return std::move(parameters).error();
-  const Result<std::int64_t> count = value.find("count") == nullptr ? 1 : whole_number(value, "count", 1);
+  const Result<std::int64_t> count = value.find("count") == nullptr ? 1 : read_whole_number(value, "count", 1);
   if (!count) return count.error();
   Operation operation;
   operation.layer = value.text_or_empty("layer");
@@ -157,8 +161,8 @@ Result<Operation> read_operation(const DocumentValue& value) {
 
 Result<std::vector<Operation>> read_operations(const DocumentValue& document) {
   const DocumentValue* list = document.find("operations");
-  if (list == nullptr || list->array() == nullptr) return malformed("the list \"operations\" is missing");
-  if (list->array()->empty()) return malformed("the list of operations is empty");
+  if (list == nullptr || list->array() == nullptr) return malformed_list_error("the list \"operations\" is missing");
+  if (list->array()->empty()) return malformed_list_error("the list of operations is empty");
   std::vector<Operation> operations;
   operations.reserve(list->array()->size());
   for (const DocumentValue& value : *list->array()) {
@@ -173,13 +177,13 @@ Result<std::vector<Operation>> read_operations(const DocumentValue& document) {
   return operations;
 }
 
-Result<std::vector<UnknownOperation>> read_unknown(const DocumentValue& document) {
+Result<std::vector<UnknownOperation>> read_unknown_operations(const DocumentValue& document) {
   std::vector<UnknownOperation> unknown;
   const DocumentValue* list = document.find("unknown");
   if (list == nullptr) return unknown;
-  if (list->array() == nullptr) return malformed("\"unknown\" is not a list");
+  if (list->array() == nullptr) return malformed_list_error("\"unknown\" is not a list");
   for (const DocumentValue& value : *list->array()) {
-    if (value.table() == nullptr) return malformed("a member of \"unknown\" is not an object");
+    if (value.table() == nullptr) return malformed_list_error("a member of \"unknown\" is not an object");
     unknown.push_back({value.text_or_empty("layer"), value.text_or_empty("source"), value.text_or_empty("reason"),
                        value.boolean("bounded").value_or(false)});
   }
@@ -187,43 +191,45 @@ Result<std::vector<UnknownOperation>> read_unknown(const DocumentValue& document
 }
 
 // Adds to `graph.unknown` the operations of unknown kind that the file's list omits, so that reports list them.
-void name_unlisted(Graph& graph) {
+void name_unnamed_layers(Graph& graph) {
   for (const Operation& operation : graph.operations) {
     if (operation.kind != Kind::unknown) continue;
     const auto is_it = [&operation](const UnknownOperation& one) {
       return one.layer == operation.layer && one.source == operation.source;
     };
-    if (std::any_of(graph.unknown.begin(), graph.unknown.end(), is_it)) continue;
+    if (std::any_of(graph.unknown_operations.begin(), graph.unknown_operations.end(), is_it)) continue;
     const Parameters& p = operation.parameters;
     const bool is_bounded = (p.find("in") && p.find("out")) || p.find("width");
-    graph.unknown.push_back({operation.layer, operation.source, "an operation of unknown kind", is_bounded});
+    graph.unknown_operations.push_back({operation.layer, operation.source, "an operation of unknown kind", is_bounded});
   }
 }
 
-Result<Graph> graph_of(const DocumentValue& document) {
+Result<Graph> build_graph_from_list(const DocumentValue& document) {
   const std::string schema = document.text_or_empty("schema");
-  if (schema != kSchema) return malformed(fmt::format("its schema is \"{}\", not {}", schema, kSchema));
+  if (schema != kOperationListSchema)
+    return malformed_list_error(fmt::format("its schema is \"{}\", not {}", schema, kOperationListSchema));
   Graph graph;
   graph.name = document.text_or_empty("name");
   graph.format = "torch";
   Result<std::vector<Operation>> operations = read_operations(document);
   if (!operations) return std::move(operations).error();
   graph.operations = std::move(*operations);
-  Result<std::vector<UnknownOperation>> unknown = read_unknown(document);
+  Result<std::vector<UnknownOperation>> unknown = read_unknown_operations(document);
   if (!unknown) return std::move(unknown).error();
-  graph.unknown = std::move(*unknown);
-  name_unlisted(graph);
-  const Result<std::int64_t> tensors = whole_number(document, "weight_tensors", 0);
+  graph.unknown_operations = std::move(*unknown);
+  name_unnamed_layers(graph);
+  const Result<std::int64_t> tensors = read_whole_number(document, "weight_tensors", 0);
   if (!tensors) return tensors.error();
-  const Result<std::int64_t> elements = whole_number(document, "weight_elements", 0);
+  const Result<std::int64_t> elements = read_whole_number(document, "weight_elements", 0);
   if (!elements) return elements.error();
   // Lists of earlier versions have no count of Python calls.
-  const Result<std::int64_t> python_calls =
-      document.find("python_calls") == nullptr ? Result<std::int64_t>(0) : whole_number(document, "python_calls", 0);
+  const Result<std::int64_t> python_calls = document.find("python_calls") == nullptr
+                                                ? Result<std::int64_t>(0)
+                                                : read_whole_number(document, "python_calls", 0);
   if (!python_calls) return python_calls.error();
-  graph.weight_tensors = *tensors;
-  graph.weight_elements = *elements;
-  graph.python_calls = *python_calls;
+  graph.weight_tensor_count = *tensors;
+  graph.weight_element_count = *elements;
+  graph.python_call_count = *python_calls;
   if (const DocumentValue* notes = document.find("notes"); notes != nullptr && notes->array() != nullptr) {
     for (const DocumentValue& note : *notes->array()) {
       if (auto text = note.text()) graph.notes.push_back(std::move(*text));
@@ -238,7 +244,7 @@ Result<Graph> read_torch_list(std::string_view json) {
   constexpr std::string_view kName = "list of operations";
   const Result<DocumentValue> document = formats::read_json(json, kName);
   if (!document) return document.error();
-  Result<Graph> graph = graph_of(*document);
+  Result<Graph> graph = build_graph_from_list(*document);
   if (!graph) return std::move(graph).error().with_context(kName);
   return graph;
 }

@@ -36,8 +36,8 @@ TEST(TorchList, IsReadAsItWasTraced) {
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_EQ(graph->name, "Net");
   EXPECT_EQ(graph->format, "torch");
-  EXPECT_EQ(graph->weight_tensors, 2);
-  EXPECT_EQ(graph->weight_elements, 650);
+  EXPECT_EQ(graph->weight_tensor_count, 2);
+  EXPECT_EQ(graph->weight_element_count, 650);
   EXPECT_EQ(graph->notes, std::vector<std::string>{"small"});
   ASSERT_EQ(graph->operations.size(), 1U);
   const Operation& dense = graph->operations[0];
@@ -66,13 +66,13 @@ TEST(TorchList, ListsUnknownOperationsThatTheListOmits) {
   const Result<Graph> listed = read_torch_list(list_of(
       kUnknown, R"([{"layer": "x", "source": "acme.fast", "reason": "an operation of acme", "bounded": true}])"));
   ASSERT_TRUE(listed) << listed.error().message;
-  ASSERT_EQ(listed->unknown.size(), 1U);
-  EXPECT_EQ(listed->unknown[0].reason, "an operation of acme");
-  EXPECT_TRUE(listed->unknown[0].bounded);
+  ASSERT_EQ(listed->unknown_operations.size(), 1U);
+  EXPECT_EQ(listed->unknown_operations[0].reason, "an operation of acme");
+  EXPECT_TRUE(listed->unknown_operations[0].has_lower_bound);
   const Result<Graph> forgotten = read_torch_list(list_of(kUnknown));
   ASSERT_TRUE(forgotten);
-  ASSERT_EQ(forgotten->unknown.size(), 1U);
-  EXPECT_EQ(forgotten->unknown[0].source, "acme.fast");
+  ASSERT_EQ(forgotten->unknown_operations.size(), 1U);
+  EXPECT_EQ(forgotten->unknown_operations[0].source, "acme.fast");
 }
 
 TEST(TorchList, RefusesOtherContentWithARemedy) {

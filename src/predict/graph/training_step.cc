@@ -12,37 +12,37 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr std::string_view kLossLayer = "loss";
-constexpr std::string_view kOptimizerLayer = "optimizer";
+constexpr std::string_view kLossLayerName = "loss";
+constexpr std::string_view kOptimizerLayerName = "optimizer";
 
-bool has_16_bits(Dtype dtype) { return dtype == Dtype::fp16 || dtype == Dtype::bf16; }
+bool is_16_bit_type(Dtype dtype) { return dtype == Dtype::fp16 || dtype == Dtype::bf16; }
 
-struct Scores {
-  std::int64_t rows = 1;
-  std::int64_t classes = 1;
+struct ClassScores {
+  std::int64_t score_rows = 1;
+  std::int64_t class_count = 1;
   Dtype dtype = Dtype::fp32;
 };
 
 // Converts a product of sizes to an integer from 1 to kMaxElements. It can exceed 64 bits if another size is 0.
-std::int64_t whole(double value) {
+std::int64_t to_whole_number(double value) {
   return static_cast<std::int64_t>(std::clamp(value, 1.0, static_cast<double>(kMaxElements)));
 }
 
-std::int64_t times(std::int64_t left, std::int64_t right) {
-  return whole(static_cast<double>(left) * static_cast<double>(right));
+std::int64_t saturating_multiply(std::int64_t left, std::int64_t right) {
+  return to_whole_number(static_cast<double>(left) * static_cast<double>(right));
 }
 
 // Output of a convolution, or of a pooling between the last convolution and the loss, as scores of each pixel.
-Scores image_scores(const Operation& operation, std::string_view channels) {
+ClassScores pixel_class_scores(const Operation& operation, std::string_view channels) {
   const Parameters& p = operation.parameters;
   const SpatialExtent extent = output_extent(p);
   const double pixels = std::max(1.0, extent.height * extent.width * extent.depth);
-  return {times(p.get("batch", 1), whole(pixels)), p.get(channels, 1), operation.dtype};
+  return {saturating_multiply(p.get("batch", 1), to_whole_number(pixels)), p.get(channels, 1), operation.dtype};
 }
 
 // Input of the loss: the output of the last product, after pooling. Empty if there is no product.
-std::optional<Scores> last_scores(const std::vector<Operation>& operations) {
-  std::optional<Scores> scores;
+std::optional<ClassScores> find_class_scores(const std::vector<Operation>& operations) {
+  std::optional<ClassScores> scores;
   bool is_image = false;
   for (const Operation& operation : operations) {
     const Parameters& p = operation.parameters;
@@ -50,22 +50,22 @@ std::optional<Scores> last_scores(const std::vector<Operation>& operations) {
       scores = {p.get("rows", 1), p.get("out", 1), operation.dtype};
       is_image = false;
     } else if (operation.kind == Kind::recurrent) {
-      scores = {times(p.get("batch", 1), p.get("steps", 1)),
-                times(p.get("directions", 1), p.get("projection", p.get("hidden", 1))), operation.dtype};
+      scores = {saturating_multiply(p.get("batch", 1), p.get("steps", 1)),
+                saturating_multiply(p.get("directions", 1), p.get("projection", p.get("hidden", 1))), operation.dtype};
       is_image = false;
     } else if (operation.kind == Kind::convolution) {
-      scores = image_scores(operation, "out");
+      scores = pixel_class_scores(operation, "out");
       is_image = true;
-    } else if (operation.kind == Kind::pooling && is_image && p.get("channels", 1) == scores->classes) {
-      scores = image_scores(operation, "channels");
+    } else if (operation.kind == Kind::pooling && is_image && p.get("channels", 1) == scores->class_count) {
+      scores = pixel_class_scores(operation, "channels");
     } else if (operation.kind == Kind::reduce && is_image) {
-      scores->rows = p.get("batch", 1);
+      scores->score_rows = p.get("batch", 1);
     }
   }
   return scores;
 }
 
-Operation made(std::string_view layer, Kind kind, std::string form, Parameters parameters, Dtype dtype) {
+Operation make_operation(std::string_view layer, Kind kind, std::string form, Parameters parameters, Dtype dtype) {
   Operation operation;
   operation.layer = layer;
   operation.source = name_of(kind);
@@ -77,20 +77,21 @@ Operation made(std::string_view layer, Kind kind, std::string form, Parameters p
 }
 
 // The kernel with which PyTorch's batch norm counts its batches in a one-element tensor.
-Operation counted_batch(const Operation& norm) {
-  Operation count = made(norm.layer, Kind::add, "scalar", {{"batch", 1}, {"rows", 1}, {"width", 1}}, Dtype::fp32);
+Operation make_batch_counter_update(const Operation& norm) {
+  Operation count =
+      make_operation(norm.layer, Kind::add, "scalar", {{"batch", 1}, {"rows", 1}, {"width", 1}}, Dtype::fp32);
   count.source = norm.source;
   count.gradient = NeededGradients::none;
   count.count = norm.count;
   return count;
 }
 
-std::vector<Operation> forward_of(const Graph& graph) {
+std::vector<Operation> training_forward_pass(const Graph& graph) {
   std::vector<Operation> forward;
   for (const Operation& operation : graph.operations) {
     const bool is_frozen = operation.parameters.find("frozen").value_or(0) != 0;
     if (operation.kind == Kind::normalization && operation.form == "batch-inference" && !is_frozen) {
-      forward.push_back(counted_batch(operation));
+      forward.push_back(make_batch_counter_update(operation));
       forward.push_back(operation);
       forward.back().form = "batch";
     } else {
@@ -102,28 +103,28 @@ std::vector<Operation> forward_of(const Graph& graph) {
 
 // Appends a cross entropy loss, which runs in 32 bits whatever the network's type. Does nothing if the graph already
 // has a loss.
-void append_loss(std::vector<Operation>& forward) {
+void append_cross_entropy(std::vector<Operation>& forward) {
   const auto is_loss = [](const Operation& operation) { return operation.kind == Kind::loss; };
   if (std::any_of(forward.begin(), forward.end(), is_loss)) return;
-  const std::optional<Scores> scores = last_scores(forward);
+  const std::optional<ClassScores> scores = find_class_scores(forward);
   if (!scores) return;
-  if (has_16_bits(scores->dtype)) {
-    Parameters shape{{"batch", 1}, {"rows", scores->rows}, {"width", scores->classes}};
-    forward.push_back(made(kLossLayer, Kind::cast, "fp32", std::move(shape), scores->dtype));
+  if (is_16_bit_type(scores->dtype)) {
+    Parameters shape{{"batch", 1}, {"rows", scores->score_rows}, {"width", scores->class_count}};
+    forward.push_back(make_operation(kLossLayerName, Kind::cast, "fp32", std::move(shape), scores->dtype));
   }
-  Parameters shape{{"rows", scores->rows}, {"classes", scores->classes}};
-  forward.push_back(made(kLossLayer, Kind::loss, "", std::move(shape), Dtype::fp32));
+  Parameters shape{{"rows", scores->score_rows}, {"classes", scores->class_count}};
+  forward.push_back(make_operation(kLossLayerName, Kind::loss, "", std::move(shape), Dtype::fp32));
 }
 
 enum class BackwardRule {
-  nothing,      // computes no gradient, or passes its gradient on unchanged
-  same_kernel,  // the same kernel runs again
-  back,         // a cast back to the type of the input
-  parted,       // a view of the gradient for each part
+  nothing,        // computes no gradient, or passes its gradient on unchanged
+  same_kernel,    // the same kernel runs again
+  cast_back,      // a cast back to the type of the input
+  view_per_part,  // a view of the gradient for each part
   backward,
 };
 
-BackwardRule backward_rule_of(const Operation& operation) {
+BackwardRule choose_backward_rule(const Operation& operation) {
   switch (operation.kind) {
     case Kind::input:
     case Kind::optimizer:
@@ -132,9 +133,9 @@ BackwardRule backward_rule_of(const Operation& operation) {
     case Kind::view:
       return BackwardRule::same_kernel;
     case Kind::concatenate:
-      return BackwardRule::parted;
+      return BackwardRule::view_per_part;
     case Kind::cast:
-      return BackwardRule::back;
+      return BackwardRule::cast_back;
     case Kind::reduce:
       return operation.form == "sum" ? BackwardRule::nothing : BackwardRule::backward;
     case Kind::rescaling:
@@ -158,28 +159,28 @@ bool has_weights(Kind kind) {
 
 // Pass of the backward operation. Only products can skip the input gradient; a norm or an embedding computes all
 // gradients in one kernel.
-Pass pass_of_gradient(const Operation& operation) {
+Pass weight_gradient_pass(const Operation& operation) {
   const bool is_product = operation.kind == Kind::dense || operation.kind == Kind::convolution;
   return is_product && operation.gradient == NeededGradients::weights ? Pass::backward_weights : Pass::backward;
 }
 
-Operation backward_of(const Operation& forward, BackwardRule way) {
+Operation make_backward(const Operation& forward, BackwardRule way) {
   Operation backward = forward;
-  if (way == BackwardRule::backward) backward.pass = pass_of_gradient(forward);
-  if (way == BackwardRule::back) {
+  if (way == BackwardRule::backward) backward.pass = weight_gradient_pass(forward);
+  if (way == BackwardRule::cast_back) {
     backward.form = name_of(forward.dtype);
     backward.dtype = dtype_of(forward.form).value_or(forward.dtype);
   }
-  if (way == BackwardRule::parted) {
+  if (way == BackwardRule::view_per_part) {
     backward.kind = Kind::view;
-    backward.count = times(forward.count, forward.parameters.get("parts", 1));
+    backward.count = saturating_multiply(forward.count, forward.parameters.get("parts", 1));
   }
   return backward;
 }
 
 // Number of gradient additions for inputs with more than one reader: a tensor multiplied by rows that were computed
 // from it (squeeze and excitation, norms written as primitives), and the branches of a concatenation.
-std::int64_t added_gradients(const Operation& forward) {
+std::int64_t gradient_accumulation(const Operation& forward) {
   if (forward.kind == Kind::concatenate) return std::max<std::int64_t>(0, forward.parameters.get("parts", 1) - 1);
   return forward.kind == Kind::multiply && forward.form == "row" ? 1 : 0;
 }
@@ -187,21 +188,21 @@ std::int64_t added_gradients(const Operation& forward) {
 void append_backward(const Operation& forward, std::vector<Operation>& reversed) {
   if (forward.gradient == NeededGradients::none) return;
   if (forward.gradient == NeededGradients::weights && !has_weights(forward.kind)) return;
-  if (const std::int64_t added = added_gradients(forward); added > 0) {
+  if (const std::int64_t added = gradient_accumulation(forward); added > 0) {
     const Parameters& p = forward.parameters;
     Parameters part{{"batch", p.get("batch", 1)}, {"rows", p.get("rows", 1)}, {"width", p.get("width", 1)}};
-    reversed.push_back(made(forward.layer, Kind::add, "same", std::move(part), forward.dtype));
+    reversed.push_back(make_operation(forward.layer, Kind::add, "same", std::move(part), forward.dtype));
     reversed.back().source = forward.source;
-    reversed.back().count = times(forward.count, added);
+    reversed.back().count = saturating_multiply(forward.count, added);
   }
-  if (const BackwardRule way = backward_rule_of(forward); way != BackwardRule::nothing)
-    reversed.push_back(backward_of(forward, way));
+  if (const BackwardRule way = choose_backward_rule(forward); way != BackwardRule::nothing)
+    reversed.push_back(make_backward(forward, way));
 }
 
 // A sum or product of 16-bit and 32-bit operands is in 32 bits; the gradient of the 16-bit operand needs a cast. Empty
 // if there is none.
-std::optional<Operation> cast_of_gradient(const Operation& before, const Operation& operation) {
-  if (operation.gradient != NeededGradients::all || operation.dtype != Dtype::fp32 || !has_16_bits(before.dtype))
+std::optional<Operation> make_gradient_cast(const Operation& before, const Operation& operation) {
+  if (operation.gradient != NeededGradients::all || operation.dtype != Dtype::fp32 || !is_16_bit_type(before.dtype))
     return {};
   if (operation.kind != Kind::add && operation.kind != Kind::multiply) return {};
   if (before.kind == Kind::cast) return {};
@@ -212,29 +213,29 @@ std::optional<Operation> cast_of_gradient(const Operation& before, const Operati
 }
 
 // The gradient of an input that several products read is a sum: in 32 bits if each of them casts its input.
-Operation sum_of_gradients(const Operation& before, const Operation& product) {
+Operation make_gradient_sum(const Operation& before, const Operation& product) {
   const Parameters& p = product.parameters;
   Parameters shape{{"batch", 1}, {"rows", p.get("rows", 1)}, {"width", p.get("in", 1)}};
-  const bool in_16_bits = has_16_bits(product.dtype) && before.kind != Kind::cast;
+  const bool in_16_bits = is_16_bit_type(product.dtype) && before.kind != Kind::cast;
   const Dtype dtype = in_16_bits ? product.dtype : Dtype::fp32;
-  Operation sum = made(product.layer, Kind::add, "same", std::move(shape), dtype);
+  Operation sum = make_operation(product.layer, Kind::add, "same", std::move(shape), dtype);
   sum.source = product.source;
   sum.count = product.count;
   return sum;
 }
 
 // The operations of the backward pass in forward order; the caller reverses them.
-std::vector<Operation> reversed_backward(const std::vector<Operation>& forward) {
+std::vector<Operation> backward_in_forward_order(const std::vector<Operation>& forward) {
   std::vector<Operation> reversed;
   LastProductTracker last;
   for (std::size_t index = 0; index < forward.size(); ++index) {
     const Operation& operation = forward[index];
     if (operation.gradient == NeededGradients::all && last.has_same_input(operation)) {
-      reversed.push_back(sum_of_gradients(forward[index - 1], operation));
+      reversed.push_back(make_gradient_sum(forward[index - 1], operation));
     }
     last.update(operation);
     if (index > 0) {
-      if (auto cast = cast_of_gradient(forward[index - 1], operation)) reversed.push_back(std::move(*cast));
+      if (auto cast = make_gradient_cast(forward[index - 1], operation)) reversed.push_back(std::move(*cast));
     }
     append_backward(operation, reversed);
   }
@@ -243,12 +244,12 @@ std::vector<Operation> reversed_backward(const std::vector<Operation>& forward) 
 
 // Type in which weights are stored, by the first operation with weights: that of the operation, unless casts convert
 // them before each use.
-Dtype weights_dtype(const std::vector<Operation>& operations) {
+Dtype stored_weights_dtype(const std::vector<Operation>& operations) {
   bool is_cast = false;
   for (const Operation& operation : operations) {
     is_cast = is_cast || (operation.kind == Kind::cast && operation.dtype == Dtype::fp32 && operation.form != "fp32");
     if (!has_weights(operation.kind)) continue;
-    return has_16_bits(operation.dtype) && !is_cast ? operation.dtype : Dtype::fp32;
+    return is_16_bit_type(operation.dtype) && !is_cast ? operation.dtype : Dtype::fp32;
   }
   return Dtype::fp32;
 }
@@ -258,14 +259,15 @@ Dtype weights_dtype(const std::vector<Operation>& operations) {
 std::vector<Operation> training_step(const Graph& graph, std::string_view optimizer) {
   const auto is_step = [](const Operation& operation) { return operation.pass != Pass::forward; };
   if (std::any_of(graph.operations.begin(), graph.operations.end(), is_step)) return graph.operations;
-  std::vector<Operation> step = forward_of(graph);
-  append_loss(step);
-  std::vector<Operation> reversed = reversed_backward(step);
+  std::vector<Operation> step = training_forward_pass(graph);
+  append_cross_entropy(step);
+  std::vector<Operation> reversed = backward_in_forward_order(step);
   step.insert(step.end(), std::make_move_iterator(reversed.rbegin()), std::make_move_iterator(reversed.rend()));
-  if (graph.weight_elements > 0) {
-    Parameters weights{{"tensors", graph.weight_tensors}, {"elements", graph.weight_elements}};
-    const Dtype dtype = weights_dtype(graph.operations);
-    step.push_back(made(kOptimizerLayer, Kind::optimizer, std::string(optimizer), std::move(weights), dtype));
+  if (graph.weight_element_count > 0) {
+    Parameters weights{{"tensors", graph.weight_tensor_count}, {"elements", graph.weight_element_count}};
+    const Dtype dtype = stored_weights_dtype(graph.operations);
+    step.push_back(
+        make_operation(kOptimizerLayerName, Kind::optimizer, std::string(optimizer), std::move(weights), dtype));
     step.back().pass = Pass::optimizer;
     step.back().source = optimizer;
   }

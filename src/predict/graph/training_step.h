@@ -22,6 +22,6 @@ std::vector<Operation> training_step(const Graph& graph, std::string_view optimi
 
 // Fuses neighbouring element-wise operations into one that reads and writes once, as torch.compile does, and removes
 // views. Accepts a forward pass or a training step; compiled.cc lists the rules.
-std::vector<Operation> compiled(std::vector<Operation> operations);
+std::vector<Operation> to_compiled_operations(std::vector<Operation> operations);
 
 }  // namespace joulemap::predict

@@ -53,8 +53,8 @@ Graph small_network() {
                       operation("flat", Kind::view, "", {{"batch", 1}, {"rows", 1}, {"width", 1}}),
                       dense("head", 8, 784, 10)};
   graph.operations.front().gradient = NeededGradients::weights;
-  graph.weight_tensors = 5;
-  graph.weight_elements = 8322;
+  graph.weight_tensor_count = 5;
+  graph.weight_element_count = 8322;
   return graph;
 }
 

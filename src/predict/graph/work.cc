@@ -10,242 +10,258 @@ namespace joulemap::predict {
 namespace {
 
 // Amounts of a forward pass: FLOPs, and elements of the computing type.
-struct Amounts {
+struct OperationAmounts {
   double flops = 0;
   double inputs = 0;
   double outputs = 0;
   double weights = 0;
-  double saved = 0;        // saved tensors that the backward pass reads besides gradient and weights
-  double between = 0;      // intermediate results that the forward pass writes and reads again
-  double gradients = 0;    // written by the backward pass besides gradients of inputs and weights
-  double other_bytes = 0;  // indices, masks, images of bytes: independent of the type
+  double saved_for_backward = 0;     // saved tensors that the backward pass reads besides gradient and weights
+  double intermediate_elements = 0;  // intermediate results that the forward pass writes and reads again
+  double gradients = 0;              // written by the backward pass besides gradients of inputs and weights
+  double other_bytes = 0;            // indices, masks, images of bytes: independent of the type
 };
 
-double of(const Parameters& parameters, std::string_view name, double otherwise = 1) {
+double parameter_or(const Parameters& parameters, std::string_view name, double otherwise = 1) {
   const std::optional<std::int64_t> found = parameters.find(name);
   return found ? static_cast<double>(*found) : otherwise;
 }
 
-double image(const Parameters& p) {
-  return of(p, "batch") * of(p, "channels") * of(p, "height") * of(p, "width") * of(p, "depth");
+double image_elements(const Parameters& p) {
+  return parameter_or(p, "batch") * parameter_or(p, "channels") * parameter_or(p, "height") * parameter_or(p, "width") *
+         parameter_or(p, "depth");
 }
-double tensor(const Parameters& p) { return of(p, "batch") * of(p, "rows") * of(p, "width"); }
+double tensor_elements(const Parameters& p) {
+  return parameter_or(p, "batch") * parameter_or(p, "rows") * parameter_or(p, "width");
+}
 
-double pooled(double size, double kernel, double stride, double padding, double dilation) {
+double pooled_size(double size, double kernel, double stride, double padding, double dilation) {
   const double reach = dilation * (kernel - 1) + 1;
   return std::max(0.0, std::floor((size + 2 * padding - reach) / std::max(1.0, stride)) + 1);
 }
 
 double kernel_area(const Parameters& p) {
-  const double height = of(p, "kernel");
-  return height * of(p, "kernel_width", height) * of(p, "kernel_depth");
+  const double height = parameter_or(p, "kernel");
+  return height * parameter_or(p, "kernel_width", height) * parameter_or(p, "kernel_depth");
 }
 
-Amounts dense(const Parameters& p) {
-  const double rows = of(p, "rows");
-  const double in = of(p, "in");
-  const double out = of(p, "out");
+OperationAmounts dense_amounts(const Parameters& p) {
+  const double rows = parameter_or(p, "rows");
+  const double in = parameter_or(p, "in");
+  const double out = parameter_or(p, "out");
   return {.flops = 2 * rows * in * out,
           .inputs = rows * in,
           .outputs = rows * out,
-          .weights = in * out + of(p, "bias", 0) * out,
-          .saved = rows * in};
+          .weights = in * out + parameter_or(p, "bias", 0) * out,
+          .saved_for_backward = rows * in};
 }
 
 // Both operands count as weights, because the backward pass has two products, as with weights.
-Amounts bmm(const Parameters& p) {
-  const double batch = of(p, "batch");
-  const double both = batch * (of(p, "m") * of(p, "k") + of(p, "k") * of(p, "n"));
-  return {.flops = 2 * batch * of(p, "m") * of(p, "k") * of(p, "n"),
-          .outputs = batch * of(p, "m") * of(p, "n"),
+OperationAmounts bmm_amounts(const Parameters& p) {
+  const double batch = parameter_or(p, "batch");
+  const double both =
+      batch * (parameter_or(p, "m") * parameter_or(p, "k") + parameter_or(p, "k") * parameter_or(p, "n"));
+  return {.flops = 2 * batch * parameter_or(p, "m") * parameter_or(p, "k") * parameter_or(p, "n"),
+          .outputs = batch * parameter_or(p, "m") * parameter_or(p, "n"),
           .weights = both};
 }
 
 // Query, key and value count as weights: the backward pass reads them again and writes their gradients.
-Amounts attention(const Parameters& p) {
-  const double heads = of(p, "batch") * of(p, "heads");
-  const double query = heads * of(p, "queries") * of(p, "width");
-  const double key = heads * of(p, "keys") * of(p, "width");
-  return {.flops = 4 * heads * of(p, "queries") * of(p, "keys") * of(p, "width"),
+OperationAmounts attention_amounts(const Parameters& p) {
+  const double heads = parameter_or(p, "batch") * parameter_or(p, "heads");
+  const double query = heads * parameter_or(p, "queries") * parameter_or(p, "width");
+  const double key = heads * parameter_or(p, "keys") * parameter_or(p, "width");
+  return {.flops = 4 * heads * parameter_or(p, "queries") * parameter_or(p, "keys") * parameter_or(p, "width"),
           .outputs = query,
           .weights = query + 2 * key,
-          .saved = query};
+          .saved_for_backward = query};
 }
 
-Amounts convolution(const Parameters& p) {
+OperationAmounts convolution_amounts(const Parameters& p) {
   const SpatialExtent out = output_extent(p);
   const double pixels = out.height * out.width * out.depth;
-  const double filters = of(p, "out") * std::floor(of(p, "channels") / std::max(1.0, of(p, "groups"))) * kernel_area(p);
-  const double into = image(p);
+  const double filters = parameter_or(p, "out") *
+                         std::floor(parameter_or(p, "channels") / std::max(1.0, parameter_or(p, "groups"))) *
+                         kernel_area(p);
+  const double into = image_elements(p);
   // A transposed convolution multiplies every input pixel instead of every output pixel.
-  const double multiplied =
-      of(p, "transposed", 0) != 0 ? into / std::max(1.0, of(p, "channels")) : of(p, "batch") * pixels;
+  const double multiplied = parameter_or(p, "transposed", 0) != 0 ? into / std::max(1.0, parameter_or(p, "channels"))
+                                                                  : parameter_or(p, "batch") * pixels;
   return {.flops = 2 * multiplied * filters,
           .inputs = into,
-          .outputs = of(p, "batch") * of(p, "out") * pixels,
-          .weights = filters + of(p, "bias", 0) * of(p, "out"),
-          .saved = into};
+          .outputs = parameter_or(p, "batch") * parameter_or(p, "out") * pixels,
+          .weights = filters + parameter_or(p, "bias", 0) * parameter_or(p, "out"),
+          .saved_for_backward = into};
 }
 
-Amounts pooling(const Operation& operation) {
+OperationAmounts pooling_amounts(const Operation& operation) {
   const Parameters& p = operation.parameters;
-  const double images = of(p, "batch") * of(p, "channels");
+  const double images = parameter_or(p, "batch") * parameter_or(p, "channels");
   const SpatialExtent out = output_extent(p);
   const double outputs = images * out.height * out.width * out.depth;
-  if (operation.form == "adaptive") return {.flops = image(p), .inputs = image(p), .outputs = outputs};
+  if (operation.form == "adaptive")
+    return {.flops = image_elements(p), .inputs = image_elements(p), .outputs = outputs};
   return {.flops = outputs * kernel_area(p),
-          .inputs = image(p),
+          .inputs = image_elements(p),
           .outputs = outputs,
           .other_bytes = operation.form == "max" ? 8 * outputs : 0};
 }
 
-Amounts resized(const Parameters& p) {
+OperationAmounts resized_amounts(const Parameters& p) {
   const SpatialExtent out = output_extent(p);
-  const double outputs = of(p, "batch") * of(p, "channels") * out.height * out.width * out.depth;
-  return {.flops = outputs, .inputs = image(p), .outputs = outputs};
+  const double outputs = parameter_or(p, "batch") * parameter_or(p, "channels") * out.height * out.width * out.depth;
+  return {.flops = outputs, .inputs = image_elements(p), .outputs = outputs};
 }
 
-Amounts pair(const Operation& operation) {
+OperationAmounts binary_operation_amounts(const Operation& operation) {
   const Parameters& p = operation.parameters;
-  const double size = tensor(p);
+  const double size = tensor_elements(p);
   double second = 1;
   if (operation.form == "same") second = size;
-  if (operation.form == "row") second = of(p, "batch") * of(p, "rows");
-  if (operation.form == "last") second = of(p, "width");
-  Amounts amounts{.flops = size, .inputs = size + second, .outputs = size};
-  if (operation.kind == Kind::multiply) amounts.saved = size + second;
+  if (operation.form == "row") second = parameter_or(p, "batch") * parameter_or(p, "rows");
+  if (operation.form == "last") second = parameter_or(p, "width");
+  OperationAmounts amounts{.flops = size, .inputs = size + second, .outputs = size};
+  if (operation.kind == Kind::multiply) amounts.saved_for_backward = size + second;
   return amounts;
 }
 
 // Eager mode runs two kernels, or three from bytes, which write and read intermediate results.
-Amounts rescaling(const Parameters& p) {
-  const double size = tensor(p);
-  if (of(p, "from_bytes", 0) != 0) {
-    return {.flops = 2 * size, .outputs = size, .between = 4 * size, .other_bytes = size};
+OperationAmounts rescaling_amounts(const Parameters& p) {
+  const double size = tensor_elements(p);
+  if (parameter_or(p, "from_bytes", 0) != 0) {
+    return {.flops = 2 * size, .outputs = size, .intermediate_elements = 4 * size, .other_bytes = size};
   }
-  return {.flops = 2 * size, .inputs = size, .outputs = size, .between = 2 * size};
+  return {.flops = 2 * size, .inputs = size, .outputs = size, .intermediate_elements = 2 * size};
 }
 
-Amounts reduce(const Parameters& p) {
-  const double size = tensor(p);
-  const double over = of(p, "over", 0);
-  const double left = over == 0 ? of(p, "batch") * of(p, "rows") : over == 1 ? of(p, "batch") * of(p, "width") : 1;
+OperationAmounts reduction_amounts(const Parameters& p) {
+  const double size = tensor_elements(p);
+  const double over = parameter_or(p, "over", 0);
+  const double left = over == 0   ? parameter_or(p, "batch") * parameter_or(p, "rows")
+                      : over == 1 ? parameter_or(p, "batch") * parameter_or(p, "width")
+                                  : 1;
   return {.flops = size, .inputs = size, .outputs = left};
 }
 
-Amounts optimizer(const Operation& operation) {
-  const double elements = of(operation.parameters, "elements");
+OperationAmounts optimizer_amounts(const Operation& operation) {
+  const double elements = parameter_or(operation.parameters, "elements");
   const double states = operation.form == "sgd" ? 0 : operation.form == "adam" || operation.form == "adamw" ? 2 : 1;
   return {.flops = (2 + 4 * states) * elements, .inputs = (2 + states) * elements, .outputs = (1 + states) * elements};
 }
 
-Amounts input(const Parameters& p) {
-  if (of(p, "bytes", 0) != 0) return {.other_bytes = image(p)};
-  return {.outputs = image(p)};
+OperationAmounts input_copy_amounts(const Parameters& p) {
+  if (parameter_or(p, "bytes", 0) != 0) return {.other_bytes = image_elements(p)};
+  return {.outputs = image_elements(p)};
 }
 
-Amounts cast(const Operation& operation) {
-  const double size = tensor(operation.parameters);
+OperationAmounts cast_amounts(const Operation& operation) {
+  const double size = tensor_elements(operation.parameters);
   return {.inputs = size, .other_bytes = size * (operation.form == "fp32" ? 4 : 2)};
 }
 
-Amounts embedding(const Parameters& p) {
-  const double moved = of(p, "tokens") * of(p, "width");
+OperationAmounts embedding_amounts(const Parameters& p) {
+  const double moved = parameter_or(p, "tokens") * parameter_or(p, "width");
   return {.flops = moved,
           .inputs = moved,
           .outputs = moved,
-          .gradients = of(p, "vocabulary") * of(p, "width"),
-          .other_bytes = 8 * of(p, "tokens")};
+          .gradients = parameter_or(p, "vocabulary") * parameter_or(p, "width"),
+          .other_bytes = 8 * parameter_or(p, "tokens")};
 }
 
-Amounts recurrent_amounts(const Operation& operation) {
+OperationAmounts recurrent_amounts(const Operation& operation) {
   const RecurrentWork work = recurrent_work(recurrent_sizes(operation));
   return {.flops = work.flops,
           .inputs = work.inputs,
           .outputs = work.outputs,
           .weights = work.weights,
-          .saved = work.inputs + work.states,
-          .between = 2 * work.gates + 2 * work.between_layers,
+          .saved_for_backward = work.inputs + work.gradient_state_elements,
+          .intermediate_elements = 2 * work.gates + 2 * work.inter_layer_elements,
           .gradients = 2 * work.gates};
 }
 
-Amounts amounts_of(const Operation& operation) {
+OperationAmounts compute_amounts(const Operation& operation) {
   const Parameters& p = operation.parameters;
-  const double size = tensor(p);
+  const double size = tensor_elements(p);
   switch (operation.kind) {
     case Kind::dense:
-      return dense(p);
+      return dense_amounts(p);
     case Kind::bmm:
-      return bmm(p);
+      return bmm_amounts(p);
     case Kind::attention:
-      return attention(p);
+      return attention_amounts(p);
     case Kind::convolution:
-      return convolution(p);
+      return convolution_amounts(p);
     case Kind::pooling:
-      return pooling(operation);
+      return pooling_amounts(operation);
     case Kind::padding:
     case Kind::resize:
-      return resized(p);
+      return resized_amounts(p);
     case Kind::normalization:
-      return {.flops = image(p),
-              .inputs = image(p),
-              .outputs = image(p),
-              .weights = 2 * of(p, "channels"),
-              .saved = image(p)};
+      return {.flops = image_elements(p),
+              .inputs = image_elements(p),
+              .outputs = image_elements(p),
+              .weights = 2 * parameter_or(p, "channels"),
+              .saved_for_backward = image_elements(p)};
     case Kind::activation:
-      return {.flops = size, .inputs = size, .outputs = size, .saved = size};
+      return {.flops = size, .inputs = size, .outputs = size, .saved_for_backward = size};
     case Kind::rescaling:
-      return rescaling(p);
+      return rescaling_amounts(p);
     case Kind::dropout:
       return {.flops = size, .inputs = size, .outputs = size, .other_bytes = size};
     case Kind::add:
     case Kind::multiply:
-      return pair(operation);
+      return binary_operation_amounts(operation);
     case Kind::reshape:
       return {.inputs = size, .outputs = size};
     case Kind::concatenate:
-      return {.inputs = of(p, "parts") * size, .outputs = of(p, "parts") * size};
+      return {.inputs = parameter_or(p, "parts") * size, .outputs = parameter_or(p, "parts") * size};
     case Kind::embedding:
-      return embedding(p);
+      return embedding_amounts(p);
     case Kind::loss: {
-      const double scores = of(p, "rows") * of(p, "classes");
-      return {.flops = scores, .inputs = scores, .outputs = scores, .saved = scores, .other_bytes = 8 * of(p, "rows")};
+      const double scores = parameter_or(p, "rows") * parameter_or(p, "classes");
+      return {.flops = scores,
+              .inputs = scores,
+              .outputs = scores,
+              .saved_for_backward = scores,
+              .other_bytes = 8 * parameter_or(p, "rows")};
     }
     case Kind::cast:
-      return cast(operation);
+      return cast_amounts(operation);
     case Kind::reduce:
-      return reduce(p);
+      return reduction_amounts(p);
     case Kind::input:
-      return input(p);
+      return input_copy_amounts(p);
     case Kind::optimizer:
-      return optimizer(operation);
+      return optimizer_amounts(operation);
     case Kind::recurrent:
       return recurrent_amounts(operation);
     case Kind::view:
       return {};
     case Kind::unknown:
-      return {.flops = of(p, "out", size), .inputs = of(p, "in", size), .outputs = of(p, "out", size)};
+      return {.flops = parameter_or(p, "out", size),
+              .inputs = parameter_or(p, "in", size),
+              .outputs = parameter_or(p, "out", size)};
   }
   return {};
 }
 
 std::vector<MatrixProduct> convolution_products(const Parameters& p, Pass pass) {
-  const double groups = std::max(1.0, of(p, "groups"));
+  const double groups = std::max(1.0, parameter_or(p, "groups"));
   const double area = kernel_area(p);
-  const double into = std::max(1.0, std::floor(of(p, "channels") / groups));
+  const double into = std::max(1.0, std::floor(parameter_or(p, "channels") / groups));
   const SpatialExtent out = output_extent(p);
-  const MatrixProduct forward{of(p, "batch") * out.height * out.width * out.depth, std::max(1.0, of(p, "out") / groups),
-                              into * area, groups};
+  const MatrixProduct forward{parameter_or(p, "batch") * out.height * out.width * out.depth,
+                              std::max(1.0, parameter_or(p, "out") / groups), into * area, groups};
   if (pass == Pass::forward) return {forward};
   std::vector<MatrixProduct> products = {{forward.n, forward.k, forward.m, groups}};
   if (pass == Pass::backward) {
     products.push_back(
-        {of(p, "batch") * of(p, "height") * of(p, "width") * of(p, "depth"), into, forward.n * area, groups});
+        {parameter_or(p, "batch") * parameter_or(p, "height") * parameter_or(p, "width") * parameter_or(p, "depth"),
+         into, forward.n * area, groups});
   }
   return products;
 }
 
-std::vector<MatrixProduct> products_of(const Operation& operation) {
+std::vector<MatrixProduct> matrix_products(const Operation& operation) {
   const Parameters& p = operation.parameters;
   const bool forward = operation.pass == Pass::forward;
   switch (operation.kind) {
@@ -253,16 +269,19 @@ std::vector<MatrixProduct> products_of(const Operation& operation) {
       return convolution_products(p, operation.pass);
     case Kind::dense:
     case Kind::bmm: {
-      const MatrixProduct one = operation.kind == Kind::dense
-                                    ? MatrixProduct{of(p, "rows"), of(p, "out"), of(p, "in"), 1}
-                                    : MatrixProduct{of(p, "m"), of(p, "n"), of(p, "k"), of(p, "batch")};
+      const MatrixProduct one =
+          operation.kind == Kind::dense
+              ? MatrixProduct{parameter_or(p, "rows"), parameter_or(p, "out"), parameter_or(p, "in"), 1}
+              : MatrixProduct{parameter_or(p, "m"), parameter_or(p, "n"), parameter_or(p, "k"),
+                              parameter_or(p, "batch")};
       if (forward) return {one};
       std::vector<MatrixProduct> products = {{one.n, one.k, one.m, one.count}};
       if (operation.pass == Pass::backward) products.push_back({one.m, one.k, one.n, one.count});
       return products;
     }
     case Kind::attention: {
-      const MatrixProduct scores{of(p, "queries"), of(p, "keys"), of(p, "width"), of(p, "batch") * of(p, "heads")};
+      const MatrixProduct scores{parameter_or(p, "queries"), parameter_or(p, "keys"), parameter_or(p, "width"),
+                                 parameter_or(p, "batch") * parameter_or(p, "heads")};
       const MatrixProduct mixed{scores.m, scores.k, scores.n, scores.count};
       if (forward) return {scores, mixed};
       return {scores, mixed, scores, mixed, scores};
@@ -276,9 +295,9 @@ std::vector<MatrixProduct> products_of(const Operation& operation) {
 
 }  // namespace
 
-double bytes_of(Dtype dtype) { return dtype == Dtype::fp32 || dtype == Dtype::tf32 ? 4 : 2; }
+double bytes_per_element(Dtype dtype) { return dtype == Dtype::fp32 || dtype == Dtype::tf32 ? 4 : 2; }
 
-bool is_product(Kind kind) {
+bool is_matrix_product(Kind kind) {
   return kind == Kind::dense || kind == Kind::bmm || kind == Kind::attention || kind == Kind::convolution ||
          kind == Kind::recurrent;
 }
@@ -289,28 +308,30 @@ SpatialExtent output_extent(const Parameters& p) {
     if (const auto out_size = p.find("out"); out_size && !p.find("kernel"))
       return static_cast<double>(*out_size);  // adaptive pooling and resize
     const auto one = [&](const std::string& name, double otherwise) {
-      return of(p, name + suffix, of(p, name, otherwise));
+      return parameter_or(p, name + suffix, parameter_or(p, name, otherwise));
     };
-    return pooled(of(p, size), one("kernel", 1), one("stride", 1), one("padding", 0), one("dilation", 1));
+    return pooled_size(parameter_or(p, size), one("kernel", 1), one("stride", 1), one("padding", 0),
+                       one("dilation", 1));
   };
   SpatialExtent extent{side("height", "", "out_height"), side("width", "_width", "out_width")};
-  extent.depth = of(p, "out_depth");
+  extent.depth = parameter_or(p, "out_depth");
   return extent;
 }
 
 Work work_of(const Operation& operation) {
-  const Amounts amounts = amounts_of(operation);
+  const OperationAmounts amounts = compute_amounts(operation);
   Work work{.inputs = amounts.inputs,
             .outputs = amounts.outputs,
             .weights = amounts.weights,
-            .products = products_of(operation)};
-  const double size = bytes_of(operation.dtype);
+            .products = matrix_products(operation)};
+  const double size = bytes_per_element(operation.dtype);
   if (operation.pass == Pass::forward || operation.pass == Pass::optimizer) {
     work.flops = amounts.flops;
-    work.bytes = size * (amounts.inputs + amounts.weights + amounts.outputs + amounts.between) + amounts.other_bytes;
+    work.bytes = size * (amounts.inputs + amounts.weights + amounts.outputs + amounts.intermediate_elements) +
+                 amounts.other_bytes;
     return work;
   }
-  const double read = amounts.outputs + amounts.saved;
+  const double read = amounts.outputs + amounts.saved_for_backward;
   if (operation.pass == Pass::backward_weights) {
     work.flops = amounts.flops;
     work.bytes = size * (read + amounts.weights) + amounts.other_bytes;

@@ -36,10 +36,10 @@ struct Work {
 // Work of one operation, regardless of its count.
 Work work_of(const Operation& operation);
 
-double bytes_of(Dtype dtype);
+double bytes_per_element(Dtype dtype);
 
 // Kinds that are matrix products, which run on tensor cores if the type allows it.
-bool is_product(Kind kind);
+bool is_matrix_product(Kind kind);
 
 // Output size of a convolution, pooling, padding or resize.
 struct SpatialExtent {

@@ -7,58 +7,170 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr double kTera = 1e12;
-constexpr double kMega = 1e6;
+constexpr double kTeraFactor = 1e12;
+constexpr double kMegaFactor = 1e6;
 
 // peak_flops: fp32, tf32, fp16, bf16. GPUs without TF32 or bf16 have the rate of fp32 there.
-const std::vector<Datasheet>& table() {
+const std::vector<Datasheet>& datasheet_table() {
   static const std::vector<Datasheet> kTable = {
-      {"NVIDIA H200", 132, {67e12, 495e12, 989e12, 989e12}, 4.8 * kTera, 50 * kMega, 8.5 * kTera, 700, 120},
-      {"NVIDIA H100 SXM", 132, {67e12, 495e12, 989e12, 989e12}, 3.35 * kTera, 50 * kMega, 8.5 * kTera, 700, 120},
-      {"NVIDIA H100 PCIe", 114, {51e12, 378e12, 756e12, 756e12}, 2.0 * kTera, 50 * kMega, 6.5 * kTera, 350, 80},
-      {"NVIDIA B200", 148, {75e12, 1125e12, 2250e12, 2250e12}, 8.0 * kTera, 126 * kMega, 14 * kTera, 1000, 170},
-      {"NVIDIA A100 SXM4 80GB", 108, {19.5e12, 156e12, 312e12, 312e12}, 2.04 * kTera, 40 * kMega, 4.5 * kTera, 400, 85},
-      {"NVIDIA A100 SXM4 40GB", 108, {19.5e12, 156e12, 312e12, 312e12}, 1.56 * kTera, 40 * kMega, 4.5 * kTera, 400, 80},
-      {"NVIDIA A100 PCIe 80GB", 108, {19.5e12, 156e12, 312e12, 312e12}, 1.94 * kTera, 40 * kMega, 4.3 * kTera, 300, 70},
-      {"NVIDIA A100 PCIe 40GB", 108, {19.5e12, 156e12, 312e12, 312e12}, 1.56 * kTera, 40 * kMega, 4.3 * kTera, 250, 65},
-      {"NVIDIA V100 SXM2", 80, {15.7e12, 15.7e12, 125e12, 15.7e12}, 0.9 * kTera, 6 * kMega, 2.2 * kTera, 300, 55},
-      {"NVIDIA L40S", 142, {91.6e12, 183e12, 362e12, 362e12}, 0.864 * kTera, 96 * kMega, 4.5 * kTera, 350, 75},
-      {"NVIDIA L4", 58, {30.3e12, 60e12, 121e12, 121e12}, 0.3 * kTera, 48 * kMega, 1.8 * kTera, 72, 28},
-      {"NVIDIA A10", 72, {31.2e12, 62.5e12, 125e12, 125e12}, 0.6 * kTera, 6 * kMega, 1.8 * kTera, 150, 45},
-      {"NVIDIA A40", 84, {37.4e12, 74.8e12, 150e12, 150e12}, 0.696 * kTera, 6 * kMega, 2.0 * kTera, 300, 70},
-      {"NVIDIA T4", 40, {8.1e12, 8.1e12, 65e12, 8.1e12}, 0.32 * kTera, 4 * kMega, 1.2 * kTera, 70, 27},
+      {"NVIDIA H200",
+       132,
+       {67e12, 495e12, 989e12, 989e12},
+       4.8 * kTeraFactor,
+       50 * kMegaFactor,
+       8.5 * kTeraFactor,
+       700,
+       120},
+      {"NVIDIA H100 SXM",
+       132,
+       {67e12, 495e12, 989e12, 989e12},
+       3.35 * kTeraFactor,
+       50 * kMegaFactor,
+       8.5 * kTeraFactor,
+       700,
+       120},
+      {"NVIDIA H100 PCIe",
+       114,
+       {51e12, 378e12, 756e12, 756e12},
+       2.0 * kTeraFactor,
+       50 * kMegaFactor,
+       6.5 * kTeraFactor,
+       350,
+       80},
+      {"NVIDIA B200",
+       148,
+       {75e12, 1125e12, 2250e12, 2250e12},
+       8.0 * kTeraFactor,
+       126 * kMegaFactor,
+       14 * kTeraFactor,
+       1000,
+       170},
+      {"NVIDIA A100 SXM4 80GB",
+       108,
+       {19.5e12, 156e12, 312e12, 312e12},
+       2.04 * kTeraFactor,
+       40 * kMegaFactor,
+       4.5 * kTeraFactor,
+       400,
+       85},
+      {"NVIDIA A100 SXM4 40GB",
+       108,
+       {19.5e12, 156e12, 312e12, 312e12},
+       1.56 * kTeraFactor,
+       40 * kMegaFactor,
+       4.5 * kTeraFactor,
+       400,
+       80},
+      {"NVIDIA A100 PCIe 80GB",
+       108,
+       {19.5e12, 156e12, 312e12, 312e12},
+       1.94 * kTeraFactor,
+       40 * kMegaFactor,
+       4.3 * kTeraFactor,
+       300,
+       70},
+      {"NVIDIA A100 PCIe 40GB",
+       108,
+       {19.5e12, 156e12, 312e12, 312e12},
+       1.56 * kTeraFactor,
+       40 * kMegaFactor,
+       4.3 * kTeraFactor,
+       250,
+       65},
+      {"NVIDIA V100 SXM2",
+       80,
+       {15.7e12, 15.7e12, 125e12, 15.7e12},
+       0.9 * kTeraFactor,
+       6 * kMegaFactor,
+       2.2 * kTeraFactor,
+       300,
+       55},
+      {"NVIDIA L40S",
+       142,
+       {91.6e12, 183e12, 362e12, 362e12},
+       0.864 * kTeraFactor,
+       96 * kMegaFactor,
+       4.5 * kTeraFactor,
+       350,
+       75},
+      {"NVIDIA L4",
+       58,
+       {30.3e12, 60e12, 121e12, 121e12},
+       0.3 * kTeraFactor,
+       48 * kMegaFactor,
+       1.8 * kTeraFactor,
+       72,
+       28},
+      {"NVIDIA A10",
+       72,
+       {31.2e12, 62.5e12, 125e12, 125e12},
+       0.6 * kTeraFactor,
+       6 * kMegaFactor,
+       1.8 * kTeraFactor,
+       150,
+       45},
+      {"NVIDIA A40",
+       84,
+       {37.4e12, 74.8e12, 150e12, 150e12},
+       0.696 * kTeraFactor,
+       6 * kMegaFactor,
+       2.0 * kTeraFactor,
+       300,
+       70},
+      {"NVIDIA T4",
+       40,
+       {8.1e12, 8.1e12, 65e12, 8.1e12},
+       0.32 * kTeraFactor,
+       4 * kMegaFactor,
+       1.2 * kTeraFactor,
+       70,
+       27},
       {"NVIDIA GeForce RTX 4090",
        128,
        {82.6e12, 82.6e12, 165e12, 165e12},
-       1.01 * kTera,
-       72 * kMega,
-       5 * kTera,
+       1.01 * kTeraFactor,
+       72 * kMegaFactor,
+       5 * kTeraFactor,
        450,
        60},
       // Quadro P5000: no tensor cores; frameworks compute fp16 products in fp32.
-      {"NVIDIA Quadro P5000", 20, {8.9e12, 8.9e12, 8.9e12, 8.9e12}, 0.288 * kTera, 2 * kMega, 0.9 * kTera, 180, 30},
+      {"NVIDIA Quadro P5000",
+       20,
+       {8.9e12, 8.9e12, 8.9e12, 8.9e12},
+       0.288 * kTeraFactor,
+       2 * kMegaFactor,
+       0.9 * kTeraFactor,
+       180,
+       30},
       {"NVIDIA GeForce RTX 2070",
        36,
        {7.5e12, 7.5e12, 29.9e12, 7.5e12},
-       0.448 * kTera,
-       4 * kMega,
-       1.4 * kTera,
+       0.448 * kTeraFactor,
+       4 * kMegaFactor,
+       1.4 * kTeraFactor,
        175,
        30},
       {"NVIDIA GeForce RTX 3080",
        68,
        {29.8e12, 29.8e12, 59.5e12, 59.5e12},
-       0.76 * kTera,
-       5 * kMega,
-       2 * kTera,
+       0.76 * kTeraFactor,
+       5 * kMegaFactor,
+       2 * kTeraFactor,
        320,
        55},
-      {"NVIDIA GeForce RTX 3090", 82, {35.6e12, 35.6e12, 71e12, 71e12}, 0.936 * kTera, 6 * kMega, 2.2 * kTera, 350, 60},
+      {"NVIDIA GeForce RTX 3090",
+       82,
+       {35.6e12, 35.6e12, 71e12, 71e12},
+       0.936 * kTeraFactor,
+       6 * kMegaFactor,
+       2.2 * kTeraFactor,
+       350,
+       60},
   };
   return kTable;
 }
 
-std::string normalized_name(std::string_view text) {
+std::string normalized_device_name(std::string_view text) {
   std::string letters;
   for (const char letter : text) {
     if (std::isalnum(static_cast<unsigned char>(letter)) != 0) {
@@ -70,17 +182,17 @@ std::string normalized_name(std::string_view text) {
 
 }  // namespace
 
-std::span<const Datasheet> known_datasheets() { return table(); }
+std::span<const Datasheet> known_datasheets() { return datasheet_table(); }
 
 std::optional<Datasheet> find_datasheet(std::string_view name) {
-  const std::string wanted = normalized_name(name);
+  const std::string wanted = normalized_device_name(name);
   if (wanted.empty()) return std::nullopt;
-  for (const Datasheet& sheet : table()) {
-    if (normalized_name(sheet.name).find(wanted) != std::string::npos) return sheet;
+  for (const Datasheet& sheet : datasheet_table()) {
+    if (normalized_device_name(sheet.name).find(wanted) != std::string::npos) return sheet;
   }
   // The driver's names may be longer than those of the table: "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3".
-  for (const Datasheet& sheet : table()) {
-    const std::string known = normalized_name(sheet.name);
+  for (const Datasheet& sheet : datasheet_table()) {
+    const std::string known = normalized_device_name(sheet.name);
     if (wanted.find(known) != std::string::npos) return sheet;
   }
   if (wanted.find("h100") != std::string::npos)

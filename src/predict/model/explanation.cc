@@ -6,7 +6,8 @@
 namespace joulemap::predict {
 namespace {
 
-TimeTerms parts_of(const TimeCoefficients& fitted, const Operation& operation, const TimeTerms& datasheet_terms) {
+TimeTerms split_time_by_term(const TimeCoefficients& fitted, const Operation& operation,
+                             const TimeTerms& datasheet_terms) {
   const TimeTerms* found = time_coefficients(fitted, coefficient_groups(operation));
   TimeTerms physical_terms = datasheet_terms;
   for (std::size_t index = 0; index < kTermCount; ++index)
@@ -14,7 +15,7 @@ TimeTerms parts_of(const TimeCoefficients& fitted, const Operation& operation, c
   return physical_terms;
 }
 
-Bound bound_of(const TimeTerms& parts) {
+Bound limiting_resource(const TimeTerms& parts) {
   const double launch = parts[Term::launch] + parts[Term::tensor_launches] + parts[Term::step_latency];
   const double compute = parts[Term::arithmetic] + parts[Term::tiles] + parts[Term::serial_groups];
   const double memory = parts[Term::cache] + parts[Term::memory] + parts[Term::elements] + parts[Term::bus];
@@ -35,13 +36,13 @@ OperationExplanation explain_operation(const OperationModel& model, const Operat
   explanation.operation = operation;
   explanation.work = work_of(operation);
   explanation.datasheet_terms = time_terms(operation, explanation.work, model.sheet, conditions.cold);
-  explanation.physical_terms = parts_of(model.times, operation, explanation.datasheet_terms);
-  explanation.bound = bound_of(explanation.physical_terms);
+  explanation.physical_terms = split_time_by_term(model.times, operation, explanation.datasheet_terms);
+  explanation.bound = limiting_resource(explanation.physical_terms);
   explanation.estimate = estimate(model, operation, conditions);
   explanation.physical_j = explanation.estimate.physical_time_s * explanation.estimate.physical_power_w;
   if (explanation.physical_j > 0) explanation.tree_factor = explanation.estimate.energy_j / explanation.physical_j;
-  explanation.features = features_of(operation, explanation.work, explanation.datasheet_terms, model.sheet, conditions,
-                                     explanation.estimate.physical_time_s);
+  explanation.features = make_features(operation, explanation.work, explanation.datasheet_terms, model.sheet,
+                                       conditions, explanation.estimate.physical_time_s);
   return explanation;
 }
 

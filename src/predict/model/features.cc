@@ -10,7 +10,7 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr std::array<std::string_view, 40> kNames = {
+constexpr std::array<std::string_view, 40> kFeatureNames = {
     "kind",       "form",           "dtype",           "pass",         "cold",      "in_network",
     "flops",      "bytes",          "intensity",       "roof_ratio",   "m",         "n",
     "k",          "products",       "inputs",          "outputs",      "weights",   "wave_fill",
@@ -20,60 +20,60 @@ constexpr std::array<std::string_view, 40> kNames = {
     "tile_waste", "memory_time",    "kernels_in_pass", "physical_time"};
 // Monotonicity of measured / physical time: it may only rise from cache to memory (cold), and only fall with better
 // filled tiles and waves, with larger powers of two in the sizes, and with alignment_class().
-constexpr std::array<int, 40> kDirections = {0,  0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0,  0, 0, -1, -1, -1,
-                                             -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, -1, 0, 0, 0,  0,  0};
+constexpr std::array<int, 40> kFeatureMonotonicity = {0,  0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0,  0, 0, 0,  0, 0, -1, -1, -1,
+                                                      -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0, -1, 0, 0, 0,  0,  0};
 
 // Forms that run different code. A form is encoded by its index, so the order must not change.
-constexpr std::array<std::string_view, 34> kForms = {"",
-                                                     "relu",
-                                                     "relu6",
-                                                     "leaky_relu",
-                                                     "hardswish",
-                                                     "sigmoid",
-                                                     "tanh",
-                                                     "silu",
-                                                     "gelu",
-                                                     "softmax",
-                                                     "log_softmax",
-                                                     "max",
-                                                     "avg",
-                                                     "adaptive",
-                                                     "batch",
-                                                     "batch-inference",
-                                                     "layer",
-                                                     "group",
-                                                     "rms",
-                                                     "same",
-                                                     "row",
-                                                     "last",
-                                                     "scalar",
-                                                     "mean",
-                                                     "sum",
-                                                     "amax",
-                                                     "constant",
-                                                     "reflect",
-                                                     "replicate",
-                                                     "nearest",
-                                                     "bilinear",
-                                                     "heads",
-                                                     "channels-last",
-                                                     "transpose"};
+constexpr std::array<std::string_view, 34> kFeatureForms = {"",
+                                                            "relu",
+                                                            "relu6",
+                                                            "leaky_relu",
+                                                            "hardswish",
+                                                            "sigmoid",
+                                                            "tanh",
+                                                            "silu",
+                                                            "gelu",
+                                                            "softmax",
+                                                            "log_softmax",
+                                                            "max",
+                                                            "avg",
+                                                            "adaptive",
+                                                            "batch",
+                                                            "batch-inference",
+                                                            "layer",
+                                                            "group",
+                                                            "rms",
+                                                            "same",
+                                                            "row",
+                                                            "last",
+                                                            "scalar",
+                                                            "mean",
+                                                            "sum",
+                                                            "amax",
+                                                            "constant",
+                                                            "reflect",
+                                                            "replicate",
+                                                            "nearest",
+                                                            "bilinear",
+                                                            "heads",
+                                                            "channels-last",
+                                                            "transpose"};
 
-double logarithm(double value) { return std::log(std::max(value, 1e-30)); }
+double safe_logarithm(double value) { return std::log(std::max(value, 1e-30)); }
 
-double form_number(const std::string& form) {
-  const auto* at = std::find(kForms.begin(), kForms.end(), form);
-  return static_cast<double>(at - kForms.begin());
+double form_code(const std::string& form) {
+  const auto* at = std::find(kFeatureForms.begin(), kFeatureForms.end(), form);
+  return static_cast<double>(at - kFeatureForms.begin());
 }
 
 // Exponent of the largest power of two, at most 64, that divides the size.
-double twos_in(double size) {
+double power_of_two_exponent(double size) {
   double twos = 0;
   for (double divisor = 2; divisor <= 64 && std::fmod(size, divisor) == 0; divisor *= 2) ++twos;
   return twos;
 }
 
-MatrixProduct main_product(const Operation& operation, const Work& work) {
+MatrixProduct representative_matrix_product(const Operation& operation, const Work& work) {
   if (operation.kind == Kind::recurrent) return recurrent_step_product(recurrent_sizes(operation), operation.pass);
   if (!work.products.empty()) return work.products.front();
   const Parameters& p = operation.parameters;
@@ -98,7 +98,7 @@ MatrixProduct main_product(const Operation& operation, const Work& work) {
   }
 }
 
-double way_of(const Parameters& p) {
+double implementation_code(const Parameters& p) {
   if (p.get("fused", 0) != 0) return 1;
   if (p.get("foreach", 1) == 0) return 2;
   return static_cast<double>(p.get("over", 0) +
@@ -106,64 +106,64 @@ double way_of(const Parameters& p) {
 }
 
 // Values of recurrent layers for columns that other kinds use differently: kernel, stride, dilation, way and height.
-struct RecurrentColumns {
+struct RecurrentFeatures {
   double gates = 0;
   double layers = 0;
   double directions = 1;
   double algorithm = 0;
   double steps = 0;
 };
-RecurrentColumns recurrent_columns(const Operation& operation) {
+RecurrentFeatures recurrent_features(const Operation& operation) {
   if (operation.kind != Kind::recurrent) return {};
   const RecurrentSizes sizes = recurrent_sizes(operation);
-  return {sizes.gates, sizes.layers, sizes.directions, static_cast<double>(recurrent_algorithm(operation)),
-          sizes.steps};
+  return {sizes.gate_count, sizes.layer_count, sizes.direction_count,
+          static_cast<double>(recurrent_algorithm(operation)), sizes.time_steps};
 }
 
 }  // namespace
 
-std::span<const std::string_view> feature_names() { return kNames; }
-std::span<const int> feature_monotonicity() { return kDirections; }
+std::span<const std::string_view> feature_names() { return kFeatureNames; }
+std::span<const int> feature_monotonicity() { return kFeatureMonotonicity; }
 
-std::vector<float> features_of(const Operation& operation, const Work& work, const TimeTerms& terms,
-                               const Datasheet& sheet, const CallConditions& conditions, double physical_time_s) {
+std::vector<float> make_features(const Operation& operation, const Work& work, const TimeTerms& terms,
+                                 const Datasheet& sheet, const CallConditions& conditions, double physical_time_s) {
   const Parameters& p = operation.parameters;
   const auto of = [&p](std::string_view name, std::int64_t otherwise) {
     return static_cast<double>(p.get(name, otherwise));
   };
   const double peak = sheet.peak_flops[static_cast<std::size_t>(operation.dtype)];
-  const MatrixProduct product = main_product(operation, work);
+  const MatrixProduct product = representative_matrix_product(operation, work);
   const double tiles = std::ceil(product.m / 128) * std::ceil(product.n / 128) * product.count;
   const double waves = tiles / sheet.multiprocessors;
   const double compute_s = work.flops / peak;
   const double memory_s = work.bytes / sheet.memory_bytes_per_s;
   const ConvolutionGrouping grouping = convolution_grouping(operation);
   const double moved_s = terms[Term::cache] + terms[Term::memory];
-  const RecurrentColumns recurrent = recurrent_columns(operation);
+  const RecurrentFeatures recurrent = recurrent_features(operation);
   const bool is_recurrent = operation.kind == Kind::recurrent;
   const std::array<double, 40> values = {
       static_cast<double>(operation.kind),
-      form_number(operation.form),
+      form_code(operation.form),
       static_cast<double>(operation.dtype),
       static_cast<double>(operation.pass),
       conditions.cold ? 1.0 : 0.0,
       conditions.in_network ? 1.0 : 0.0,
-      logarithm(work.flops + 1),
-      logarithm(work.bytes + 1),
-      logarithm((work.flops + 1) / (work.bytes + 1)),
-      logarithm((compute_s + 1e-12) / (memory_s + 1e-12)),
-      logarithm(product.m),
-      logarithm(product.n),
-      logarithm(product.k),
-      logarithm(product.count),
-      logarithm(work.inputs + 1),
-      logarithm(work.outputs + 1),
-      logarithm(work.weights + 1),
+      safe_logarithm(work.flops + 1),
+      safe_logarithm(work.bytes + 1),
+      safe_logarithm((work.flops + 1) / (work.bytes + 1)),
+      safe_logarithm((compute_s + 1e-12) / (memory_s + 1e-12)),
+      safe_logarithm(product.m),
+      safe_logarithm(product.n),
+      safe_logarithm(product.k),
+      safe_logarithm(product.count),
+      safe_logarithm(work.inputs + 1),
+      safe_logarithm(work.outputs + 1),
+      safe_logarithm(work.weights + 1),
       waves / std::max(1.0, std::ceil(waves)),
       product.m * product.n / (std::ceil(product.m / 128) * std::ceil(product.n / 128) * 128 * 128),
-      twos_in(product.k),
-      twos_in(product.n),
-      logarithm(work.bytes / sheet.cache_bytes + 1e-9),
+      power_of_two_exponent(product.k),
+      power_of_two_exponent(product.n),
+      safe_logarithm(work.bytes / sheet.cache_bytes + 1e-9),
       of("kernel", 0) + recurrent.gates,
       of("stride", 0) + recurrent.layers,
       grouping != ConvolutionGrouping::none ? 1.0 : 0.0,
@@ -172,16 +172,16 @@ std::vector<float> features_of(const Operation& operation, const Work& work, con
       of("causal", 0),
       is_recurrent ? recurrent.directions : of("dilation", 1),
       of("transposed", 0),
-      way_of(p) + recurrent.algorithm,
-      twos_in(of("width", 1)),
+      implementation_code(p) + recurrent.algorithm,
+      power_of_two_exponent(of("width", 1)),
       of("height", 0) + recurrent.steps,
       of("width", 0),
       static_cast<double>(alignment_class(operation)),
-      logarithm(terms[Term::tiles] + terms[Term::tensor_launches] + 1e-9),
-      work.products.empty() ? 0.0 : logarithm((terms[Term::tiles] * peak + 1) / (work.flops + 1)),
-      logarithm(moved_s + 1e-9),
+      safe_logarithm(terms[Term::tiles] + terms[Term::tensor_launches] + 1e-9),
+      work.products.empty() ? 0.0 : safe_logarithm((terms[Term::tiles] * peak + 1) / (work.flops + 1)),
+      safe_logarithm(moved_s + 1e-9),
       static_cast<double>(work.products.size()),
-      logarithm(physical_time_s)};
+      safe_logarithm(physical_time_s)};
   return {values.begin(), values.end()};
 }
 

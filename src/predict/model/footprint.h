@@ -9,14 +9,14 @@
 namespace joulemap::predict {
 
 // About the world mean of electricity in g of CO2 per kWh: IEA, Electricity 2025, gives 445 for 2024 and 400 for 2027.
-inline constexpr double kMeanGridIntensity = 400;
+inline constexpr double kMeanGridIntensity_gco2_per_kwh = 400;
 
 struct Tariff {
   std::optional<double> grid_gco2_kwh;  // g/kWh; empty: the world mean, and reports say so
   std::optional<double> price_kwh;      // per kWh in any currency; empty: unknown
   double pue = 1;                       // energy of the data center / energy of its computers
 
-  double intensity() const { return grid_gco2_kwh.value_or(kMeanGridIntensity); }
+  double grid_intensity_gco2_per_kwh() const { return grid_gco2_kwh.value_or(kMeanGridIntensity_gco2_per_kwh); }
 };
 
 struct Footprint {
@@ -24,11 +24,11 @@ struct Footprint {
   std::optional<double> price = {};
 };
 
-inline Footprint footprint_of(double energy_j, const Tariff& tariff) {
+inline Footprint compute_footprint(double energy_j, const Tariff& tariff) {
   constexpr double kJoulesPerKwh = 3.6e6;
   constexpr double kGramsPerKg = 1000;
   const double kwh = energy_j * tariff.pue / kJoulesPerKwh;
-  Footprint footprint{.co2_kg = kwh * tariff.intensity() / kGramsPerKg};
+  Footprint footprint{.co2_kg = kwh * tariff.grid_intensity_gco2_per_kwh() / kGramsPerKg};
   if (tariff.price_kwh) footprint.price = kwh * *tariff.price_kwh;
   return footprint;
 }

@@ -11,9 +11,9 @@ namespace joulemap::predict {
 namespace {
 
 // Half width, as a natural logarithm, of intervals for a GPU that was not measured: a factor of one half to two.
-constexpr double kWidthOfDatasheet = 0.7;
+constexpr double kDatasheetIntervalWidth = 0.7;
 
-std::string known_names() {
+std::string known_device_names() {
   std::string names;
   for (const Datasheet& sheet : known_datasheets()) names += fmt::format("{}{}", names.empty() ? "" : ", ", sheet.name);
   return names;
@@ -30,7 +30,7 @@ DeviceProfile h200_profile() {
 Result<DeviceProfile> find_device_profile(std::string_view device) {
   const std::optional<Datasheet> sheet = find_datasheet(device);
   if (!sheet) {
-    return Error{ErrorCode::usage, fmt::format("unknown GPU \"{}\"; known GPUs: {}", device, known_names()),
+    return Error{ErrorCode::usage, fmt::format("unknown GPU \"{}\"; known GPUs: {}", device, known_device_names()),
                  "pass a profile of it (--profile FILE), made by joulemap model fit"};
   }
   DeviceProfile profile = h200_profile();
@@ -43,8 +43,8 @@ Result<DeviceProfile> find_device_profile(std::string_view device) {
   scaled.network_model = profile.network_model;
   scaled.network_model.idle_w = sheet->idle_w;
   scaled.network_model.power_limit_w = sheet->power_limit_w;
-  scaled.network_model.inference_interval_width = kWidthOfDatasheet;
-  scaled.network_model.training_interval_width = kWidthOfDatasheet;
+  scaled.network_model.inference_interval_width = kDatasheetIntervalWidth;
+  scaled.network_model.training_interval_width = kDatasheetIntervalWidth;
   scaled.network_model.host_bound_width_factor = 0.5;
   scaled.network_model.layer_interval_width = 1.2;
   return scaled;

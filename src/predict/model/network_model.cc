@@ -16,50 +16,52 @@ namespace {
 
 // Exponent of the smooth maximum of host and GPU time (a p-norm); values between 4 and 10 give nearly the same
 // accuracy.
-constexpr double kSharpness = 6;
+constexpr double kSmoothMaximumExponent = 6;
 // If the GPU is busy for less than this fraction of the step, the step is host-bound and its time is the host's time.
-constexpr double kHostBound = 0.75;
-// Networks whose GPU is busy for more than this fraction, or that were not profiled, get the weight kOfOthers in the
-// fit of host costs: only their issue time shows the speed of their host.
-constexpr double kBusy = 0.9;
-constexpr double kOfOthers = 0.3;
+constexpr double kMaxHostBoundBusyShare = 0.75;
+// Networks whose GPU is busy for more than this fraction, or that were not profiled, get the weight
+// kIssueTimeOnlyWeight in the fit of host costs: only their issue time shows the speed of their host.
+constexpr double kMaxHostTimedBusyShare = 0.9;
+constexpr double kIssueTimeOnlyWeight = 0.3;
 // Trees predict medians of skewed errors. For operations outside of the training data, sums of medians are 2 % too low.
-constexpr double kMeanOverMedian = 1.02;
+constexpr double kMeanOverMedianRatio = 1.02;
 // Host time of a step in a loop over the measured issue time, which is the fastest of a few steps.
-constexpr double kSteadyOverIssue = 1.06;
-constexpr double kObservationsOfPrior = 3;
+constexpr double kSteadyOverIssueTimeRatio = 1.06;
+constexpr double kEnergyScalePriorObservations = 3;
 
-// A network's energy above idle as fractions of its measured energy: by_group is the prediction from its operations,
-// measured the measurement.
-struct EnergyShares {
-  std::vector<double> by_group;
-  double measured = 0;
+// A network's energy above idle as fractions of its measured energy: predicted_by_group is the prediction from its
+// operations, measured the measurement.
+struct NetworkEnergyFractions {
+  std::vector<double> predicted_by_group;
+  double measured_fraction = 0;
 };
 
-std::vector<double> fit_energy_scales(std::span<const EnergyShares> rows) {
+std::vector<double> fit_energy_scales(std::span<const NetworkEnergyFractions> rows) {
   statistics::NormalEquations sums(kEnergyGroups.size());
-  for (const EnergyShares& row : rows) sums.add_observation(row.by_group, row.measured);
+  for (const NetworkEnergyFractions& row : rows) sums.add_observation(row.predicted_by_group, row.measured_fraction);
   std::vector<statistics::Prior> priors(kEnergyGroups.size());
   for (std::size_t index = 0; index < kEnergyGroups.size(); ++index) {
     const double mean = sums.total_weight() > 0 ? sums.gram(index, index) / sums.total_weight() : 0;
-    priors[index] = {1.0, 1e-12 + kObservationsOfPrior * mean};
+    priors[index] = {1.0, 1e-12 + kEnergyScalePriorObservations * mean};
   }
   return statistics::nonnegative_least_squares(sums, priors).x;
 }
 
 // Counts of work in a network: how often each host cost occurs.
-HostCostVector host_work(const NetworkModel& model, const NetworkSums& sums) {
+HostCostVector count_host_work(const NetworkModel& model, const NetworkSums& sums) {
   HostCostVector work{};
-  const double python = sums.python > 0 ? sums.python : model.python_calls_per_operation * sums.calls;
-  const std::array<double, kHostCostTermCount> parts = {sums.calls, sums.views, sums.launches, 1, python};
+  const double python =
+      sums.python_call_count > 0 ? sums.python_call_count : model.python_calls_per_operation * sums.call_count;
+  const std::array<double, kHostCostTermCount> parts = {sums.call_count, sums.view_count, sums.launch_count_sum, 1,
+                                                        python};
   std::ranges::copy(parts, work.begin());
   std::ranges::copy(sums.calls_by_kind, work.begin() + kHostCostTermCount);
   return work;
 }
 
-double host_seconds(const NetworkModel& model, const NetworkSums& sums) {
-  const HostCostVector& costs = sums.training ? model.training : model.inference;
-  const HostCostVector work = host_work(model, sums);
+double predicted_host_s(const NetworkModel& model, const NetworkSums& sums) {
+  const HostCostVector& costs = sums.training ? model.training_host_costs_s : model.inference_host_costs_s;
+  const HostCostVector work = count_host_work(model, sums);
   return std::inner_product(work.begin(), work.end(), costs.begin(), sums.multi_kernel_host_s);
 }
 
@@ -67,43 +69,44 @@ double host_seconds(const NetworkModel& model, const NetworkSums& sums) {
 // show it.
 std::optional<double> observed_host_s(const NetworkObservation& row) {
   const MeasuredNetwork& network = *row.network;
-  const bool waited = network.busy_s > 0 && network.busy_s < kHostBound * network.time_s;
+  const bool waited = network.busy_s > 0 && network.busy_s < kMaxHostBoundBusyShare * network.time_s;
   if (!waited && network.issue_s <= 0) return std::nullopt;
   // Issuing cannot take longer than the step: a longer issue time was itself disturbed.
-  const double host_s = waited ? network.time_s : std::min(network.time_s, kSteadyOverIssue * network.issue_s);
+  const double host_s = waited ? network.time_s : std::min(network.time_s, kSteadyOverIssueTimeRatio * network.issue_s);
   const double own_s = host_s / network.machine.host_factor - row.sums.multi_kernel_host_s;
   return own_s > 0 ? std::optional(own_s) : std::nullopt;
 }
 
-HostCostVector fit_host(std::span<const NetworkObservation> rows, const NetworkModel& model, bool training) {
+HostCostVector fit_host_costs_of_networks(std::span<const NetworkObservation> rows, const NetworkModel& model,
+                                          bool training) {
   std::vector<HostObservation> observations;
   for (const NetworkObservation& row : rows) {
     const std::optional<double> host_s = observed_host_s(row);
     if (row.sums.training != training || !host_s) continue;
-    const bool waited = row.network->busy_s > 0 && row.network->busy_s < kBusy * row.network->time_s;
-    observations.push_back({host_work(model, row.sums), *host_s, waited ? 1 : kOfOthers});
+    const bool waited = row.network->busy_s > 0 && row.network->busy_s < kMaxHostTimedBusyShare * row.network->time_s;
+    observations.push_back({count_host_work(model, row.sums), *host_s, waited ? 1 : kIssueTimeOnlyWeight});
   }
   return fit_host_costs(observations, prior_host_costs(training));
 }
 
-double python_per_call_of(std::span<const NetworkObservation> rows, double otherwise) {
+double fit_python_calls_per_operation(std::span<const NetworkObservation> rows, double otherwise) {
   std::vector<double> ratios;
   for (const NetworkObservation& row : rows) {
-    if (row.sums.python > 0 && row.sums.calls > 0 && !row.sums.training)
-      ratios.push_back(row.sums.python / row.sums.calls);
+    if (row.sums.python_call_count > 0 && row.sums.call_count > 0 && !row.sums.training)
+      ratios.push_back(row.sums.python_call_count / row.sums.call_count);
   }
   return ratios.empty() ? otherwise : median_or(ratios, 1.0);
 }
 
-void fit_energies_of(std::span<const NetworkObservation> rows, NetworkModel& model) {
-  std::vector<EnergyShares> shares;
+void fit_energy_scales_of_networks(std::span<const NetworkObservation> rows, NetworkModel& model) {
+  std::vector<NetworkEnergyFractions> shares;
   for (const NetworkObservation& row : rows) {
     const double time_s = row.network->time_s;
     const double energy_j = row.network->energy_j - row.network->machine.idle_offset_w * time_s;
     if (energy_j <= 0) continue;
-    EnergyShares& share = shares.emplace_back();
-    for (const double above_idle_j : row.sums.above_idle_j) share.by_group.push_back(above_idle_j / energy_j);
-    share.measured = 1 - model.idle_w * time_s / energy_j;
+    NetworkEnergyFractions& share = shares.emplace_back();
+    for (const double above_idle_j : row.sums.above_idle_j) share.predicted_by_group.push_back(above_idle_j / energy_j);
+    share.measured_fraction = 1 - model.idle_w * time_s / energy_j;
   }
   const std::vector<double> found = fit_energy_scales(shares);
   std::copy_n(found.begin(), kEnergyGroups.size(), model.energy_scales.begin());
@@ -147,15 +150,15 @@ void add_operation(NetworkSums& sums, const NetworkModel& model, const Operation
                    const OperationEstimate& estimate) {
   const auto count = static_cast<double>(operation.count);
   if (operation.kind == Kind::view) {
-    sums.views += count;
+    sums.view_count += count;
     return;
   }
   sums.gpu_s += count * estimate.time_s;
   sums.above_idle_j[energy_group_of(operation)] +=
       count * std::max(0.0, estimate.energy_j - model.idle_w * estimate.time_s);
-  sums.calls += count;
+  sums.call_count += count;
   sums.calls_by_kind[static_cast<std::size_t>(operation.kind)] += count;
-  sums.launches += count * launch_count(model.launches, operation);
+  sums.launch_count_sum += count * launch_count(model.launches, operation);
   sums.multi_kernel_host_s += count * estimate.host_s;
 }
 
@@ -163,11 +166,11 @@ NetworkEstimate estimate_network(const NetworkModel& model, const NetworkSums& s
   NetworkEstimate estimate;
   const double idle_w = std::max(0.0, model.idle_w + machine.idle_offset_w);
   estimate.gpu_s = sums.gpu_s * model.gpu_time_scale;
-  estimate.host_s = host_seconds(model, sums) * machine.host_factor;
+  estimate.host_s = predicted_host_s(model, sums) * machine.host_factor;
   const double most = std::max({estimate.gpu_s, estimate.host_s, 1e-12});
-  estimate.time_s =
-      most * std::pow(std::pow(estimate.gpu_s / most, kSharpness) + std::pow(estimate.host_s / most, kSharpness),
-                      1 / kSharpness);
+  estimate.time_s = most * std::pow(std::pow(estimate.gpu_s / most, kSmoothMaximumExponent) +
+                                        std::pow(estimate.host_s / most, kSmoothMaximumExponent),
+                                    1 / kSmoothMaximumExponent);
   const double above_idle_j =
       std::inner_product(sums.above_idle_j.begin(), sums.above_idle_j.end(), model.energy_scales.begin(), 0.0);
   // At the power limit clocks drop until the power fits; the work stays the same.
@@ -184,12 +187,12 @@ NetworkModel fit_network_model(std::span<const NetworkObservation> rows, const N
     if (row.network->busy_s > 0 && row.sums.gpu_s > 0) ratios.push_back(row.network->busy_s / row.sums.gpu_s);
   }
   model.gpu_time_scale = median_or(ratios, 1.0);
-  model.python_calls_per_operation = python_per_call_of(rows, start.python_calls_per_operation);
-  model.inference = fit_host(rows, model, false);
-  model.training = fit_host(rows, model, true);
-  fit_energies_of(rows, model);
-  model.gpu_time_scale *= kMeanOverMedian;
-  for (double& scale : model.energy_scales) scale *= kMeanOverMedian;
+  model.python_calls_per_operation = fit_python_calls_per_operation(rows, start.python_calls_per_operation);
+  model.inference_host_costs_s = fit_host_costs_of_networks(rows, model, false);
+  model.training_host_costs_s = fit_host_costs_of_networks(rows, model, true);
+  fit_energy_scales_of_networks(rows, model);
+  model.gpu_time_scale *= kMeanOverMedianRatio;
+  for (double& scale : model.energy_scales) scale *= kMeanOverMedianRatio;
   return model;
 }
 

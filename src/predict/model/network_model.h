@@ -26,19 +26,19 @@ namespace joulemap::predict {
 inline constexpr std::array<std::string_view, 11> kEnergyGroups = {
     "convolution-fp32", "convolution-tf32", "convolution-half", "product-fp32", "product-tf32", "product-half",
     "attention",        "normalization",    "elementwise",      "movement",     "optimizer"};
-using PerEnergyGroup = std::array<double, kEnergyGroups.size()>;
+using ValuePerEnergyGroup = std::array<double, kEnergyGroups.size()>;
 std::size_t energy_group_of(const Operation& operation);
 
 // Sums over the operations of a network.
 struct NetworkSums {
-  double gpu_s = 0;               // GPU time, s, sum over all operations
-  PerEnergyGroup above_idle_j{};  // energy above idle, J
-  double calls = 0;               // operations that launch a kernel
+  double gpu_s = 0;                    // GPU time, s, sum over all operations
+  ValuePerEnergyGroup above_idle_j{};  // energy above idle, J
+  double call_count = 0;               // operations that launch a kernel
   std::array<double, kKindCount> calls_by_kind{};
-  double views = 0;                // operations that launch nothing and cost the host a little
-  double launches = 0;             // number of kernels
+  double view_count = 0;           // operations that launch nothing and cost the host a little
+  double launch_count_sum = 0;     // number of kernels
   double multi_kernel_host_s = 0;  // host s of calls that launch many kernels: optimizer steps, recurrent layers
-  double python = 0;               // number of calls of Python functions; 0 if the graph has no count
+  double python_call_count = 0;    // number of calls of Python functions; 0 if the graph has no count
   bool training = false;
 };
 
@@ -59,11 +59,11 @@ struct NetworkModel {
   // Power with clocks up and nothing running, W; the same value that splits the energies of operations
   // (Datasheet::idle_w). Fitting does not change it, so that fit and prediction split an energy in the same way.
   double idle_w = 0;
-  double power_limit_w = 0;                                          // 0: unknown
-  PerEnergyGroup energy_scales = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // energy above idle: in networks / isolated
+  double power_limit_w = 0;                                               // 0: unknown
+  ValuePerEnergyGroup energy_scales = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};  // energy above idle: in networks / isolated
   double gpu_time_scale = 1;
-  HostCostVector inference = prior_host_costs(false);  // s
-  HostCostVector training = prior_host_costs(true);
+  HostCostVector inference_host_costs_s = prior_host_costs(false);  // s
+  HostCostVector training_host_costs_s = prior_host_costs(true);
   double python_calls_per_operation = 4;  // Python calls per operation, if the graph has no count
   LaunchCounts launches;
   // Widths of intervals, natural logarithms: 90 % of networks of held-out families lie within exp(+-interval_width()).
@@ -92,7 +92,7 @@ struct MeasuredNetwork {
   double issue_s = 0;  // host time to issue a step without waiting, s; 0 if unknown
   MachineCorrection machine;
   double idle_w = 0;                                       // idle power of its GPU, W, 0 if unknown
-  double python = 0;                                       // calls of Python functions, 0 if unknown
+  double python_call_count = 0;                            // calls of Python functions, 0 if unknown
   std::vector<std::pair<std::size_t, double>> operations;  // indices into NetworkTable::operations, and counts
 };
 struct NetworkTable {
@@ -101,7 +101,7 @@ struct NetworkTable {
   // Settings that were excluded because other work on the host disturbed them or may have.
   std::vector<std::string> disturbed;
   // Settings that were excluded because they contain operations of unknown kind.
-  std::vector<std::string> unknown;
+  std::vector<std::string> excluded_settings;
   double fastest_launch_s = 0;  // launch time of the fastest host, s, the reference of host factors; 0 if unknown
 };
 struct NetworkCsvTexts {
@@ -112,7 +112,7 @@ struct NetworkCsvTexts {
 };
 // `fastest_launch_s`: that of the networks that the model was fitted to, if `texts` contain other networks; 0: the
 // fastest of `texts`.
-Result<NetworkTable> parse_network_tables(const NetworkCsvTexts& texts, double fastest_launch_s = 0);
+Result<NetworkTable> parse_measured_networks(const NetworkCsvTexts& texts, double fastest_launch_s = 0);
 
 // Relative standard deviation of repeated measurements of the same setting on an undisturbed host.
 Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_view busy);

@@ -18,9 +18,9 @@ constexpr double kIdleW = 120;
 
 NetworkSums launching(double kernels, double python) {
   NetworkSums sums;
-  sums.calls = kernels / 2;
-  sums.launches = kernels;
-  sums.python = python;
+  sums.call_count = kernels / 2;
+  sums.launch_count_sum = kernels;
+  sums.python_call_count = python;
   sums.gpu_s = kernels * 1e-6;
   return sums;
 }
@@ -136,7 +136,7 @@ struct SyntheticTables {
                     slice, launch_s.empty() ? "" : fmt::format("{}", time_s * issued), launch_s, idle_host_windows);
   }
   NetworkTable read(double fastest_launch_s = 0) const {
-    Result<NetworkTable> table = parse_network_tables({networks, busy, kLists, settings}, fastest_launch_s);
+    Result<NetworkTable> table = parse_measured_networks({networks, busy, kLists, settings}, fastest_launch_s);
     EXPECT_TRUE(table);
     return table ? std::move(*table) : NetworkTable{};
   }
@@ -151,7 +151,7 @@ TEST(NetworkTables, UsesOnlyIdleHostRowsOfASetting) {
   const NetworkTable table = made.read();
   ASSERT_EQ(table.networks.size(), 1U);
   EXPECT_DOUBLE_EQ(table.networks[0].time_s, 0.005);
-  EXPECT_DOUBLE_EQ(table.networks[0].python, 40);
+  EXPECT_DOUBLE_EQ(table.networks[0].python_call_count, 40);
 }
 
 TEST(NetworkTables, ARunWithoutAnIdleHostWindowIsDisturbed) {
@@ -214,11 +214,11 @@ TEST(NetworkTables, ListsAndExcludesASettingWithAnUnknownOperation) {
   made.add("known", 0.010, "run", "6e-6");
   made.add("mystery", 0.010, "run", "6e-6");
   const std::string lists = std::string(kLists) + "1,unknown,batch=1;rows=1;width=8;in=8;out=8,fp32,forward,forward\n";
-  const Result<NetworkTable> table = parse_network_tables({made.networks, made.busy, lists, made.settings});
+  const Result<NetworkTable> table = parse_measured_networks({made.networks, made.busy, lists, made.settings});
   ASSERT_TRUE(table) << table.error().message;
   ASSERT_EQ(table->networks.size(), 1U);
   EXPECT_EQ(table->networks[0].name, "known");
-  EXPECT_EQ(table->unknown, std::vector<std::string>{"timm/mystery 8x224 fp32 inference"});
+  EXPECT_EQ(table->excluded_settings, std::vector<std::string>{"timm/mystery 8x224 fp32 inference"});
 }
 
 TEST(NetworkTables, AnUnexplainedStepIsDisturbed) {

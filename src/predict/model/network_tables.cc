@@ -15,13 +15,14 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr std::array<std::string_view, 6> kOfNetworks = {"parameters", "dtype", "pass", "source", "time_s", "energy_j"};
-constexpr std::array<std::string_view, 5> kOfOperations = {"id", "kind", "parameters", "dtype", "pass"};
-constexpr std::array<std::string_view, 8> kOfSettings = {"network", "family", "package", "batch",
-                                                         "size",    "dtype",  "pass",    "operations"};
+constexpr std::array<std::string_view, 6> kNetworkColumns = {"parameters", "dtype",  "pass",
+                                                             "source",     "time_s", "energy_j"};
+constexpr std::array<std::string_view, 5> kListedOperationColumns = {"id", "kind", "parameters", "dtype", "pass"};
+constexpr std::array<std::string_view, 8> kSettingColumns = {"network", "family", "package", "batch",
+                                                             "size",    "dtype",  "pass",    "operations"};
 
 // Value of `name` in "name=resnet50;package=torchvision;batch=8;size=224"; empty if absent.
-std::string part_of(std::string_view parameters, std::string_view name) {
+std::string parameter_value(std::string_view parameters, std::string_view name) {
   const std::string wanted = fmt::format("{}=", name);
   while (!parameters.empty()) {
     const std::string_view pair = parameters.substr(0, parameters.find(';'));
@@ -32,46 +33,46 @@ std::string part_of(std::string_view parameters, std::string_view name) {
 }
 
 // If a launch takes this factor longer than the fastest launch of its run, the host was disturbed.
-constexpr double kUndisturbed = 1.25;
+constexpr double kMaxUndisturbedLaunchRatio = 1.25;
 // If a step takes this factor longer than both its issue time and its GPU time, it was disturbed.
-constexpr double kExplained = 1.3;
+constexpr double kMaxUndisturbedStepRatio = 1.3;
 // A step in which the GPU is busy for more than this fraction does not show the host's speed.
-constexpr double kBusy = 0.9;
+constexpr double kMinGpuBoundBusyShare = 0.9;
 // If the host issues a step in less than this fraction of the step's time, it does not limit the step even if
 // disturbed: no measured disturbance exceeded a factor of 2.
-constexpr double kAhead = 0.5;
+constexpr double kMaxHostAheadIssueShare = 0.5;
 // A step whose issue time exceeds this fraction of its time is host-bound.
-constexpr double kWaits = 0.8;
-// kMinCommon: least number of rows of a run that share settings with other runs, to estimate the run's factor.
-// kPolishes: rounds of the median polish.
-constexpr std::size_t kMinCommon = 5;
-constexpr int kPolishes = 8;
+constexpr double kMinHostBoundIssueShare = 0.8;
+// kMinCommonSettings: least number of rows of a run that share settings with other runs, to estimate the run's factor.
+// kMedianPolishRounds: rounds of the median polish.
+constexpr std::size_t kMinCommonSettings = 5;
+constexpr int kMedianPolishRounds = 8;
 
 // What a row of networks.csv shows about its host. Of the rows of a setting only those with the highest value count.
-enum class HostEvidence { nothing, speed, undisturbed };
+enum class HostEvidence { nothing, host_speed, undisturbed_step };
 
-struct Sums {
+struct SettingSums {
   double time_s = 0;
   double energy_j = 0;
   double issue_s = 0;
-  double host_factor = 0;
+  double host_slowdown_sum = 0;
   double idle_w = 0;
-  int idle_count = 0;
-  int repeats = 0;
+  int idle_power_count = 0;
+  int repeat_count = 0;
   HostEvidence evidence = HostEvidence::nothing;
 };
 
-using Seconds = std::map<std::string, double, std::less<>>;
-using Factors = std::map<std::string, double, std::less<>>;
+using SecondsByKey = std::map<std::string, double, std::less<>>;
+using SlowdownByRun = std::map<std::string, double, std::less<>>;
 // Speed of hosts, by run (column slice).
-struct Hosts {
-  Seconds quickest_s;    // fastest launch of each run, s
-  Factors step_factors;  // slowdown of a run's steps beyond that of its launches
-  double fastest_s = 1;  // fastest launch of all runs, s
+struct HostSpeeds {
+  SecondsByKey fastest_launch_by_run_s;  // fastest launch of each run, s
+  SlowdownByRun step_slowdown_by_run;    // slowdown of a run's steps beyond that of its launches
+  double fastest_launch_s = 1;           // fastest launch of all runs, s
 };
 
-Seconds quickest_launches(const CsvTable& table) {
-  Seconds quickest;
+SecondsByKey fastest_launches_by_run(const CsvTable& table) {
+  SecondsByKey quickest;
   for (const formats::CsvRecord& record : table.records) {
     const double launch_s = table.columns.number(record, "launch_s");
     if (!(launch_s > 0)) continue;
@@ -81,56 +82,60 @@ Seconds quickest_launches(const CsvTable& table) {
   return quickest;
 }
 
-std::string key_of(const CsvTable& table, const formats::CsvRecord& record) {
+std::string network_setting_key(const CsvTable& table, const formats::CsvRecord& record) {
   const std::string& parameters = table.columns.text(record, "parameters");
-  return fmt::format("{}/{} {}x{} {} {}", part_of(parameters, "package"), part_of(parameters, "name"),
-                     part_of(parameters, "batch"), part_of(parameters, "size"), table.columns.text(record, "dtype"),
-                     table.columns.text(record, "pass"));
+  return fmt::format("{}/{} {}x{} {} {}", parameter_value(parameters, "package"), parameter_value(parameters, "name"),
+                     parameter_value(parameters, "batch"), parameter_value(parameters, "size"),
+                     table.columns.text(record, "dtype"), table.columns.text(record, "pass"));
 }
 
 // `busy_s`: GPU busy time, 0 if unknown.
-HostEvidence host_evidence_of(const CsvTable& table, const formats::CsvRecord& record, double quickest_s,
-                              double busy_s) {
+HostEvidence classify_host_evidence(const CsvTable& table, const formats::CsvRecord& record, double quickest_s,
+                                    double busy_s) {
   const double launch_s = table.columns.number(record, "launch_s");
   const double issue_s = table.columns.number(record, "issue_s");
   if (!(launch_s > 0)) return HostEvidence::nothing;
   // The collector searched for idle-host windows and found none.
-  if (table.columns.text(record, "quiet_windows") == "0") return HostEvidence::speed;
+  if (table.columns.text(record, "quiet_windows") == "0") return HostEvidence::host_speed;
   const bool is_known = issue_s > 0 && busy_s > 0;
   const bool is_explained =
-      !is_known || table.columns.number(record, "time_s") < kExplained * std::max(issue_s, busy_s);
-  return launch_s < kUndisturbed * quickest_s && is_explained ? HostEvidence::undisturbed : HostEvidence::speed;
+      !is_known || table.columns.number(record, "time_s") < kMaxUndisturbedStepRatio * std::max(issue_s, busy_s);
+  return launch_s < kMaxUndisturbedLaunchRatio * quickest_s && is_explained ? HostEvidence::undisturbed_step
+                                                                            : HostEvidence::host_speed;
 }
 
-double of_run(const Seconds& by_run, std::string_view slice, double otherwise) {
+double find_seconds_or(const SecondsByKey& by_run, std::string_view slice, double otherwise) {
   const auto at = by_run.find(slice);
   return at == by_run.end() ? otherwise : at->second;
 }
 
-void add_row(Sums& sums, const CsvTable& table, const formats::CsvRecord& record, const Hosts& hosts, double busy_s) {
+void add_measured_row(SettingSums& sums, const CsvTable& table, const formats::CsvRecord& record,
+                      const HostSpeeds& hosts, double busy_s) {
   const std::string& slice = table.columns.text(record, "slice");
-  const HostEvidence evidence = host_evidence_of(table, record, of_run(hosts.quickest_s, slice, 0), busy_s);
+  const HostEvidence evidence =
+      classify_host_evidence(table, record, find_seconds_or(hosts.fastest_launch_by_run_s, slice, 0), busy_s);
   if (evidence < sums.evidence) return;
   if (evidence > sums.evidence) sums = {.evidence = evidence};
   const double launch_s = table.columns.number(record, "launch_s");
   sums.time_s += table.columns.number(record, "time_s");
   sums.energy_j += table.columns.number(record, "energy_j");
   sums.issue_s += table.columns.number(record, "issue_s");
-  sums.host_factor += launch_s > 0 ? launch_s / hosts.fastest_s * of_run(hosts.step_factors, slice, 1) : 1;
+  sums.host_slowdown_sum +=
+      launch_s > 0 ? launch_s / hosts.fastest_launch_s * find_seconds_or(hosts.step_slowdown_by_run, slice, 1) : 1;
   if (const double idle_w = table.columns.number(record, "idle_w"); idle_w > 0) {
     sums.idle_w += idle_w;
-    ++sums.idle_count;
+    ++sums.idle_power_count;
   }
-  ++sums.repeats;
+  ++sums.repeat_count;
 }
 
-double busy_of(const Seconds& busy_s, std::string_view key) {
+double gpu_busy_s(const SecondsByKey& busy_s, std::string_view key) {
   const auto at = busy_s.find(key);
   return at == busy_s.end() ? 0 : at->second;
 }
 
-Result<Seconds> read_busy(std::string_view csv) {
-  Seconds busy_s;
+Result<SecondsByKey> read_gpu_busy_times(std::string_view csv) {
+  SecondsByKey busy_s;
   if (csv.empty()) return busy_s;
   const Result<CsvTable> table = read_table(csv, std::array<std::string_view, 2>{"setting", "busy_s"});
   if (!table) return table.error();
@@ -140,22 +145,23 @@ Result<Seconds> read_busy(std::string_view csv) {
 }
 
 // An undisturbed host-bound step of a setting in a run; its time in multiples of a launch.
-struct Waited {
-  std::string key;
-  std::string slice;
-  double launches = 0;  // natural logarithm of step time / launch time
+struct HostBoundStep {
+  std::string setting_key;
+  std::string run_id;
+  double log_launch_multiples = 0;  // natural logarithm of step time / launch time
 };
 
-std::vector<Waited> all_waited(const CsvTable& table, const Seconds& quickest_s, const Seconds& busy_s) {
-  std::vector<Waited> rows;
+std::vector<HostBoundStep> find_host_bound_steps(const CsvTable& table, const SecondsByKey& quickest_s,
+                                                 const SecondsByKey& busy_s) {
+  std::vector<HostBoundStep> rows;
   for (const formats::CsvRecord& record : table.records) {
-    const std::string key = key_of(table, record);
+    const std::string key = network_setting_key(table, record);
     const std::string& slice = table.columns.text(record, "slice");
     const double time_s = table.columns.number(record, "time_s");
-    if (host_evidence_of(table, record, of_run(quickest_s, slice, 0), busy_of(busy_s, key)) !=
-        HostEvidence::undisturbed)
+    if (classify_host_evidence(table, record, find_seconds_or(quickest_s, slice, 0), gpu_busy_s(busy_s, key)) !=
+        HostEvidence::undisturbed_step)
       continue;
-    if (table.columns.number(record, "issue_s") < kWaits * time_s) continue;
+    if (table.columns.number(record, "issue_s") < kMinHostBoundIssueShare * time_s) continue;
     rows.push_back({key, slice, std::log(time_s / table.columns.number(record, "launch_s"))});
   }
   return rows;
@@ -163,44 +169,49 @@ std::vector<Waited> all_waited(const CsvTable& table, const Seconds& quickest_s,
 
 // Launch times alone do not give the speed of a host. Settings that several runs measured give the rest: a median
 // polish (Tukey) separates the effects of settings and runs.
-Factors step_factors(const std::vector<Waited>& rows) {
+SlowdownByRun step_factors(const std::vector<HostBoundStep>& rows) {
   std::map<std::string, double> of_setting;
   std::map<std::string, double> of_slice;
-  for (int round = 0; round < kPolishes; ++round) {
+  for (int round = 0; round < kMedianPolishRounds; ++round) {
     std::map<std::string, std::vector<double>> by_setting;
     std::map<std::string, std::vector<double>> by_slice;
-    for (const Waited& row : rows) by_setting[row.key].push_back(row.launches - of_slice[row.slice]);
+    for (const HostBoundStep& row : rows)
+      by_setting[row.setting_key].push_back(row.log_launch_multiples - of_slice[row.run_id]);
     for (const auto& [key, values] : by_setting) of_setting[key] = quantile(values, 0.5);
-    for (const Waited& row : rows) {
-      if (by_setting[row.key].size() > 1) by_slice[row.slice].push_back(row.launches - of_setting[row.key]);
+    for (const HostBoundStep& row : rows) {
+      if (by_setting[row.setting_key].size() > 1)
+        by_slice[row.run_id].push_back(row.log_launch_multiples - of_setting[row.setting_key]);
     }
     for (const auto& [slice, values] : by_slice) {
-      if (values.size() >= kMinCommon) of_slice[slice] = quantile(values, 0.5);
+      if (values.size() >= kMinCommonSettings) of_slice[slice] = quantile(values, 0.5);
     }
   }
-  Factors factors;
+  SlowdownByRun factors;
   for (const auto& [slice, effect] : of_slice) factors[slice] = std::exp(effect);
   return factors;
 }
 
-Hosts hosts_of(const CsvTable& table, const Seconds& busy_s, double fastest_launch_s) {
-  Hosts hosts{.quickest_s = quickest_launches(table)};
-  for (const auto& [slice, launch_s] : hosts.quickest_s) hosts.fastest_s = std::min(hosts.fastest_s, launch_s);
-  if (fastest_launch_s > 0) hosts.fastest_s = fastest_launch_s;
-  hosts.step_factors = step_factors(all_waited(table, hosts.quickest_s, busy_s));
+HostSpeeds measure_host_speeds(const CsvTable& table, const SecondsByKey& busy_s, double fastest_launch_s) {
+  HostSpeeds hosts{.fastest_launch_by_run_s = fastest_launches_by_run(table)};
+  for (const auto& [slice, launch_s] : hosts.fastest_launch_by_run_s)
+    hosts.fastest_launch_s = std::min(hosts.fastest_launch_s, launch_s);
+  if (fastest_launch_s > 0) hosts.fastest_launch_s = fastest_launch_s;
+  hosts.step_slowdown_by_run = step_factors(find_host_bound_steps(table, hosts.fastest_launch_by_run_s, busy_s));
   return hosts;
 }
 
-std::map<std::string, Sums> measured_settings(const CsvTable& table, const Hosts& hosts, const Seconds& busy_s) {
-  std::map<std::string, Sums> measured;
+std::map<std::string, SettingSums> sum_by_setting(const CsvTable& table, const HostSpeeds& hosts,
+                                                  const SecondsByKey& busy_s) {
+  std::map<std::string, SettingSums> measured;
   for (const formats::CsvRecord& record : table.records) {
-    const std::string key = key_of(table, record);
-    add_row(measured[key], table, record, hosts, busy_of(busy_s, key));
+    const std::string key = network_setting_key(table, record);
+    add_measured_row(measured[key], table, record, hosts, gpu_busy_s(busy_s, key));
   }
   return measured;
 }
 
-Result<std::vector<std::pair<std::size_t, double>>> counts_of(const std::string& text, std::size_t operations) {
+Result<std::vector<std::pair<std::size_t, double>>> parse_operation_counts(const std::string& text,
+                                                                           std::size_t operations) {
   std::vector<std::pair<std::size_t, double>> counts;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
@@ -215,23 +226,23 @@ Result<std::vector<std::pair<std::size_t, double>>> counts_of(const std::string&
 
 }  // namespace
 
-Result<NetworkTable> parse_network_tables(const NetworkCsvTexts& texts, double fastest_launch_s) {
-  const Result<Seconds> busy_s = read_busy(texts.busy);
+Result<NetworkTable> parse_measured_networks(const NetworkCsvTexts& texts, double fastest_launch_s) {
+  const Result<SecondsByKey> busy_s = read_gpu_busy_times(texts.busy);
   if (!busy_s) return busy_s.error();
-  const Result<CsvTable> rows = read_table(texts.networks, kOfNetworks);
+  const Result<CsvTable> rows = read_table(texts.networks, kNetworkColumns);
   if (!rows) return rows.error();
-  const Hosts hosts = hosts_of(*rows, *busy_s, fastest_launch_s);
-  const std::map<std::string, Sums> measured = measured_settings(*rows, hosts, *busy_s);
-  const Result<CsvTable> listed = read_table(texts.operations, kOfOperations);
+  const HostSpeeds hosts = measure_host_speeds(*rows, *busy_s, fastest_launch_s);
+  const std::map<std::string, SettingSums> measured = sum_by_setting(*rows, hosts, *busy_s);
+  const Result<CsvTable> listed = read_table(texts.operations, kListedOperationColumns);
   if (!listed) return listed.error();
   NetworkTable table;
-  table.fastest_launch_s = hosts.quickest_s.empty() ? 0 : hosts.fastest_s;
+  table.fastest_launch_s = hosts.fastest_launch_by_run_s.empty() ? 0 : hosts.fastest_launch_s;
   for (const formats::CsvRecord& record : listed->records) {
     Result<Operation> operation = parse_operation(listed->columns, record);
     if (!operation) return std::move(operation).error();
     table.operations.push_back(std::move(*operation));
   }
-  const Result<CsvTable> lines = read_table(texts.settings, kOfSettings);
+  const Result<CsvTable> lines = read_table(texts.settings, kSettingColumns);
   if (!lines) return lines.error();
   for (const formats::CsvRecord& record : lines->records) {
     const auto text = [&](std::string_view name) -> const std::string& { return lines->columns.text(record, name); };
@@ -239,22 +250,23 @@ Result<NetworkTable> parse_network_tables(const NetworkCsvTexts& texts, double f
                                         text("size"), text("dtype"), text("pass"));
     const auto at = measured.find(key);
     if (at == measured.end()) continue;
-    Result<std::vector<std::pair<std::size_t, double>>> counts = counts_of(text("operations"), table.operations.size());
+    Result<std::vector<std::pair<std::size_t, double>>> counts =
+        parse_operation_counts(text("operations"), table.operations.size());
     if (!counts) return std::move(counts).error();
     const auto is_unknown = [&](const auto& counted) { return table.operations[counted.first].kind == Kind::unknown; };
     if (std::any_of(counts->begin(), counts->end(), is_unknown)) {
-      table.unknown.push_back(key);
+      table.excluded_settings.push_back(key);
       continue;
     }
-    const Sums& sums = at->second;
-    const double repeats = sums.repeats;
+    const SettingSums& sums = at->second;
+    const double repeats = sums.repeat_count;
     const std::string setting =
         fmt::format("{}|{}|{}|{}|{}", text("network"), text("batch"), text("size"), text("dtype"), text("pass"));
-    const double gpu_s = busy_of(*busy_s, key);
+    const double gpu_s = gpu_busy_s(*busy_s, key);
     // A disturbed host that issues far ahead of the GPU does not limit the step.
-    const bool was_ahead = gpu_s == 0 && sums.issue_s > 0 && sums.issue_s < kAhead * sums.time_s;
-    const bool undisturbed = sums.evidence >= HostEvidence::undisturbed;
-    if (!undisturbed && !was_ahead && gpu_s < kBusy * sums.time_s / repeats) {
+    const bool was_ahead = gpu_s == 0 && sums.issue_s > 0 && sums.issue_s < kMaxHostAheadIssueShare * sums.time_s;
+    const bool undisturbed = sums.evidence >= HostEvidence::undisturbed_step;
+    if (!undisturbed && !was_ahead && gpu_s < kMinGpuBoundBusyShare * sums.time_s / repeats) {
       table.disturbed.push_back(setting);
       continue;
     }
@@ -266,8 +278,8 @@ Result<NetworkTable> parse_network_tables(const NetworkCsvTexts& texts, double f
                               sums.energy_j / repeats,
                               gpu_s,
                               undisturbed ? sums.issue_s / repeats : 0,
-                              {sums.host_factor / repeats, 0},
-                              sums.idle_w / std::max(1, sums.idle_count),
+                              {sums.host_slowdown_sum / repeats, 0},
+                              sums.idle_w / std::max(1, sums.idle_power_count),
                               lines->columns.number(record, "python_calls"),
                               std::move(*counts)});
   }
@@ -275,16 +287,17 @@ Result<NetworkTable> parse_network_tables(const NetworkCsvTexts& texts, double f
 }
 
 Result<NoiseFloor> network_noise_floor(std::string_view networks, std::string_view busy) {
-  const Result<CsvTable> table = read_table(networks, kOfNetworks);
+  const Result<CsvTable> table = read_table(networks, kNetworkColumns);
   if (!table) return table.error();
-  const Result<Seconds> busy_s = read_busy(busy);
+  const Result<SecondsByKey> busy_s = read_gpu_busy_times(busy);
   if (!busy_s) return busy_s.error();
-  const Seconds quickest_s = quickest_launches(*table);
+  const SecondsByKey quickest_s = fastest_launches_by_run(*table);
   RepeatedMeasurements repeats;
   for (const formats::CsvRecord& record : table->records) {
-    const std::string key = key_of(*table, record);
-    const double own_s = of_run(quickest_s, table->columns.text(record, "slice"), 0);
-    if (host_evidence_of(*table, record, own_s, busy_of(*busy_s, key)) != HostEvidence::undisturbed) continue;
+    const std::string key = network_setting_key(*table, record);
+    const double own_s = find_seconds_or(quickest_s, table->columns.text(record, "slice"), 0);
+    if (classify_host_evidence(*table, record, own_s, gpu_busy_s(*busy_s, key)) != HostEvidence::undisturbed_step)
+      continue;
     repeats[key].emplace_back(table->columns.number(record, "time_s"), table->columns.number(record, "energy_j"));
   }
   return noise_floor(repeats);

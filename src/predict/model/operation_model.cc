@@ -14,66 +14,70 @@ namespace {
 
 // Limit of residuals, natural logarithms. Larger ones are failures of the physics model that the trees should not
 // learn.
-constexpr double kMaxResidual = 2.0;
+constexpr double kMaxLogResidual = 2.0;
 // Weight of rows measured inside networks. They are many and similar, and should not outweigh isolated operations.
-constexpr double kWeightInNetwork = 0.5;
+constexpr double kInNetworkRowWeight = 0.5;
 
 // Twice the kriging variance (residual_kriging.h) at an operation that was itself measured.
-constexpr double kSurely = 0.04;
-constexpr double kWeightOfShort = 0.15;
-constexpr double kLong_s = 30e-6;
+constexpr double kMeasuredOperationVariance = 0.04;
+constexpr double kShortOperationWeight = 0.15;
+constexpr double kLongOperation_s = 30e-6;
 // An optimizer step inside a network: fixed GPU time, and power as a fraction of the limit, because it is memory-bound.
-constexpr double kMinStep_s = 5e-6;
-constexpr double kStepPower = 0.8;
+constexpr double kMinOptimizerStep_s = 5e-6;
+constexpr double kOptimizerPowerFraction = 0.8;
 
 // Host time for one launch inside a cuDNN call, s, without PyTorch's overhead.
-constexpr double kLaunchInLibrary_s = 2.2e-6;
+constexpr double kLibraryLaunchHost_s = 2.2e-6;
 
 // GPU time of an optimizer step in units of bytes / memory bandwidth. By default PyTorch runs one kernel for each sum
 // and product, and each reads and writes its tensors (seen in 199 profiles of networks).
-double passes_of_step(const Operation& operation) {
+double optimizer_memory_passes(const Operation& operation) {
   if (operation.parameters.get("fused", 0) != 0) return 1.2;
   if (operation.form == "sgd") return 2.0;
   return operation.form == "momentum" ? 2.5 : 3.6;
 }
 
 // Weight of a row in the fit of trees. Long operations count more, because networks spend their energy on them.
-double weight_of(double time_s) { return kWeightOfShort + (1 - kWeightOfShort) * std::min(1.0, time_s / kLong_s); }
+double tree_fit_weight(double time_s) {
+  return kShortOperationWeight + (1 - kShortOperationWeight) * std::min(1.0, time_s / kLongOperation_s);
+}
 
-struct Described {
-  PhysicsObservation row;
+struct OperationDescription {
+  PhysicsObservation physics_observation;
   double physical_time_s = 0;
   std::vector<float> features;
 };
 
-Described described(const OperationModel& model, const Operation& operation, const CallConditions& conditions) {
+OperationDescription describe_operation(const OperationModel& model, const Operation& operation,
+                                        const CallConditions& conditions) {
   const Work work = work_of(operation);
-  Described description;
-  description.row.groups = coefficient_groups(operation);
-  description.row.terms = time_terms(operation, work, model.sheet, conditions.cold);
-  description.physical_time_s = physical_time_s(model.times, description.row);
-  description.features =
-      features_of(operation, work, description.row.terms, model.sheet, conditions, description.physical_time_s);
+  OperationDescription description;
+  description.physics_observation.groups = coefficient_groups(operation);
+  description.physics_observation.terms = time_terms(operation, work, model.sheet, conditions.cold);
+  description.physical_time_s = physical_time_s(model.times, description.physics_observation);
+  description.features = make_features(operation, work, description.physics_observation.terms, model.sheet, conditions,
+                                       description.physical_time_s);
   return description;
 }
 
-std::vector<float> with_power(std::vector<float> features, double time_s, double power_w) {
+std::vector<float> append_power_features(std::vector<float> features, double time_s, double power_w) {
   features.push_back(static_cast<float>(std::log(time_s)));
   features.push_back(static_cast<float>(std::log(power_w)));
   return features;
 }
 
-std::vector<float> with_kriging(std::vector<float> features, const Operation& operation,
-                                const InterpolatedResidual& kriging) {
-  for (const double value : {kriging.time, kriging.power, kriging.kriging_variance})
+std::vector<float> append_kriging_features(std::vector<float> features, const Operation& operation,
+                                           const InterpolatedResidual& kriging) {
+  for (const double value : {kriging.time_residual, kriging.power_residual, kriging.kriging_variance})
     features.push_back(static_cast<float>(value));
   const ResidualSample target = make_residual_sample(operation, 0, 0);
-  features.push_back(static_cast<float>(target.sizes[1]));
-  features.push_back(static_cast<float>(target.alignment));
+  features.push_back(static_cast<float>(target.log_sizes[1]));
+  features.push_back(static_cast<float>(target.alignment_class));
   return features;
 }
 
-std::vector<PhysicsObservation> physics_observations(std::span<const MeasuredOperation> rows, const Datasheet& sheet) {
+std::vector<PhysicsObservation> make_physics_observations(std::span<const MeasuredOperation> rows,
+                                                          const Datasheet& sheet) {
   std::vector<PhysicsObservation> observations(rows.size());
   parallel_for(rows.size(), [&](std::size_t index) {
     const MeasuredOperation& row = rows[index];
@@ -84,45 +88,48 @@ std::vector<PhysicsObservation> physics_observations(std::span<const MeasuredOpe
   return observations;
 }
 
-struct Residuals {
+struct LogResiduals {
   double physical_time_s = 0;
-  double time = 0;
-  double power = 0;
+  double time_residual = 0;
+  double power_residual = 0;
 };
 
-Residuals residuals_of(const OperationModel& model, const MeasuredOperation& row, const PhysicsObservation& physics) {
-  Residuals residuals;
+LogResiduals compute_log_residuals(const OperationModel& model, const MeasuredOperation& row,
+                                   const PhysicsObservation& physics) {
+  LogResiduals residuals;
   residuals.physical_time_s = physical_time_s(model.times, physics);
   const double time = std::log(row.time_s / residuals.physical_time_s);
-  residuals.time = std::clamp(time, -kMaxResidual, kMaxResidual);
+  residuals.time_residual = std::clamp(time, -kMaxLogResidual, kMaxLogResidual);
   if (row.energy_j)
-    residuals.power = std::log(*row.energy_j / row.time_s / physical_power_w(model.energies, physics, model.sheet));
+    residuals.power_residual =
+        std::log(*row.energy_j / row.time_s / physical_power_w(model.energy_coefficients, physics, model.sheet));
   return residuals;
 }
 
-bool is_alone(const MeasuredOperation& row) { return row.energy_j && !row.in_network; }
+bool is_isolated_measurement(const MeasuredOperation& row) { return row.energy_j && !row.in_network; }
 
 // Kriging residual of each row without its own sample. With it as an input, trees learn how far to trust the kriging.
 std::vector<InterpolatedResidual> leave_one_out_residuals(const ResidualKriging& kriging,
                                                           std::span<const MeasuredOperation> rows,
-                                                          std::span<const Residuals> residuals) {
+                                                          std::span<const LogResiduals> residuals) {
   std::vector<InterpolatedResidual> interpolated(rows.size());
   parallel_for(rows.size(), [&](std::size_t index) {
     const MeasuredOperation& row = rows[index];
-    const ResidualSample own = make_residual_sample(row.operation, residuals[index].time, residuals[index].power);
-    interpolated[index] = kriging.interpolate(row.operation, row.cold, is_alone(row) ? &own : nullptr);
+    const ResidualSample own =
+        make_residual_sample(row.operation, residuals[index].time_residual, residuals[index].power_residual);
+    interpolated[index] = kriging.interpolate(row.operation, row.cold, is_isolated_measurement(row) ? &own : nullptr);
   });
   return interpolated;
 }
 
 // An optimizer step inside a network. Measured steps include the time that the host needs for launches. Therefore GPU
 // time is computed from bytes, and the time of the isolated step counts as host time.
-OperationEstimate optimizer_estimate(const OperationModel& model, const Operation& operation) {
+OperationEstimate estimate_optimizer_step(const OperationModel& model, const Operation& operation) {
   const OperationEstimate alone = estimate(model, operation, {});
   const Work work = work_of(operation);
   OperationEstimate guess = alone;
-  guess.time_s = passes_of_step(operation) * work.bytes / model.sheet.memory_bytes_per_s + kMinStep_s;
-  guess.energy_j = guess.time_s * kStepPower * model.sheet.power_limit_w;
+  guess.time_s = optimizer_memory_passes(operation) * work.bytes / model.sheet.memory_bytes_per_s + kMinOptimizerStep_s;
+  guess.energy_j = guess.time_s * kOptimizerPowerFraction * model.sheet.power_limit_w;
   guess.host_s = alone.time_s;
   return guess;
 }
@@ -131,32 +138,34 @@ OperationEstimate optimizer_estimate(const OperationModel& model, const Operatio
 
 OperationEstimate estimate(const OperationModel& model, const Operation& operation, const CallConditions& conditions) {
   if (operation.kind == Kind::view) return {};
-  if (operation.kind == Kind::optimizer && conditions.in_network) return optimizer_estimate(model, operation);
-  Described description = described(model, operation, conditions);
+  if (operation.kind == Kind::optimizer && conditions.in_network) return estimate_optimizer_step(model, operation);
+  OperationDescription description = describe_operation(model, operation, conditions);
   OperationEstimate guess;
   guess.physical_time_s = description.physical_time_s;
   const bool has_trees = !model.training_range.min_features.empty() && is_measured(model.times, operation.kind);
-  guess.trust = has_trees ? model.training_range.trust(description.features) : 0;
+  guess.trust_factor = has_trees ? model.training_range.trust_factor(description.features) : 0;
   const InterpolatedResidual kriging = model.kriging.interpolate(operation, conditions.cold);
   // An operation that was itself measured needs no trees, except inside a network, where its time may differ.
   const double unknown =
-      conditions.in_network ? 1 : std::clamp((kriging.kriging_variance - kSurely) / kSurely, 0.0, 1.0);
-  const double of_trees = guess.trust * unknown;
-  double residual = kriging.time;
+      conditions.in_network
+          ? 1
+          : std::clamp((kriging.kriging_variance - kMeasuredOperationVariance) / kMeasuredOperationVariance, 0.0, 1.0);
+  const double of_trees = guess.trust_factor * unknown;
+  double residual = kriging.time_residual;
   if (of_trees > 0)
-    residual += of_trees * model.time_trees.predict(with_kriging(description.features, operation, kriging));
+    residual += of_trees * model.time_trees.predict(append_kriging_features(description.features, operation, kriging));
   guess.time_s = guess.physical_time_s * std::exp(residual);
-  guess.time_s = std::max(guess.time_s, roofline_time_s(description.row.terms));
-  description.row.time_s = guess.time_s;
-  guess.physical_power_w = physical_power_w(model.energies, description.row, model.sheet);
-  residual = kriging.power;
+  guess.time_s = std::max(guess.time_s, roofline_time_s(description.physics_observation.terms));
+  description.physics_observation.time_s = guess.time_s;
+  guess.physical_power_w = physical_power_w(model.energy_coefficients, description.physics_observation, model.sheet);
+  residual = kriging.power_residual;
   if (of_trees > 0) {
-    const auto features = with_power(std::move(description.features), guess.time_s, guess.physical_power_w);
-    residual += of_trees * model.power_trees.predict(with_kriging(features, operation, kriging));
+    const auto features = append_power_features(std::move(description.features), guess.time_s, guess.physical_power_w);
+    residual += of_trees * model.power_trees.predict(append_kriging_features(features, operation, kriging));
   }
   const double power_w = guess.physical_power_w * std::exp(residual);
   guess.energy_j = std::clamp(power_w, model.sheet.idle_w, 1.2 * model.sheet.power_limit_w) * guess.time_s;
-  if (operation.kind == Kind::recurrent) guess.host_s = recurrent_kernels(operation) * kLaunchInLibrary_s;
+  if (operation.kind == Kind::recurrent) guess.host_s = recurrent_kernels(operation) * kLibraryLaunchHost_s;
   return guess;
 }
 
@@ -164,19 +173,20 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
                                            const TreeFitOptions& options) {
   OperationModel model;
   model.sheet = sheet;
-  const std::vector<PhysicsObservation> all = physics_observations(rows, sheet);
+  const std::vector<PhysicsObservation> all = make_physics_observations(rows, sheet);
   std::vector<PhysicsObservation> with_energy;
   for (std::size_t index = 0; index < rows.size(); ++index) {
     if (rows[index].energy_j) with_energy.push_back(all[index]);
   }
   model.times = fit_time_coefficients(all);
-  model.energies = fit_energy_coefficients(with_energy, sheet.power_limit_w);
-  std::vector<Residuals> residuals;
+  model.energy_coefficients = fit_energy_coefficients(with_energy, sheet.power_limit_w);
+  std::vector<LogResiduals> residuals;
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const MeasuredOperation& row = rows[index];
-    residuals.push_back(residuals_of(model, row, all[index]));
+    residuals.push_back(compute_log_residuals(model, row, all[index]));
     const auto& [physical_s, time, power] = residuals.back();
-    if (is_alone(row)) model.kriging.add(row.operation, row.cold, make_residual_sample(row.operation, time, power));
+    if (is_isolated_measurement(row))
+      model.kriging.add(row.operation, row.cold, make_residual_sample(row.operation, time, power));
   }
   const std::vector<InterpolatedResidual> kriging_of = leave_one_out_residuals(model.kriging, rows, residuals);
   TreeTrainingData times;
@@ -184,20 +194,20 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const MeasuredOperation& row = rows[index];
     const auto& [physical_s, time, power] = residuals[index];
-    const std::vector<float> features = features_of(row.operation, work_of(row.operation), all[index].terms, sheet,
-                                                    {row.cold, row.in_network}, physical_s);
-    const double weight = (row.in_network ? kWeightInNetwork : 1) * weight_of(row.time_s);
+    const std::vector<float> features = make_features(row.operation, work_of(row.operation), all[index].terms, sheet,
+                                                      {row.cold, row.in_network}, physical_s);
+    const double weight = (row.in_network ? kInNetworkRowWeight : 1) * tree_fit_weight(row.time_s);
     const InterpolatedResidual& kriging = kriging_of[index];
-    times.add(with_kriging(features, row.operation, kriging), time - kriging.time, weight);
+    times.add(append_kriging_features(features, row.operation, kriging), time - kriging.time_residual, weight);
     model.training_range.extend(features);
     if (!row.energy_j) continue;
-    const double power_w = physical_power_w(model.energies, all[index], sheet);
-    powers.add(with_kriging(with_power(features, row.time_s, power_w), row.operation, kriging), power - kriging.power,
-               weight);
+    const double power_w = physical_power_w(model.energy_coefficients, all[index], sheet);
+    powers.add(append_kriging_features(append_power_features(features, row.time_s, power_w), row.operation, kriging),
+               power - kriging.power_residual, weight);
   }
   TreeFitOptions directed = options;
   directed.monotone_constraints.assign(feature_monotonicity().begin(), feature_monotonicity().end());
-  directed.monotone_constraints.resize(feature_monotonicity().size() + kKrigingColumns);
+  directed.monotone_constraints.resize(feature_monotonicity().size() + kKrigingFeatureCount);
   // Fewer and shallower trees for power: it varies less than time, and only isolated operations measure it.
   TreeFitOptions fewer = options;
   fewer.boosting_rounds = options.boosting_rounds * 2 / 3;
@@ -215,7 +225,7 @@ Result<OperationModel> fit_operation_model(std::span<const MeasuredOperation> ro
 }
 
 OperationModel datasheet_model(const OperationModel& measured, const Datasheet& sheet) {
-  return {sheet, measured.times, measured.energies, {}, {}, {}, {}};
+  return {sheet, measured.times, measured.energy_coefficients, {}, {}, {}, {}};
 }
 
 }  // namespace joulemap::predict

@@ -21,17 +21,17 @@ namespace joulemap::predict {
 
 // Extra columns for the trees, from residual_kriging.h: interpolated residuals, kriging variance, a size and the
 // alignment.
-inline constexpr std::size_t kKrigingColumns = 5;
+inline constexpr std::size_t kKrigingFeatureCount = 5;
 // Extra columns for the power trees: logarithms of the time (measured in a fit, else predicted) and of the physical
 // power.
-inline constexpr std::size_t kPowerColumns = 2;
+inline constexpr std::size_t kPowerFeatureCount = 2;
 
 struct OperationModel {
   Datasheet sheet;
   TimeCoefficients times;
-  EnergyCoefficients energies;
-  RegressionTrees time_trees;   // inputs: features and kKrigingColumns columns
-  RegressionTrees power_trees;  // inputs: features, kPowerColumns and kKrigingColumns columns
+  EnergyCoefficients energy_coefficients;
+  RegressionTrees time_trees;   // inputs: features and kKrigingFeatureCount columns
+  RegressionTrees power_trees;  // inputs: features, kPowerFeatureCount and kKrigingFeatureCount columns
   ResidualKriging kriging;
   TrainingRange training_range;  // range of the measured features; empty without measurements: physics alone
 };
@@ -42,7 +42,7 @@ struct OperationEstimate {
   double host_s = 0;  // extra host time, s: optimizer steps and recurrent layers launch many kernels
   double physical_time_s = 0;
   double physical_power_w = 0;
-  double trust = 0;  // in the trees: 1 within the measured range, 0 far beyond
+  double trust_factor = 0;  // in the trees: 1 within the measured range, 0 far beyond
 };
 
 // Estimate for one call. All zero for views, which launch nothing.

@@ -14,48 +14,49 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr double kMicrosecond = 1e-6;
-constexpr double kElementsPerSecond = 1e12;
+constexpr double kSecondsPerMicrosecond = 1e-6;
+constexpr double kNominalElementsPerSecond = 1e12;
 // Shortest duration of a kernel.
-constexpr double kMinTime_s = 1e-6;
+constexpr double kMinKernel_s = 1e-6;
 // No prediction is below these fractions of the memory and arithmetic time at the datasheet's rates. Arithmetic can be
 // much faster than the datasheet, because fast convolutions and causal attention compute less than is counted.
-constexpr double kOfMemoryRoof = 0.8;
-constexpr double kOfComputeRoof = 0.4;
+constexpr double kMinMemoryRoofFraction = 0.8;
+constexpr double kMinComputeRoofFraction = 0.4;
 // A short burst may exceed the power limit by this factor; the limit applies to the mean over a second.
-constexpr double kBurst = 1.2;
+constexpr double kMaxBurstPowerFactor = 1.2;
 // Assumed rate of copies from the host: PCIe 4 with 16 lanes. The fitted coefficient of Term::bus corrects it.
 constexpr double kBusBytesPerSecond = 25e9;
 
-struct Tile {
+struct MatrixTile {
   double m;
   double n;
-  double efficiency;
+  double peak_fraction;
 };
 // Tile sizes of matrix products, and the fraction of the peak that they reach: small tiles reuse less of their inputs.
-constexpr std::array<Tile, 11> kTiles = {{{256, 128, 1.0},
-                                          {128, 256, 1.0},
-                                          {128, 128, 0.9},
-                                          {128, 64, 0.75},
-                                          {64, 128, 0.75},
-                                          {64, 64, 0.55},
-                                          {64, 32, 0.35},
-                                          {32, 32, 0.25},
-                                          {16, 64, 0.2},
-                                          {8, 128, 0.3},  // this and the next: products of a few rows and of one row
-                                          {1, 256, 0.3}}};
-constexpr double kFillOfPipeline = 64;
-constexpr double kMinSplit = 128;
+constexpr std::array<MatrixTile, 11> kMatrixTiles = {
+    {{256, 128, 1.0},
+     {128, 256, 1.0},
+     {128, 128, 0.9},
+     {128, 64, 0.75},
+     {64, 128, 0.75},
+     {64, 64, 0.55},
+     {64, 32, 0.35},
+     {32, 32, 0.25},
+     {16, 64, 0.2},
+     {8, 128, 0.3},  // this and the next: products of a few rows and of one row
+     {1, 256, 0.3}}};
+constexpr double kPipelineFillElements = 64;
+constexpr double kMinSplitElements = 128;
 
 // Values of alignment_class() for grouped and depthwise convolutions.
-constexpr int kInGroups = 4;
-constexpr int kDepthwise = 5;
+constexpr int kGroupedConvolutionClass = 4;
+constexpr int kDepthwiseConvolutionClass = 5;
 
-bool is_no_multiple(std::int64_t elements, double size, std::int64_t bytes) {
+bool is_misaligned(std::int64_t elements, double size, std::int64_t bytes) {
   return static_cast<std::int64_t>(static_cast<double>(elements) * size) % bytes != 0;
 }
 
-std::vector<std::int64_t> rows_in_memory(const Operation& operation) {
+std::vector<std::int64_t> contiguous_row_sizes(const Operation& operation) {
   const Parameters& p = operation.parameters;
   switch (operation.kind) {
     case Kind::dense:
@@ -73,49 +74,52 @@ std::vector<std::int64_t> rows_in_memory(const Operation& operation) {
 
 // Coefficients of recurrent layers until one is measured, in the order of Term: a call takes 20 us, and
 // Term::step_latency counts as it is.
-constexpr TermValues<kTermCount> kPriorTimesOfRecurrent = {{20, 1, 1.5, 1.2, 0, 0, 0, 0, 1, 0}};
-constexpr TermValues<kTermCount + 1> kPriorEnergiesOfRecurrent = {{0, 0.5, 0.3, 0.5, 0, 0.3, 0, 0, 0.1, 0, 0.2}};
+constexpr TermValues<kTermCount> kRecurrentTimePrior = {{20, 1, 1.5, 1.2, 0, 0, 0, 0, 1, 0}};
+constexpr TermValues<kTermCount + 1> kRecurrentEnergyPrior = {{0, 0.5, 0.3, 0.5, 0, 0.3, 0, 0, 0.1, 0, 0.2}};
 
 template <std::size_t N>
-const TermValues<N>* prior_of_recurrent() {
+const TermValues<N>* recurrent_prior() {
   if constexpr (N == kTermCount) {
-    return &kPriorTimesOfRecurrent;
+    return &kRecurrentTimePrior;
   } else {
-    return &kPriorEnergiesOfRecurrent;
+    return &kRecurrentEnergyPrior;
   }
 }
 
 template <std::size_t N>
-const TermValues<N>* find_group(const Coefficients<N>& fitted, const std::array<std::string, kGroupLevels>& groups) {
+const TermValues<N>* find_narrowest_group(const Coefficients<N>& fitted,
+                                          const std::array<std::string, kGroupLevels>& groups) {
   for (const std::string& group : groups) {
     if (const auto at = fitted.find(group); at != fitted.end()) return &at->second;
   }
-  if (groups.back() == name_of(Kind::recurrent)) return prior_of_recurrent<N>();
+  if (groups.back() == name_of(Kind::recurrent)) return recurrent_prior<N>();
   const auto all = fitted.find("");
   return all == fitted.end() ? nullptr : &all->second;
 }
 
 // Weight of the wider group's coefficients as a prior, in equivalent rows, from the narrowest level to all kinds. It is
 // small between kinds, which have little in common.
-constexpr std::array<double, kGroupLevels + 1> kObservationsOfPrior = {12, 12, 4, 0.5, 1};
-constexpr double kMinPull = 1e-9;
-constexpr double kSquareOfPrior = 0.05;
+constexpr std::array<double, kGroupLevels + 1> kWiderGroupPriorObservations = {12, 12, 4, 0.5, 1};
+constexpr double kMinPriorPrecision = 1e-9;
+constexpr double kPriorMeanSquare = 0.05;
 
 template <std::size_t N>
-struct Fitted {
+struct FittedGroup {
   TermValues<N> coefficients = {};
-  TermValues<N> squares = {};  // mean squares of terms / measured value
+  TermValues<N> mean_squares = {};  // mean squares of terms / measured value
 };
 
 // Nonnegative least squares with the wider group's coefficients as the prior. The precision of the prior grows with the
 // term's size in the wider group. Otherwise a term that hardly occurs in a group could take any coefficient and be far
 // off where the term does occur.
 template <std::size_t N>
-TermValues<N> fit_group(const statistics::NormalEquations& sums, const Fitted<N>& wider, double observations_of_prior) {
+TermValues<N> fit_group_coefficients(const statistics::NormalEquations& sums, const FittedGroup<N>& wider,
+                                     double observations_of_prior) {
   std::vector<statistics::Prior> priors(N);
   for (std::size_t index = 0; index < N; ++index) {
     const double own = sums.gram(index, index) / std::max(1.0, sums.total_weight());
-    priors[index] = {wider.coefficients[index], kMinPull + observations_of_prior * std::max(own, wider.squares[index])};
+    priors[index] = {wider.coefficients[index],
+                     kMinPriorPrecision + observations_of_prior * std::max(own, wider.mean_squares[index])};
   }
   const statistics::NonnegativeFit fit = statistics::nonnegative_least_squares(sums, priors);
   TermValues<N> coefficients{};
@@ -124,37 +128,38 @@ TermValues<N> fit_group(const statistics::NormalEquations& sums, const Fitted<N>
 }
 
 // Rounds of iteratively reweighted least squares, which minimize logarithmic errors: least squares of predicted /
-// measured - 1 penalize overestimates more and bias predictions low. Errors beyond kFarOff (natural logarithm) get less
-// weight.
-constexpr int kRounds = 4;
-constexpr double kFarOff = 0.5;
+// measured - 1 penalize overestimates more and bias predictions low. Errors beyond kMaxFullWeightLogError (natural
+// logarithm) get less weight.
+constexpr int kPhysicsReweightingRounds = 4;
+constexpr double kMaxFullWeightLogError = 0.5;
 
 template <std::size_t N>
-double weight_of(const TermValues<N>& terms, const TermValues<N>& coefficients) {
+double log_error_weight(const TermValues<N>& terms, const TermValues<N>& coefficients) {
   double ratio = 0;  // predicted / measured
   for (std::size_t index = 0; index < N; ++index) ratio += terms[index] * coefficients[index];
   ratio = std::clamp(ratio, 1e-3, 1e3);
-  return std::min(1.0, kFarOff / std::max(1e-9, std::fabs(std::log(ratio)))) / ratio;
+  return std::min(1.0, kMaxFullWeightLogError / std::max(1e-9, std::fabs(std::log(ratio)))) / ratio;
 }
 
 template <std::size_t N>
-struct Group {
-  std::vector<TermValues<N>> rows;  // terms / measured value
-  std::string wider;
+struct ObservationGroup {
+  std::vector<TermValues<N>> normalized_terms;  // terms / measured value
+  std::string wider_group_name;
 };
 
 template <std::size_t N>
-Fitted<N> fit_rows(std::span<const TermValues<N>> rows, const Fitted<N>& wider, double observations_of_prior) {
-  Fitted<N> fitted = wider;
-  for (int round = 0; round < kRounds; ++round) {
+FittedGroup<N> fit_reweighted(std::span<const TermValues<N>> rows, const FittedGroup<N>& wider,
+                              double observations_of_prior) {
+  FittedGroup<N> fitted = wider;
+  for (int round = 0; round < kPhysicsReweightingRounds; ++round) {
     statistics::NormalEquations sums(N);
     for (const TermValues<N>& terms : rows) {
-      sums.add_observation(terms, 1.0, round == 0 ? 1.0 : weight_of<N>(terms, fitted.coefficients));
+      sums.add_observation(terms, 1.0, round == 0 ? 1.0 : log_error_weight<N>(terms, fitted.coefficients));
     }
-    fitted.coefficients = fit_group<N>(sums, wider, observations_of_prior);
+    fitted.coefficients = fit_group_coefficients<N>(sums, wider, observations_of_prior);
     for (std::size_t index = 0; index < N && round == 0; ++index) {
-      fitted.squares[index] =
-          std::max(sums.gram(index, index) / static_cast<double>(rows.size()), wider.squares[index] / 4);
+      fitted.mean_squares[index] =
+          std::max(sums.gram(index, index) / static_cast<double>(rows.size()), wider.mean_squares[index] / 4);
     }
   }
   return fitted;
@@ -162,26 +167,28 @@ Fitted<N> fit_rows(std::span<const TermValues<N>> rows, const Fitted<N>& wider, 
 
 // Fits the coefficients of all groups, from the widest (all rows, with the prior `first`) to the narrowest.
 template <std::size_t N, class Row, class Target>
-Coefficients<N> fit_groups(std::span<const PhysicsObservation> rows, const Row& row_of, const Target& target_of,
-                           const TermValues<N>& first) {
-  std::array<std::map<std::string, Group<N>, std::less<>>, kGroupLevels + 1> levels;
+Coefficients<N> fit_nested_groups(std::span<const PhysicsObservation> rows, const Row& row_of, const Target& target_of,
+                                  const TermValues<N>& first) {
+  std::array<std::map<std::string, ObservationGroup<N>, std::less<>>, kGroupLevels + 1> levels;
   for (const PhysicsObservation& row : rows) {
     TermValues<N> terms = row_of(row);
     const double target = target_of(row);
     for (double& term : terms) term /= target;
     for (std::size_t level = 0; level <= kGroupLevels; ++level) {
-      Group<N>& group = levels[level][level < kGroupLevels ? row.groups[level] : std::string()];
-      group.rows.push_back(terms);
-      group.wider = level + 1 < kGroupLevels ? row.groups[level + 1] : "";
+      ObservationGroup<N>& group = levels[level][level < kGroupLevels ? row.groups[level] : std::string()];
+      group.normalized_terms.push_back(terms);
+      group.wider_group_name = level + 1 < kGroupLevels ? row.groups[level + 1] : "";
     }
   }
-  std::map<std::string, Fitted<N>, std::less<>> fitted;
-  Fitted<N> start{first, {}};
-  start.squares.fill(kSquareOfPrior);
-  fitted[""] = fit_rows<N>(levels[kGroupLevels][""].rows, start, kObservationsOfPrior[kGroupLevels]);
+  std::map<std::string, FittedGroup<N>, std::less<>> fitted;
+  FittedGroup<N> start{first, {}};
+  start.mean_squares.fill(kPriorMeanSquare);
+  fitted[""] =
+      fit_reweighted<N>(levels[kGroupLevels][""].normalized_terms, start, kWiderGroupPriorObservations[kGroupLevels]);
   for (std::size_t level = kGroupLevels; level-- > 0;) {
     for (const auto& [name, group] : levels[level]) {
-      fitted[name] = fit_rows<N>(group.rows, fitted.find(group.wider)->second, kObservationsOfPrior[level]);
+      fitted[name] = fit_reweighted<N>(group.normalized_terms, fitted.find(group.wider_group_name)->second,
+                                       kWiderGroupPriorObservations[level]);
     }
   }
   Coefficients<N> coefficients;
@@ -200,19 +207,19 @@ TermValues<kTermCount + 1> energy_terms(const PhysicsObservation& row, double li
 // that are read again unless they stay in registers.
 void add_recurrent_steps(const Operation& operation, const Datasheet& sheet, double peak, TimeTerms& terms) {
   const RecurrentSizes sizes = recurrent_sizes(operation);
-  const double steps = sizes.steps * sizes.layers;
+  const double steps = sizes.time_steps * sizes.layer_count;
   terms[Term::tiles] += steps * padded_flops(recurrent_step_product(sizes, operation.pass), sheet) / peak;
   terms[Term::elements] = 0;
   terms[Term::step_latency] = recurrent_latency_s(operation);
   if (recurrent_algorithm(operation) != RecurrentAlgorithm::standard) return;
-  const double weights_bytes = bytes_of(operation.dtype) * recurrent_state_weights(sizes);
-  const double again_bytes = weights_bytes * (steps - sizes.layers);
-  const double cached = cache_hit_fraction(weights_bytes * sizes.layers, sheet);
+  const double weights_bytes = bytes_per_element(operation.dtype) * recurrent_state_weights(sizes);
+  const double again_bytes = weights_bytes * (steps - sizes.layer_count);
+  const double cached = cache_hit_fraction(weights_bytes * sizes.layer_count, sheet);
   terms[Term::cache] += again_bytes * cached / sheet.cache_bytes_per_s;
   terms[Term::memory] += again_bytes * (1 - cached) / sheet.memory_bytes_per_s;
 }
 
-std::array<std::string, kGroupLevels> recurrent_groups(const Operation& operation) {
+std::array<std::string, kGroupLevels> recurrent_coefficient_groups(const Operation& operation) {
   const std::string kind(name_of(operation.kind));
   const std::string of_pass = fmt::format("{}|{}", kind, name_of(operation.pass));
   const std::string by_algorithm = fmt::format("{}|{}", of_pass, name_of(recurrent_algorithm(operation)));
@@ -230,13 +237,13 @@ std::string_view name_of(Term term) {
 
 double padded_flops(const MatrixProduct& product, const Datasheet& sheet) {
   double least = INFINITY;
-  for (const Tile& tile : kTiles) {
+  for (const MatrixTile& tile : kMatrixTiles) {
     const double tiles = std::ceil(product.m / tile.m) * std::ceil(product.n / tile.n) * product.count;
     for (const double split : {1.0, 2.0, 4.0, 8.0, 16.0}) {
-      if (split > 1 && product.k / split < kMinSplit) break;
+      if (split > 1 && product.k / split < kMinSplitElements) break;
       const double waves = std::ceil(tiles * split / sheet.multiprocessors);
-      const double depth = std::ceil(product.k / split / 32) * 32 + kFillOfPipeline;
-      const double cost = waves * depth * tile.m * tile.n / tile.efficiency * (split > 1 ? 1.03 : 1.0);
+      const double depth = std::ceil(product.k / split / 32) * 32 + kPipelineFillElements;
+      const double cost = waves * depth * tile.m * tile.n / tile.peak_fraction * (split > 1 ? 1.03 : 1.0);
       least = std::min(least, cost);
     }
   }
@@ -251,53 +258,53 @@ double cache_hit_fraction(double bytes, const Datasheet& sheet) {
 TimeTerms time_terms(const Operation& operation, const Work& work, const Datasheet& sheet, bool cold) {
   const int alignment = alignment_class(operation);
   // Depthwise convolutions do not use tensor cores.
-  const Dtype rate = alignment == kDepthwise ? Dtype::fp32 : operation.dtype;
+  const Dtype rate = alignment == kDepthwiseConvolutionClass ? Dtype::fp32 : operation.dtype;
   const double peak = sheet.peak_flops[static_cast<std::size_t>(rate)];
   double tiled = 0;
   for (const MatrixProduct& product : work.products) tiled += padded_flops(product, sheet);
   const double cached = cold ? 0 : cache_hit_fraction(work.bytes, sheet);
   TimeTerms terms{};
-  terms[Term::launch] = kMicrosecond;
+  terms[Term::launch] = kSecondsPerMicrosecond;
   terms[Term::tiles] = tiled / peak;
   terms[Term::cache] = work.bytes * cached / sheet.cache_bytes_per_s;
   terms[Term::memory] = work.bytes * (1 - cached) / sheet.memory_bytes_per_s;
-  terms[Term::elements] = std::max(work.inputs, work.outputs) / kElementsPerSecond;
+  terms[Term::elements] = std::max(work.inputs, work.outputs) / kNominalElementsPerSecond;
   terms[Term::arithmetic] = work.flops / peak;
   if (operation.kind == Kind::input) {  // only the bus limits copies from the host
     terms[Term::cache] = terms[Term::memory] = terms[Term::elements] = 0;
     terms[Term::bus] = work.bytes / kBusBytesPerSecond;
   }
-  if (alignment == kInGroups) {  // libraries often run groups serially, with a launch each
+  if (alignment == kGroupedConvolutionClass) {  // libraries often run groups serially, with a launch each
     terms[Term::elements] = 0;
     for (const MatrixProduct& product : work.products) {
       terms[Term::serial_groups] +=
-          product.count * (kMicrosecond + padded_flops({product.m, product.n, product.k, 1}, sheet) / peak);
+          product.count * (kSecondsPerMicrosecond + padded_flops({product.m, product.n, product.k, 1}, sheet) / peak);
     }
   }
   if (operation.kind == Kind::recurrent) add_recurrent_steps(operation, sheet, peak, terms);
   if (operation.kind == Kind::optimizer) {
-    terms[Term::tensor_launches] = static_cast<double>(operation.parameters.get("tensors", 1)) * kMicrosecond;
+    terms[Term::tensor_launches] = static_cast<double>(operation.parameters.get("tensors", 1)) * kSecondsPerMicrosecond;
   }
   return terms;
 }
 
 int alignment_class(const Operation& operation) {
-  if (!is_product(operation.kind)) return 0;
+  if (!is_matrix_product(operation.kind)) return 0;
   if (const ConvolutionGrouping grouping = convolution_grouping(operation); grouping != ConvolutionGrouping::none)
-    return grouping == ConvolutionGrouping::depthwise ? kDepthwise : kInGroups;
+    return grouping == ConvolutionGrouping::depthwise ? kDepthwiseConvolutionClass : kGroupedConvolutionClass;
   if (operation.dtype == Dtype::fp32) return 0;  // no tensor cores
   std::int64_t bytes = 16;
-  for (const std::int64_t row : rows_in_memory(operation)) {
-    while (bytes > 2 && is_no_multiple(row, bytes_of(operation.dtype), bytes)) bytes /= 2;
+  for (const std::int64_t row : contiguous_row_sizes(operation)) {
+    while (bytes > 2 && is_misaligned(row, bytes_per_element(operation.dtype), bytes)) bytes /= 2;
   }
   return bytes == 16 ? 0 : bytes == 8 ? 1 : bytes == 4 ? 2 : 3;
 }
 
 std::array<std::string, kGroupLevels> coefficient_groups(const Operation& operation) {
-  if (operation.kind == Kind::recurrent) return recurrent_groups(operation);
+  if (operation.kind == Kind::recurrent) return recurrent_coefficient_groups(operation);
   const std::string kind(name_of(operation.kind));
   const std::string_view pass = name_of(operation.pass);
-  const bool product = is_product(operation.kind);
+  const bool product = is_matrix_product(operation.kind);
   std::string form = operation.form;
   if (operation.kind == Kind::optimizer) {
     form += operation.parameters.get("fused", 0) != 0     ? "-fused"
@@ -308,38 +315,38 @@ std::array<std::string, kGroupLevels> coefficient_groups(const Operation& operat
   if (operation.kind == Kind::reduce) form += fmt::format("-{}", operation.parameters.get("over", 0));
   const std::string formed = fmt::format("{}|{}|{}", kind, form, pass);
   std::string narrow = product ? fmt::format("{}|{}|{}", formed, name_of(operation.dtype), alignment_class(operation))
-                               : fmt::format("{}|{}", formed, bytes_of(operation.dtype));
+                               : fmt::format("{}|{}", formed, bytes_per_element(operation.dtype));
   if (operation.kind == Kind::convolution)
     narrow += fmt::format("|{}", std::min<std::int64_t>(operation.parameters.get("kernel", 1), 3));
   // Grouped convolutions resemble each other, whatever their type, more than they resemble ungrouped ones.
   const int alignment = alignment_class(operation);
-  const std::string wider = alignment >= kInGroups ? fmt::format("{}|{}", formed, alignment)
-                            : product              ? fmt::format("{}|{}", formed, name_of(operation.dtype))
-                                                   : formed;
+  const std::string wider = alignment >= kGroupedConvolutionClass ? fmt::format("{}|{}", formed, alignment)
+                            : product ? fmt::format("{}|{}", formed, name_of(operation.dtype))
+                                      : formed;
   return {narrow, wider, fmt::format("{}|{}", kind, pass), kind};
 }
 
 TimeCoefficients fit_time_coefficients(std::span<const PhysicsObservation> rows) {
-  return fit_groups<kTermCount>(
+  return fit_nested_groups<kTermCount>(
       rows, [](const PhysicsObservation& row) { return row.terms; },
       [](const PhysicsObservation& row) { return row.time_s; }, {{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}});
 }
 
 EnergyCoefficients fit_energy_coefficients(std::span<const PhysicsObservation> rows, double limit_w) {
-  return fit_groups<kTermCount + 1>(
+  return fit_nested_groups<kTermCount + 1>(
       rows, [limit_w](const PhysicsObservation& row) { return energy_terms(row, limit_w); },
       [](const PhysicsObservation& row) { return row.energy_j; }, {{0, 0.5, 0.3, 0.5, 0, 0, 0, 0, 0, 0.5, 0.2}});
 }
 
 const TermValues<kTermCount>* time_coefficients(const TimeCoefficients& fitted,
                                                 const std::array<std::string, kGroupLevels>& groups) {
-  return find_group(fitted, groups);
+  return find_narrowest_group(fitted, groups);
 }
 
 bool is_measured(const TimeCoefficients& fitted, Kind kind) { return fitted.find(name_of(kind)) != fitted.end(); }
 
 double physical_time_s(const TimeCoefficients& fitted, const PhysicsObservation& row) {
-  const TermValues<kTermCount>* found = find_group(fitted, row.groups);
+  const TermValues<kTermCount>* found = find_narrowest_group(fitted, row.groups);
   double time_s = 0;
   for (std::size_t index = 0; index < kTermCount; ++index)
     time_s += row.terms[index] * (found != nullptr ? (*found)[index] : 1);
@@ -347,16 +354,17 @@ double physical_time_s(const TimeCoefficients& fitted, const PhysicsObservation&
 }
 
 double roofline_time_s(const TimeTerms& terms) {
-  return std::max({kMinTime_s, kOfMemoryRoof * terms[Term::memory], kOfComputeRoof * terms[Term::arithmetic]});
+  return std::max(
+      {kMinKernel_s, kMinMemoryRoofFraction * terms[Term::memory], kMinComputeRoofFraction * terms[Term::arithmetic]});
 }
 
 double physical_power_w(const EnergyCoefficients& fitted, const PhysicsObservation& row, const Datasheet& sheet) {
-  const TermValues<kTermCount + 1>* found = find_group(fitted, row.groups);
+  const TermValues<kTermCount + 1>* found = find_narrowest_group(fitted, row.groups);
   const TermValues<kTermCount + 1> terms = energy_terms(row, sheet.power_limit_w);
   double energy_j = 0;
   for (std::size_t index = 0; index <= kTermCount; ++index)
     energy_j += terms[index] * (found != nullptr ? (*found)[index] : 0.5);
-  return std::clamp(energy_j / row.time_s, sheet.idle_w, kBurst * sheet.power_limit_w);
+  return std::clamp(energy_j / row.time_s, sheet.idle_w, kMaxBurstPowerFactor * sheet.power_limit_w);
 }
 
 }  // namespace joulemap::predict

@@ -13,8 +13,8 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr std::array<std::string_view, 6> kPrecisions = {"default", "fp32", "tf32", "fp16", "bf16", "amp-bf16"};
-constexpr std::size_t kNearLayers = 5;
+constexpr std::array<std::string_view, 6> kPrecisionNames = {"default", "fp32", "tf32", "fp16", "bf16", "amp-bf16"};
+constexpr std::size_t kMaxSuggestedLayers = 5;
 
 bool is_traced_training(const Graph& graph) {
   return std::any_of(graph.operations.begin(), graph.operations.end(),
@@ -23,7 +23,7 @@ bool is_traced_training(const Graph& graph) {
 
 // Keeps the operations before the loss of a traced training step. Pass::forward alone does not identify them: copies
 // and casts of the backward pass have it, too.
-Graph forward_only(Graph graph) {
+Graph keep_forward_operations(Graph graph) {
   std::vector<Operation>& all = graph.operations;
   all.erase(std::find_if(all.begin(), all.end(),
                          [](const Operation& operation) {
@@ -35,7 +35,7 @@ Graph forward_only(Graph graph) {
 
 // Batch of the first operation on images. Empty for other networks, such as those for text, whose operations do not
 // store the batch separately.
-std::optional<std::int64_t> batch_of(const Graph& graph) {
+std::optional<std::int64_t> find_batch_size(const Graph& graph) {
   constexpr std::array<Kind, 5> kKindsWithBatch = {Kind::input, Kind::convolution, Kind::pooling, Kind::padding,
                                                    Kind::resize};
   for (const Operation& operation : graph.operations) {
@@ -45,18 +45,19 @@ std::optional<std::int64_t> batch_of(const Graph& graph) {
   return std::nullopt;
 }
 
-Prediction predicted(const DeviceProfile& profile, const Graph& graph, const PredictOptions& options) {
-  if (!options.training && is_traced_training(graph)) return predict(profile, forward_only(graph), options);
+Prediction predict_training_or_inference(const DeviceProfile& profile, const Graph& graph,
+                                         const PredictOptions& options) {
+  if (!options.training && is_traced_training(graph)) return predict(profile, keep_forward_operations(graph), options);
   return predict(profile, graph, options);
 }
 
-LifetimeEnergy lifetime_of(const DeviceProfile& profile, const Graph& graph, const PredictionRequest& request,
-                           PredictOptions options) {
+LifetimeEnergy compute_lifetime_energy(const DeviceProfile& profile, const Graph& graph,
+                                       const PredictionRequest& request, PredictOptions options) {
   LifetimeEnergy life{.steps = request.steps, .inferences = request.inferences};
   const auto add = [&](bool training, std::int64_t count, std::optional<double>& one_j) {
     if (count == 0) return;
     options.training = training;
-    const Prediction one = predicted(profile, graph, options);
+    const Prediction one = predict_training_or_inference(profile, graph, options);
     const auto times = static_cast<double>(count);
     one_j = one.energy_j;
     life.energy_j += times * one.energy_j;
@@ -68,17 +69,17 @@ LifetimeEnergy lifetime_of(const DeviceProfile& profile, const Graph& graph, con
   return life;
 }
 
-Error no_such_layer(const Prediction& prediction, const std::string& layer) {
+Error unknown_layer_error(const Prediction& prediction, const std::string& layer) {
   std::vector<std::string_view> names;
   for (const LayerPrediction& one : prediction.layers) names.push_back(one.name);
   std::string near;
-  for (const std::string_view name : nearest_names(layer, names, kNearLayers)) {
+  for (const std::string_view name : nearest_names(layer, names, kMaxSuggestedLayers)) {
     near += fmt::format("{}{}", near.empty() ? "" : ", ", quoted(name, 80));
   }
   return {ErrorCode::usage, fmt::format("there is no layer {}", quoted(layer, 80)), "similar names: " + near};
 }
 
-Result<std::string> layer_to_explain(const Prediction& prediction, const std::string& asked) {
+Result<std::string> choose_explained_layer(const Prediction& prediction, const std::string& asked) {
   const std::vector<LayerPrediction>& layers = prediction.layers;
   if (layers.empty()) return Error{ErrorCode::malformed, "there is no layer to explain", ""};
   if (asked.empty()) {
@@ -88,15 +89,15 @@ Result<std::string> layer_to_explain(const Prediction& prediction, const std::st
   }
   const bool known =
       std::any_of(layers.begin(), layers.end(), [&](const LayerPrediction& layer) { return layer.name == asked; });
-  if (!known) return no_such_layer(prediction, asked);
+  if (!known) return unknown_layer_error(prediction, asked);
   return asked;
 }
 
 // "'aten.foo', 'aten.bar' and 3 more".
-std::string unknown_names(const Prediction& prediction) {
+std::string format_unknown_operations(const Prediction& prediction) {
   constexpr std::size_t kMaxNames = 4;
   std::vector<std::string> names;
-  for (const UnknownOperation& one : prediction.unknown) {
+  for (const UnknownOperation& one : prediction.unknown_operations) {
     if (std::find(names.begin(), names.end(), one.source) == names.end()) names.push_back(one.source);
   }
   std::string text;
@@ -109,9 +110,10 @@ std::string unknown_names(const Prediction& prediction) {
 
 Diagnostics prediction_diagnostics(const Prediction& prediction) {
   Diagnostics diagnostics;
-  const auto unbounded = static_cast<std::uint64_t>(std::count_if(
-      prediction.unknown.begin(), prediction.unknown.end(), [](const UnknownOperation& one) { return !one.bounded; }));
-  const std::uint64_t bounded = prediction.unknown.size() - unbounded;
+  const auto unbounded = static_cast<std::uint64_t>(
+      std::count_if(prediction.unknown_operations.begin(), prediction.unknown_operations.end(),
+                    [](const UnknownOperation& one) { return !one.has_lower_bound; }));
+  const std::uint64_t bounded = prediction.unknown_operations.size() - unbounded;
   if (unbounded > 0) {
     diagnostics.add({"unbounded_operations", unbounded,
                      "operations of unknown size are not in the total, which is too low",
@@ -121,7 +123,7 @@ Diagnostics prediction_diagnostics(const Prediction& prediction) {
     diagnostics.add(
         {"unknown_operations", bounded,
          fmt::format("unknown operations: {}; each counts as a copy of its tensors, so the total is a lower bound",
-                     unknown_names(prediction)),
+                     format_unknown_operations(prediction)),
          "export the model without such operations, or measure it: joulemap record"});
   }
   if (!prediction.unmeasured_kinds.empty()) {
@@ -134,7 +136,7 @@ Diagnostics prediction_diagnostics(const Prediction& prediction) {
                      prediction.device, kinds),
          "make a profile for --profile: python -m joulemap collect, then joulemap model fit"});
   }
-  if (!prediction.fitted) {
+  if (!prediction.has_fitted_profile) {
     diagnostics.add(
         {"datasheet_only", 1,
          fmt::format("nothing was measured on {}: times and energies are scaled from another GPU by datasheet "
@@ -145,14 +147,14 @@ Diagnostics prediction_diagnostics(const Prediction& prediction) {
   return diagnostics;
 }
 
-Error list_has_its_types(Precision precision) {
+Error fixed_precision_error(Precision precision) {
   return {
       ErrorCode::usage,
       fmt::format("a list of traced operations has fixed types: --precision {} does not apply", name_of(precision)),
       "list its operations again: joulemap.list_operations(model, inputs, dtype=\"tf32\"), or autocast=torch.bfloat16"};
 }
 
-MachineCorrection machine_of(const DeviceProfile& profile, const PredictionRequest& request) {
+MachineCorrection machine_correction(const DeviceProfile& profile, const PredictionRequest& request) {
   MachineCorrection machine{.host_factor = request.host_factor};
   if (request.idle_w) machine.idle_offset_w = *request.idle_w - profile.operation_model.sheet.idle_w;
   machine.idle_offset_w = std::max(machine.idle_offset_w, -profile.network_model.idle_w);
@@ -161,26 +163,26 @@ MachineCorrection machine_of(const DeviceProfile& profile, const PredictionReque
 
 }  // namespace
 
-std::string_view name_of(Precision precision) { return kPrecisions.at(static_cast<std::size_t>(precision)); }
+std::string_view name_of(Precision precision) { return kPrecisionNames.at(static_cast<std::size_t>(precision)); }
 
 std::string_view name_of(ExecutionMode mode) { return mode == ExecutionMode::compiled ? "compiled" : "eager"; }
 
 std::optional<Precision> precision_of(std::string_view name) {
-  const auto* at = std::find(kPrecisions.begin(), kPrecisions.end(), name);
-  if (at == kPrecisions.end()) return std::nullopt;
-  return static_cast<Precision>(at - kPrecisions.begin());
+  const auto* at = std::find(kPrecisionNames.begin(), kPrecisionNames.end(), name);
+  if (at == kPrecisionNames.end()) return std::nullopt;
+  return static_cast<Precision>(at - kPrecisionNames.begin());
 }
 
 std::string lower_bound_warning(const Prediction& prediction) {
   if (!is_lower_bound(prediction)) return {};
-  const std::size_t count = prediction.unknown.size();
+  const std::size_t count = prediction.unknown_operations.size();
   return fmt::format("the total is a lower bound: {} operation{} unknown: {}", count, count == 1 ? " is" : "s are",
-                     unknown_names(prediction));
+                     format_unknown_operations(prediction));
 }
 
 Result<PredictionReport> report_prediction(const DeviceProfile& profile, Graph graph,
                                            const PredictionRequest& request) {
-  if (graph.operations.empty() && graph.unknown.empty()) {
+  if (graph.operations.empty() && graph.unknown_operations.empty()) {
     return Error{ErrorCode::malformed, "the graph contains no operation: there is nothing to predict", ""};
   }
   const double limit_w = profile.operation_model.sheet.power_limit_w;
@@ -189,30 +191,31 @@ Result<PredictionReport> report_prediction(const DeviceProfile& profile, Graph g
                  fmt::format("{} uses {:g} W at most", profile.device, limit_w)};
   }
   const bool is_traced = graph.format == "torch";
-  if (is_traced && request.precision != Precision::framework_default) return list_has_its_types(request.precision);
-  if (!is_traced) graph = with_precision(std::move(graph), request.precision);
+  if (is_traced && request.precision != Precision::framework_default) return fixed_precision_error(request.precision);
+  if (!is_traced) graph = apply_precision(std::move(graph), request.precision);
   const PredictOptions options{.training = request.training.value_or(is_traced_training(graph)),
                                .optimizer = request.optimizer,
                                .mode = request.mode,
-                               .machine = machine_of(profile, request)};
+                               .machine = machine_correction(profile, request)};
   PredictionReport report;
   report.model = graph.name;
   report.format = graph.format;
-  report.batch = request.batch ? request.batch : batch_of(graph);
+  report.batch = request.batch ? request.batch : find_batch_size(graph);
   report.precision = is_traced ? "traced" : name_of(request.precision);
   report.mode = request.mode;
   if (options.training) report.optimizer = request.optimizer;
   report.tariff = request.tariff;
-  report.prediction = predicted(profile, graph, options);
+  report.prediction = predict_training_or_inference(profile, graph, options);
   report.diagnostics = prediction_diagnostics(report.prediction);
-  if (request.steps > 0 || request.inferences > 0) report.lifetime = lifetime_of(profile, graph, request, options);
+  if (request.steps > 0 || request.inferences > 0)
+    report.lifetime = compute_lifetime_energy(profile, graph, request, options);
   if (request.explained_layer) {
-    Result<std::string> layer = layer_to_explain(report.prediction, *request.explained_layer);
+    Result<std::string> layer = choose_explained_layer(report.prediction, *request.explained_layer);
     if (!layer) return std::move(layer).error();
-    report.explained = std::move(*layer);
+    report.explained_layer = std::move(*layer);
     const bool forward = !options.training && is_traced_training(graph);
-    report.explanation =
-        explain_layer(profile, forward ? forward_only(std::move(graph)) : graph, options, report.explained);
+    report.explanation = explain_layer(profile, forward ? keep_forward_operations(std::move(graph)) : graph, options,
+                                       report.explained_layer);
   }
   return report;
 }

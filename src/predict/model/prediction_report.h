@@ -62,7 +62,7 @@ struct PredictionReport {
   Prediction prediction;
   Tariff tariff;
   std::optional<LifetimeEnergy> lifetime;
-  std::string explained;  // name of the explained layer
+  std::string explained_layer;  // name of the explained layer
   std::vector<OperationExplanation> explanation;
   Diagnostics diagnostics;
 };

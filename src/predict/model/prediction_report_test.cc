@@ -24,8 +24,8 @@ Graph two_layers() {
                  .form = "relu",
                  .parameters = {{"batch", 1}, {"rows", 64}, {"width", 512}}};
   graph.operations = {dense, relu};
-  graph.weight_tensors = 2;
-  graph.weight_elements = 512 * 513;
+  graph.weight_tensor_count = 2;
+  graph.weight_element_count = 512 * 513;
   return graph;
 }
 
@@ -67,7 +67,7 @@ TEST(PredictionReport, ALifetimeSumsTrainingStepsAndInferencePasses) {
 TEST(PredictionReport, ExplainsTheLayerWithTheMostEnergyByDefault) {
   const Result<PredictionReport> report = report_prediction(h200_profile(), two_layers(), {.explained_layer = ""});
   ASSERT_TRUE(report);
-  EXPECT_EQ(report->explained, "0");
+  EXPECT_EQ(report->explained_layer, "0");
   ASSERT_EQ(report->explanation.size(), 1U);
   const OperationExplanation& explanation = report->explanation.front();
   EXPECT_EQ(explanation.work.flops, 2.0 * 64 * 512 * 512);
@@ -94,11 +94,11 @@ TEST(PredictionReport, ATracedListPreservesItsTypes) {
 }
 
 TEST(PredictionReport, CarbonAndPriceIncludePue) {
-  const Footprint footprint = footprint_of(3.6e6, {.grid_gco2_kwh = 100, .price_kwh = 0.5, .pue = 1.5});
+  const Footprint footprint = compute_footprint(3.6e6, {.grid_gco2_kwh = 100, .price_kwh = 0.5, .pue = 1.5});
   EXPECT_DOUBLE_EQ(footprint.co2_kg, 0.15);
   EXPECT_DOUBLE_EQ(footprint.price.value(), 0.75);
-  EXPECT_DOUBLE_EQ(footprint_of(3.6e6, {}).co2_kg, 0.4);
-  EXPECT_FALSE(footprint_of(3.6e6, {}).price);
+  EXPECT_DOUBLE_EQ(compute_footprint(3.6e6, {}).co2_kg, 0.4);
+  EXPECT_FALSE(compute_footprint(3.6e6, {}).price);
 }
 
 TEST(GraphFile, OtherContentIsAnErrorWithARemedy) {

@@ -15,43 +15,44 @@ namespace joulemap::predict {
 namespace {
 
 // Error factor of the physics model for a kind of operation without measurements.
-constexpr double kOfPhysicsAlone = 3;
+constexpr double kUnmeasuredKindErrorFactor = 3;
 
-struct Parts {
+struct PredictionSums {
   std::vector<LayerPrediction> layers;
-  std::map<std::string, std::size_t, std::less<>> index_of;
+  std::map<std::string, std::size_t, std::less<>> layer_index_by_name;
   NetworkSums sums;
   std::set<std::string, std::less<>> unknown_layers;
-  std::set<std::string, std::less<>> unmeasured_kinds;  // kinds of operations without measurements
+  std::set<std::string, std::less<>> unmeasured_operation_kinds;  // kinds of operations without measurements
   double unmeasured_j = 0;
   std::map<std::string, double, std::less<>> costliest_operation_j;  // by layer: the most energy of one operation
 };
 
-LayerPrediction& layer_of(Parts& parts, const Operation& operation) {
+LayerPrediction& find_or_add_layer(PredictionSums& parts, const Operation& operation) {
   const std::string& name = layer_name_of(operation);
-  const auto [at, is_new] = parts.index_of.try_emplace(name, parts.layers.size());
+  const auto [at, is_new] = parts.layer_index_by_name.try_emplace(name, parts.layers.size());
   if (is_new) {
     parts.layers.emplace_back();
     parts.layers.back().name = name;
     parts.layers.back().op = operation.source;
-    parts.layers.back().trust = 1;
+    parts.layers.back().min_trust_factor = 1;
   }
   return parts.layers[at->second];
 }
 
-double in_network_j(const NetworkModel& model, const Operation& operation, const OperationEstimate& guess) {
+double operation_energy_in_network_j(const NetworkModel& model, const Operation& operation,
+                                     const OperationEstimate& guess) {
   const double above_idle_j = std::max(0.0, guess.energy_j - model.idle_w * guess.time_s);
   return model.energy_scales[energy_group_of(operation)] * above_idle_j +
          model.idle_w * model.gpu_time_scale * guess.time_s;
 }
 
-void add(Parts& parts, const DeviceProfile& profile, const Operation& operation) {
+void add_operation_estimate(PredictionSums& parts, const DeviceProfile& profile, const Operation& operation) {
   const OperationEstimate guess = estimate(profile.operation_model, operation, {false, true});
   add_operation(parts.sums, profile.network_model, operation, guess);
   const auto count = static_cast<double>(operation.count);
   const Work work = work_of(operation);
-  const double energy_j = count * in_network_j(profile.network_model, operation, guess);
-  LayerPrediction& layer = layer_of(parts, operation);
+  const double energy_j = count * operation_energy_in_network_j(profile.network_model, operation, guess);
+  LayerPrediction& layer = find_or_add_layer(parts, operation);
   double& most_j = parts.costliest_operation_j[layer.name];
   if (operation.kind != Kind::view && energy_j > most_j) {
     layer.op = operation.source;
@@ -62,26 +63,26 @@ void add(Parts& parts, const DeviceProfile& profile, const Operation& operation)
   layer.flops += count * work.flops;
   layer.bytes += count * work.bytes;
   layer.physical_j += count * guess.physical_time_s * guess.physical_power_w;
-  if (operation.kind != Kind::view) layer.trust = std::min(layer.trust, guess.trust);
+  if (operation.kind != Kind::view) layer.min_trust_factor = std::min(layer.min_trust_factor, guess.trust_factor);
   if (operation.kind == Kind::unknown) {
     parts.unknown_layers.insert(layer.name);
   } else if (operation.kind != Kind::view && !is_measured(profile.operation_model.times, operation.kind)) {
-    parts.unmeasured_kinds.emplace(name_of(operation.kind));
+    parts.unmeasured_operation_kinds.emplace(name_of(operation.kind));
     parts.unmeasured_j += energy_j;
   }
 }
 
-void set_intervals(Prediction& prediction, const DeviceProfile& profile, const Parts& parts) {
+void set_prediction_intervals(Prediction& prediction, const DeviceProfile& profile, const PredictionSums& parts) {
   const double waiting = prediction.time_s > 0 ? std::max(0.0, 1 - prediction.gpu_s / prediction.time_s) : 0;
   const double width = interval_width(profile.network_model, prediction.training, waiting);
   prediction.low_j =
-      std::max(0.0, prediction.energy_j * std::exp(-width) - parts.unmeasured_j * (1 - 1 / kOfPhysicsAlone));
-  prediction.high_j = prediction.energy_j * std::exp(width) + parts.unmeasured_j * (kOfPhysicsAlone - 1);
+      std::max(0.0, prediction.energy_j * std::exp(-width) - parts.unmeasured_j * (1 - 1 / kUnmeasuredKindErrorFactor));
+  prediction.high_j = prediction.energy_j * std::exp(width) + parts.unmeasured_j * (kUnmeasuredKindErrorFactor - 1);
   if (is_lower_bound(prediction)) prediction.high_j.reset();
   for (LayerPrediction& layer : prediction.layers) {
     // Trust below 1: the layer is beyond the measured range, and the interval widens.
-    const double measured = profile.network_model.layer_interval_width * (2 - layer.trust);
-    const double own = layer.trust > 0 ? measured : std::max(measured, std::log(kOfPhysicsAlone));
+    const double measured = profile.network_model.layer_interval_width * (2 - layer.min_trust_factor);
+    const double own = layer.min_trust_factor > 0 ? measured : std::max(measured, std::log(kUnmeasuredKindErrorFactor));
     layer.low_j = layer.energy_j * std::exp(-own);
     layer.high_j = layer.energy_j * std::exp(own);
     if (parts.unknown_layers.contains(layer.name)) layer.high_j.reset();
@@ -100,18 +101,19 @@ std::vector<Operation> executed_operations(const Graph& graph, const PredictOpti
     std::erase_if(operations,
                   [](const Operation& one) { return one.kind == Kind::dropout || one.kind == Kind::input; });
   }
-  return options.mode == ExecutionMode::compiled ? compiled(std::move(operations)) : operations;
+  return options.mode == ExecutionMode::compiled ? to_compiled_operations(std::move(operations)) : operations;
 }
 
 Prediction predict(const DeviceProfile& profile, const Graph& graph, const PredictOptions& options) {
-  Parts parts;
+  PredictionSums parts;
   parts.sums.training = options.training;
-  parts.sums.python = static_cast<double>(graph.python_calls);
-  for (const Operation& operation : executed_operations(graph, options)) add(parts, profile, operation);
+  parts.sums.python_call_count = static_cast<double>(graph.python_call_count);
+  for (const Operation& operation : executed_operations(graph, options))
+    add_operation_estimate(parts, profile, operation);
   const NetworkEstimate whole = estimate_network(profile.network_model, parts.sums, options.machine);
   Prediction prediction;
   prediction.device = profile.device;
-  prediction.fitted = profile.basis == ProfileBasis::fitted;
+  prediction.has_fitted_profile = profile.basis == ProfileBasis::fitted;
   prediction.training = options.training;
   prediction.energy_j = whole.energy_j;
   prediction.time_s = whole.time_s;
@@ -125,12 +127,12 @@ Prediction predict(const DeviceProfile& profile, const Graph& graph, const Predi
     layer.energy_j += options.machine.idle_offset_w * layer.time_s;
     prediction.flops += layer.flops;
   }
-  prediction.unknown = graph.unknown;
-  prediction.unmeasured_kinds.assign(parts.unmeasured_kinds.begin(), parts.unmeasured_kinds.end());
+  prediction.unknown_operations = graph.unknown_operations;
+  prediction.unmeasured_kinds.assign(parts.unmeasured_operation_kinds.begin(), parts.unmeasured_operation_kinds.end());
   prediction.notes = graph.notes;
-  for (const UnknownOperation& one : graph.unknown)
-    prediction.is_total_sound = prediction.is_total_sound && one.bounded;
-  set_intervals(prediction, profile, parts);
+  for (const UnknownOperation& one : graph.unknown_operations)
+    prediction.is_total_sound = prediction.is_total_sound && one.has_lower_bound;
+  set_prediction_intervals(prediction, profile, parts);
   return prediction;
 }
 

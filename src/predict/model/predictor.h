@@ -41,13 +41,13 @@ struct LayerPrediction {
   // Shown by --explain.
   double flops = 0;
   double bytes = 0;
-  double physical_j = 0;  // J by physics alone, without kriging and trees
-  double trust = 0;       // least of its operations; 1: within the measured range
+  double physical_j = 0;        // J by physics alone, without kriging and trees
+  double min_trust_factor = 0;  // least of its operations; 1: within the measured range
 };
 
 struct Prediction {
   std::string device;
-  bool fitted = true;  // false: scaled from a datasheet
+  bool has_fitted_profile = true;  // false: scaled from a datasheet
   bool training = false;
   double energy_j = 0;
   double low_j = 0;
@@ -59,14 +59,14 @@ struct Prediction {
   double flops = 0;
   double idle_j = 0;                    // idle energy while the GPU waits for the host: part of energy_j, of no layer
   std::vector<LayerPrediction> layers;  // in graph order; the sum of their energy_j and idle_j is energy_j
-  std::vector<UnknownOperation> unknown;
+  std::vector<UnknownOperation> unknown_operations;
   std::vector<std::string> unmeasured_kinds;  // kinds that were not measured: physics alone
   bool is_total_sound = true;                 // false if the size of an operation is unknown: the total is too low
   std::vector<std::string> notes;
 };
 
 // An unknown operation counts as a copy of its tensors and may use any amount more, so that the total is a lower bound.
-inline bool is_lower_bound(const Prediction& prediction) { return !prediction.unknown.empty(); }
+inline bool is_lower_bound(const Prediction& prediction) { return !prediction.unknown_operations.empty(); }
 
 Prediction predict(const DeviceProfile& profile, const Graph& graph, const PredictOptions& options);
 
@@ -78,6 +78,6 @@ const std::string& layer_name_of(const Operation& operation);
 
 // Sets the type in which each operation runs at this precision; autocast also inserts casts. Operations that the file
 // stores in 16 bits keep their type.
-Graph with_precision(Graph graph, Precision precision);
+Graph apply_precision(Graph graph, Precision precision);
 
 }  // namespace joulemap::predict

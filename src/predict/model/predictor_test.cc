@@ -24,8 +24,8 @@ Graph network(std::int64_t batch) {
   Graph graph;
   graph.operations = {convolution("first", batch), convolution("second", batch)};
   graph.operations.front().gradient = NeededGradients::weights;
-  graph.weight_tensors = 2;
-  graph.weight_elements = 2 * 256 * 256 * 9;
+  graph.weight_tensor_count = 2;
+  graph.weight_element_count = 2 * 256 * 256 * 9;
   return graph;
 }
 
@@ -88,7 +88,7 @@ TEST(Predictor, UnknownOperationsGiveALowerBoundAndUnboundedOnesAnInvalidTotal) 
   unknown.source = "Mystery";
   unknown.parameters = {{"in", 10'000'000}, {"out", 10'000'000}};
   graph.operations.push_back(unknown);
-  graph.unknown.push_back({"custom", "Mystery", "nobody knows it", true});
+  graph.unknown_operations.push_back({"custom", "Mystery", "nobody knows it", true});
   const Prediction bounded = predict(profile, graph, {});
   EXPECT_TRUE(bounded.is_total_sound);
   EXPECT_TRUE(is_lower_bound(bounded));
@@ -98,7 +98,7 @@ TEST(Predictor, UnknownOperationsGiveALowerBoundAndUnboundedOnesAnInvalidTotal) 
   EXPECT_FALSE(is_lower_bound(known));
   EXPECT_TRUE(known.high_j);
   EXPECT_GT(bounded.energy_j, known.energy_j);
-  graph.unknown.front().bounded = false;
+  graph.unknown_operations.front().has_lower_bound = false;
   EXPECT_FALSE(predict(profile, graph, {}).is_total_sound);
 }
 
@@ -151,7 +151,7 @@ TEST(DeviceProfile, ScalesAGpuWithoutAProfileByItsDatasheetWithWideIntervals) {
   EXPECT_EQ(a100->basis, ProfileBasis::datasheet);
   const Prediction there = predict(*a100, network(64), {});
   const Prediction here = predict(h200_profile(), network(64), {});
-  EXPECT_FALSE(there.fitted);
+  EXPECT_FALSE(there.has_fitted_profile);
   EXPECT_GT(there.time_s, here.time_s);
   EXPECT_GT(there.high_j.value() / there.low_j, here.high_j.value() / here.low_j);
   EXPECT_FALSE(find_device_profile("Voodoo 2"));
@@ -160,7 +160,7 @@ TEST(DeviceProfile, ScalesAGpuWithoutAProfileByItsDatasheetWithWideIntervals) {
 TEST(Score, ComputesErrorsAndCoverage) {
   const std::vector<NetworkCase> cases = {{"a", "A", false, 100, 110, 1, 1, 0, 90, 130},
                                           {"b", "B", false, 200, 180, 1, 1, 0, 170, 190}};
-  const Score total = score(std::span<const NetworkCase>(cases));
+  const Score total = score_predictions(std::span<const NetworkCase>(cases));
   EXPECT_NEAR(total.rmspe, 0.1, 1e-12);
   EXPECT_NEAR(total.bias, 0, 1e-12);
   EXPECT_NEAR(total.coverage, 0.5, 1e-12);

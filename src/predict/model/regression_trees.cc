@@ -8,7 +8,7 @@ namespace joulemap::predict {
 namespace {
 
 // If a size is e times beyond the training range, the residual of the trees is halved.
-constexpr double kReach = 1.0;
+constexpr double kTrustDecayRange = 1.0;
 
 }  // namespace
 
@@ -43,13 +43,13 @@ void TrainingRange::extend(std::span<const float> row) {
   }
 }
 
-double TrainingRange::trust(std::span<const float> row) const {
+double TrainingRange::trust_factor(std::span<const float> row) const {
   double beyond = 0;
   for (std::size_t column = 0; column < std::min(row.size(), min_features.size()); ++column) {
     beyond = std::max({beyond, static_cast<double>(min_features[column] - row[column]),
                        static_cast<double>(row[column] - max_features[column])});
   }
-  return std::exp2(-beyond / kReach);
+  return std::exp2(-beyond / kTrustDecayRange);
 }
 
 }  // namespace joulemap::predict

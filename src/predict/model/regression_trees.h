@@ -60,7 +60,7 @@ struct TrainingRange {
   void extend(std::span<const float> row);
   // 1 inside the range. Outside, halves for each unit by which the worst column is beyond it; most columns are natural
   // logarithms of sizes.
-  double trust(std::span<const float> row) const;
+  double trust_factor(std::span<const float> row) const;
 };
 
 }  // namespace joulemap::predict

@@ -76,9 +76,9 @@ TEST(TrainingRange, TrustsSizesInsideAndLessThoseFarBeyond) {
   TrainingRange training_range;
   training_range.extend(std::array<float, 2>{0, 0});
   training_range.extend(std::array<float, 2>{1, 1});
-  EXPECT_EQ(training_range.trust(std::array<float, 2>{0.5F, 0.25F}), 1);
-  EXPECT_NEAR(training_range.trust(std::array<float, 2>{2, 0.5F}), 0.5, 1e-6);
-  EXPECT_LT(training_range.trust(std::array<float, 2>{12, 0.5F}), 0.001);
+  EXPECT_EQ(training_range.trust_factor(std::array<float, 2>{0.5F, 0.25F}), 1);
+  EXPECT_NEAR(training_range.trust_factor(std::array<float, 2>{2, 0.5F}), 0.5, 1e-6);
+  EXPECT_LT(training_range.trust_factor(std::array<float, 2>{12, 0.5F}), 0.001);
 }
 
 }  // namespace

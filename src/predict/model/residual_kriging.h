@@ -25,24 +25,25 @@ inline constexpr std::size_t kKrigingDimensions = 4;
 // One measurement, quantized as the profile's text stores it, so that a profile gives the same result after a round
 // trip.
 struct ResidualSample {
-  std::array<std::int32_t, kKrigingDimensions> sizes = {};  // natural logarithms in units of 0.01: 0 to 4095
-  std::int32_t alignment = 0;                               // exponent of 2 in one size, by kind; at most 2
+  std::array<std::int32_t, kKrigingDimensions> log_sizes = {};  // natural logarithms in units of 0.01: 0 to 4095
+  std::int32_t alignment_class = 0;                             // exponent of 2 in one size, by kind; at most 2
   // Residuals: natural logarithms of measured / physical, in units of 0.001: -2047 to 2047.
-  std::int32_t time = 0;
-  std::int32_t power = 0;
+  std::int32_t time_residual = 0;
+  std::int32_t power_residual = 0;
 
   bool operator==(const ResidualSample&) const = default;
 };
 ResidualSample make_residual_sample(const Operation& operation, double time, double power);
 
 struct InterpolatedResidual {
-  double time = 0;              // residual of the time, a natural logarithm
-  double power = 0;             //
+  double time_residual = 0;     // residual of the time, a natural logarithm
+  double power_residual = 0;    //
   double kriging_variance = 1;  // of residuals: 1 without similar measurements, near 0 at a measured operation
 };
 
 struct ResidualKriging {
-  std::map<std::uint64_t, std::vector<ResidualSample>> groups;  // by a hash of all properties that are not sizes
+  std::map<std::uint64_t, std::vector<ResidualSample>>
+      samples_by_group;  // by a hash of all properties that are not sizes
 
   void add(const Operation& operation, bool cold, const ResidualSample& sample);
   // Residuals at the sizes of an operation. Ignores samples equal to `excluded_sample`: a leave-one-out interpolation.

@@ -27,8 +27,8 @@ TEST(ResidualKriging, ReproducesMeasuredResiduals) {
   ResidualKriging kriging;
   add(kriging, convolution(16, 56), 0.5, -0.2);
   const InterpolatedResidual interpolated = kriging.interpolate(convolution(16, 56), false);
-  EXPECT_NEAR(interpolated.time, 0.5, 0.02);
-  EXPECT_NEAR(interpolated.power, -0.2, 0.01);
+  EXPECT_NEAR(interpolated.time_residual, 0.5, 0.02);
+  EXPECT_NEAR(interpolated.power_residual, -0.2, 0.01);
   EXPECT_LT(interpolated.kriging_variance, 0.04);
 }
 
@@ -37,8 +37,8 @@ TEST(ResidualKriging, InterpolatesResidualsBetweenSizes) {
   add(kriging, convolution(16, 56), 0.2);
   add(kriging, convolution(64, 56), 0.6);
   const InterpolatedResidual interpolated = kriging.interpolate(convolution(32, 56), false);
-  EXPECT_GT(interpolated.time, 0.3);
-  EXPECT_LT(interpolated.time, 0.5);
+  EXPECT_GT(interpolated.time_residual, 0.3);
+  EXPECT_LT(interpolated.time_residual, 0.5);
   EXPECT_GT(interpolated.kriging_variance, kriging.interpolate(convolution(16, 56), false).kriging_variance);
 }
 
@@ -47,7 +47,7 @@ TEST(ResidualKriging, CorrectionShrinksWithDistance) {
   add(kriging, convolution(16, 56), 0.5);
   const InterpolatedResidual near = kriging.interpolate(convolution(32, 56), false);
   const InterpolatedResidual far = kriging.interpolate(convolution(4096, 56), false);
-  EXPECT_GT(near.time, far.time);
+  EXPECT_GT(near.time_residual, far.time_residual);
   EXPECT_LT(near.kriging_variance, far.kriging_variance);
   EXPECT_LE(far.kriging_variance, 1);
 }
@@ -60,7 +60,7 @@ TEST(ResidualKriging, IgnoresOtherKernelTypesAndCacheStates) {
   for (const InterpolatedResidual& interpolated :
        {kriging.interpolate(convolution(16, 56, 5), false), kriging.interpolate(half, false),
         kriging.interpolate(convolution(16, 56), true), ResidualKriging().interpolate(half, false)}) {
-    EXPECT_EQ(interpolated.time, 0);
+    EXPECT_EQ(interpolated.time_residual, 0);
     EXPECT_EQ(interpolated.kriging_variance, 1);
   }
 }
@@ -70,7 +70,7 @@ TEST(ResidualKriging, SupportsLeaveOneOutPrediction) {
   add(kriging, convolution(16, 56), 0.5);
   add(kriging, convolution(64, 56), -0.5);
   const ResidualSample own = make_residual_sample(convolution(16, 56), 0.5, 0);
-  EXPECT_LT(kriging.interpolate(convolution(16, 56), false, &own).time, 0);
+  EXPECT_LT(kriging.interpolate(convolution(16, 56), false, &own).time_residual, 0);
 }
 
 TEST(ResidualKriging, RoundTripsThroughText) {
@@ -80,34 +80,34 @@ TEST(ResidualKriging, RoundTripsThroughText) {
   add(kriging, convolution(16, 28, 5), -1.25, 0.4);
   const Result<ResidualKriging> read = read_kriging(kriging_text(kriging));
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->groups, kriging.groups);
-  EXPECT_TRUE(read_kriging("")->groups.empty());
+  EXPECT_EQ(read->samples_by_group, kriging.samples_by_group);
+  EXPECT_TRUE(read_kriging("")->samples_by_group.empty());
 }
 
 TEST(ResidualKriging, ClampsSizesAndResidualsToTheRangeOfTheText) {
   const ResidualSample least = make_residual_sample(convolution(1, 1), -7, -HUGE_VAL);
-  EXPECT_EQ(least.time, -2047);
-  EXPECT_EQ(least.power, -2047);
-  EXPECT_EQ(least.sizes[0], 0);
+  EXPECT_EQ(least.time_residual, -2047);
+  EXPECT_EQ(least.power_residual, -2047);
+  EXPECT_EQ(least.log_sizes[0], 0);
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
   const Operation large = convolution(most, most);
   const ResidualSample beyond = make_residual_sample(large, 7, 2.0469);
-  EXPECT_EQ(beyond.time, 2047);
-  EXPECT_EQ(beyond.power, 2047);
-  EXPECT_EQ(beyond.sizes[0], 4095);
+  EXPECT_EQ(beyond.time_residual, 2047);
+  EXPECT_EQ(beyond.power_residual, 2047);
+  EXPECT_EQ(beyond.log_sizes[0], 4095);
   ResidualKriging kriging;
   kriging.add(large, false, least);
   kriging.add(large, true, beyond);
   const Result<ResidualKriging> read = read_kriging(kriging_text(kriging));
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->groups, kriging.groups);
+  EXPECT_EQ(read->samples_by_group, kriging.samples_by_group);
 }
 
 TEST(ResidualKriging, ASampleTakesThirteenCharactersAndAGroupFifteen) {
   ResidualKriging kriging;
-  kriging.groups[0x0123456789abcdef] = {{{0, 1, 64, 4095}, 2, 0, -2047}};
+  kriging.samples_by_group[0x0123456789abcdef] = {{{0, 1, 64, 4095}, 2, 0, -2047}};
   EXPECT_EQ(kriging_text(kriging), "AEjRWeJq83vAAABAAABBA__CgAAB");
-  kriging.groups.begin()->second.resize(100);
+  kriging.samples_by_group.begin()->second.resize(100);
   EXPECT_EQ(kriging_text(kriging).size(), 15U + 100 * 13);
 }
 

@@ -10,8 +10,8 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr int kDeepest = 64;
-constexpr std::size_t kMaxNodes = 4'000'000;
+constexpr int kMaxTreeDepth = 64;
+constexpr std::size_t kMaxTreeNodes = 4'000'000;
 
 void write_node(const RegressionTrees& trees, std::int32_t at, std::string& text) {
   const TreeNode& node = trees.nodes[static_cast<std::size_t>(at)];
@@ -24,9 +24,9 @@ void write_node(const RegressionTrees& trees, std::int32_t at, std::string& text
   write_node(trees, node.right, text);
 }
 
-class Reader {
+class TreeTextReader {
  public:
-  Reader(std::string_view text, std::size_t features) : text_(text), features_(features) {}
+  TreeTextReader(std::string_view text, std::size_t features) : text_(text), feature_count_(features) {}
 
   bool at_end() {
     while (!text_.empty() && text_.front() == ' ') text_.remove_prefix(1);
@@ -34,17 +34,17 @@ class Reader {
   }
 
   bool read_node(RegressionTrees& trees, int depth, std::int32_t& index) {
-    if (depth > kDeepest || trees.nodes.size() >= kMaxNodes || at_end()) return false;
+    if (depth > kMaxTreeDepth || trees.nodes.size() >= kMaxTreeNodes || at_end()) return false;
     const std::string_view word = text_.substr(0, text_.find(' '));
     text_.remove_prefix(word.size());
     index = static_cast<std::int32_t>(trees.nodes.size());
     trees.nodes.emplace_back();
     const std::size_t sign = word.find('<');
-    if (sign == std::string_view::npos) return read_number(word, trees.nodes.back().value);
+    if (sign == std::string_view::npos) return parse_whole_word(word, trees.nodes.back().value);
     TreeNode node;
-    if (!read_number(word.substr(0, sign), node.feature) || !read_number(word.substr(sign + 1), node.value))
+    if (!parse_whole_word(word.substr(0, sign), node.feature) || !parse_whole_word(word.substr(sign + 1), node.value))
       return false;
-    if (node.feature < 0 || static_cast<std::size_t>(node.feature) >= features_) return false;
+    if (node.feature < 0 || static_cast<std::size_t>(node.feature) >= feature_count_) return false;
     if (!read_node(trees, depth + 1, node.left) || !read_node(trees, depth + 1, node.right)) return false;
     trees.nodes[static_cast<std::size_t>(index)] = node;
     return true;
@@ -52,13 +52,13 @@ class Reader {
 
  private:
   template <class Number>
-  static bool read_number(std::string_view word, Number& value) {
+  static bool parse_whole_word(std::string_view word, Number& value) {
     const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), value);
     return failed == std::errc() && end == word.data() + word.size() && std::isfinite(static_cast<double>(value));
   }
 
   std::string_view text_;
-  std::size_t features_;
+  std::size_t feature_count_;
 };
 
 }  // namespace
@@ -71,7 +71,7 @@ std::string trees_text(const RegressionTrees& trees) {
 
 Result<RegressionTrees> read_trees(std::string_view text, std::size_t features) {
   RegressionTrees trees;
-  Reader reader(text, features);
+  TreeTextReader reader(text, features);
   while (!reader.at_end()) {
     std::int32_t root = 0;
     if (!reader.read_node(trees, 0, root))

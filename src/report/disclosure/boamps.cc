@@ -2,15 +2,17 @@
 //
 // BoAmps energy report (Boavizta): report_schema.json and the schemas that it names. A recording does not contain the
 // family of the task, its dataset and the type of infrastructure: they come from the document of the caller, whose
-// values are kept.
+// values are kept. The measures of the run are added to those of the document.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "formats/document.h"
 #include "formats/document_writer.h"
 #include "formats/json_writer.h"
+#include "model/run_rates.h"
 #include "report/disclosure/disclosed_energy.h"
 
 namespace joulemap::report {
@@ -18,21 +20,21 @@ namespace {
 
 using formats::DocumentMember;
 using formats::DocumentValue;
-using Table = DocumentValue::Table;
-using Array = DocumentValue::Array;
+using JsonTable = DocumentValue::Table;
+using JsonArray = DocumentValue::Array;
 
-DocumentValue text_value(std::string_view text) { return {std::string(text)}; }
+DocumentValue json_text(std::string_view text) { return {std::string(text)}; }
 
-void put(Table& table, std::string_view key, DocumentValue value) {
+void add_member(JsonTable& table, std::string_view key, DocumentValue value) {
   table.push_back({std::string(key), std::move(value)});
 }
-void put_text(Table& table, std::string_view key, const std::string& text) {
-  if (!text.empty()) put(table, key, text_value(text));
+void add_text_member(JsonTable& table, std::string_view key, const std::string& text) {
+  if (!text.empty()) add_member(table, key, json_text(text));
 }
 
 // "2026-11-18 15:00:00", the form that BoAmps prescribes.
-std::string boamps_time(std::int64_t unix_s) {
-  std::string text = utc_text(unix_s);
+std::string boamps_time_text(std::int64_t unix_s) {
+  std::string text = utc_time_text(unix_s);
   text[10] = ' ';
   text.pop_back();
   return text;
@@ -48,74 +50,84 @@ std::string tracking_mode(const std::vector<std::string>& sensors) {
   return out;
 }
 
-DocumentValue measure_of(const ReportResult& result, const DisclosedEnergy& energy, std::string_view version) {
-  Table table;
-  put_text(table, "measurementMethod", fmt::format("joulemap ({})", to_string(energy.provenance)));
-  put_text(table, "version", std::string(version));
-  put_text(table, "cpuTrackingMode", tracking_mode(energy.cpu_sensors));
-  put_text(table, "gpuTrackingMode", tracking_mode(energy.gpu_sensors));
-  put(table, "powerConsumption", {energy.kwh});
-  put(table, "measurementDuration", {result.elapsed_s});
-  if (result.start_unix_ns) put_text(table, "measurementDateTime", boamps_time(*result.start_unix_ns / 1'000'000'000));
+DocumentValue boamps_measure(const ReportResult& result, const DisclosedEnergy& energy, std::string_view version) {
+  JsonTable table;
+  add_text_member(table, "measurementMethod", fmt::format("joulemap ({})", to_string(energy.provenance)));
+  add_text_member(table, "version", std::string(version));
+  add_text_member(table, "cpuTrackingMode", tracking_mode(energy.cpu_sensors));
+  add_text_member(table, "gpuTrackingMode", tracking_mode(energy.gpu_sensors));
+  add_member(table, "powerConsumption", {energy.energy_kwh});
+  add_member(table, "measurementDuration", {run_rates(result).time_s});
+  if (result.start_unix_ns)
+    add_text_member(table, "measurementDateTime", boamps_time_text(*result.start_unix_ns / 1'000'000'000));
   return {std::move(table)};
 }
 
 // Classes of BoAmps: errors of up to 10, 25 and 50 %. Empty if the error is unknown or larger.
-std::string quality_of(const DisclosedEnergy& energy) {
-  if (!energy.half_width_kwh || energy.kwh <= 0) return {};
-  const double error = *energy.half_width_kwh / energy.kwh;
+std::string boamps_quality(const DisclosedEnergy& energy) {
+  if (!energy.half_width_kwh || energy.energy_kwh <= 0) return {};
+  const double error = *energy.half_width_kwh / energy.energy_kwh;
   return error <= 0.1 ? "high" : error <= 0.25 ? "medium" : error <= 0.5 ? "low" : "";
 }
 
-DocumentValue task_of(const ReportResult& result, const std::vector<DisclosedEnergy>& energies,
-                      const DisclosureOptions& options) {
-  Table algorithm;
+DocumentValue boamps_task(const ReportResult& result, const std::vector<DisclosedEnergy>& energies,
+                          const DisclosureOptions& options) {
+  JsonTable algorithm;
   constexpr std::array<std::string_view, 4> kFrameworks = {"torch", "tensorflow", "jax", "onnxruntime"};
   for (const std::string_view framework : kFrameworks) {
-    const std::string version = environment_fact(result, framework);
+    const std::string version = find_environment_fact(result, framework);
     if (version.empty()) continue;
-    put_text(algorithm, "framework", framework == "torch" ? "pytorch" : std::string(framework));
-    put_text(algorithm, "frameworkVersion", version);
+    add_text_member(algorithm, "framework", framework == "torch" ? "pytorch" : std::string(framework));
+    add_text_member(algorithm, "frameworkVersion", version);
     break;
   }
-  put_text(algorithm, "algorithmName", options.model_name);
-  if (result.epochs > 0) put(algorithm, "epochsNumber", {static_cast<std::int64_t>(result.epochs)});
+  add_text_member(algorithm, "algorithmName", options.model_name);
+  if (result.epochs > 0) add_member(algorithm, "epochsNumber", {static_cast<std::int64_t>(result.epochs)});
   std::string description;
   for (const DisclosedEnergy& energy : energies)
     description += (description.empty() ? "" : ". ") + energy_statement(result, energy);
-  Table task;
-  put_text(task, "taskStage", options.stage == "fine-tuning" ? "finetuning" : options.stage);
-  put(task, "algorithms", {Array{{std::move(algorithm)}}});
-  put_text(task, "taskDescription", description);
+  JsonTable task;
+  add_text_member(task, "taskStage", options.lifecycle_stage == "fine-tuning" ? "finetuning" : options.lifecycle_stage);
+  add_member(task, "algorithms", {JsonArray{{std::move(algorithm)}}});
+  add_text_member(task, "taskDescription", description);
   return {std::move(task)};
 }
 
-DocumentValue components_of(const ReportResult& result) {
-  Array components;
+DocumentValue boamps_hardware_components(const ReportResult& result) {
+  JsonArray components;
   for (const DisclosedHardware& hardware : disclosed_hardware(result)) {
-    Table component;
-    put_text(component, "componentName", hardware.name);
-    put_text(component, "componentType", hardware.kind);
-    put(component, "nbComponent", {static_cast<std::int64_t>(hardware.count)});
+    JsonTable component;
+    add_text_member(component, "componentName", hardware.name);
+    add_text_member(component, "componentType", hardware.kind);
+    if (hardware.count) add_member(component, "nbComponent", {static_cast<std::int64_t>(*hardware.count)});
     components.push_back({std::move(component)});
   }
   return {std::move(components)};
 }
 
-Table environment_of(const DisclosureOptions& options) {
-  Table environment;
-  if (!options.account || !options.account->assumptions.carbon) return environment;
-  const std::string& region = options.account->assumptions.carbon->region;
+JsonTable boamps_environment(const DisclosureOptions& options) {
+  JsonTable environment;
+  if (!options.account || !options.account->assumptions.carbon_intensity) return environment;
+  const std::string& region = options.account->assumptions.carbon_intensity->region;
   if (region.empty() || region.find(':') != std::string::npos) return environment;  // country is required
-  put_text(environment, "country", region);
-  put_text(environment, "location", options.location);
+  add_text_member(environment, "country", region);
+  add_text_member(environment, "location", options.compute_location);
   if (!options.account->entries.empty() && options.account->entries.front().gco2_per_kwh)
-    put(environment, "powerSourceCarbonIntensity", {*options.account->entries.front().gco2_per_kwh});
+    add_member(environment, "powerSourceCarbonIntensity", {*options.account->entries.front().gco2_per_kwh});
   return environment;
 }
 
-// Adds to `base` the members that it does not have. Values of `base` are kept.
-void complete(Table& base, const Table& addition) {
+// Whether a value contains nothing, such as a part of a template that the caller did not fill in.
+bool is_blank(const DocumentValue& value) {
+  if (const JsonTable* const table = value.table())
+    return std::ranges::all_of(*table, [](const DocumentMember& member) { return is_blank(member.value); });
+  if (const JsonArray* const array = value.array()) return std::ranges::all_of(*array, is_blank);
+  const std::optional<std::string> text = value.text();
+  return value.is_null() || (text && trim(*text).empty());
+}
+
+// Adds to `base` the members that it does not have or that are blank. Other values of `base` are kept.
+void merge_missing_members(JsonTable& base, const JsonTable& addition) {
   for (const DocumentMember& member : addition) {
     const auto known =
         std::find_if(base.begin(), base.end(), [&](const DocumentMember& one) { return one.key == member.key; });
@@ -123,21 +135,61 @@ void complete(Table& base, const Table& addition) {
       base.push_back(member);
       continue;
     }
-    Table* const inner = std::get_if<Table>(&known->value.content);
-    if (inner != nullptr && member.value.table() != nullptr) complete(*inner, *member.value.table());
+    JsonTable* const inner = std::get_if<JsonTable>(&known->value.content);
+    if (inner != nullptr && member.value.table() != nullptr) {
+      merge_missing_members(*inner, *member.value.table());
+    } else if (is_blank(known->value)) {
+      known->value = member.value;
+    }
   }
 }
 
-std::vector<std::string> missing_members(const DocumentValue& report) {
-  constexpr std::array<std::string_view, 6> kRequired = {"task.taskStage",           "task.taskFamily",
-                                                         "task.algorithms",          "task.dataset",
-                                                         "infrastructure.infraType", "infrastructure.components"};
+// Whether two measures are of the same run by the same method: the caller completes an earlier output.
+bool is_same_measure(const DocumentValue& a, const DocumentValue& b) {
+  const auto is_equal_text = [&](std::string_view key) {
+    const DocumentValue* const left = a.find(key);
+    const DocumentValue* const right = b.find(key);
+    return left != nullptr && right != nullptr && left->text() && left->text() == right->text();
+  };
+  return is_equal_text("measurementMethod") && is_equal_text("measurementDateTime");
+}
+
+// The measures of the caller, such as those of other tools, and then those of the run.
+Result<JsonArray> merge_measures(const DocumentValue* base, JsonArray of_run) {
+  JsonArray measures;
+  if (base != nullptr && !is_blank(*base)) {
+    if (base->array() == nullptr) return Error{ErrorCode::usage, "--into: measures is no array", "correct the file"};
+    for (const DocumentValue& measure : *base->array()) {
+      const auto same =
+          std::ranges::find_if(of_run, [&](const DocumentValue& one) { return is_same_measure(one, measure); });
+      if (same == of_run.end()) {
+        measures.push_back(measure);
+      } else {
+        merge_missing_members(std::get<JsonTable>(same->content), *measure.table());
+      }
+    }
+  }
+  measures.insert(measures.end(), of_run.begin(), of_run.end());
+  return measures;
+}
+
+std::vector<std::string> missing_boamps_members(const DocumentValue& report) {
+  constexpr std::array<std::string_view, 7> kRequired = {
+      "task.taskStage", "task.taskFamily",          "task.algorithms",          "task.dataset",
+      "measures",       "infrastructure.infraType", "infrastructure.components"};
   std::vector<std::string> missing;
   for (const std::string_view path : kRequired) {
     const DocumentValue* const value = report.find_path(path);
-    const bool is_empty = value != nullptr && value->array() != nullptr && value->array()->empty();
-    if (value == nullptr || is_empty) missing.emplace_back(path);
+    if (value == nullptr || is_blank(*value)) missing.emplace_back(path);
   }
+  const DocumentValue* const components = report.find_path("infrastructure.components");
+  const auto has_no_count = [](const DocumentValue& component) {
+    const DocumentValue* const count = component.find("nbComponent");
+    return count == nullptr || is_blank(*count);
+  };
+  if (components == nullptr || components->array() == nullptr) return missing;
+  if (std::ranges::any_of(*components->array(), has_no_count))
+    missing.emplace_back("infrastructure.components.nbComponent");
   return missing;
 }
 
@@ -147,31 +199,35 @@ Result<Disclosure> boamps_disclosure(const ReportResult& result, const Disclosur
                                      std::string_view version) {
   const Result<std::vector<DisclosedEnergy>> energies = disclosed_energies(result, options.account);
   if (!energies) return energies.error();
-  Table report;
+  JsonTable report;
   if (!options.base_json.empty()) {
     Result<DocumentValue> base = formats::read_json(options.base_json, "--into");
     if (!base) return std::move(base).error();
     if (base->table() == nullptr) return Error{ErrorCode::usage, "--into is no JSON object", "give a BoAmps report"};
     report = *base->table();
   }
-  Table header;
-  put_text(header, "formatVersionSpecificationUri", "https://github.com/Boavizta/BoAmps/tree/main/model");
-  put_text(header, "reportDatetime", boamps_time(options.created_unix_s));
-  put_text(header, "reportStatus", "draft");
-  Array measures;
-  for (const DisclosedEnergy& energy : *energies) measures.push_back(measure_of(result, energy, version));
-  Table addition;
-  put(addition, "header", {std::move(header)});
-  put(addition, "task", task_of(result, *energies, options));
-  put(addition, "measures", {std::move(measures)});
-  put(addition, "system", {Table{{"os", text_value("linux")}}});
-  put(addition, "infrastructure", {Table{{"components", components_of(result)}}});
-  if (Table environment = environment_of(options); !environment.empty())
-    put(addition, "environment", {std::move(environment)});
-  put_text(addition, "quality", quality_of(energies->front()));
-  complete(report, addition);
+  JsonArray of_run;
+  for (const DisclosedEnergy& energy : *energies) of_run.push_back(boamps_measure(result, energy, version));
+  const auto given = std::ranges::find(report, "measures", &DocumentMember::key);
+  Result<JsonArray> measures = merge_measures(given == report.end() ? nullptr : &given->value, std::move(of_run));
+  if (!measures) return std::move(measures).error();
+  if (given != report.end()) given->value = {*measures};
+  JsonTable header;
+  add_text_member(header, "formatVersionSpecificationUri", "https://github.com/Boavizta/BoAmps/tree/main/model");
+  add_text_member(header, "reportDatetime", boamps_time_text(options.created_unix_s));
+  add_text_member(header, "reportStatus", "draft");
+  JsonTable addition;
+  add_member(addition, "header", {std::move(header)});
+  add_member(addition, "task", boamps_task(result, *energies, options));
+  add_member(addition, "measures", {std::move(*measures)});
+  add_member(addition, "system", {JsonTable{{"os", json_text("linux")}}});
+  add_member(addition, "infrastructure", {JsonTable{{"components", boamps_hardware_components(result)}}});
+  if (JsonTable environment = boamps_environment(options); !environment.empty())
+    add_member(addition, "environment", {std::move(environment)});
+  add_text_member(addition, "quality", boamps_quality(energies->front()));
+  merge_missing_members(report, addition);
   const DocumentValue whole{std::move(report)};
-  return Disclosure{formats::json_text(whole) + "\n", missing_members(whole)};
+  return Disclosure{formats::json_text(whole) + "\n", missing_boamps_members(whole)};
 }
 
 }  // namespace joulemap::report

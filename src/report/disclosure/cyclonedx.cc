@@ -24,13 +24,14 @@ void write_property(formats::JsonWriter& json, std::string_view name, const std:
 
 void write_consumption(formats::JsonWriter& json, const ReportResult& result, const DisclosedEnergy& energy,
                        const DisclosureOptions& options) {
-  json.begin_object().member("activity", options.stage).key("energyProviders").begin_array().end_array();
+  json.begin_object().member("activity", options.lifecycle_stage).key("energyProviders").begin_array().end_array();
   write_measure(json, "activityEnergyCost", energy.facility_kwh, "kWh");
-  if (energy.gco2) write_measure(json, "co2CostEquivalent", *energy.gco2 / kGramsPerTonne, "tCO2eq");
+  if (energy.emissions_gco2)
+    write_measure(json, "co2CostEquivalent", *energy.emissions_gco2 / kGramsPerTonne, "tCO2eq");
   json.key("properties").begin_array();
   write_property(json, "joulemap:provenance", std::string(to_string(energy.provenance)));
   if (energy.half_width_kwh) {
-    const double pue = energy.kwh > 0 ? energy.facility_kwh / energy.kwh : 1;
+    const double pue = energy.energy_kwh > 0 ? energy.facility_kwh / energy.energy_kwh : 1;
     write_property(json, "joulemap:interval", fmt::format("{}", result.interval));
     write_property(json, "joulemap:low_kwh",
                    fmt::format("{}", std::max(energy.facility_kwh - pue * *energy.half_width_kwh, 0.0)));
@@ -45,8 +46,8 @@ void write_consumption(formats::JsonWriter& json, const ReportResult& result, co
 
 Result<Disclosure> cyclonedx_disclosure(const ReportResult& result, const DisclosureOptions& options,
                                         std::string_view version) {
-  if (options.model_name.empty()) return missing_option("cyclonedx", "--model-name");
-  if (options.stage.empty()) return missing_option("cyclonedx", "--stage");
+  if (options.model_name.empty()) return missing_option_error("cyclonedx", "--model-name");
+  if (options.lifecycle_stage.empty()) return missing_option_error("cyclonedx", "--stage");
   const Result<std::vector<DisclosedEnergy>> energies = disclosed_energies(result, options.account);
   if (!energies) return energies.error();
   formats::JsonWriter json;
@@ -57,7 +58,7 @@ Result<Disclosure> cyclonedx_disclosure(const ReportResult& result, const Disclo
       .member("version", 1)
       .key("metadata")
       .begin_object()
-      .member("timestamp", utc_text(options.created_unix_s))
+      .member("timestamp", utc_time_text(options.created_unix_s))
       .key("tools")
       .begin_object()
       .key("components")

@@ -8,27 +8,53 @@
 #include <algorithm>
 #include <ctime>
 #include <map>
+#include <set>
 
 #include "base/printable_text.h"
 #include "model/run_energy.h"
+#include "report/export/citation.h"
 #include "report/text/energy_rows.h"
 #include "report/text/wrapped_text.h"
 
 namespace joulemap::report {
 namespace {
 
-void add_once(std::vector<std::string>& list, const std::string& text) {
+void append_if_absent(std::vector<std::string>& list, const std::string& text) {
   if (std::ranges::count(list, text) == 0) list.push_back(text);
 }
 
-const AccountEntry* account_entry(const std::optional<Account>& account, Provenance provenance) {
+const AccountEntry* find_account_entry(const std::optional<Account>& account, Provenance provenance) {
   if (!account) return nullptr;
   const auto& entries = account->entries;
   const auto found = std::ranges::find(entries, provenance, &AccountEntry::provenance);
   return found == entries.end() ? nullptr : &*found;
 }
 
-bool is_gpu(const DomainEnergy& domain) { return domain.name.find("gpu") != std::string::npos; }
+bool is_gpu_domain(const DomainEnergy& domain) { return domain.name.find("gpu") != std::string::npos; }
+
+// "node1/package-0" of "node1/package-0-die-1"; empty for domains that are no part of a CPU package.
+std::string package_of_domain(std::string_view domain) {
+  constexpr std::string_view kPackage = "package-";
+  const std::size_t slash = domain.rfind('/');
+  const std::size_t name = slash == std::string_view::npos ? 0 : slash + 1;
+  if (!domain.substr(name).starts_with(kPackage)) return {};
+  return std::string(domain.substr(0, domain.find('-', name + kPackage.size())));
+}
+
+// CPUs whose model the recording contains. Their number is known if all hosts have the same model.
+void add_cpus(const ReportResult& result, std::vector<DisclosedHardware>& list) {
+  std::set<std::string> packages;
+  for (const DomainEnergy& domain : result.domains) {
+    if (std::string package = package_of_domain(domain.name); !package.empty()) packages.insert(std::move(package));
+  }
+  std::set<std::string> models;
+  for (const EnvironmentFact& fact : result.environment) {
+    if (fact.name == "cpu" && !fact.value.empty()) models.insert(fact.value);
+  }
+  std::optional<int> count;
+  if (models.size() == 1 && !packages.empty()) count = static_cast<int>(packages.size());
+  for (const std::string& model : models) list.push_back({model, "cpu", count});
+}
 
 }  // namespace
 
@@ -40,39 +66,38 @@ Result<std::vector<DisclosedEnergy>> disclosed_energies(const ReportResult& resu
     if (!energy) continue;
     DisclosedEnergy one;
     one.provenance = provenance;
-    one.kwh = energy->joules / kJoulesPerKwh;
-    one.facility_kwh = one.kwh;
+    one.energy_kwh = energy->joules / kJoulesPerKwh;
+    one.facility_kwh = one.energy_kwh;
     if (energy->uncertainty_j) one.half_width_kwh = *energy->uncertainty_j / kJoulesPerKwh;
-    if (const AccountEntry* const entry = account_entry(account, provenance)) {
+    if (const AccountEntry* const entry = find_account_entry(account, provenance)) {
       one.facility_kwh = entry->facility_j / kJoulesPerKwh;
-      one.gco2 = entry->gco2;
+      one.emissions_gco2 = entry->gco2;
     }
     for (const DomainEnergy& domain : result.domains) {
-      if (!domain.counted || !domain.joules || domain.provenance != provenance) continue;
-      one.domains.push_back(fmt::format("{} by {}", domain.name, domain.sensor));
-      add_once(is_gpu(domain) ? one.gpu_sensors : one.cpu_sensors, domain.sensor);
+      if (!domain.is_counted || !domain.joules || domain.provenance != provenance) continue;
+      one.domain_names.push_back(fmt::format("{} by {}", domain.name, domain.sensor));
+      append_if_absent(is_gpu_domain(domain) ? one.gpu_sensors : one.cpu_sensors, domain.sensor);
     }
     list.push_back(std::move(one));
   }
-  if (list.empty()) {
-    return Error{ErrorCode::unsupported, "cannot disclose energy: the recording contains none", "run joulemap doctor"};
-  }
+  if (list.empty()) return missing_energy_error(result, "disclose energy");
   return list;
 }
 
 std::string energy_statement(const ReportResult& result, const DisclosedEnergy& energy) {
-  std::string text = fmt::format("{}: {} kWh", to_string(energy.provenance), format_number(energy.kwh));
+  std::string text = fmt::format("{}: {} kWh", to_string(energy.provenance), format_number(energy.energy_kwh));
   if (energy.half_width_kwh)
     text += fmt::format(" +- {} ({:.0f} % interval)", format_number(*energy.half_width_kwh, 2), 100 * result.interval);
-  text += fmt::format(", {}", fmt::join(energy.domains, ", "));
-  if (!result.totals.domains_without_value.empty())
-    text += fmt::format("; not included: {}", fmt::join(result.totals.domains_without_value, ", "));
+  text += fmt::format(", {}", fmt::join(energy.domain_names, ", "));
+  if (const std::vector<std::string> missing = domains_not_included(result); !missing.empty())
+    text += fmt::format("; not included: {}", fmt::join(missing, ", "));
+  if (result.is_clipped) text += fmt::format("; {}", clipped_time_text(result));
   if (result.probe) text += "; probing of modules is not included";
   if (!result.complete) text += "; the recording is incomplete";
   return printable(text);
 }
 
-std::string environment_fact(const ReportResult& result, std::string_view name) {
+std::string find_environment_fact(const ReportResult& result, std::string_view name) {
   const auto found = std::ranges::find(result.environment, name, &EnvironmentFact::name);
   return found == result.environment.end() ? std::string() : found->value;
 }
@@ -80,20 +105,20 @@ std::string environment_fact(const ReportResult& result, std::string_view name) 
 std::vector<DisclosedHardware> disclosed_hardware(const ReportResult& result) {
   std::map<std::string, int> models;
   for (const DomainEnergy& domain : result.domains) {
-    if (!domain.counted || (domain.device_model.empty() && domain.sensor != "nvml")) continue;
+    if (!domain.is_counted || (domain.device_model.empty() && domain.sensor != "nvml")) continue;
     ++models[domain.device_model];
   }
   std::vector<DisclosedHardware> list;
   for (const auto& [model, count] : models) list.push_back({model, "gpu", count});
-  if (const std::string cpu = environment_fact(result, "cpu"); !cpu.empty()) list.push_back({cpu, "cpu", 1});
+  add_cpus(result, list);
   return list;
 }
 
-std::string utc_text(std::int64_t unix_s) {
+std::string utc_time_text(std::int64_t unix_s) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(unix_s)));
 }
 
-Error missing_option(std::string_view format, std::string_view option) {
+Error missing_option_error(std::string_view format, std::string_view option) {
   return {ErrorCode::usage, fmt::format("--disclose {} needs {}", format, option), "add the option"};
 }
 

@@ -16,12 +16,12 @@ namespace joulemap::report {
 
 struct DisclosedEnergy {
   Provenance provenance = Provenance::measured;
-  double kwh = 0;  // of the computers: without PUE and probing
+  double energy_kwh = 0;  // of the computers: without PUE and probing
   std::optional<double> half_width_kwh;
-  double facility_kwh = 0;               // with PUE
-  std::optional<double> gco2;            // of facility_kwh; none without a carbon intensity
-  std::vector<std::string> domains;      // "gpu0 by nvml"
-  std::vector<std::string> cpu_sensors;  // sensors of the domains in the sum
+  double facility_kwh = 0;                // with PUE
+  std::optional<double> emissions_gco2;   // of facility_kwh; none without a carbon intensity
+  std::vector<std::string> domain_names;  // "gpu0 by nvml"
+  std::vector<std::string> cpu_sensors;   // sensors of the domains in the sum
   std::vector<std::string> gpu_sensors;
 };
 
@@ -29,23 +29,23 @@ struct DisclosedEnergy {
 Result<std::vector<DisclosedEnergy>> disclosed_energies(const ReportResult& result,
                                                         const std::optional<Account>& account);
 
-// "measured: 0.00196 kWh +- 6.7e-07 (90 % interval), gpu0 by nvml; not included: dram-0"
+// "measured: 0.00196 kWh +- 6.7e-07 (90 % interval), gpu0 by nvml; not included: dram-0; only 5.00 s of the run"
 std::string energy_statement(const ReportResult& result, const DisclosedEnergy& energy);
 
 // Value of a fact of the recording; empty without it.
-std::string environment_fact(const ReportResult& result, std::string_view name);
+std::string find_environment_fact(const ReportResult& result, std::string_view name);
 
 struct DisclosedHardware {
   std::string name;
   std::string kind;  // "gpu", "cpu"
-  int count = 1;
+  std::optional<int> count;  // none: unknown
 };
 std::vector<DisclosedHardware> disclosed_hardware(const ReportResult& result);
 
 // "2026-11-18T15:00:00Z"
-std::string utc_text(std::int64_t unix_s);
+std::string utc_time_text(std::int64_t unix_s);
 
 // Error of a disclosure that needs an option.
-Error missing_option(std::string_view format, std::string_view option);
+Error missing_option_error(std::string_view format, std::string_view option);
 
 }  // namespace joulemap::report

@@ -9,7 +9,7 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::array<DisclosureFormat, 6> kFormats = {{
+constexpr std::array<DisclosureFormat, 6> kDisclosureFormats = {{
     {"huggingface", &huggingface_disclosure},
     {"boamps", &boamps_disclosure},
     {"spdx3", &spdx3_disclosure},
@@ -20,17 +20,18 @@ constexpr std::array<DisclosureFormat, 6> kFormats = {{
 
 }  // namespace
 
-std::span<const DisclosureFormat> disclosure_formats() { return kFormats; }
+std::span<const DisclosureFormat> disclosure_formats() { return kDisclosureFormats; }
 
 const DisclosureFormat* find_disclosure_format(std::string_view name) {
-  const auto found = std::ranges::find(kFormats, name, &DisclosureFormat::name);
-  return found == kFormats.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(kDisclosureFormats, name, &DisclosureFormat::name);
+  return found == kDisclosureFormats.end() ? nullptr : &*found;
 }
 
 Result<Disclosure> huggingface_disclosure(const ReportResult& result, const DisclosureOptions& options,
                                           std::string_view version) {
-  Result<std::string> card =
-      model_card(result, {options.location, options.training_type, options.hardware, options.account}, version);
+  Result<std::string> card = model_card_markdown(
+      result, {options.compute_location, options.training_type, options.hardware_description, options.account},
+      version);
   if (!card) return std::move(card).error();
   return Disclosure{std::move(*card), {}};
 }

@@ -22,11 +22,11 @@ namespace joulemap::report {
 
 struct DisclosureOptions {
   std::string model_name;
-  std::string stage;                    // "training", "fine-tuning" or "inference"; empty: unknown
+  std::string lifecycle_stage;          // "training", "fine-tuning" or "inference"; empty: unknown
   std::string functional_unit = "run";  // of SCI: "run", "step", "epoch" or "sample"
-  std::string location;                 // of the run; empty: unknown
+  std::string compute_location;         // of the run; empty: unknown
   std::string training_type;            // of a Hugging Face model card: "pre-training", "fine-tuning"
-  std::string hardware;                 // replaces the hardware that the recording names, unless empty
+  std::string hardware_description;     // replaces the hardware that the recording names, unless empty
   std::string base_json;                // BoAmps: a document whose values are kept; empty: none
   std::optional<Account> account;       // carbon; none: without
   std::int64_t created_unix_s = 0;      // when the document is made
@@ -34,12 +34,13 @@ struct DisclosureOptions {
 
 struct Disclosure {
   std::string text;
-  std::vector<std::string> missing;  // members that the format requires and that are unknown
+  std::vector<std::string> missing_members;  // members that the format requires and that are unknown
 };
 
 struct DisclosureFormat {
   std::string_view name;  // "cyclonedx"
-  Result<Disclosure> (*write)(const ReportResult& result, const DisclosureOptions& options, std::string_view version);
+  Result<Disclosure> (*write_disclosure)(const ReportResult& result, const DisclosureOptions& options,
+                                         std::string_view version);
 };
 
 // All formats, in the order of the help.

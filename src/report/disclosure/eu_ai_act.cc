@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "formats/json_writer.h"
+#include "model/run_energy.h"
+#include "model/run_rates.h"
 #include "report/disclosure/disclosed_energy.h"
 
 namespace joulemap::report {
@@ -14,11 +16,11 @@ namespace {
 
 constexpr double kKwhPerMwh = 1000;
 
-std::string statement_of(const ReportResult& result, const std::vector<DisclosedEnergy>& energies,
-                         const DisclosureOptions& options, std::string_view version) {
+std::string eu_ai_act_statement(const ReportResult& result, const std::vector<DisclosedEnergy>& energies,
+                                const DisclosureOptions& options, std::string_view version) {
   std::string text = fmt::format("Energy consumption of {}{}, recorded with Joulemap {}:",
                                  options.model_name.empty() ? "the model" : options.model_name,
-                                 options.stage.empty() ? "" : " during " + options.stage, version);
+                                 options.lifecycle_stage.empty() ? "" : " during " + options.lifecycle_stage, version);
   for (const DisclosedEnergy& energy : energies)
     text += fmt::format("{} {}", &energy == &energies.front() ? "" : ";", energy_statement(result, energy));
   return text + ".";
@@ -36,31 +38,31 @@ Result<Disclosure> eu_ai_act_disclosure(const ReportResult& result, const Disclo
       .member("provision", "Regulation (EU) 2024/1689, Annex XI, Section 1, point 2(e)")
       .member("joulemap", version)
       .text_or_null("model", options.model_name)
-      .text_or_null("stage", options.stage)
+      .text_or_null("stage", options.lifecycle_stage)
       .member("interval", result.interval)
-      .member("elapsed_s", result.elapsed_s)
+      .member("elapsed_s", run_rates(result).time_s)
       .key("energy")
       .begin_array();
   for (const DisclosedEnergy& energy : *energies) {
     std::optional<double> low_mwh;
     std::optional<double> high_mwh;
     if (energy.half_width_kwh) {
-      low_mwh = std::max(energy.kwh - *energy.half_width_kwh, 0.0) / kKwhPerMwh;
-      high_mwh = (energy.kwh + *energy.half_width_kwh) / kKwhPerMwh;
+      low_mwh = std::max(energy.energy_kwh - *energy.half_width_kwh, 0.0) / kKwhPerMwh;
+      high_mwh = (energy.energy_kwh + *energy.half_width_kwh) / kKwhPerMwh;
     }
     json.begin_object()
         .member("provenance", to_string(energy.provenance))
-        .member("energy_mwh", energy.kwh / kKwhPerMwh)
+        .member("energy_mwh", energy.energy_kwh / kKwhPerMwh)
         .member("low_mwh", low_mwh)
         .member("high_mwh", high_mwh)
         .key("domains")
         .begin_array();
-    for (const std::string& domain : energy.domains) json.value(domain);
+    for (const std::string& domain : energy.domain_names) json.value(domain);
     json.end_array().end_object();
   }
   json.end_array().key("not_included").begin_array();
-  for (const std::string& domain : result.totals.domains_without_value) json.value(domain);
-  json.end_array().member("statement", statement_of(result, *energies, options, version)).end_object();
+  for (const std::string& domain : domains_not_included(result)) json.value(domain);
+  json.end_array().member("statement", eu_ai_act_statement(result, *energies, options, version)).end_object();
   return Disclosure{std::move(json).text() + "\n", {}};
 }
 

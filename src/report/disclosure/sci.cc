@@ -13,7 +13,7 @@
 namespace joulemap::report {
 namespace {
 
-std::optional<double> units_of(const RunRates& rates, std::string_view unit) {
+std::optional<double> functional_unit_count(const RunRates& rates, std::string_view unit) {
   if (unit == "step") return rates.steps;
   if (unit == "epoch") return rates.epochs;
   return unit == "sample" ? rates.samples : std::optional(1.0);
@@ -25,10 +25,13 @@ Result<Disclosure> sci_disclosure(const ReportResult& result, const DisclosureOp
                                   std::string_view version) {
   const Result<std::vector<DisclosedEnergy>> energies = disclosed_energies(result, options.account);
   if (!energies) return energies.error();
-  if (!options.account || !options.account->assumptions.carbon)
-    return missing_option("sci", "a carbon intensity: --region, --gco2-per-kwh or --carbon-data");
-  if (!options.account->embodied_gco2) return missing_option("sci", "the embodied carbon: --embodied-kg");
-  const std::optional<double> units = units_of(run_rates(result), options.functional_unit);
+  if (!options.account || !options.account->assumptions.carbon_intensity)
+    return missing_option_error("sci", "a carbon intensity: --region, --gco2-per-kwh or --carbon-data");
+  // Units of a part of a run are unknown, and a part is not the functional unit "run".
+  if (result.is_clipped)
+    return Error{ErrorCode::usage, "--disclose sci needs the whole run, not a part of it", "remove --time"};
+  if (!options.account->embodied_gco2) return missing_option_error("sci", "the embodied carbon: --embodied-kg");
+  const std::optional<double> units = functional_unit_count(run_rates(result), options.functional_unit);
   if (!units || *units <= 0) {
     return Error{ErrorCode::usage, fmt::format("the recording contains no number of {}s", options.functional_unit),
                  "choose another --functional-unit, or mark them in the program"};
@@ -44,7 +47,7 @@ Result<Disclosure> sci_disclosure(const ReportResult& result, const DisclosureOp
       .member("R", options.functional_unit)
       .member("units", *units)
       .member("pue", assumptions.pue)
-      .member("carbon_source", carbon_origin_text(*assumptions.carbon))
+      .member("carbon_source", carbon_origin_text(*assumptions.carbon_intensity))
       .key("entries")
       .begin_array();
   for (const AccountEntry& entry : options.account->entries) {

@@ -15,7 +15,7 @@ namespace {
 
 using formats::JsonWriter;
 
-constexpr std::string_view kCreationInfo = "_:creationinfo";
+constexpr std::string_view kCreationInfoId = "_:creationinfo";
 
 // Without an exponent, as xsd:decimal requires, and with ten significant digits of the smallest energies.
 std::string decimal_text(double value) {
@@ -24,7 +24,7 @@ std::string decimal_text(double value) {
   return text.ends_with('.') ? text + "0" : text;
 }
 
-std::string_view property_of(std::string_view stage) {
+std::string_view energy_property_of_stage(std::string_view stage) {
   if (stage == "inference") return "ai_inferenceEnergyConsumption";
   return stage == "fine-tuning" ? "ai_finetuningEnergyConsumption" : "ai_trainingEnergyConsumption";
 }
@@ -33,7 +33,7 @@ JsonWriter& begin_element(JsonWriter& json, std::string_view type, const std::st
   return json.begin_object()
       .member("type", type)
       .member("spdxId", id)
-      .member("creationInfo", kCreationInfo)
+      .member("creationInfo", kCreationInfoId)
       .member("name", name);
 }
 
@@ -41,14 +41,14 @@ JsonWriter& begin_element(JsonWriter& json, std::string_view type, const std::st
 
 Result<Disclosure> spdx3_disclosure(const ReportResult& result, const DisclosureOptions& options,
                                     std::string_view version) {
-  if (options.model_name.empty()) return missing_option("spdx3", "--model-name");
-  if (options.stage.empty()) return missing_option("spdx3", "--stage");
+  if (options.model_name.empty()) return missing_option_error("spdx3", "--model-name");
+  if (options.lifecycle_stage.empty()) return missing_option_error("spdx3", "--stage");
   const Result<std::vector<DisclosedEnergy>> energies = disclosed_energies(result, options.account);
   if (!energies) return energies.error();
   std::string comment;
   for (const DisclosedEnergy& energy : *energies)
     comment += (comment.empty() ? "" : ". ") + energy_statement(result, energy);
-  const std::string created = utc_text(options.created_unix_s);
+  const std::string created = utc_time_text(options.created_unix_s);
   const std::string space = "https://spdx.org/spdxdocs/joulemap-" +
                             formats::sha256_hex(options.model_name + created + comment).substr(0, 32) + "#";
   JsonWriter json;
@@ -58,7 +58,7 @@ Result<Disclosure> spdx3_disclosure(const ReportResult& result, const Disclosure
       .begin_array()
       .begin_object()
       .member("type", "CreationInfo")
-      .member("@id", kCreationInfo)
+      .member("@id", kCreationInfoId)
       .member("specVersion", "3.0.1")
       .member("created", created)
       .key("createdBy")
@@ -73,12 +73,12 @@ Result<Disclosure> spdx3_disclosure(const ReportResult& result, const Disclosure
       .key("ai_energyConsumption")
       .begin_object()
       .member("type", "ai_EnergyConsumption")
-      .key(property_of(options.stage))
+      .key(energy_property_of_stage(options.lifecycle_stage))
       .begin_array();
   for (const DisclosedEnergy& energy : *energies) {
     json.begin_object()
         .member("type", "ai_EnergyConsumptionDescription")
-        .member("ai_energyQuantity", decimal_text(energy.kwh))
+        .member("ai_energyQuantity", decimal_text(energy.energy_kwh))
         .member("ai_energyUnit", "kilowattHour")
         .end_object();
   }

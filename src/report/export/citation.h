@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "model/account.h"
@@ -14,18 +15,26 @@
 
 namespace joulemap::report {
 
-// `hardware` replaces the hardware that the recording names; empty: that of the recording. `version`: of joulemap.
+// Of a part of a run (--time): "only 5.00 s of the run".
+std::string clipped_time_text(const ReportResult& result);
+
+// The result contains no energy, or only that of excluded domains. `action`: "disclose energy".
+Error missing_energy_error(const ReportResult& result, std::string_view action);
+
+// `hardware_description` replaces the hardware that the recording names; empty: that of the recording. `version`: of
+// joulemap.
 std::string citation_text(const ReportResult& result, std::string_view hardware, std::string_view version);
 
 struct ModelCardOptions {
-  std::string location;            // empty: the region of the carbon intensity
-  std::string training_type;       // "pre-training", "fine-tuning"
-  std::string hardware;            // replaces the hardware that the recording names, unless empty
-  std::optional<Account> account;  // provides the emissions
+  std::string compute_location;      // empty: the region of the carbon intensity
+  std::string training_type;         // "pre-training", "fine-tuning"
+  std::string hardware_description;  // replaces the hardware that the recording names, unless empty
+  std::optional<Account> account;    // provides the emissions
 };
 
 // YAML for the header of a model card. Emissions come from the account; without a carbon intensity they are left out.
 // Fails if the energy is unknown.
-Result<std::string> model_card(const ReportResult& result, const ModelCardOptions& query, std::string_view version);
+Result<std::string> model_card_markdown(const ReportResult& result, const ModelCardOptions& query,
+                                        std::string_view version);
 
 }  // namespace joulemap::report

@@ -15,19 +15,19 @@ namespace {
 
 class CsvLine {
  public:
-  CsvLine& add(std::string_view text) { return put(escape_csv_field(text)); }
+  CsvLine& add(std::string_view text) { return append_escaped_cell(escape_csv_field(text)); }
   CsvLine& add(const char* text) { return add(std::string_view(text)); }
   CsvLine& add(const std::string& text) { return add(std::string_view(text)); }
-  CsvLine& add(double number) { return put(std::isfinite(number) ? fmt::format("{}", number) : ""); }
-  CsvLine& add(std::uint64_t number) { return put(fmt::format("{}", number)); }
+  CsvLine& add(double number) { return append_escaped_cell(std::isfinite(number) ? fmt::format("{}", number) : ""); }
+  CsvLine& add(std::uint64_t number) { return append_escaped_cell(fmt::format("{}", number)); }
   template <class T>
   CsvLine& add(const std::optional<T>& maybe) {
-    return maybe ? add(*maybe) : put("");
+    return maybe ? add(*maybe) : append_escaped_cell("");
   }
-  std::string end() && { return std::move(line_) + "\r\n"; }
+  std::string end_line() && { return std::move(line_) + "\r\n"; }
 
  private:
-  CsvLine& put(std::string_view cell) {
+  CsvLine& append_escaped_cell(std::string_view cell) {
     if (has_cells_) line_ += ',';
     has_cells_ = true;
     line_ += cell;
@@ -37,14 +37,14 @@ class CsvLine {
   bool has_cells_ = false;
 };
 
-std::string stages_csv(const std::vector<StepOrEpochView>& stages) {
+std::string steps_or_epochs_csv(const std::vector<StepOrEpochView>& stages) {
   std::string out = "number,begin_s,end_s,time_s,energy_j,power_w,loss,joules_per_loss\r\n";
   for (const StepOrEpochView& stage : stages) {
     CsvLine line;
     line.add(stage.number).add(stage.begin_s).add(stage.end_s).add(stage.time_s).add(stage.energy_j);
     const bool has_power = stage.energy_j && stage.time_s > 0;
     line.add(has_power ? std::optional(*stage.energy_j / stage.time_s) : std::nullopt);
-    out += std::move(line.add(stage.loss).add(stage.joules_per_loss)).end();
+    out += std::move(line.add(stage.loss).add(stage.joules_per_loss)).end_line();
   }
   return out;
 }
@@ -56,9 +56,9 @@ std::string layer_steps_csv(const std::vector<LayerDistribution>& layers) {
   for (const LayerDistribution& layer : layers) {
     for (const LayerEnergyPoint& point : layer.points) {
       CsvLine line;
-      line.add(layer.device).add(path_text(layer.path)).add(layer.per);
+      line.add(layer.device).add(scope_path_text(layer.path)).add(layer.per);
       line.add(point.step ? std::optional(fmt::format("{}", *point.step)) : std::nullopt);
-      out += std::move(line.add(point.time_s).add(point.energy_j)).end();
+      out += std::move(line.add(point.time_s).add(point.energy_j)).end_line();
     }
   }
   return out;
@@ -70,42 +70,42 @@ std::string domains_csv(const std::vector<DomainEnergy>& domains) {
     CsvLine line;
     line.add(domain.name).add(domain.joules).add(domain.uncertainty_j).add(domain.mean_w);
     line.add(domain.provenance ? to_string(*domain.provenance) : std::string_view());
-    line.add(domain.counted ? "true" : "false").add(domain.part_of).add(domain.sensor).add(domain.reason);
-    out += std::move(line).end();
+    line.add(domain.is_counted ? "true" : "false").add(domain.part_of).add(domain.sensor).add(domain.reason);
+    out += std::move(line).end_line();
   }
   return out;
 }
 
-std::string power_csv(const ReportResult& run) {
+std::string power_series_csv(const ReportResult& run) {
   CsvLine head;
   head.add("time_s");
   for (const PowerSeries& series : run.power) head.add(series.domain + "_w");
-  std::string out = std::move(head).end();
+  std::string out = std::move(head).end_line();
   const std::size_t slices = run.power.empty() ? 0 : run.power.front().watts.size();
   for (std::size_t i = 0; i < slices; ++i) {
     CsvLine line;
     line.add((static_cast<double>(i) + 0.5) * run.slice_s);
     for (const PowerSeries& series : run.power) line.add(i < series.watts.size() ? series.watts[i] : std::nullopt);
-    out += std::move(line).end();
+    out += std::move(line).end_line();
   }
   return out;
 }
 
-std::string rows_csv(const LevelView& level) {
+std::string level_rows_csv(const LevelView& level) {
   std::string out =
       "device,path,name,count,time_s,energy_j,low_j,high_j,dynamic_j,power_w,share,basis,cause,cause_basis";
   for (const EnergyCauseClass each : kCauseClasses) out += fmt::format(",{}_s", to_string(each));
   out += ",waiting_s,waiting_j,waiting_low_j,waiting_high_j\r\n";
   for (const ReportRow& row : level.rows) {
     CsvLine line;
-    line.add(row.device).add(path_text(row.path)).add(row.display_name).add(row.count).add(row.time_s);
+    line.add(row.device).add(scope_path_text(row.path)).add(row.display_name).add(row.count).add(row.time_s);
     line.add(row.energy_j).add(row.low_j).add(row.high_j).add(row.dynamic_j).add(row.power_w).add(row.share);
     line.add(row.basis).add(row.cause ? to_string(row.cause->largest_class) : std::string_view());
     line.add(row.cause ? to_string(row.cause->basis) : std::string_view());
     for (const EnergyCauseClass each : kCauseClasses)
       line.add(row.cause ? std::optional(row.cause->times_s[each]) : std::nullopt);
     line.add(row.waiting_s).add(row.waiting_j).add(row.waiting_low_j).add(row.waiting_high_j);
-    out += std::move(line).end();
+    out += std::move(line).end_line();
   }
   const auto add_nobodys = [&](std::string_view name, const std::optional<double>& energy_j) {
     if (energy_j) out += fmt::format(",{0},{0},,,{1},,,,,,,,,,,,,,,,\r\n", name, *energy_j);
@@ -115,23 +115,25 @@ std::string rows_csv(const LevelView& level) {
   return out;
 }
 
-std::string requests_csv(const ServingResult& serving) {
+std::string serving_requests_csv(const ServingResult& serving) {
   static constexpr std::string_view kStatus[] = {"unfinished", "finished", "aborted"};
   std::string out =
       "id,tenant,model,status,prompt_tokens,cached_tokens,output_tokens,rejected_tokens,steps,begin_s,end_s,first_"
       "token_s,"
       "step_s,energy_j,low_j,high_j,token_j,time_j,marginal_j,prefill_j,decode_j,fixed_j,context_j,wasted_j\r\n";
   const auto known = [&](double energy_j) { return serving.has_energy ? std::optional(energy_j) : std::nullopt; };
-  for (const ServedRequest& request : serving.listed) {
+  for (const ServedRequest& request : serving.listed_requests) {
     CsvLine line;
     line.add(request.id).add(request.tenant).add(request.model);
     line.add(kStatus[static_cast<std::size_t>(request.status)]).add(request.prompt_tokens).add(request.cached_tokens);
     line.add(request.output_tokens).add(request.rejected_tokens).add(request.steps).add(request.begin_s);
     line.add(request.end_s).add(request.first_token_s).add(request.step_s).add(known(request.shares.shapley_j));
     line.add(known(request.low_j)).add(known(request.high_j)).add(known(request.shares.token_j));
-    line.add(known(request.shares.time_j)).add(known(request.shares.marginal_j)).add(known(request.prefill_j));
+    line.add(known(request.shares.time_j))
+        .add(known(request.shares.saved_without_request_j))
+        .add(known(request.prefill_j));
     line.add(known(request.decode_j)).add(known(request.fixed_j)).add(known(request.context_j));
-    out += std::move(line.add(known(request.wasted_j))).end();
+    out += std::move(line.add(known(request.wasted_j))).end_line();
   }
   return out;
 }
@@ -139,14 +141,14 @@ std::string requests_csv(const ServingResult& serving) {
 }  // namespace
 
 Result<std::string> csv_text(const RunView& view, const ExportOptions& query) {
-  if (query.by == "step") return stages_csv(view.steps);
-  if (query.by == "epoch") return stages_csv(view.epochs);
+  if (query.by == "step") return steps_or_epochs_csv(view.steps);
+  if (query.by == "epoch") return steps_or_epochs_csv(view.epochs);
   if (query.by == "layer-step") return layer_steps_csv(view.layer_distributions);
   if (query.by == "domain") return domains_csv(view.run.domains);
-  if (query.by == "power") return power_csv(view.run);
-  if (query.by == "request" && view.run.serving) return requests_csv(*view.run.serving);
+  if (query.by == "power") return power_series_csv(view.run);
+  if (query.by == "request" && view.run.serving) return serving_requests_csv(*view.run.serving);
   const LevelView* const level = find_level(view, query.by);
-  return level != nullptr ? rows_csv(*level) : domains_csv(view.run.domains);
+  return level != nullptr ? level_rows_csv(*level) : domains_csv(view.run.domains);
 }
 
 }  // namespace joulemap::report

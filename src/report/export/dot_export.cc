@@ -19,28 +19,28 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kMinShare = 1e-3;
-constexpr double kMinTime_s = 1e-12;
+constexpr double kMinDrawnEnergyShare = 1e-3;
+constexpr double kMinDrawnTime_s = 1e-12;
 
-struct Node {
-  double within_j = 0;  // energy of stacks that contain the name, including callees
-  double own_j = 0;
-  double own_s = 0;
-  std::uint64_t calls = 0;
-  AmountByCause own_causes_j = {};
+struct CallGraphNode {
+  double inclusive_energy_j = 0;  // energy of stacks that contain the name, including callees
+  double own_energy_j = 0;
+  double own_time_s = 0;
+  std::uint64_t call_count = 0;
+  AmountByCause own_energy_by_cause_j = {};
   bool is_named = false;  // a cause was inferred only from a name
 
-  bool has_cause() const { return own_causes_j.sum() > 0; }
+  bool has_cause() const { return own_energy_by_cause_j.sum() > 0; }
 };
 
 struct CallGraph {
-  std::map<std::string, Node> nodes;
-  std::map<std::pair<std::string, std::string>, double> edges_j;
-  AmountByCause causes_j;
+  std::map<std::string, CallGraphNode> nodes;
+  std::map<std::pair<std::string, std::string>, double> edge_energies_j;
+  AmountByCause energy_by_cause_j;
   double total_j = 0;
 };
 
-CallGraph graph_of(const EnergyStacks& stacks) {
+CallGraph build_call_graph(const EnergyStacks& stacks) {
   CallGraph graph;
   for (const EnergyStack& stack : stacks.stacks) {
     const double energy_j = stack.energy_j.value_or(0);
@@ -48,25 +48,25 @@ CallGraph graph_of(const EnergyStacks& stacks) {
     graph.total_j += energy_j;
     std::set<std::string> seen;  // a name that repeats in a stack counts once
     for (const std::string& frame : stack.frames) {
-      if (seen.insert(frame).second) graph.nodes[frame].within_j += energy_j;
+      if (seen.insert(frame).second) graph.nodes[frame].inclusive_energy_j += energy_j;
     }
     for (std::size_t i = 1; i < stack.frames.size(); ++i) {
-      graph.edges_j[{stack.frames[i - 1], stack.frames[i]}] += energy_j;
+      graph.edge_energies_j[{stack.frames[i - 1], stack.frames[i]}] += energy_j;
     }
-    Node& own = graph.nodes[stack.frames.back()];
-    own.own_j += energy_j;
-    own.own_s += stack.time_s;
-    own.calls += stack.count;
-    if (!stack.cause) continue;
-    const double mean_w = energy_j / std::max(stack.cause->times_s.sum(), kMinTime_s);
-    own.own_causes_j.add(stack.cause->times_s, mean_w);
-    own.is_named = own.is_named || stack.cause->basis == CauseBasis::name;
-    graph.causes_j.add(stack.cause->times_s, mean_w);
+    CallGraphNode& own = graph.nodes[stack.frames.back()];
+    own.own_energy_j += energy_j;
+    own.own_time_s += stack.time_s;
+    own.call_count += stack.call_count;
+    if (!stack.cause_class) continue;
+    const double mean_w = energy_j / std::max(stack.cause_class->times_s.sum(), kMinDrawnTime_s);
+    own.own_energy_by_cause_j.add(stack.cause_class->times_s, mean_w);
+    own.is_named = own.is_named || stack.cause_class->basis == CauseBasis::name;
+    graph.energy_by_cause_j.add(stack.cause_class->times_s, mean_w);
   }
   return graph;
 }
 
-std::string quoted_dot(std::string_view text) {
+std::string quote_dot(std::string_view text) {
   std::string out = "\"";
   for (const char letter : printable(text)) {
     if (letter == '"' || letter == '\\') out += '\\';
@@ -75,26 +75,28 @@ std::string quoted_dot(std::string_view text) {
   return out + "\"";
 }
 
-std::string_view colour_of(EnergyCauseClass cause) { return hue(static_cast<std::size_t>(cause)); }
+std::string_view cause_class_colour(EnergyCauseClass cause) { return palette_colour(static_cast<std::size_t>(cause)); }
 
-std::string label_of(const std::string& name, const Node& node, double total_j) {
-  std::string label = quoted_dot(name);
+std::string node_label(const std::string& name, const CallGraphNode& node, double total_j) {
+  std::string label = quote_dot(name);
   label.pop_back();
-  label += fmt::format("\\n{} ({:.1f} %)", amount_text(node.within_j, "J"), 100 * node.within_j / total_j);
-  if (node.own_j > 0) {
-    label +=
-        fmt::format("\\nself {}, {}, {} calls", amount_text(node.own_j, "J"), amount_text(node.own_s, "s"), node.calls);
+  label += fmt::format("\\n{} ({:.1f} %)", amount_text(node.inclusive_energy_j, "J"),
+                       100 * node.inclusive_energy_j / total_j);
+  if (node.own_energy_j > 0) {
+    label += fmt::format("\\nself {}, {}, {} calls", amount_text(node.own_energy_j, "J"),
+                         amount_text(node.own_time_s, "s"), node.call_count);
   }
   if (node.has_cause()) {
-    label += fmt::format("\\n{}{}", to_string(node.own_causes_j.largest_class()), node.is_named ? " (by name)" : "");
+    label += fmt::format("\\n{}{}", to_string(node.own_energy_by_cause_j.largest_class()),
+                         node.is_named ? " (by name)" : "");
   }
   return label + "\"";
 }
 
-std::string caption_of(const CallGraph& graph, const std::string& subject, double left_out_j) {
+std::string graph_caption(const CallGraph& graph, const std::string& subject, double left_out_j) {
   std::string caption = fmt::format("{}: {}", subject, amount_text(graph.total_j, "J"));
   for (const EnergyCauseClass each : kCauseClasses) {
-    const double energy_j = graph.causes_j[each];
+    const double energy_j = graph.energy_by_cause_j[each];
     if (energy_j > 0) caption += fmt::format("; {} {:.1f} %", to_string(each), 100 * energy_j / graph.total_j);
   }
   if (left_out_j > 0)
@@ -107,34 +109,34 @@ std::string caption_of(const CallGraph& graph, const std::string& subject, doubl
 Result<std::string> graphviz_dot_text(const RunView& view, const ExportOptions& query) {
   const Result<EnergyStacks> stacks = energy_stacks(view, query.by);
   if (!stacks) return stacks.error();
-  const CallGraph graph = graph_of(*stacks);
+  const CallGraph graph = build_call_graph(*stacks);
   if (graph.total_j <= 0) return missing_energy_error(stacks->by);
   const auto is_shown = [&](const std::string& name) {
-    return graph.nodes.at(name).within_j >= kMinShare * graph.total_j;
+    return graph.nodes.at(name).inclusive_energy_j >= kMinDrawnEnergyShare * graph.total_j;
   };
   std::string nodes;
   double left_out_j = 0;
   for (const auto& [name, node] : graph.nodes) {
     if (!is_shown(name)) {
-      left_out_j += node.own_j;
+      left_out_j += node.own_energy_j;
       continue;
     }
     // Opacity of the node, from 40 / 255 for a small share to 220 / 255 for all of the energy.
-    const int alpha = static_cast<int>(40 + 180 * std::min(1.0, node.within_j / graph.total_j));
-    nodes +=
-        fmt::format("  {} [label={}, fillcolor=\"{}{:02x}\"];\n", quoted_dot(name), label_of(name, node, graph.total_j),
-                    node.has_cause() ? colour_of(node.own_causes_j.largest_class()) : kUnattributedColour, alpha);
+    const int alpha = static_cast<int>(40 + 180 * std::min(1.0, node.inclusive_energy_j / graph.total_j));
+    nodes += fmt::format(
+        "  {} [label={}, fillcolor=\"{}{:02x}\"];\n", quote_dot(name), node_label(name, node, graph.total_j),
+        node.has_cause() ? cause_class_colour(node.own_energy_by_cause_j.largest_class()) : kUnattributedColour, alpha);
   }
   std::string edges;
-  for (const auto& [ends, energy_j] : graph.edges_j) {
+  for (const auto& [ends, energy_j] : graph.edge_energies_j) {
     if (!is_shown(ends.first) || !is_shown(ends.second)) continue;
-    edges += fmt::format("  {} -> {} [label=\"{}\", penwidth={:.2f}];\n", quoted_dot(ends.first),
-                         quoted_dot(ends.second), amount_text(energy_j, "J"), 0.5 + 5 * energy_j / graph.total_j);
+    edges += fmt::format("  {} -> {} [label=\"{}\", penwidth={:.2f}];\n", quote_dot(ends.first), quote_dot(ends.second),
+                         amount_text(energy_j, "J"), 0.5 + 5 * energy_j / graph.total_j);
   }
   return fmt::format(
       "digraph energy {{\n  label={};\n  node [shape=box, style=\"filled,rounded\", fontname=\"sans-serif\"];\n"
       "  edge [color=\"{}\", fontname=\"sans-serif\"];\n{}{}}}\n",
-      quoted_dot(caption_of(graph, command_text(view.run), left_out_j)), kMutedTextColour, nodes, edges);
+      quote_dot(graph_caption(graph, command_text(view.run), left_out_j)), kMutedTextColour, nodes, edges);
 }
 
 }  // namespace joulemap::report

@@ -13,15 +13,15 @@
 namespace joulemap::report {
 namespace {
 
-std::string plain(std::string_view name) { return printable(to_valid_utf8(name)); }
+std::string printable_frame_name(std::string_view name) { return printable(to_valid_utf8(name)); }
 
-std::vector<std::string> frames_of(const ReportRow& row, std::string_view by) {
-  std::vector<std::string> frames = {plain(row.device.empty() ? "machine" : row.device)};
+std::vector<std::string> stack_frames_of_row(const ReportRow& row, std::string_view by) {
+  std::vector<std::string> frames = {printable_frame_name(row.device.empty() ? "machine" : row.device)};
   for (const std::string& branch : scopes::tree_path(row.path, by)) {
     const bool is_within = branch.starts_with('.') && frames.size() > 1;
-    frames.push_back(is_within ? frames.back() + plain(branch) : plain(branch));
+    frames.push_back(is_within ? frames.back() + printable_frame_name(branch) : printable_frame_name(branch));
   }
-  if (row.path.empty()) frames.push_back(plain(row.display_name.empty() ? row.name : row.display_name));
+  if (row.path.empty()) frames.push_back(printable_frame_name(row.display_name.empty() ? row.name : row.display_name));
   return frames;
 }
 
@@ -35,7 +35,8 @@ Result<EnergyStacks> energy_stacks(const RunView& view, std::string_view by) {
   }
   EnergyStacks all{level->by, {}, 0};
   for (const ReportRow& row : level->rows) {
-    all.stacks.push_back({frames_of(row, level->by), row.energy_j, row.time_s, row.count.value_or(0), row.cause});
+    all.stacks.push_back(
+        {stack_frames_of_row(row, level->by), row.energy_j, row.time_s, row.count.value_or(0), row.cause});
     if (!row.energy_j) ++all.missing_energy_count;
   }
   std::map<IdleCause, double> idle_j;

@@ -20,8 +20,8 @@ struct EnergyStack {
   std::vector<std::string> frames;  // outermost first; no control characters
   std::optional<double> energy_j;
   double time_s = 0;
-  std::uint64_t count = 0;  // number of calls; 0 if unknown
-  std::optional<EnergyCause> cause = {};
+  std::uint64_t call_count = 0;  // number of calls; 0 if unknown
+  std::optional<EnergyCause> cause_class = {};
 };
 
 struct EnergyStacks {

@@ -9,11 +9,11 @@ namespace joulemap::report {
 namespace {
 
 template <class Number>
-std::string exact(const std::optional<Number>& value) {
+std::string full_precision_text(const std::optional<Number>& value) {
   return value ? fmt::format("{}", *value) : "";
 }
 
-std::vector<std::string> domain_names(const ExperimentData& data) {
+std::vector<std::string> all_domain_names(const ExperimentData& data) {
   std::vector<std::string> names;
   for (const ExperimentRow& row : data.rows) {
     for (const DomainEnergy& domain : row.domains) {
@@ -23,7 +23,7 @@ std::vector<std::string> domain_names(const ExperimentData& data) {
   return names;
 }
 
-std::vector<std::string> heads_of(const ExperimentData& data, const std::vector<std::string>& domains) {
+std::vector<std::string> rows_table_headers(const ExperimentData& data, const std::vector<std::string>& domains) {
   std::vector<std::string> column_headers = {"row", "block"};
   for (const ExperimentFactor& factor : data.factors) column_headers.push_back(factor.name);
   column_headers.insert(column_headers.end(),
@@ -38,30 +38,31 @@ std::vector<std::string> heads_of(const ExperimentData& data, const std::vector<
   return column_headers;
 }
 
-std::string joined(const std::vector<std::string>& codes) {
+std::string join_flag_codes(const std::vector<std::string>& codes) {
   std::string text;
   for (const std::string& code : codes) text += (text.empty() ? "" : ", ") + code;
   return text;
 }
 
 // The columns about provenance. They are the last ones, so that the index of older columns has not changed.
-void add_by_provenance(const ExperimentRow& row, const EnergyTotals& totals,
-                       const std::optional<EnergyWithProvenance>& shown, std::vector<std::string>& cells) {
+void append_energy_cells(const ExperimentRow& row, const EnergyTotals& totals,
+                         const std::optional<EnergyWithProvenance>& shown, std::vector<std::string>& cells) {
   cells.insert(cells.end(),
-               {shown ? std::string(to_string(shown->provenance)) : "", exact(joules_of(totals.measured)),
-                exact(joules_of(totals.estimated)), totals.measured ? joined(totals.measured->domains) : "",
-                exact(power_by_provenance(row.baseline, Provenance::measured)),
-                exact(power_by_provenance(row.baseline, Provenance::estimated)),
-                exact(power_by_provenance(row.first, Provenance::measured)),
-                exact(power_by_provenance(row.first, Provenance::estimated))});
+               {shown ? std::string(to_string(shown->provenance)) : "", full_precision_text(joules_of(totals.measured)),
+                full_precision_text(joules_of(totals.estimated)),
+                totals.measured ? join_flag_codes(totals.measured->domains) : "",
+                full_precision_text(power_by_provenance(row.baseline, Provenance::measured)),
+                full_precision_text(power_by_provenance(row.baseline, Provenance::estimated)),
+                full_precision_text(power_by_provenance(row.first, Provenance::measured)),
+                full_precision_text(power_by_provenance(row.first, Provenance::estimated))});
 }
 
 }  // namespace
 
 TextTable full_precision_rows_table(const ExperimentData& data, const AnalysisResult& result) {
   TextTable table;
-  const std::vector<std::string> domains = domain_names(data);
-  table.column_headers = heads_of(data, domains);
+  const std::vector<std::string> domains = all_domain_names(data);
+  table.column_headers = rows_table_headers(data, domains);
   table.is_number.assign(table.column_headers.size(), false);
   for (std::size_t i = 0; i < data.rows.size(); ++i) {
     const ExperimentRow& row = data.rows[i];
@@ -70,20 +71,21 @@ TextTable full_precision_rows_table(const ExperimentData& data, const AnalysisRe
     const std::optional<double> energy_j = shown ? std::optional(shown->joules) : std::nullopt;
     std::vector<std::string> cells = {fmt::format("{}", row.number), fmt::format("{}", row.block)};
     for (std::size_t f = 0; f < data.factors.size(); ++f) cells.push_back(data.factors[f].levels.at(row.levels.at(f)));
-    cells.insert(cells.end(), {std::string(name_of(row.state)), fmt::format("{}", row.attempts), exact(row.exit_code),
-                               row.node, exact(row.start_unix_ns), exact(row.elapsed_s), exact(energy_j)});
+    cells.insert(cells.end(), {std::string(name_of(row.state)), fmt::format("{}", row.attempts),
+                               full_precision_text(row.exit_code), row.node, full_precision_text(row.start_unix_ns),
+                               full_precision_text(row.elapsed_s), full_precision_text(energy_j)});
     for (const std::string& name : domains) {
       const auto domain = std::ranges::find(row.domains, name, &DomainEnergy::name);
-      cells.push_back(domain == row.domains.end() ? "" : exact(domain->joules));
+      cells.push_back(domain == row.domains.end() ? "" : full_precision_text(domain->joules));
     }
     for (std::size_t m = 0; m < data.metrics.size(); ++m) {
-      cells.push_back(m < row.metrics.size() ? exact(row.metrics[m]) : "");
+      cells.push_back(m < row.metrics.size() ? full_precision_text(row.metrics[m]) : "");
     }
-    cells.insert(cells.end(),
-                 {fmt::format("{}", row.epochs.size()), exact(preferred_power(row.baseline)),
-                  exact(preferred_power(row.first)), exact(row.cpu_steal_share), exact(row.throttled_share)});
-    cells.push_back(i < result.row_flags.size() ? joined(result.row_flags[i]) : "");
-    add_by_provenance(row, totals, shown, cells);
+    cells.insert(cells.end(), {fmt::format("{}", row.epochs.size()), full_precision_text(preferred_power(row.baseline)),
+                               full_precision_text(preferred_power(row.first)),
+                               full_precision_text(row.cpu_steal_share), full_precision_text(row.throttled_share)});
+    cells.push_back(i < result.row_flags.size() ? join_flag_codes(result.row_flags[i]) : "");
+    append_energy_cells(row, totals, shown, cells);
     table.rows.push_back(std::move(cells));
   }
   return table;

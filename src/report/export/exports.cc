@@ -11,7 +11,7 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::array<ExportFormat, 7> kFormats = {{
+constexpr std::array<ExportFormat, 7> kExportFormats = {{
     {"perfetto", "power counters, steps and phases", false, ExportLevels::none, &perfetto_bytes},
     {"pprof", "stacks with energy, time and calls", false, ExportLevels::requested, &pprof_bytes},
     {"folded", "stacks in microjoules, for flame graphs", true, ExportLevels::requested, &folded_stacks_text},
@@ -21,7 +21,7 @@ constexpr std::array<ExportFormat, 7> kFormats = {{
     {"sqlite", "all tables", false, ExportLevels::all, &sqlite_bytes},
 }};
 
-std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
+std::string join_parts(const std::vector<std::string>& parts, std::string_view separator) {
   std::string out;
   for (const std::string& part : parts) out += (out.empty() ? std::string() : std::string(separator)) + part;
   return to_valid_utf8(out);
@@ -29,11 +29,11 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
 
 }  // namespace
 
-std::span<const ExportFormat> export_formats() { return kFormats; }
+std::span<const ExportFormat> export_formats() { return kExportFormats; }
 
 const ExportFormat* find_export_format(std::string_view name) {
-  const auto found = std::ranges::find(kFormats, name, &ExportFormat::name);
-  return found == kFormats.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(kExportFormats, name, &ExportFormat::name);
+  return found == kExportFormats.end() ? nullptr : &*found;
 }
 
 Error missing_energy_error(std::string_view by) {
@@ -42,9 +42,9 @@ Error missing_energy_error(std::string_view by) {
 }
 
 std::string command_text(const ReportResult& run) {
-  return run.command.empty() ? "a recording" : joined(run.command, " ");
+  return run.command.empty() ? "a recording" : join_parts(run.command, " ");
 }
 
-std::string path_text(const std::vector<std::string>& path) { return joined(path, " "); }
+std::string scope_path_text(const std::vector<std::string>& path) { return join_parts(path, " "); }
 
 }  // namespace joulemap::report

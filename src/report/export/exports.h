@@ -28,8 +28,8 @@ struct ExportFormat {
   std::string_view name;
   std::string_view summary;
   bool is_text = false;  // the bytes are text and may be printed on a terminal
-  ExportLevels levels = ExportLevels::none;
-  Result<std::string> (*serialize)(const RunView& view, const ExportOptions& options) = nullptr;
+  ExportLevels exported_levels = ExportLevels::none;
+  Result<std::string> (*serialize_view)(const RunView& view, const ExportOptions& options) = nullptr;
 };
 
 // All formats except TensorBoard, which writes into a folder (tensorboard_export.h), and Parquet, which Python writes.
@@ -50,6 +50,6 @@ Error missing_energy_error(std::string_view by);
 // The command of the run as one string; "a recording" if it is unknown.
 std::string command_text(const ReportResult& run);
 // A path as one string: "train backward layer4.0.conv2".
-std::string path_text(const std::vector<std::string>& path);
+std::string scope_path_text(const std::vector<std::string>& path);
 
 }  // namespace joulemap::report

@@ -60,7 +60,7 @@ TEST(Exports, TheCallGraphHasCausesFromTheLedgerAndMarksThoseFromNames) {
   by_ledger.times_s[EnergyCauseClass::launch] = 3;
   by_ledger.times_s[EnergyCauseClass::synchronization] = 1;
   view.levels[0].rows[0].cause = by_ledger;
-  view.levels[0].rows[1].cause = scopes::cause_from_name("copy_", 1);
+  view.levels[0].rows[1].cause = scopes::make_cause_from_name("copy_", 1);
   const Result<std::string> dot = graphviz_dot_text(view, {});
   ASSERT_TRUE(dot);
   EXPECT_NE(dot->find("\\nlaunch\""), std::string::npos) << *dot;

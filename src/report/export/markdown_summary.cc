@@ -12,10 +12,10 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kMaxRows = 30;
+constexpr std::size_t kMaxSummaryRows = 30;
 
 // Escapes the special characters of Markdown and HTML.
-std::string escaped(std::string_view text) {
+std::string escape_markdown_cell(std::string_view text) {
   std::string out;
   for (const char c : printable(text)) {
     if (c == '<') {
@@ -30,13 +30,13 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-std::string joined(const std::vector<std::string>& parts) {
+std::string join_with_commas(const std::vector<std::string>& parts) {
   std::string out;
   for (const std::string& part : parts) out += (out.empty() ? "" : " ") + part;
   return out;
 }
 
-std::string rate_lines(const RunRates& rates) {
+std::string run_rate_lines(const RunRates& rates) {
   std::string out;
   const auto add = [&](std::string_view name, const std::optional<double>& value, std::string_view unit) {
     if (value) out += fmt::format("| {} | {} {} |\n", name, format_number(*value), unit);
@@ -51,48 +51,50 @@ std::string rate_lines(const RunRates& rates) {
   return out.empty() ? out : "| metric | value |\n|---|---|\n" + out + "\n";
 }
 
-std::string domain_lines(const std::vector<DomainEnergy>& domains) {
+std::string domain_table_lines(const std::vector<DomainEnergy>& domains) {
   std::string out = "| domain | J | ± | W | provenance |\n|---|---|---|---|---|\n";
   for (const DomainEnergy& domain : domains) {
-    out += fmt::format("| {} | {} | {} | {} | {} |\n", escaped(domain.name), format_optional_number(domain.joules),
-                       format_optional_number(domain.uncertainty_j), format_optional_number(domain.mean_w),
-                       escaped(origin_text(domain)));
+    out += fmt::format("| {} | {} | {} | {} | {} |\n", escape_markdown_cell(domain.name),
+                       format_optional_number(domain.joules), format_optional_number(domain.uncertainty_j),
+                       format_optional_number(domain.mean_w), escape_markdown_cell(domain_origin_text(domain)));
   }
   return domains.empty() ? "" : out + "\n";
 }
 
-std::string layer_lines(const RunView& view) {
+std::string layer_table_lines(const RunView& view) {
   const LevelView* const level = view.level("layer");
   if (level == nullptr) return {};
   std::string out = "| layer | device | J | low | high | share | W |\n|---|---|---|---|---|---|---|\n";
-  for (std::size_t i = 0; i < std::min(level->rows.size(), kMaxRows); ++i) {
+  for (std::size_t i = 0; i < std::min(level->rows.size(), kMaxSummaryRows); ++i) {
     const ReportRow& row = level->rows[i];
-    out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", escaped(joined(row.path)), escaped(row.device),
-                       format_optional_number(row.energy_j), format_optional_number(row.low_j),
-                       format_optional_number(row.high_j), row.share ? percent_text(*row.share) : "-",
-                       format_optional_number(row.power_w));
+    out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", escape_markdown_cell(join_with_commas(row.path)),
+                       escape_markdown_cell(row.device), format_optional_number(row.energy_j),
+                       format_optional_number(row.low_j), format_optional_number(row.high_j),
+                       row.share ? percent_text(*row.share) : "-", format_optional_number(row.power_w));
   }
   if (level->idle_j) out += fmt::format("| *idle* | | {} | | | | |\n", format_number(*level->idle_j));
   if (level->unattributed_j)
     out += fmt::format("| *not attributed* | | {} | | | | |\n", format_number(*level->unattributed_j));
-  if (level->rows.size() > kMaxRows) out += fmt::format("\n{} more layers.\n", level->rows.size() - kMaxRows);
+  if (level->rows.size() > kMaxSummaryRows)
+    out += fmt::format("\n{} more layers.\n", level->rows.size() - kMaxSummaryRows);
   return out + "\n";
 }
 
-std::string notes(const Diagnostics& diagnostics) {
+std::string diagnostic_list(const Diagnostics& diagnostics) {
   std::string out;
-  for (const Diagnostic& note : diagnostics.list()) out += fmt::format("- {}\n", escaped(note.message));
+  for (const Diagnostic& note : diagnostics.list()) out += fmt::format("- {}\n", escape_markdown_cell(note.message));
   return out.empty() ? out : "Notes:\n\n" + out;
 }
 
 }  // namespace
 
 std::string markdown_summary(const RunView& view) {
-  const std::string command = joined(view.run.command);
-  std::string out = fmt::format("**Energy of {}**\n\n", command.empty() ? "a recording" : escaped(command));
+  const std::string command = join_with_commas(view.run.command);
+  std::string out =
+      fmt::format("**Energy of {}**\n\n", command.empty() ? "a recording" : escape_markdown_cell(command));
   if (!view.run.complete) out += "The recording is incomplete; the report covers what was written.\n\n";
-  return out + rate_lines(view.rates) + domain_lines(view.run.domains) + layer_lines(view) +
-         notes(view.run.diagnostics);
+  return out + run_rate_lines(view.rates) + domain_table_lines(view.run.domains) + layer_table_lines(view) +
+         diagnostic_list(view.run.diagnostics);
 }
 
 }  // namespace joulemap::report

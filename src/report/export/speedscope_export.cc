@@ -15,41 +15,41 @@ namespace {
 
 using formats::JsonWriter;
 
-struct Weighted {
+struct WeightedStack {
   const EnergyStack* stack = nullptr;
-  double weight = 0;
+  double stack_weight = 0;
 };
 
-class FrameNumbers {
+class FrameTable {
  public:
-  explicit FrameNumbers(const std::vector<EnergyStack>& stacks) {
+  explicit FrameTable(const std::vector<EnergyStack>& stacks) {
     for (const EnergyStack& stack : stacks) {
       for (const std::string& frame : stack.frames) {
-        if (numbers_.try_emplace(frame, names_.size()).second) names_.push_back(frame);
+        if (frame_indices_.try_emplace(frame, frame_names_.size()).second) frame_names_.push_back(frame);
       }
     }
   }
-  const std::vector<std::string>& names() const { return names_; }
-  std::uint64_t number(const std::string& frame) const { return numbers_.at(frame); }
+  const std::vector<std::string>& names() const { return frame_names_; }
+  std::uint64_t frame_index(const std::string& frame) const { return frame_indices_.at(frame); }
 
  private:
-  std::map<std::string, std::uint64_t> numbers_;
-  std::vector<std::string> names_;
+  std::map<std::string, std::uint64_t> frame_indices_;
+  std::vector<std::string> frame_names_;
 };
 
-void write_profile(JsonWriter& json, std::string_view name, std::string_view unit, const FrameNumbers& frames,
-                   const std::vector<Weighted>& weighted) {
+void write_profile(JsonWriter& json, std::string_view name, std::string_view unit, const FrameTable& frames,
+                   const std::vector<WeightedStack>& weighted) {
   double sum = 0;
-  for (const Weighted& one : weighted) sum += one.weight;
+  for (const WeightedStack& one : weighted) sum += one.stack_weight;
   json.begin_object().member("type", "sampled").member("name", name).member("unit", unit);
   json.member("startValue", 0.0).member("endValue", sum).key("samples").begin_array();
-  for (const Weighted& one : weighted) {
+  for (const WeightedStack& one : weighted) {
     json.begin_array();
-    for (const std::string& frame : one.stack->frames) json.value(frames.number(frame));
+    for (const std::string& frame : one.stack->frames) json.value(frames.frame_index(frame));
     json.end_array();
   }
   json.end_array().key("weights").begin_array();
-  for (const Weighted& one : weighted) json.value(one.weight);
+  for (const WeightedStack& one : weighted) json.value(one.stack_weight);
   json.end_array().end_object();
 }
 
@@ -58,18 +58,18 @@ void write_profile(JsonWriter& json, std::string_view name, std::string_view uni
 Result<std::string> speedscope_json(const RunView& view, const ExportOptions& query) {
   const Result<EnergyStacks> found = energy_stacks(view, query.by);
   if (!found) return found.error();
-  std::vector<Weighted> joules;
-  std::vector<Weighted> times;
+  std::vector<WeightedStack> joules;
+  std::vector<WeightedStack> times;
   for (const EnergyStack& stack : found->stacks) {
     if (stack.energy_j.value_or(0) > 0) joules.push_back({&stack, *stack.energy_j});
     if (stack.time_s > 0) times.push_back({&stack, stack.time_s});
   }
   if (joules.empty()) return missing_energy_error(found->by);
   // Sorted so that stacks of one branch are neighbours: speedscope's first view shows stacks in file order.
-  const auto frames_of = [](const Weighted& one) -> const std::vector<std::string>& { return one.stack->frames; };
+  const auto frames_of = [](const WeightedStack& one) -> const std::vector<std::string>& { return one.stack->frames; };
   std::ranges::stable_sort(joules, {}, frames_of);
   std::ranges::stable_sort(times, {}, frames_of);
-  const FrameNumbers frames(found->stacks);
+  const FrameTable frames(found->stacks);
   JsonWriter json;
   json.begin_object().member("$schema", "https://www.speedscope.app/file-format-schema.json");
   json.member("exporter", "joulemap").member("name", command_text(view.run)).member("activeProfileIndex", 0);

@@ -12,29 +12,29 @@ namespace {
 
 using formats::SqliteWriter;
 
-void add_run(SqliteWriter& database, const RunView& view) {
+void add_run_table(SqliteWriter& database, const RunView& view) {
   const RunRates& rates = view.rates;
   database.begin_table("runs", {"command TEXT", "hosts TEXT", "start_unix_ns INTEGER", "elapsed_s REAL",
                                 "exit_code INTEGER", "complete INTEGER", "measured_j REAL", "estimated_j REAL",
                                 "joules_per_step REAL", "joules_per_epoch REAL", "joules_per_sample REAL"});
-  database.add_row({command_text(view.run), path_text(view.run.hosts), view.run.start_unix_ns, view.run.elapsed_s,
+  database.add_row({command_text(view.run), scope_path_text(view.run.hosts), view.run.start_unix_ns, view.run.elapsed_s,
                     view.run.exit_code, view.run.complete, joules_of(view.run.totals.measured),
                     joules_of(view.run.totals.estimated), rates.energy_per_unit(rates.steps),
                     rates.energy_per_unit(rates.epochs), rates.energy_per_unit(rates.samples)});
 }
 
-void add_domains(SqliteWriter& database, const std::vector<DomainEnergy>& domains) {
+void add_domain_table(SqliteWriter& database, const std::vector<DomainEnergy>& domains) {
   database.begin_table("domains", {"name TEXT", "energy_j REAL", "uncertainty_j REAL", "power_w REAL",
                                    "provenance TEXT", "counted INTEGER", "part_of TEXT", "sensor TEXT", "reason TEXT"});
   for (const DomainEnergy& domain : domains) {
     std::optional<std::string_view> provenance;
     if (domain.provenance) provenance = to_string(*domain.provenance);
-    database.add_row({domain.name, domain.joules, domain.uncertainty_j, domain.mean_w, provenance, domain.counted,
+    database.add_row({domain.name, domain.joules, domain.uncertainty_j, domain.mean_w, provenance, domain.is_counted,
                       domain.part_of, domain.sensor, domain.reason});
   }
 }
 
-void add_levels(SqliteWriter& database, const std::vector<LevelView>& levels) {
+void add_level_tables(SqliteWriter& database, const std::vector<LevelView>& levels) {
   database.begin_table(
       "rows", {"level TEXT", "device TEXT", "path TEXT", "name TEXT", "count INTEGER", "time_s REAL", "energy_j REAL",
                "low_j REAL", "high_j REAL", "dynamic_j REAL", "power_w REAL", "share REAL", "basis TEXT", "cause TEXT",
@@ -45,7 +45,7 @@ void add_levels(SqliteWriter& database, const std::vector<LevelView>& levels) {
       std::optional<std::string_view> cause_basis;
       if (row.cause) cause = to_string(row.cause->largest_class);
       if (row.cause) cause_basis = to_string(row.cause->basis);
-      database.add_row({level.by, row.device, path_text(row.path), row.display_name, row.count, row.time_s,
+      database.add_row({level.by, row.device, scope_path_text(row.path), row.display_name, row.count, row.time_s,
                         row.energy_j, row.low_j, row.high_j, row.dynamic_j, row.power_w, row.share, row.basis, cause,
                         cause_basis, row.waiting_s, row.waiting_j, row.waiting_low_j, row.waiting_high_j});
     }
@@ -55,8 +55,8 @@ void add_levels(SqliteWriter& database, const std::vector<LevelView>& levels) {
                                 "low_j REAL", "high_j REAL", "in_rows INTEGER"});
   for (const LevelView& level : levels) {
     for (const IdleEntry& entry : level.idle) {
-      database.add_row({level.by, to_string(entry.cause), entry.device, path_text(entry.path), entry.time_s,
-                        entry.energy_j, entry.low_j, entry.high_j, entry.in_rows});
+      database.add_row({level.by, to_string(entry.cause), entry.device, scope_path_text(entry.path), entry.time_s,
+                        entry.energy_j, entry.low_j, entry.high_j, entry.is_in_rows});
     }
   }
   database.begin_table("levels", {"level TEXT", "attributed_j REAL", "idle_j REAL", "unattributed_j REAL"});
@@ -65,7 +65,7 @@ void add_levels(SqliteWriter& database, const std::vector<LevelView>& levels) {
   }
 }
 
-void add_stages(SqliteWriter& database, std::string_view table, const std::vector<StepOrEpochView>& stages) {
+void add_stage_table(SqliteWriter& database, std::string_view table, const std::vector<StepOrEpochView>& stages) {
   database.begin_table(table, {"number INTEGER", "begin_s REAL", "end_s REAL", "time_s REAL", "energy_j REAL",
                                "loss REAL", "joules_per_loss REAL"});
   for (const StepOrEpochView& stage : stages) {
@@ -74,7 +74,7 @@ void add_stages(SqliteWriter& database, std::string_view table, const std::vecto
   }
 }
 
-void add_over_time(SqliteWriter& database, const RunView& view) {
+void add_time_series_tables(SqliteWriter& database, const RunView& view) {
   const double slice_s = view.run.slice_s;
   database.begin_table("samples", {"domain TEXT", "begin_s REAL", "end_s REAL", "power_w REAL"});
   for (const PowerSeries& series : view.run.power) {
@@ -114,14 +114,14 @@ void add_diagnostics(SqliteWriter& database, const RunView& view) {
 
 Result<std::string> sqlite_bytes(const RunView& view, const ExportOptions&) {
   SqliteWriter database;
-  add_run(database, view);
-  add_domains(database, view.run.domains);
-  add_levels(database, view.levels);
-  add_stages(database, "steps", view.steps);
-  add_stages(database, "epochs", view.epochs);
-  add_over_time(database, view);
+  add_run_table(database, view);
+  add_domain_table(database, view.run.domains);
+  add_level_tables(database, view.levels);
+  add_stage_table(database, "steps", view.steps);
+  add_stage_table(database, "epochs", view.epochs);
+  add_time_series_tables(database, view);
   add_diagnostics(database, view);
-  return std::move(database).bytes();
+  return std::move(database).take_bytes();
 }
 
 }  // namespace joulemap::report

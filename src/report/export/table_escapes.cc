@@ -9,7 +9,7 @@
 namespace joulemap::report {
 namespace {
 
-std::string with_escapes(std::string_view text, std::string_view special, std::string_view before) {
+std::string prefix_special_characters(std::string_view text, std::string_view special, std::string_view before) {
   std::string out;
   for (const char c : printable(text)) {
     if (special.find(c) != special.npos) out += before;
@@ -20,7 +20,7 @@ std::string with_escapes(std::string_view text, std::string_view special, std::s
 
 }  // namespace
 
-std::string escape_markdown(std::string_view text) { return with_escapes(text, "|\\`*_<>[]", "\\"); }
+std::string escape_markdown(std::string_view text) { return prefix_special_characters(text, "|\\`*_<>[]", "\\"); }
 
 std::string escape_latex(std::string_view text) {
   std::string out;
@@ -49,7 +49,7 @@ std::string escape_csv_field(std::string_view text) {
   if (!shown.empty() && kBeginsFormula.find(shown[0]) != kBeginsFormula.npos && !parse_double(shown))
     shown.insert(0, "'");
   if (shown.find_first_of(",\"") == shown.npos) return shown;
-  return "\"" + with_escapes(shown, "\"", "\"") + "\"";
+  return "\"" + prefix_special_characters(shown, "\"", "\"") + "\"";
 }
 
 }  // namespace joulemap::report

@@ -11,7 +11,7 @@
 namespace joulemap::report {
 namespace {
 
-double sort_value(const ReportRow& row, SortBy sort) {
+double sort_key_of_row(const ReportRow& row, SortBy sort) {
   switch (sort) {
     case SortBy::time:
       return row.time_s;
@@ -24,14 +24,14 @@ double sort_value(const ReportRow& row, SortBy sort) {
   }
 }
 
-std::string name_of(const ReportRow& row, std::string_view by) {
+std::string table_row_name(const ReportRow& row, std::string_view by) {
   if (by == "kernel") return row.display_name;
   std::string name;
   for (const std::string& element : row.path) name += (name.empty() ? "" : " ") + element;
   return name;
 }
 
-TableRow rest_of(const std::vector<TableRow>& rows, std::size_t from) {
+TableRow sum_remaining_rows(const std::vector<TableRow>& rows, std::size_t from) {
   TableRow rest{fmt::format("{} more", rows.size() - from), {}, true};
   for (std::size_t i = from; i < rows.size(); ++i) {
     const ReportRow& row = rows[i].row;
@@ -42,7 +42,7 @@ TableRow rest_of(const std::vector<TableRow>& rows, std::size_t from) {
 }
 
 // One row per domain, from ReportResult::domains: its `rows` lack parts of domains, and estimates.
-std::vector<TableRow> domain_rows(const ReportResult& result) {
+std::vector<TableRow> table_rows_of_domains(const ReportResult& result) {
   std::vector<TableRow> rows;
   for (const DomainEnergy& domain : result.domains) {
     TableRow out{domain.name, {}, false};
@@ -53,7 +53,7 @@ std::vector<TableRow> domain_rows(const ReportResult& result) {
       out.row.low_j = std::max(*domain.joules - *domain.uncertainty_j, 0.0);
       out.row.high_j = *domain.joules + *domain.uncertainty_j;
     }
-    const std::string part = domain.counted || domain.part_of.empty() ? "" : ", in " + domain.part_of;
+    const std::string part = domain.is_counted || domain.part_of.empty() ? "" : ", in " + domain.part_of;
     out.row.basis = domain.provenance ? std::string(to_string(*domain.provenance)) + part : domain.reason;
     rows.push_back(std::move(out));
   }
@@ -62,37 +62,39 @@ std::vector<TableRow> domain_rows(const ReportResult& result) {
 
 }  // namespace
 
-std::optional<double> interval_half_width(const ReportRow& row) {
+std::optional<double> interval_half_width_j(const ReportRow& row) {
   return row.low_j && row.high_j ? std::optional((*row.high_j - *row.low_j) / 2) : std::nullopt;
 }
 
-TableContent table_content(const ReportResult& result, const TreeQuery& query, std::size_t most) {
+TableContent make_table_content(const ReportResult& result, const TreeQuery& query, std::size_t most) {
   TableContent content;
   if (result.by == "domain") {
-    content.rows = domain_rows(result);
+    content.rows = table_rows_of_domains(result);
     return content;
   }
   std::set<std::string> devices;
   for (const ReportRow& row : result.rows) {
-    if (!scopes::path_matches(row.path, row.device, query.filter)) continue;
-    content.rows.push_back({name_of(row, result.by), row, false});
+    if (!scopes::path_matches(row.path, row.device, query.name_filter)) continue;
+    content.rows.push_back({table_row_name(row, result.by), row, false});
     devices.insert(row.device);
   }
   content.has_device_column = devices.size() > 1;
   content.total_j = ledger_total_j(result);
-  const SortBy sort = query.sort.value_or(has_step_or_epoch_rows(result) ? SortBy::order : SortBy::energy);
+  const SortBy sort = query.sort_by.value_or(has_step_or_epoch_rows(result) ? SortBy::order : SortBy::energy);
   std::stable_sort(content.rows.begin(), content.rows.end(), [&](const TableRow& a, const TableRow& b) {
     if (sort == SortBy::order) return false;
     if (sort == SortBy::name) return a.name < b.name;
-    return std::pair(sort_value(a.row, sort), a.row.time_s) > std::pair(sort_value(b.row, sort), b.row.time_s);
+    return std::pair(sort_key_of_row(a.row, sort), a.row.time_s) >
+           std::pair(sort_key_of_row(b.row, sort), b.row.time_s);
   });
   if (content.rows.size() > most) {
-    TableRow rest = rest_of(content.rows, most);
+    TableRow rest = sum_remaining_rows(content.rows, most);
     content.rows.resize(most);
     content.rows.push_back(std::move(rest));
   }
-  if (!query.filter.empty()) return content;
-  for (EnergyNode& node : idle_and_unattributed_nodes(result)) content.rows.push_back({node.name, node.sum, true});
+  if (!query.name_filter.empty()) return content;
+  for (EnergyNode& node : idle_and_unattributed_nodes(result))
+    content.rows.push_back({node.name, node.summed_row, true});
   return content;
 }
 

@@ -24,9 +24,9 @@ struct TableContent {
 };
 
 // At most `most` rows of the report, then their remainder. A report by domain is neither sorted nor limited.
-TableContent table_content(const ReportResult& result, const TreeQuery& query, std::size_t most);
+TableContent make_table_content(const ReportResult& result, const TreeQuery& query, std::size_t most);
 
 // Half the width of the interval of energy_j, in J; none if the interval is unknown.
-std::optional<double> interval_half_width(const ReportRow& row);
+std::optional<double> interval_half_width_j(const ReportRow& row);
 
 }  // namespace joulemap::report

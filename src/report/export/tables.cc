@@ -14,18 +14,18 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kUsualRows = 20;
+constexpr std::size_t kDefaultTableRows = 20;
 
 // Headers of the columns after the name, in Markdown and LaTeX.
-constexpr std::array<std::string_view, 8> kHeads = {"J", "±", "share", "W", "s", "calls", "basis", "device"};
+constexpr std::array<std::string_view, 8> kTableHeaders = {"J", "±", "share", "W", "s", "calls", "basis", "device"};
 
-std::vector<std::string> cells_of(const TableRow& line, const TableContent& content) {
+std::vector<std::string> table_cells(const TableRow& line, const TableContent& content) {
   const ReportRow& row = line.row;
   const auto text = [](const std::optional<double>& value, int digits) {
     return value ? format_number(*value, digits) : "";
   };
   std::vector<std::string> cells = {text(row.energy_j, 4),
-                                    text(interval_half_width(row), 2),
+                                    text(interval_half_width_j(row), 2),
                                     row.energy_j && content.total_j && *content.total_j > 0
                                         ? fmt::format("{:.1f} %", 100 * *row.energy_j / *content.total_j)
                                         : "",
@@ -37,19 +37,19 @@ std::vector<std::string> cells_of(const TableRow& line, const TableContent& cont
   return cells;
 }
 
-std::string markdown(const ReportResult& result, const TableContent& content) {
+std::string format_markdown_table(const ReportResult& result, const TableContent& content) {
   const std::size_t columns = content.has_device_column ? 8 : 7;
   std::string out = fmt::format("| {} |", result.by);
   std::string rule = "|---|";
   for (std::size_t i = 0; i < columns; ++i) {
-    out += fmt::format(" {} |", kHeads[i]);
+    out += fmt::format(" {} |", kTableHeaders[i]);
     rule += i < 6 ? "---:|" : "---|";
   }
   out += "\n" + rule + "\n";
   for (const TableRow& line : content.rows) {
     out += line.is_remainder ? fmt::format("| *{}* |", escape_markdown(line.name))
                              : fmt::format("| {} |", escape_markdown(line.name));
-    for (const std::string& text : cells_of(line, content))
+    for (const std::string& text : table_cells(line, content))
       out += text.empty() ? "  |" : fmt::format(" {} |", escape_markdown(text));
     out += "\n";
   }
@@ -57,19 +57,19 @@ std::string markdown(const ReportResult& result, const TableContent& content) {
 }
 
 // A LaTeX table; needs the package booktabs.
-std::string latex(const ReportResult& result, const TableContent& content) {
+std::string format_latex_table(const ReportResult& result, const TableContent& content) {
   const std::size_t columns = content.has_device_column ? 8 : 7;
   std::string out = "% \\usepackage{booktabs}\n\\begin{table}\n  \\centering\n";
   out += fmt::format("  \\begin{{tabular}}{{l{}}}\n    \\toprule\n    {}",
                      content.has_device_column ? "rrrrrrll" : "rrrrrrl", escape_latex(result.by));
-  for (std::size_t i = 0; i < columns; ++i) out += " & " + escape_latex(kHeads[i]);
+  for (std::size_t i = 0; i < columns; ++i) out += " & " + escape_latex(kTableHeaders[i]);
   out += " \\\\\n    \\midrule\n";
   bool has_rule = false;
   for (const TableRow& line : content.rows) {
     if (line.is_remainder && !has_rule) out += "    \\midrule\n";
     has_rule = has_rule || line.is_remainder;
     out += "    " + escape_latex(line.name);
-    for (const std::string& text : cells_of(line, content)) out += " & " + escape_latex(text);
+    for (const std::string& text : table_cells(line, content)) out += " & " + escape_latex(text);
     out += " \\\\\n";
   }
   return out + fmt::format("    \\bottomrule\n  \\end{{tabular}}\n  \\caption{{Energy by {}. {}}}\n\\end{{table}}\n",
@@ -78,7 +78,7 @@ std::string latex(const ReportResult& result, const TableContent& content) {
 
 // A table for programs: numbers have all digits, intervals are low and high, unknown values are empty. As RFC 4180, but
 // lines end with \n.
-std::string csv(const ReportResult& result, const TableContent& content) {
+std::string format_csv_table(const ReportResult& result, const TableContent& content) {
   std::string out =
       fmt::format("{},device,energy_j,low_j,high_j,dynamic_j,power_w,time_s,count,basis,waiting_j\n", result.by);
   const auto text = [](const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; };
@@ -99,7 +99,7 @@ std::string provenance_sentence(const ReportResult& result) {
   std::string measured;
   std::string estimated;
   for (const DomainEnergy& domain : result.domains) {
-    if (!domain.counted || !domain.joules) continue;
+    if (!domain.is_counted || !domain.joules) continue;
     std::string& list = domain.provenance == Provenance::measured ? measured : estimated;
     list += (list.empty() ? "" : ", ") + domain.name;
     if (domain.provenance == Provenance::measured) list += " by " + domain.sensor;
@@ -115,11 +115,11 @@ std::string provenance_sentence(const ReportResult& result) {
 }
 
 std::string formatted_table(const ReportResult& result, TableFormat format, const TableOptions& query) {
-  std::size_t most = query.top.value_or(format == TableFormat::csv ? 0 : kUsualRows);
+  std::size_t most = query.max_rows.value_or(format == TableFormat::csv ? 0 : kDefaultTableRows);
   if (most == 0) most = std::numeric_limits<std::size_t>::max();
-  const TableContent content = table_content(result, query.rows, most);
-  if (format == TableFormat::markdown) return markdown(result, content);
-  return format == TableFormat::latex ? latex(result, content) : csv(result, content);
+  const TableContent content = make_table_content(result, query.row_query, most);
+  if (format == TableFormat::markdown) return format_markdown_table(result, content);
+  return format == TableFormat::latex ? format_latex_table(result, content) : format_csv_table(result, content);
 }
 
 }  // namespace joulemap::report

@@ -17,8 +17,8 @@ namespace joulemap::report {
 enum class TableFormat { markdown, latex, csv };
 
 struct TableOptions {
-  TreeQuery rows;
-  std::optional<std::size_t> top;  // maximum number of rows, the rest is summed; 0: all; none: 20, or all for CSV
+  TreeQuery row_query;
+  std::optional<std::size_t> max_rows;  // maximum number of rows, the rest is summed; 0: all; none: 20, or all for CSV
 };
 
 std::string formatted_table(const ReportResult& result, TableFormat format, const TableOptions& query);

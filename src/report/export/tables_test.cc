@@ -43,18 +43,19 @@ TEST(Citation, StatesEnergyUncertaintyAndMethod) {
 
 TEST(ModelCard, HasEmissionsOnlyWithAKnownGridIntensity) {
   ModelCardOptions options{"Berlin, \"DE\"", "fine-tuning", "", Account{}};
-  options.account->assumptions.carbon = CarbonIntensity{400, {}, "Germany", "test", 2023};
+  options.account->assumptions.carbon_intensity = CarbonIntensity{400, {}, "Germany", "test", 2023};
   options.account->assumptions.pue = 1.2;
   options.account->entries = {{.energy_j = 1000, .gco2_per_kwh = 400, .gco2 = 0.1333}};
-  const Result<std::string> known = model_card(training(), options, "0.1.0");
+  const Result<std::string> known = model_card_markdown(training(), options, "0.1.0");
   ASSERT_TRUE(known);
   expect_golden("model_card.yaml", *known);
-  options.location = "";
-  EXPECT_NE(model_card(training(), options, "0.1.0")->find("geographical_location: \"Germany\""), std::string::npos);
-  const Result<std::string> unknown = model_card(training(), {}, "0.1.0");
+  options.compute_location = "";
+  EXPECT_NE(model_card_markdown(training(), options, "0.1.0")->find("geographical_location: \"Germany\""),
+            std::string::npos);
+  const Result<std::string> unknown = model_card_markdown(training(), {}, "0.1.0");
   ASSERT_TRUE(unknown);
   EXPECT_EQ(unknown->find("\n  emissions:"), std::string::npos);
-  EXPECT_FALSE(model_card({}, {}, "0.1.0")) << "no energy, no card";
+  EXPECT_FALSE(model_card_markdown({}, {}, "0.1.0")) << "no energy, no card";
 }
 
 TEST(TableEscapes, PrefixAFormulaWithAnApostrophe) {

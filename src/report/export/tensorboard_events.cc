@@ -13,7 +13,7 @@ namespace {
 using formats::ProtobufWriter;
 
 // Field and type numbers from TensorFlow's event.proto, summary.proto, tensor.proto and types.proto, and from
-// TensorBoard's plugins/hparams/plugin_data.proto and api.proto.
+// TensorBoard's plugins/hparams/plugin_data_message.proto and api.proto.
 namespace event {
 constexpr std::uint32_t kWallTime = 1;
 constexpr std::uint32_t kStep = 2;
@@ -74,7 +74,7 @@ constexpr std::uint32_t kMultiline = 2;
 constexpr std::uint32_t kCurveTag = 1;
 }  // namespace layout
 
-ProtobufWriter shape_of(std::initializer_list<std::size_t> sizes) {
+ProtobufWriter tensor_shape_message(std::initializer_list<std::size_t> sizes) {
   ProtobufWriter shape;
   for (const std::size_t size : sizes) {
     shape.add(tensor::kDimension, ProtobufWriter().add(tensor::kDimensionSize, static_cast<std::uint64_t>(size)));
@@ -83,12 +83,12 @@ ProtobufWriter shape_of(std::initializer_list<std::size_t> sizes) {
 }
 
 // An empty tensor, which TensorBoard's HParams plugin requires but does not read.
-ProtobufWriter no_tensor() {
-  return ProtobufWriter().add(tensor::kType, tensor::kFloat).add(tensor::kShape, shape_of({0}));
+ProtobufWriter empty_tensor() {
+  return ProtobufWriter().add(tensor::kType, tensor::kFloat).add(tensor::kShape, tensor_shape_message({0}));
 }
 
 // The value as a google.protobuf.Value.
-ProtobufWriter json_value(const HyperParameter& parameter) {
+ProtobufWriter hyper_parameter_value(const HyperParameter& parameter) {
   ProtobufWriter value;
   if (const auto* const number = std::get_if<double>(&parameter.value)) value.add(2, *number);
   if (const auto* const text = std::get_if<std::string>(&parameter.value)) value.add(3, to_valid_utf8(*text));
@@ -96,12 +96,12 @@ ProtobufWriter json_value(const HyperParameter& parameter) {
   return value;
 }
 
-int type_of(const HyperParameter& parameter) {
+int hyper_parameter_type(const HyperParameter& parameter) {
   if (std::holds_alternative<double>(parameter.value)) return hparams::kNumberType;
   return std::holds_alternative<bool>(parameter.value) ? hparams::kBoolType : hparams::kStringType;
 }
 
-ProtobufWriter plugin_data(std::uint32_t field, const ProtobufWriter& message) {
+ProtobufWriter plugin_data_message(std::uint32_t field, const ProtobufWriter& message) {
   return ProtobufWriter().add(hparams::kVersion, 0).add(field, message);
 }
 
@@ -128,25 +128,25 @@ std::vector<HistogramBucket> histogram_buckets(std::span<const double> values, s
 }
 
 TensorboardEvents::TensorboardEvents(double begin_s) {
-  event_.add(event::kWallTime, begin_s).add(event::kFileVersion, "brain.Event:2");
-  formats::append_tfrecord(file_, event_.bytes());
+  event_message_.add(event::kWallTime, begin_s).add(event::kFileVersion, "brain.Event:2");
+  formats::append_tfrecord(file_bytes_, event_message_.bytes());
 }
 
 void TensorboardEvents::add_event(std::int64_t step, double time_s, const ProtobufWriter& summary) {
-  event_.clear();
-  event_.add(event::kWallTime, time_s).add(event::kStep, step).add(event::kSummary, summary);
-  formats::append_tfrecord(file_, event_.bytes());
+  event_message_.clear();
+  event_message_.add(event::kWallTime, time_s).add(event::kStep, step).add(event::kSummary, summary);
+  formats::append_tfrecord(file_bytes_, event_message_.bytes());
 }
 
 void TensorboardEvents::add_scalars(std::int64_t step, double time_s, std::span<const TaggedScalar> numbers) {
   if (numbers.empty()) return;
-  summary_.clear();
+  summary_message_.clear();
   for (const TaggedScalar& number : numbers) {
-    value_.clear();
-    value_.add(summary::kTag, number.tag).add(summary::kSimpleValue, static_cast<float>(number.value));
-    summary_.add(summary::kValue, value_);
+    value_message_.clear();
+    value_message_.add(summary::kTag, number.tag).add(summary::kSimpleValue, static_cast<float>(number.value));
+    summary_message_.add(summary::kValue, value_message_);
   }
-  add_event(step, time_s, summary_);
+  add_event(step, time_s, summary_message_);
 }
 
 void TensorboardEvents::add_scalar(std::string_view tag, std::int64_t step, double time_s, double value) {
@@ -173,7 +173,7 @@ void TensorboardEvents::add_histogram(std::string_view tag, std::int64_t step, d
   for (const HistogramBucket& bucket : buckets) numbers.insert(numbers.end(), {bucket.low, bucket.high, bucket.count});
   const auto tensor = ProtobufWriter()
                           .add(tensor::kType, tensor::kDouble)
-                          .add(tensor::kShape, shape_of({buckets.size(), 3}))
+                          .add(tensor::kShape, tensor_shape_message({buckets.size(), 3}))
                           .add_packed(tensor::kDoubles, std::span<const double>(numbers));
   add_plugin_value(tag, step, time_s, "histograms", {}, tensor);
 }
@@ -181,7 +181,7 @@ void TensorboardEvents::add_histogram(std::string_view tag, std::int64_t step, d
 void TensorboardEvents::add_text(std::string_view tag, std::int64_t step, double time_s, std::string_view markdown) {
   const auto tensor = ProtobufWriter()
                           .add(tensor::kType, tensor::kString)
-                          .add(tensor::kShape, shape_of({1}))
+                          .add(tensor::kShape, tensor_shape_message({1}))
                           .add(tensor::kStrings, to_valid_utf8(markdown));
   add_plugin_value(tag, step, time_s, "text", {}, tensor);
 }
@@ -206,30 +206,30 @@ void TensorboardEvents::add_hparams_columns(double time_s, std::span<const Hyper
   for (const HyperParameter& parameter : parameters) {
     experiment.add(hparams::kParameterInfo, ProtobufWriter()
                                                 .add(hparams::kInfoName, to_valid_utf8(parameter.name))
-                                                .add(hparams::kInfoType, type_of(parameter)));
+                                                .add(hparams::kInfoType, hyper_parameter_type(parameter)));
   }
   for (const std::string& tag : metric_tags) {
     const auto name = ProtobufWriter().add(hparams::kMetricTag, to_valid_utf8(tag));
     experiment.add(hparams::kMetricInfo, ProtobufWriter().add(hparams::kInfoName, name));
   }
-  add_plugin_value("_hparams_/experiment", 0, time_s, "hparams", plugin_data(hparams::kExperiment, experiment),
-                   no_tensor());
+  add_plugin_value("_hparams_/experiment", 0, time_s, "hparams", plugin_data_message(hparams::kExperiment, experiment),
+                   empty_tensor());
 }
 
 void TensorboardEvents::add_hparams_session(const HparamsSession& session) {
   ProtobufWriter start;
   for (const HyperParameter& parameter : session.parameters) {
     start.add(hparams::kStartParameter,
-              ProtobufWriter().add(1, to_valid_utf8(parameter.name)).add(2, json_value(parameter)));
+              ProtobufWriter().add(1, to_valid_utf8(parameter.name)).add(2, hyper_parameter_value(parameter)));
   }
   start.add(hparams::kStartTime, session.begin_s);
   add_plugin_value("_hparams_/session_start_info", 0, session.begin_s, "hparams",
-                   plugin_data(hparams::kSessionStart, start), no_tensor());
+                   plugin_data_message(hparams::kSessionStart, start), empty_tensor());
   ProtobufWriter end;
   if (session.succeeded) end.add(hparams::kEndStatus, *session.succeeded ? hparams::kSucceeded : hparams::kFailed);
   end.add(hparams::kEndTime, session.end_s);
-  add_plugin_value("_hparams_/session_end_info", 0, session.end_s, "hparams", plugin_data(hparams::kSessionEnd, end),
-                   no_tensor());
+  add_plugin_value("_hparams_/session_end_info", 0, session.end_s, "hparams",
+                   plugin_data_message(hparams::kSessionEnd, end), empty_tensor());
 }
 
 }  // namespace joulemap::report

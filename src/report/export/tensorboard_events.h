@@ -69,18 +69,18 @@ class TensorboardEvents {
                            std::span<const std::string> metric_tags);
   void add_hparams_session(const HparamsSession& session);
 
-  const std::string& bytes() const { return file_; }
+  const std::string& bytes() const { return file_bytes_; }
 
  private:
   void add_event(std::int64_t step, double time_s, const formats::ProtobufWriter& summary);
   void add_plugin_value(std::string_view tag, std::int64_t step, double time_s, std::string_view plugin,
                         const formats::ProtobufWriter& content, const formats::ProtobufWriter& tensor);
 
-  std::string file_;
+  std::string file_bytes_;
   // Buffers that are reused to avoid allocations.
-  formats::ProtobufWriter event_;
-  formats::ProtobufWriter summary_;
-  formats::ProtobufWriter value_;
+  formats::ProtobufWriter event_message_;
+  formats::ProtobufWriter summary_message_;
+  formats::ProtobufWriter value_message_;
 };
 
 }  // namespace joulemap::report

@@ -16,29 +16,29 @@ namespace joulemap::report {
 namespace {
 
 // A histogram contains at least 10 values. More than 20 histograms over time could not be distinguished.
-constexpr std::size_t kMinInHistogram = 10;
-constexpr std::size_t kMaxHistograms = 20;
+constexpr std::size_t kMinHistogramValues = 10;
+constexpr std::size_t kMaxHistogramsPerTag = 20;
 
 // A tag of TensorBoard, which groups tags by the text before the first slash: "joulemap_step/energy_j".
-std::string tag_of(std::string group, std::string_view name) {
+std::string group_tag(std::string group, std::string_view name) {
   std::ranges::replace(group, '/', '_');
   std::ranges::replace(group, ' ', '_');
   return to_valid_utf8("joulemap_" + group + "/" + std::string(name));
 }
 
 // "gpu0 train forward", for the layer [train, forward, conv1].
-std::string pass_of_layer(const LayerDistribution& spread) {
+std::string layer_pass(const LayerDistribution& spread) {
   std::string pass = spread.device;
   for (std::size_t i = 0; i + 1 < spread.path.size(); ++i) pass += " " + spread.path[i];
   return pass;
 }
 
-std::string tag_of_layer(const LayerDistribution& spread) {
-  return tag_of(pass_of_layer(spread), spread.path.empty() ? "all" : std::string_view(spread.path.back()));
+std::string layer_tag(const LayerDistribution& spread) {
+  return group_tag(layer_pass(spread), spread.path.empty() ? "all" : std::string_view(spread.path.back()));
 }
 
 // A regular expression that matches the text and nothing else.
-std::string escaped_pattern(std::string_view text) {
+std::string escape_regex(std::string_view text) {
   std::string pattern;
   for (const char letter : text) {
     if (std::string_view(R"(.^$*+?()[]{}|\)").find(letter) != std::string_view::npos) pattern += '\\';
@@ -48,7 +48,7 @@ std::string escaped_pattern(std::string_view text) {
 }
 
 // The options of the command line as hyperparameters: "--lr 0.1 --name=x --amp" gives a number, a text and true.
-std::vector<HyperParameter> parameters_of(const std::vector<std::string>& command) {
+std::vector<HyperParameter> hyper_parameters_of_command(const std::vector<std::string>& command) {
   std::vector<HyperParameter> parameters;
   for (std::size_t i = 0; i < command.size(); ++i) {
     std::string_view name = command[i];
@@ -76,33 +76,35 @@ class TensorboardExport {
   explicit TensorboardExport(const RunView& view)
       : view_(view), begin_s_(static_cast<double>(view.run.start_unix_ns.value_or(0)) * 1e-9), events_(begin_s_) {}
 
-  void add_stages(const std::vector<StepOrEpochView>& stages, const std::string& group);
+  void add_stage_scalars(const std::vector<StepOrEpochView>& stages, const std::string& group);
   void add_power();
   void add_metrics();
   void add_layers();
   void add_passes(std::span<const LayerDistribution> passes);
   // Charts with all layers of a pass, and with all passes.
   void add_charts();
-  void add_figures();
+  void add_final_values();
   void add_summary() { events_.add_text("joulemap_summary/run", 0, begin_s_, markdown_summary(view_)); }
   void add_hparams(TensorboardFolder folder);
   const std::string& bytes() const { return events_.bytes(); }
 
  private:
-  std::int64_t step_at(double time_s) const;
-  std::int64_t step_of(const LayerEnergyPoint& point) const { return point.step.value_or(step_at(point.time_s)); }
-  void add_slices(const std::string& tag, const std::vector<std::optional<double>>& values);
+  std::int64_t training_step_at(double time_s) const;
+  std::int64_t step_of_point(const LayerEnergyPoint& point) const {
+    return point.step.value_or(training_step_at(point.time_s));
+  }
+  void add_slice_scalars(const std::string& tag, const std::vector<std::optional<double>>& values);
   void add_histograms(const std::string& tag, const std::vector<LayerEnergyPoint>& points);
 
   const RunView& view_;
   double begin_s_;  // start of the run in Unix seconds; 0 if unknown
   TensorboardEvents events_;
-  std::vector<std::string> figure_tags_;
+  std::vector<std::string> final_value_tags_;
   std::map<std::string, std::string> groups_of_layers_;  // title by group of tags
 };
 
 // Number of the training step at time_s; in a run without steps, time_s in milliseconds.
-std::int64_t TensorboardExport::step_at(double time_s) const {
+std::int64_t TensorboardExport::training_step_at(double time_s) const {
   if (view_.steps.empty()) return std::llround(time_s * 1e3);
   const auto after = std::ranges::upper_bound(view_.steps, time_s, {}, &StepOrEpochView::begin_s);
   const StepOrEpochView& step = after == view_.steps.begin() ? *after : *std::prev(after);
@@ -113,13 +115,13 @@ std::int64_t TensorboardExport::step_at(double time_s) const {
 }
 
 // Adds the scalars of each step or epoch. Of several that were merged into one entry, adds energy and time per step.
-void TensorboardExport::add_stages(const std::vector<StepOrEpochView>& stages, const std::string& group) {
-  const std::string energy = tag_of(group, "energy_j");
-  const std::string spent = tag_of(group, "energy_so_far_j");
-  const std::string power = tag_of(group, "power_w");
-  const std::string time = tag_of(group, "time_s");
-  const std::string loss = tag_of(group, "loss");
-  const std::string per_loss = tag_of(group, "joules_per_loss");
+void TensorboardExport::add_stage_scalars(const std::vector<StepOrEpochView>& stages, const std::string& group) {
+  const std::string energy = group_tag(group, "energy_j");
+  const std::string spent = group_tag(group, "energy_so_far_j");
+  const std::string power = group_tag(group, "power_w");
+  const std::string time = group_tag(group, "time_s");
+  const std::string loss = group_tag(group, "loss");
+  const std::string per_loss = group_tag(group, "joules_per_loss");
   std::vector<TaggedScalar> numbers;
   std::vector<LayerEnergyPoint> points;
   double sum_j = 0;
@@ -141,7 +143,7 @@ void TensorboardExport::add_stages(const std::vector<StepOrEpochView>& stages, c
   add_histograms(energy, points);
 }
 
-void TensorboardExport::add_slices(const std::string& tag, const std::vector<std::optional<double>>& values) {
+void TensorboardExport::add_slice_scalars(const std::string& tag, const std::vector<std::optional<double>>& values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double centre_s = (static_cast<double>(i) + 0.5) * view_.run.slice_s;
     if (values[i]) events_.add_scalar(tag, std::llround(centre_s * 1e3), begin_s_ + centre_s, *values[i]);
@@ -149,15 +151,17 @@ void TensorboardExport::add_slices(const std::string& tag, const std::vector<std
 }
 
 void TensorboardExport::add_power() {
-  for (const PowerSeries& series : view_.run.power) add_slices(tag_of("power", series.domain + "_w"), series.watts);
-  for (const ReportTrack& track : view_.run.tracks) add_slices(tag_of("track", track.name), track.values);
+  for (const PowerSeries& series : view_.run.power)
+    add_slice_scalars(group_tag("power", series.domain + "_w"), series.watts);
+  for (const ReportTrack& track : view_.run.tracks) add_slice_scalars(group_tag("track", track.name), track.values);
 }
 
 void TensorboardExport::add_metrics() {
   for (const MetricSeries& series : view_.metrics) {
-    const std::string tag = tag_of("metric", series.name);
+    const std::string tag = group_tag("metric", series.name);
     for (const MetricPoint& point : series.points) {
-      events_.add_scalar(tag, point.step.value_or(step_at(point.time_s)), begin_s_ + point.time_s, point.value);
+      events_.add_scalar(tag, point.step.value_or(training_step_at(point.time_s)), begin_s_ + point.time_s,
+                         point.value);
     }
   }
 }
@@ -165,22 +169,22 @@ void TensorboardExport::add_metrics() {
 // Adds histograms of the energies, each over a part of the run. They have a tag of their own, TAG/spread, because a tag
 // of TensorBoard has either scalars or histograms.
 void TensorboardExport::add_histograms(const std::string& tag, const std::vector<LayerEnergyPoint>& points) {
-  const std::size_t pieces = std::min(points.size() / kMinInHistogram, kMaxHistograms);
+  const std::size_t pieces = std::min(points.size() / kMinHistogramValues, kMaxHistogramsPerTag);
   for (std::size_t piece = 0; piece < pieces; ++piece) {
     std::vector<double> joules;
     const std::size_t end = (piece + 1) * points.size() / pieces;
     for (std::size_t i = piece * points.size() / pieces; i < end; ++i) joules.push_back(points[i].energy_j);
     const LayerEnergyPoint& last = points[end - 1];
-    events_.add_histogram(tag + "/spread", step_of(last), begin_s_ + last.time_s, histogram_buckets(joules));
+    events_.add_histogram(tag + "/spread", step_of_point(last), begin_s_ + last.time_s, histogram_buckets(joules));
   }
 }
 
 void TensorboardExport::add_layers() {
   for (const LayerDistribution& spread : view_.layer_distributions) {
-    const std::string tag = tag_of_layer(spread);
-    groups_of_layers_.emplace(tag.substr(0, tag.find('/')), pass_of_layer(spread));
+    const std::string tag = layer_tag(spread);
+    groups_of_layers_.emplace(tag.substr(0, tag.find('/')), layer_pass(spread));
     for (const LayerEnergyPoint& point : spread.points) {
-      events_.add_scalar(tag, step_of(point), begin_s_ + point.time_s, point.energy_j);
+      events_.add_scalar(tag, step_of_point(point), begin_s_ + point.time_s, point.energy_j);
     }
     add_histograms(tag, spread.points);
   }
@@ -188,26 +192,26 @@ void TensorboardExport::add_layers() {
 
 void TensorboardExport::add_passes(std::span<const LayerDistribution> passes) {
   for (const LayerDistribution& pass : passes) {
-    const std::string tag = tag_of("pass", fmt::format("{} {}", pass.device, fmt::join(pass.path, " ")));
+    const std::string tag = group_tag("pass", fmt::format("{} {}", pass.device, fmt::join(pass.path, " ")));
     for (const LayerEnergyPoint& point : pass.points)
-      events_.add_scalar(tag, step_of(point), begin_s_ + point.time_s, point.energy_j);
+      events_.add_scalar(tag, step_of_point(point), begin_s_ + point.time_s, point.energy_j);
   }
 }
 
 void TensorboardExport::add_charts() {
   std::vector<TensorboardEvents::Chart> charts = {{"energy of each pass in a step, J", "joulemap_pass/.*"}};
   for (const auto& [group, pass] : groups_of_layers_) {
-    charts.push_back({fmt::format("energy of each layer in a step, J: {}", pass), escaped_pattern(group) + "/.*"});
+    charts.push_back({fmt::format("energy of each layer in a step, J: {}", pass), escape_regex(group) + "/.*"});
   }
   events_.add_chart_layout(begin_s_, "joulemap", charts);
 }
 
-void TensorboardExport::add_figures() {
+void TensorboardExport::add_final_values() {
   const RunRates& rates = view_.rates;
   const auto add = [&](std::string_view name, const std::optional<double>& value) {
     if (!value) return;
-    figure_tags_.push_back(tag_of("run", name));
-    events_.add_scalar(figure_tags_.back(), 0, begin_s_ + view_.run.elapsed_s, *value);
+    final_value_tags_.push_back(group_tag("run", name));
+    events_.add_scalar(final_value_tags_.back(), 0, begin_s_ + view_.run.elapsed_s, *value);
   };
   add(rates.is_estimated() ? "energy_estimated_j" : "energy_j", rates.energy_j);
   add("time_s", rates.time_s);
@@ -219,12 +223,13 @@ void TensorboardExport::add_figures() {
 }
 
 void TensorboardExport::add_hparams(TensorboardFolder folder) {
-  HparamsSession session{parameters_of(view_.run.command), begin_s_, begin_s_ + view_.run.elapsed_s, {}};
+  HparamsSession session{hyper_parameters_of_command(view_.run.command), begin_s_, begin_s_ + view_.run.elapsed_s, {}};
   std::string hosts;
   for (const std::string& host : view_.run.hosts) hosts += (hosts.empty() ? "" : ", ") + host;
   session.parameters.push_back({"joulemap host", hosts});
   if (view_.run.exit_code) session.succeeded = *view_.run.exit_code == 0;
-  if (folder == TensorboardFolder::exclusive) events_.add_hparams_columns(begin_s_, session.parameters, figure_tags_);
+  if (folder == TensorboardFolder::exclusive)
+    events_.add_hparams_columns(begin_s_, session.parameters, final_value_tags_);
   events_.add_hparams_session(session);
 }
 
@@ -233,14 +238,14 @@ void TensorboardExport::add_hparams(TensorboardFolder folder) {
 std::string tensorboard_file(const RunView& view, std::span<const LayerDistribution> passes, TensorboardFolder folder) {
   TensorboardExport out(view);
   out.add_summary();
-  out.add_stages(view.steps, "step");
-  out.add_stages(view.epochs, "epoch");
+  out.add_stage_scalars(view.steps, "step");
+  out.add_stage_scalars(view.epochs, "epoch");
   out.add_power();
   out.add_metrics();
   out.add_layers();
   out.add_passes(passes);
   if (folder == TensorboardFolder::exclusive) out.add_charts();
-  out.add_figures();
+  out.add_final_values();
   out.add_hparams(folder);
   return out.bytes();
 }

@@ -6,10 +6,10 @@ namespace {
 
 using formats::JsonWriter;
 
-void write_assumptions(JsonWriter& json, const AccountAssumptions& assumptions) {
+void write_account_assumptions(JsonWriter& json, const AccountAssumptions& assumptions) {
   json.key("carbon");
-  if (assumptions.carbon) {
-    const CarbonIntensity& carbon = *assumptions.carbon;
+  if (assumptions.carbon_intensity) {
+    const CarbonIntensity& carbon = *assumptions.carbon_intensity;
     const bool is_series = !carbon.series.empty();
     std::optional<double> intensity;
     if (!is_series) intensity = carbon.gco2_per_kwh;
@@ -43,7 +43,7 @@ void write_account(JsonWriter& json, const std::optional<Account>& account) {
     return;
   }
   json.begin_object();
-  write_assumptions(json, account->assumptions);
+  write_account_assumptions(json, account->assumptions);
   json.key("entries").begin_array();
   for (const AccountEntry& entry : account->entries) {
     json.begin_object()

@@ -22,19 +22,23 @@ std::string advice_json(const Advice& advice) {
   json.begin_object().member("schema", "joulemap.advice/1").member("interval", advice.interval);
   write_texts(json, "inputs", advice.inputs);
   write_texts(json, "command", advice.command);
-  json.key("part").begin_object().member("steady", advice.part.is_steady);
-  json.member("steps", advice.part.steps > 0 ? std::optional(advice.part.steps) : std::nullopt).end_object();
-  json.member("gpu_energy_j", advice.energy_j).key("findings").begin_array();
+  json.key("part").begin_object().member("steady", advice.examined_part.is_steady);
+  json.member("steps", advice.examined_part.steps > 0 ? std::optional(advice.examined_part.steps) : std::nullopt)
+      .end_object();
+  const bool is_gpu = advice.processor == AdvisedProcessor::gpu;
+  json.member("gpu_energy_j", is_gpu ? advice.energy_j : std::nullopt);
+  json.member("processor", advice.energy_j ? std::optional<std::string_view>(is_gpu ? "gpu" : "cpu") : std::nullopt);
+  json.member("energy_j", advice.energy_j).key("findings").begin_array();
   for (const Finding& finding : advice.findings) {
     json.begin_object()
         .member("rule", finding.rule)
         .member("title", finding.title)
         .member("change", finding.change)
         .member("energy_j", finding.energy_j)
-        .member("saves_j", finding.saves_j)
+        .member("saves_j", finding.saved_energy_j)
         .member("low_j", finding.low_j)
         .member("high_j", finding.high_j)
-        .member("saves_s", finding.saves_s);
+        .member("saves_s", finding.saved_time_s);
     write_texts(json, "evidence", finding.evidence);
     json.end_object();
   }

@@ -10,7 +10,7 @@ namespace {
 
 using formats::JsonWriter;
 
-std::uint64_t count(std::size_t number) { return number; }
+std::uint64_t to_json_count(std::size_t number) { return number; }
 
 void write_flags(JsonWriter& json, const std::vector<AnalysisFlag>& flags) {
   json.key("flags").begin_array();
@@ -30,7 +30,7 @@ void write_levels(JsonWriter& json, const AnalysisResult& result, std::string_vi
   json.end_object();
 }
 
-void write_spread(JsonWriter& json, std::string_view name, const std::optional<MeasureSummary>& spread) {
+void write_measure_summary(JsonWriter& json, std::string_view name, const std::optional<MeasureSummary>& spread) {
   json.key(name);
   if (!spread) {
     json.null();
@@ -42,28 +42,28 @@ void write_spread(JsonWriter& json, std::string_view name, const std::optional<M
       .member("low", spread->low)
       .member("high", spread->high)
       .member("sd", spread->standard_deviation)
-      .member("n", count(spread->values.size()));
+      .member("n", to_json_count(spread->values.size()));
   json.key("values").begin_array();
   for (const double value : spread->values) json.value(value);
   json.end_array().key("outliers").begin_array();
-  for (const std::size_t index : spread->outliers) json.value(count(index));
+  for (const std::size_t index : spread->outliers) json.value(to_json_count(index));
   json.end_array().end_object();
 }
 
 // Writes the measures of a cell. "energy_j" and "time_s" are always present; null if unknown or not analyzed.
-void write_spreads(JsonWriter& json, const AnalysisResult& result, const AnalysisCell& cell) {
+void write_measure_summaries(JsonWriter& json, const AnalysisResult& result, const AnalysisCell& cell) {
   std::optional<MeasureSummary> energy;
   std::optional<MeasureSummary> time;
   for (std::size_t i = 0; i < result.measures.size(); ++i) {
     if (result.measures[i].kind == MeasureKind::energy) energy = cell.measures[i];
     if (result.measures[i].kind == MeasureKind::time) time = cell.measures[i];
   }
-  write_spread(json, "energy_j", energy);
-  write_spread(json, "time_s", time);
+  write_measure_summary(json, "energy_j", energy);
+  write_measure_summary(json, "time_s", time);
   for (const auto& [name, kind] : {std::pair{"domains", MeasureKind::domain}, {"metrics", MeasureKind::metric}}) {
     json.key(name).begin_object();
     for (std::size_t i = 0; i < result.measures.size(); ++i) {
-      if (result.measures[i].kind == kind) write_spread(json, result.measures[i].name, cell.measures[i]);
+      if (result.measures[i].kind == kind) write_measure_summary(json, result.measures[i].name, cell.measures[i]);
     }
     json.end_object();
   }
@@ -72,7 +72,7 @@ void write_spreads(JsonWriter& json, const AnalysisResult& result, const Analysi
 void write_functions(JsonWriter& json, const AnalysisCell& cell) {
   json.key("functions").begin_array();
   for (const CellFunctionMean& one : cell.functions) {
-    json.begin_object().member("name", one.name).member("device", one.device).member("n", count(one.n));
+    json.begin_object().member("name", one.name).member("device", one.device).member("n", to_json_count(one.n));
     json.member("count", one.count).member("time_s", one.time_s).member("energy_j", one.energy_j);
     json.member("cumulative_s", one.cumulative_s).member("share", one.share);
     write_energy_cause(json, one.cause);
@@ -84,7 +84,7 @@ void write_functions(JsonWriter& json, const AnalysisCell& cell) {
 void write_epoch_means(JsonWriter& json, const AnalysisResult& result, const AnalysisCell& cell) {
   json.key("each").begin_array();
   for (const EpochMean& epoch : cell.epoch_means) {
-    json.begin_object().member("number", count(epoch.number)).member("n", count(epoch.n));
+    json.begin_object().member("number", to_json_count(epoch.number)).member("n", to_json_count(epoch.n));
     json.member("energy_j", epoch.energy_j).member("time_s", epoch.time_s).member("power_w", epoch.power_w);
     json.key("values").begin_object();
     for (std::size_t i = 0; i < result.epoch_columns.size(); ++i)
@@ -97,12 +97,12 @@ void write_epoch_means(JsonWriter& json, const AnalysisResult& result, const Ana
 void write_cell(JsonWriter& json, const AnalysisResult& result, const AnalysisCell& cell) {
   json.begin_object();
   write_levels(json, result, "factors", {cell.levels.begin(), cell.levels.end()});
-  json.member("n", count(cell.n)).member("rows", count(cell.rows));
-  write_spreads(json, result, cell);
+  json.member("n", to_json_count(cell.n)).member("rows", to_json_count(cell.rows));
+  write_measure_summaries(json, result, cell);
   json.key("epochs");
   if (cell.epochs) {
     json.begin_object()
-        .member("count", count(cell.epochs->epochs))
+        .member("count", to_json_count(cell.epochs->epochs))
         .member("first_j", cell.epochs->first_j)
         .member("later_j", cell.epochs->later_j)
         .member("first_s", cell.epochs->first_s)
@@ -118,7 +118,7 @@ void write_cell(JsonWriter& json, const AnalysisResult& result, const AnalysisCe
 }
 
 // Writes provenance and domains of an energy; null for any other measure.
-void write_basis(JsonWriter& json, const Measure& measure) {
+void write_energy_basis(JsonWriter& json, const Measure& measure) {
   json.text_or_null("provenance", measure.provenance ? to_string(*measure.provenance) : "");
   for (const auto& [name, list] : {std::pair{"domains", &measure.domains}, {"left_out", &measure.excluded_domains}}) {
     json.key(name);
@@ -137,7 +137,7 @@ void write_measures(JsonWriter& json, const AnalysisResult& result) {
   for (const Measure& measure : result.measures) {
     json.begin_object().member("name", measure.name).text_or_null("unit", measure.unit);
     json.member("compared", measure.is_compared);
-    write_basis(json, measure);
+    write_energy_basis(json, measure);
     json.end_object();
   }
   json.end_array();
@@ -153,12 +153,12 @@ void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comp
       .member("test", one.test)
       .member("pairing", one.pairing == Pairing::paired ? "paired" : "unpaired")
       .member("exact", one.is_exact)
-      .member("n_a", count(one.n_a))
-      .member("n_b", count(one.n_b))
+      .member("n_a", to_json_count(one.n_a))
+      .member("n_b", to_json_count(one.n_b))
       .member("statistic", one.statistic)
       .member("p", one.p)
       .member("p_adjusted", one.p_adjusted)
-      .member("family", count(one.family_size))
+      .member("family", to_json_count(one.family_size))
       .member("a12", one.vargha_delaney_a12)
       .member("a12_low", one.a12_low)
       .member("a12_high", one.a12_high)
@@ -170,8 +170,8 @@ void write_comparison(JsonWriter& json, const AnalysisResult& result, const Comp
       .member("percent_low", one.percent_low)
       .member("percent_high", one.percent_high);
   json.key("minimum_n");
-  one.minimum_n ? json.value(count(*one.minimum_n)) : json.null();
-  write_basis(json, result.measures[one.measure]);
+  one.minimum_n ? json.value(to_json_count(*one.minimum_n)) : json.null();
+  write_energy_basis(json, result.measures[one.measure]);
   json.member("different", one.is_different).member("verdict", one.verdict).end_object();
 }
 
@@ -186,14 +186,14 @@ void write_main_effects(JsonWriter& json, const AnalysisResult& result) {
         .member("test", one.test)
         .member("pairing", one.pairing == Pairing::paired ? "paired" : "unpaired")
         .member("exact", one.is_exact)
-        .member("n", count(one.n))
-        .member("combinations", count(one.combinations))
-        .member("higher", count(one.higher))
-        .member("lower", count(one.lower))
+        .member("n", to_json_count(one.n))
+        .member("combinations", to_json_count(one.combinations))
+        .member("higher", to_json_count(one.higher))
+        .member("lower", to_json_count(one.lower))
         .member("statistic", one.statistic)
         .member("p", one.p)
         .member("p_adjusted", one.p_adjusted)
-        .member("family", count(one.family_size))
+        .member("family", to_json_count(one.family_size))
         .member("percent", one.percent)
         .member("percent_low", one.percent_low)
         .member("percent_high", one.percent_high)
@@ -201,8 +201,8 @@ void write_main_effects(JsonWriter& json, const AnalysisResult& result) {
         .member("low", one.low)
         .member("high", one.high)
         .member("confidence", one.confidence)
-        .member("least_percent", one.least_percent)
-        .member("most_percent", one.most_percent)
+        .member("least_percent", one.min_combination_percent)
+        .member("most_percent", one.max_combination_percent)
         .member("rank_p", one.rank_p)
         .member("combinations_p", one.combinations_p)
         .member("direction_p", one.direction_p)
@@ -210,7 +210,7 @@ void write_main_effects(JsonWriter& json, const AnalysisResult& result) {
         .member("model_percent", one.model_percent)
         .member("model_percent_low", one.model_percent_low)
         .member("model_percent_high", one.model_percent_high);
-    write_basis(json, result.measures[one.measure]);
+    write_energy_basis(json, result.measures[one.measure]);
     json.member("result", name_of(one.generality)).member("verdict", one.verdict).end_object();
   }
   json.end_array();
@@ -230,7 +230,7 @@ void write_interactions(JsonWriter& json, const AnalysisResult& result) {
         .member("denominator_df", one.denominator_df)
         .member("p", one.p)
         .member("p_adjusted", one.p_adjusted)
-        .member("family", count(one.family_size))
+        .member("family", to_json_count(one.family_size))
         .member("rank_p", one.rank_p);
     json.key("levels").begin_array();
     for (const LevelEffect& level : one.levels)
@@ -252,7 +252,7 @@ void write_associations(JsonWriter& json, const AnalysisResult& result) {
     }
     json.member("x", result.measures[one.x].name)
         .member("y", result.measures[one.y].name)
-        .member("n", count(one.n))
+        .member("n", to_json_count(one.n))
         .member("spearman", one.spearman)
         .member("spearman_p", one.spearman_p)
         .member("kendall", one.kendall)
@@ -270,7 +270,7 @@ void write_correlations(JsonWriter& json, const AnalysisResult& result) {
         .text_or_null("level", one.factor ? result.factors[*one.factor].levels[*one.level] : "")
         .member("x", result.measures[one.x].name)
         .member("y", one.y)
-        .member("n", count(one.n))
+        .member("n", to_json_count(one.n))
         .member("spearman", one.spearman)
         .member("p", one.p)
         .end_object();
@@ -285,7 +285,7 @@ void write_pareto(JsonWriter& json, const AnalysisResult& result) {
     write_levels(json, result, "within", set.fixed_levels);
     json.key("metrics").begin_array();
     for (const std::size_t measure : set.measures) json.value(result.measures[measure].name);
-    json.end_array().member("resamples", count(set.resamples)).key("points").begin_array();
+    json.end_array().member("resamples", to_json_count(set.resamples)).key("points").begin_array();
     for (const ParetoPoint& point : set.points) {
       const std::vector<std::size_t>& levels = result.cells[point.cell].levels;
       json.begin_object();
@@ -308,7 +308,7 @@ std::string analysis_json(const AnalysisResult& result) {
       .member("alpha", result.alpha)
       .member("adjustment", result.adjustment)
       .member("seed", result.seed)
-      .member("resamples", count(result.resamples));
+      .member("resamples", to_json_count(result.resamples));
   write_measures(json, result);
   json.key("cells").begin_array();
   for (const AnalysisCell& cell : result.cells) write_cell(json, result, cell);

@@ -45,7 +45,7 @@ std::string calibrate_json(const CalibrateResult& result) {
   json.begin_object().member("schema", "joulemap.calibrate/1").member("watched_s", result.observed_s);
   write_calibrations(json, result.findings);
   json.key("loaded").begin_array();
-  for (const std::string& domain : result.loaded) json.value(domain);
+  for (const std::string& domain : result.loaded_domains) json.value(domain);
   json.end_array();
   json.text_or_null("kept_in", result.calibration_file);
   write_sampler_costs(json, result.samplers);

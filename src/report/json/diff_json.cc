@@ -26,6 +26,8 @@ void write_energy(JsonWriter& json, std::string_view name, const std::optional<C
       .member("low_j", energy->low_j)
       .member("high_j", energy->high_j)
       .member("waiting_j", energy->waiting_j)
+      .member("count", energy->count)
+      .member("time_s", energy->time_s)
       .end_object();
 }
 
@@ -43,6 +45,51 @@ void write_idle(JsonWriter& json, const std::vector<IdleDifference>& idle) {
   json.end_array();
 }
 
+void write_operator_side(JsonWriter& json, std::string_view name, const OperatorSide& side) {
+  json.key(name).begin_object();
+  write_texts(json, "operations", side.operations);
+  write_texts(json, "shapes", side.shapes);
+  json.text_or_null("precision", side.precision).key("kernels").begin_array();
+  for (const GroupKernel& kernel : side.kernels)
+    json.begin_object().member("name", kernel.name).member("share", kernel.share).end_object();
+  json.end_array().end_object();
+}
+
+void write_group(JsonWriter& json, const std::optional<OperatorGroup>& group) {
+  json.key("group");
+  if (!group) {
+    json.null();
+    return;
+  }
+  json.begin_object()
+      .member("kind", group->kind)
+      .text_or_null("phase", group->phase)
+      .text_or_null("cause", group->cause.code)
+      .text_or_null("cause_text", group->cause.text);
+  write_operator_side(json, "a", group->a);
+  write_operator_side(json, "b", group->b);
+  json.end_object();
+}
+
+void write_causes(JsonWriter& json, const std::vector<DifferenceCause>& causes) {
+  json.key("causes").begin_array();
+  for (const DifferenceCause& cause : causes) {
+    json.begin_object()
+        .member("code", cause.code)
+        .member("text", cause.text)
+        .member("difference_j", cause.difference_j);
+    write_texts(json, "kinds", cause.kinds);
+    json.key("paths").begin_array();
+    for (const std::vector<std::string>& path : cause.paths) {
+      json.begin_array();
+      for (const std::string& part : path) json.value(part);
+      json.end_array();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
 void write_entry(JsonWriter& json, const DifferenceEntry& entry) {
   json.begin_object();
   write_texts(json, "path", entry.path);
@@ -54,8 +101,9 @@ void write_entry(JsonWriter& json, const DifferenceEntry& entry) {
       .member("high_j", entry.high_j)
       .member("relative", entry.relative_change)
       .member("verdict", to_string(entry.verdict))
-      .member("p_adjusted", entry.p_adjusted)
-      .end_object();
+      .member("p_adjusted", entry.p_adjusted);
+  write_group(json, entry.group);
+  json.end_object();
 }
 
 void write_recording(JsonWriter& json, const ComparedRecording& recording) {
@@ -131,6 +179,7 @@ std::string diff_json(const RunDifference& difference) {
   write_texts(json, "domains", difference.domains);
   json.key("total");
   write_entry(json, difference.total);
+  write_causes(json, difference.causes);
   write_idle(json, difference.idle);
   json.key("entries").begin_array();
   for (const DifferenceEntry& entry : difference.entries) write_entry(json, entry);

@@ -9,19 +9,19 @@ namespace {
 
 using formats::JsonWriter;
 
-std::uint64_t whole(std::size_t number) { return number; }
+std::uint64_t to_json_integer(std::size_t number) { return number; }
 
 void write_rows(JsonWriter& json, const ExperimentPlan& plan) {
   json.key("rows").begin_array();
   for (const ExperimentPlanRow& row : plan.rows) {
-    json.begin_object().member("number", whole(row.number)).member("block", whole(row.block));
+    json.begin_object().member("number", to_json_integer(row.number)).member("block", to_json_integer(row.block));
     json.key("levels").begin_object();
     for (std::size_t i = 0; i < plan.factors.size() && i < row.levels.size(); ++i) {
       json.member(plan.factors[i].name, plan.factors[i].levels.at(row.levels[i]));
     }
     json.end_object()
         .member("state", name_of(row.state))
-        .member("attempts", whole(row.attempts))
+        .member("attempts", to_json_integer(row.attempts))
         .text_or_null("node", row.node)
         .member("elapsed_s", row.elapsed_s)
         .member("energy_j", row.energy_j)
@@ -38,8 +38,8 @@ void write_forecast(JsonWriter& json, const std::optional<ExperimentForecast>& f
     return;
   }
   json.begin_object()
-      .member("based_on", whole(forecast->completed_rows))
-      .member("rows", whole(forecast->rows))
+      .member("based_on", to_json_integer(forecast->completed_rows))
+      .member("rows", to_json_integer(forecast->rows))
       .member("time_s", forecast->time_s)
       .member("energy_j", forecast->energy_j)
       .text_or_null("energy_provenance", forecast->provenance ? to_string(*forecast->provenance) : "")
@@ -52,15 +52,15 @@ void write_forecast(JsonWriter& json, const std::optional<ExperimentForecast>& f
 void write_statistics(JsonWriter& json, const PlanStatistics& statistics) {
   json.key("statistics")
       .begin_object()
-      .member("repetitions", whole(statistics.repetitions))
+      .member("repetitions", to_json_integer(statistics.repetitions))
       .member("paired", statistics.paired)
-      .member("comparisons", whole(statistics.comparisons))
+      .member("comparisons", to_json_integer(statistics.comparisons))
       .member("alpha", statistics.alpha)
       .member("least_p", statistics.min_p_value)
       .member("can_show", statistics.can_be_significant)
-      .member("needed_repetitions", whole(statistics.needed_repetitions))
-      .member("measures", whole(statistics.measures))
-      .member("needed_for_all", whole(statistics.needed_for_all_measures))
+      .member("needed_repetitions", to_json_integer(statistics.needed_repetitions))
+      .member("measures", to_json_integer(statistics.measures))
+      .member("needed_for_all", to_json_integer(statistics.needed_for_all_measures))
       .member("noise", statistics.noise)
       .member("difference_in_noises", statistics.detectable_difference_sd)
       .end_object();
@@ -74,13 +74,13 @@ std::string experiment_plan_json(const ExperimentPlan& plan) {
       .member("schema", "joulemap.experiment/1")
       .member("name", plan.name)
       .text_or_null("folder", plan.folder)
-      .member("cells", whole(plan.cells))
-      .member("blocks", whole(plan.blocks))
+      .member("cells", to_json_integer(plan.cells))
+      .member("blocks", to_json_integer(plan.blocks))
       .member("order", plan.order)
       .member("seed", plan.seed);
   json.key("counts").begin_object();
   for (const RowState state : {RowState::todo, RowState::running, RowState::done, RowState::failed}) {
-    json.member(name_of(state), whole(plan.count(state)));
+    json.member(name_of(state), to_json_integer(plan.count(state)));
   }
   json.end_object();
   write_statistics(json, plan.statistics);

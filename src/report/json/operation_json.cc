@@ -22,7 +22,7 @@ void write_row(JsonWriter& json, const predict::OperationRow& row) {
       .member("bytes", row.bytes)
       .member("pj_per_flop", row.flops > 0 ? kPicojoules * row.energy_j / row.flops : NAN)  // NAN: written as null
       .member("bound", name_of(row.bound))
-      .member("trust", row.trust)
+      .member("trust", row.trust_factor)
       .end_object();
 }
 

@@ -12,7 +12,7 @@ using predict::OperationExplanation;
 using predict::Prediction;
 using predict::PredictionReport;
 
-constexpr double kInterval = 0.9;
+constexpr double kPredictionIntervalLevel = 0.9;
 
 void write_layers(JsonWriter& json, const Prediction& prediction) {
   json.key("layers").begin_array();
@@ -27,20 +27,20 @@ void write_layers(JsonWriter& json, const Prediction& prediction) {
         .member("flops", layer.flops)
         .member("bytes", layer.bytes)
         .member("physical_j", layer.physical_j)
-        .member("trust", layer.trust)
+        .member("trust", layer.min_trust_factor)
         .end_object();
   }
   json.end_array();
 }
 
-void write_unknown(JsonWriter& json, const Prediction& prediction) {
+void write_unknown_operations(JsonWriter& json, const Prediction& prediction) {
   json.key("unknown_ops").begin_array();
-  for (const predict::UnknownOperation& one : prediction.unknown) {
+  for (const predict::UnknownOperation& one : prediction.unknown_operations) {
     json.begin_object()
         .member("layer", one.layer)
         .member("op", one.source)
         .member("reason", one.reason)
-        .member("bounded", one.bounded)
+        .member("bounded", one.has_lower_bound)
         .end_object();
   }
   json.end_array();
@@ -49,7 +49,7 @@ void write_unknown(JsonWriter& json, const Prediction& prediction) {
 void write_tariff(JsonWriter& json, const predict::Tariff& tariff) {
   json.key("tariff")
       .begin_object()
-      .member("grid_gco2_kwh", tariff.intensity())
+      .member("grid_gco2_kwh", tariff.grid_intensity_gco2_per_kwh())
       .member("grid_is_assumed", !tariff.grid_gco2_kwh.has_value())
       .member("price_kwh", tariff.price_kwh)
       .member("pue", tariff.pue)
@@ -63,7 +63,7 @@ void write_lifetime(JsonWriter& json, const PredictionReport& report) {
     return;
   }
   const predict::LifetimeEnergy& life = *report.lifetime;
-  const predict::Footprint footprint = footprint_of(life.energy_j, report.tariff);
+  const predict::Footprint footprint = compute_footprint(life.energy_j, report.tariff);
   json.begin_object()
       .member("steps", life.steps)
       .member("inferences", life.inferences)
@@ -92,7 +92,7 @@ void write_features(JsonWriter& json, const OperationExplanation& explanation) {
   json.end_object();
 }
 
-void write_explained(JsonWriter& json, const OperationExplanation& explanation) {
+void write_explained_operation(JsonWriter& json, const OperationExplanation& explanation) {
   const predict::Operation& operation = explanation.operation;
   json.begin_object()
       .member("op", operation.source)
@@ -115,19 +115,19 @@ void write_explained(JsonWriter& json, const OperationExplanation& explanation) 
       .member("time_s", explanation.estimate.time_s)
       .member("energy_j", explanation.estimate.energy_j)
       .member("tree_factor", explanation.tree_factor)
-      .member("trust", explanation.estimate.trust);
+      .member("trust", explanation.estimate.trust_factor);
   write_features(json, explanation);
   json.end_object();
 }
 
 void write_explanation(JsonWriter& json, const PredictionReport& report) {
   json.key("explanation");
-  if (report.explained.empty()) {
+  if (report.explained_layer.empty()) {
     json.null();
     return;
   }
-  json.begin_object().member("layer", report.explained).key("operations").begin_array();
-  for (const OperationExplanation& explanation : report.explanation) write_explained(json, explanation);
+  json.begin_object().member("layer", report.explained_layer).key("operations").begin_array();
+  for (const OperationExplanation& explanation : report.explanation) write_explained_operation(json, explanation);
   json.end_array().end_object();
 }
 
@@ -144,7 +144,7 @@ void write_totals(JsonWriter& json, const PredictionReport& report) {
       .member("flops", prediction.flops)
       .member("is_total_sound", prediction.is_total_sound)
       .member("is_lower_bound", is_lower_bound(prediction));
-  const predict::Footprint footprint = footprint_of(prediction.energy_j, report.tariff);
+  const predict::Footprint footprint = compute_footprint(prediction.energy_j, report.tariff);
   json.member("co2_kg", footprint.co2_kg).member("price", footprint.price);
 }
 
@@ -155,11 +155,11 @@ std::string prediction_json(const PredictionReport& report) {
   JsonWriter json;
   json.begin_object()
       .member("schema", "joulemap.prediction/1")
-      .member("interval", kInterval)
+      .member("interval", kPredictionIntervalLevel)
       .text_or_null("model", report.model)
       .member("format", report.format)
       .member("device", prediction.device)
-      .member("basis", prediction.fitted ? "fitted" : "datasheet")
+      .member("basis", prediction.has_fitted_profile ? "fitted" : "datasheet")
       .member("pass", prediction.training ? "training" : "inference")
       .member("batch", report.batch)
       .member("precision", report.precision)
@@ -167,7 +167,7 @@ std::string prediction_json(const PredictionReport& report) {
       .text_or_null("optimizer", report.optimizer);
   write_totals(json, report);
   write_layers(json, prediction);
-  write_unknown(json, prediction);
+  write_unknown_operations(json, prediction);
   write_tariff(json, report.tariff);
   write_lifetime(json, report);
   write_explanation(json, report);

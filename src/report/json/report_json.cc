@@ -34,7 +34,7 @@ void write_domains(JsonWriter& json, const ReportResult& result) {
         .member("uncertainty_j", domain.uncertainty_j)
         .text_or_null("provenance", domain.provenance ? to_string(*domain.provenance) : "")
         .member("mean_w", domain.mean_w)
-        .member("counted", domain.counted)
+        .member("counted", domain.is_counted)
         .text_or_null("part_of", domain.part_of)
         .text_or_null("reason", domain.reason)
         .member("sensor", domain.sensor)
@@ -71,7 +71,7 @@ void write_rows(JsonWriter& json, const ReportResult& result) {
   json.end_array();
 }
 
-void write_idle(JsonWriter& json, const ReportResult& result) {
+void write_idle_energy(JsonWriter& json, const ReportResult& result) {
   json.key("idle").begin_array();
   for (const IdleEntry& entry : result.idle) {
     json.begin_object().member("cause", to_string(entry.cause));
@@ -81,13 +81,13 @@ void write_idle(JsonWriter& json, const ReportResult& result) {
         .member("energy_j", entry.energy_j)
         .member("low_j", entry.low_j)
         .member("high_j", entry.high_j)
-        .member("in_rows", entry.in_rows)
+        .member("in_rows", entry.is_in_rows)
         .end_object();
   }
   json.end_array();
 }
 
-void write_power(JsonWriter& json, const ReportResult& result) {
+void write_power_series(JsonWriter& json, const ReportResult& result) {
   json.key("power").begin_object().member("slice_s", result.slice_s).key("domains").begin_array();
   for (const PowerSeries& series : result.power) {
     json.begin_object().member("name", series.domain);
@@ -155,9 +155,9 @@ std::string report_json(const ReportResult& result, const std::optional<Account>
       .member("unattributed_j", result.unattributed_j);
   write_domains(json, result);
   write_rows(json, result);
-  write_idle(json, result);
+  write_idle_energy(json, result);
   write_serving(json, result.serving);
-  write_power(json, result);
+  write_power_series(json, result);
   write_counter_steps(json, result);
   json.member("steps", result.steps).member("epochs", result.epochs);
   write_setting(json, result);

@@ -22,30 +22,30 @@ class ServingWriter {
     write_distributions();
     write_batches();
     write_labels();
-    write_phase("steady", serving_.steady);
-    write_phase("ramps", serving_.ramps);
+    write_phase("steady", serving_.steady_phase);
+    write_phase("ramps", serving_.ramp_phases);
     json_.end_object();
   }
 
  private:
-  std::optional<double> known(double energy_j) const {
+  std::optional<double> energy_if_known(double energy_j) const {
     return serving_.has_energy ? std::optional(energy_j) : std::nullopt;
   }
-  std::optional<double> per(double energy_j, std::uint64_t tokens) const {
-    return tokens > 0 ? known(energy_j / static_cast<double>(tokens)) : std::nullopt;
+  std::optional<double> energy_per_token(double energy_j, std::uint64_t tokens) const {
+    return tokens > 0 ? energy_if_known(energy_j / static_cast<double>(tokens)) : std::nullopt;
   }
   void write_estimate(std::string_view name, const EnergyInterval& value) {
     json_.key(name).begin_object();
-    json_.member("energy_j", known(value.energy_j))
-        .member("low_j", known(value.low_j))
-        .member("high_j", known(value.high_j))
+    json_.member("energy_j", energy_if_known(value.energy_j))
+        .member("low_j", energy_if_known(value.low_j))
+        .member("high_j", energy_if_known(value.high_j))
         .end_object();
   }
   void write_per_token(std::string_view name, const EnergyInterval& value, std::uint64_t tokens) {
     json_.key(name).begin_object();
-    json_.member("energy_j", per(value.energy_j, tokens))
-        .member("low_j", per(value.low_j, tokens))
-        .member("high_j", per(value.high_j, tokens))
+    json_.member("energy_j", energy_per_token(value.energy_j, tokens))
+        .member("low_j", energy_per_token(value.low_j, tokens))
+        .member("high_j", energy_per_token(value.high_j, tokens))
         .end_object();
   }
 
@@ -66,26 +66,26 @@ class ServingWriter {
   }
 
   void write_energy() {
-    json_.member("requests_j", known(serving_.requests_j));
+    json_.member("requests_j", energy_if_known(serving_.requests_j));
     json_.key("wasted").begin_object();
-    json_.member("preempted_j", known(serving_.wasted_preempted_j))
-        .member("aborted_j", known(serving_.wasted_aborted_j))
-        .member("rejected_j", known(serving_.wasted_rejected_j))
+    json_.member("preempted_j", energy_if_known(serving_.wasted_preempted_j))
+        .member("aborted_j", energy_if_known(serving_.wasted_aborted_j))
+        .member("rejected_j", energy_if_known(serving_.wasted_rejected_j))
         .end_object();
-    json_.member("wasted_j", known(serving_.wasted_j()))
-        .member("idle_j", known(serving_.idle_j))
-        .member("outside_j", known(serving_.outside_j));
+    json_.member("wasted_j", energy_if_known(serving_.wasted_j()))
+        .member("idle_j", energy_if_known(serving_.idle_j))
+        .member("outside_j", energy_if_known(serving_.outside_steps_j));
     write_estimate("prefill", serving_.prefill);
     write_estimate("decode", serving_.decode);
-    json_.member("fixed_j", known(serving_.fixed_j))
-        .member("context_j", known(serving_.context_j))
-        .member("cached_j", known(serving_.cached_j));
+    json_.member("fixed_j", energy_if_known(serving_.fixed_j))
+        .member("context_j", energy_if_known(serving_.context_j))
+        .member("cached_j", energy_if_known(serving_.cached_j));
     write_estimate("saved_by_cache", serving_.saved_by_cache);
     write_per_token("per_input_token", serving_.prefill, serving_.prompt_tokens);
     write_per_token("per_output_token", serving_.decode, serving_.decoded_tokens);
-    json_.member("j_per_cached_token", per(serving_.cached_j, serving_.cached_tokens))
-        .member("j_per_token",
-                per(serving_.requests_j + serving_.wasted_j(), serving_.prompt_tokens + serving_.output_tokens));
+    json_.member("j_per_cached_token", energy_per_token(serving_.cached_j, serving_.cached_tokens))
+        .member("j_per_token", energy_per_token(serving_.requests_j + serving_.wasted_j(),
+                                                serving_.prompt_tokens + serving_.output_tokens));
   }
 
   void write_model() {
@@ -93,9 +93,10 @@ class ServingWriter {
     json_.key("model").begin_object();
     json_.member("basis", std::string_view(model.is_regressed ? "regressed" : "time-share"))
         .member("observations", model.observations)
-        .member("relative_error", known(model.relative_error))
+        .member("relative_error", energy_if_known(model.relative_error))
         .member("idle_w", model.idle_w);
     write_estimate("per_step", model.per_step);
+    write_estimate("per_prompt_step", model.per_prompt_step);
     write_estimate("per_prompt_token", model.per_prompt_token);
     write_estimate("per_prompt_token_pair", model.per_prompt_token_pair);
     write_estimate("per_decoded_token", model.per_decoded_token);
@@ -106,7 +107,7 @@ class ServingWriter {
   void write_requests() {
     static constexpr std::string_view kStatus[] = {"unfinished", "finished", "aborted"};
     json_.key("requests").begin_array();
-    for (const ServedRequest& request : serving_.listed) {
+    for (const ServedRequest& request : serving_.listed_requests) {
       json_.begin_object()
           .member("id", request.id)
           .text_or_null("tenant", request.tenant)
@@ -121,17 +122,17 @@ class ServingWriter {
           .member("end_s", request.end_s)
           .member("first_token_s", request.first_token_s)
           .member("step_s", request.step_s)
-          .member("energy_j", known(request.shares.shapley_j))
-          .member("low_j", known(request.low_j))
-          .member("high_j", known(request.high_j))
-          .member("token_j", known(request.shares.token_j))
-          .member("time_j", known(request.shares.time_j))
-          .member("marginal_j", known(request.shares.marginal_j))
-          .member("prefill_j", known(request.prefill_j))
-          .member("decode_j", known(request.decode_j))
-          .member("fixed_j", known(request.fixed_j))
-          .member("context_j", known(request.context_j))
-          .member("wasted_j", known(request.wasted_j))
+          .member("energy_j", energy_if_known(request.shares.shapley_j))
+          .member("low_j", energy_if_known(request.low_j))
+          .member("high_j", energy_if_known(request.high_j))
+          .member("token_j", energy_if_known(request.shares.token_j))
+          .member("time_j", energy_if_known(request.shares.time_j))
+          .member("marginal_j", energy_if_known(request.shares.saved_without_request_j))
+          .member("prefill_j", energy_if_known(request.prefill_j))
+          .member("decode_j", energy_if_known(request.decode_j))
+          .member("fixed_j", energy_if_known(request.fixed_j))
+          .member("context_j", energy_if_known(request.context_j))
+          .member("wasted_j", energy_if_known(request.wasted_j))
           .end_object();
     }
     json_.end_array();
@@ -139,7 +140,7 @@ class ServingWriter {
 
   void write_distribution(const RequestDistribution& one) {
     const bool is_empty = one.requests == 0;
-    const auto value = [&](double energy_j) { return is_empty ? std::nullopt : known(energy_j); };
+    const auto value = [&](double energy_j) { return is_empty ? std::nullopt : energy_if_known(energy_j); };
     json_.member("requests", one.requests)
         .member("mean_j", value(one.mean_j))
         .member("p50_j", value(one.p50_j))
@@ -173,8 +174,8 @@ class ServingWriter {
           .member("to", batch.to)
           .member("steps", batch.steps)
           .member("time_s", batch.time_s)
-          .member("energy_j", known(batch.energy_j))
-          .member("decode_j", known(batch.decode_j))
+          .member("energy_j", energy_if_known(batch.energy_j))
+          .member("decode_j", energy_if_known(batch.decode_j))
           .member("decoded_tokens", batch.decoded_tokens)
           .member("j_per_output_token", serving_.has_energy ? batch.j_per_output_token : std::nullopt)
           .end_object();
@@ -192,12 +193,12 @@ class ServingWriter {
           .member("prompt_tokens", label.prompt_tokens)
           .member("cached_tokens", label.cached_tokens)
           .member("output_tokens", label.output_tokens)
-          .member("energy_j", known(label.energy_j))
-          .member("low_j", known(label.low_j))
-          .member("high_j", known(label.high_j))
-          .member("avoidable_j", known(label.avoidable_j))
-          .member("avoidable_low_j", known(label.avoidable_low_j))
-          .member("avoidable_high_j", known(label.avoidable_high_j))
+          .member("energy_j", energy_if_known(label.energy_j))
+          .member("low_j", energy_if_known(label.low_j))
+          .member("high_j", energy_if_known(label.high_j))
+          .member("avoidable_j", energy_if_known(label.avoidable_j))
+          .member("avoidable_low_j", energy_if_known(label.avoidable_low_j))
+          .member("avoidable_high_j", energy_if_known(label.avoidable_high_j))
           .end_object();
     }
     json_.end_array();
@@ -206,7 +207,7 @@ class ServingWriter {
   void write_phase(std::string_view name, const ServingPhase& phase) {
     json_.key(name).begin_object();
     json_.member("time_s", phase.time_s)
-        .member("energy_j", known(phase.energy_j))
+        .member("energy_j", energy_if_known(phase.energy_j))
         .member("prompt_tokens", phase.prompt_tokens)
         .member("output_tokens", phase.output_tokens)
         .member("j_per_output_token", serving_.has_energy ? phase.j_per_output_token : std::nullopt)

@@ -18,7 +18,7 @@ void write_domain(JsonWriter& json, const DomainEnergy& domain) {
       .member("mean_w", domain.mean_w);
   json.text_or_null("provenance", domain.provenance ? to_string(*domain.provenance) : "");
   json.text_or_null("reason", domain.reason)
-      .member("counted", domain.counted)
+      .member("counted", domain.is_counted)
       .text_or_null("part_of", domain.part_of)
       .member("sensor", domain.sensor)
       .text_or_null("model", domain.model);
@@ -39,7 +39,7 @@ void write_interval(JsonWriter& json, const StatInterval& interval) {
   for (const DomainEnergy& domain : interval.domains) {
     json.begin_object().member("name", domain.name).member("joules", domain.joules).member("mean_w", domain.mean_w);
     json.text_or_null("provenance", domain.provenance ? to_string(*domain.provenance) : "");
-    json.text_or_null("reason", domain.reason).member("counted", domain.counted).end_object();
+    json.text_or_null("reason", domain.reason).member("counted", domain.is_counted).end_object();
   }
   json.end_array().end_object();
 }

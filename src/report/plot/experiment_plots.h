@@ -14,8 +14,8 @@
 
 namespace joulemap::report {
 
-// Means of the cells as bars with intervals. factor_roles() chooses one factor for colours and one for groups of bars;
-// each combination of levels of the other factors has a facet (a small plot of its own).
+// Means of the cells as bars with intervals. assign_factor_roles() chooses one factor for colours and one for groups of
+// bars; each combination of levels of the other factors has a facet (a small plot of its own).
 std::string cell_bars_svg(const AnalysisResult& result, std::size_t measure);
 
 // One violin per cell: each row of the experiment as a dot, and their density. Values are deviations from the median of

@@ -7,7 +7,7 @@
 
 namespace joulemap::report {
 
-std::optional<Plot> plot_named(std::string_view name) {
+std::optional<Plot> find_plot(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, Plot>, 8> kPlots = {{{"timeline", Plot::timeline},
                                                                         {"violin", Plot::violin},
                                                                         {"box", Plot::box},
@@ -25,19 +25,20 @@ std::optional<Plot> plot_named(std::string_view name) {
 Status validate_plot_query(const PlotQuery& query) {
   const bool is_spread = query.plot == Plot::violin || query.plot == Plot::box || query.plot == Plot::lines;
   const bool is_of_the_run = query.plot == Plot::timeline || query.plot == Plot::loss;
-  if (query.sort && query.plot != Plot::bars)
+  if (query.sort_by && query.plot != Plot::bars)
     return Error{ErrorCode::usage, "this plot does not take --sort", "use --plot bars"};
-  if (query.sort == SortBy::order) return Error{ErrorCode::usage, "bars have no order of steps", "use --sort energy"};
+  if (query.sort_by == SortBy::order)
+    return Error{ErrorCode::usage, "bars have no order of steps", "use --sort energy"};
   if (query.by.empty() || !(is_spread || is_of_the_run)) return Done{};
   if (is_of_the_run)
     return Error{ErrorCode::usage, "this plot shows the whole run and does not take --by", "use --plot bars"};
-  if (query.by == distribution_level(query)) return Done{};
+  if (query.by == plotted_distribution_level(query)) return Done{};
   return Error{ErrorCode::usage,
                fmt::format("this plot shows layers or phases per step and does not take --by {}", query.by),
                "use --by phase, --by layer, or --plot bars"};
 }
 
-std::string_view distribution_level(const PlotQuery& query) { return query.by == "phase" ? "phase" : "layer"; }
+std::string_view plotted_distribution_level(const PlotQuery& query) { return query.by == "phase" ? "phase" : "layer"; }
 
 Result<std::string> plot_svg(const RunView& view, const PlotQuery& query) {
   switch (query.plot) {
@@ -66,7 +67,7 @@ const LevelView* find_level(const RunView& view, std::string_view by) {
   return layers != nullptr || view.levels.empty() ? layers : &view.levels.front();
 }
 
-ReportResult report_for_level(const RunView& view, const LevelView& level) {
+ReportResult make_level_report(const RunView& view, const LevelView& level) {
   ReportResult result = view.run;
   result.by = level.by;
   result.rows = level.rows;

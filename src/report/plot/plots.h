@@ -15,21 +15,22 @@
 namespace joulemap::report {
 
 enum class Plot { timeline, violin, box, lines, bars, loss, flame, heatmap };
-std::optional<Plot> plot_named(std::string_view name);
+std::optional<Plot> find_plot(std::string_view name);
 
 struct PlotQuery {
   Plot plot = Plot::timeline;
-  std::string by;                          // level of bars, flame graph, violins, boxes and lines; empty: layer
-  std::string filter;                      // only rows that match it (scopes/path_tree.h)
-  std::optional<std::size_t> top;          // maximum number of bars, violins, boxes, lines or layers
-  std::optional<std::size_t> smooth = {};  // width of the moving average of lines, in points; none: 1/50 of the points
-  std::optional<SortBy> sort = {};         // bars: quantity that they show and are sorted by; none: energy
+  std::string by;                        // level of bars, flame graph, violins, boxes and lines; empty: layer
+  std::string name_filter;               // only rows that match it (scopes/path_tree.h)
+  std::optional<std::size_t> max_items;  // maximum number of bars, violins, boxes, lines or layers
+  std::optional<std::size_t> smoothing_window =
+      {};                              // width of the moving average of lines, in points; none: 1/50 of the points
+  std::optional<SortBy> sort_by = {};  // bars: quantity that they show and are sorted by; none: energy
 };
 
 // Fails with a usage error if the plot does not support the level.
 Status validate_plot_query(const PlotQuery& query);
 // Level of violins, boxes and lines: "phase" if the query requests it, else "layer".
-std::string_view distribution_level(const PlotQuery& query);
+std::string_view plotted_distribution_level(const PlotQuery& query);
 
 Result<std::string> plot_svg(const RunView& view, const PlotQuery& query);
 
@@ -53,7 +54,7 @@ Result<std::string> heatmap_svg(const RunView& view, const PlotQuery& query);
 const LevelView* find_level(const RunView& view, std::string_view by);
 // The rows, groups and sums of the level as a ReportResult, for functions that need one. Its `idle` is not that of the
 // level.
-ReportResult report_for_level(const RunView& view, const LevelView& level);
+ReportResult make_level_report(const RunView& view, const LevelView& level);
 // The error "nothing to plot: the recording contains <what>".
 Error nothing_to_plot_error(std::string_view what, std::string_view remedy);
 

@@ -11,7 +11,7 @@
 namespace joulemap::report {
 namespace {
 
-double nice_step(double low, double high, int wanted) {
+double round_tick_step(double low, double high, int wanted) {
   const double raw = (high - low) / std::max(wanted, 1);
   if (!(raw > 0) || !std::isfinite(raw)) return 1;
   const double power = std::pow(10.0, std::floor(std::log10(raw)));
@@ -21,20 +21,20 @@ double nice_step(double low, double high, int wanted) {
   return 10 * power;
 }
 
-constexpr double kTickSize = 12;
+constexpr double kTickFontSize_px = 12;
 
 }  // namespace
 
-std::vector<double> nice_ticks(double low, double high, int wanted) {
+std::vector<double> round_ticks(double low, double high, int wanted) {
   std::vector<double> ticks;
-  const double step = nice_step(low, high, wanted);
+  const double step = round_tick_step(low, high, wanted);
   const double first = std::ceil(low / step - 1e-9);
   for (double i = first; i * step <= high + 1e-9 * step && ticks.size() < 100; ++i) ticks.push_back(i * step);
   return ticks;
 }
 
-Range nice_range(double low, double high, int wanted) {
-  const double step = nice_step(low, high, wanted);
+ValueRange range_with_round_ends(double low, double high, int wanted) {
+  const double step = round_tick_step(low, high, wanted);
   return {std::floor(low / step + 1e-9) * step, std::ceil(high / step - 1e-9) * step};
 }
 
@@ -47,43 +47,43 @@ std::string tick_label(double value, double step) {
   return fmt::format("{:.{}f}{}", value / unit, decimals, is_thousands ? "k" : "");
 }
 
-void draw_y_axis(SvgCanvas& canvas, const Axes& axes, std::string_view title, int wanted) {
-  const std::vector<double> ticks = nice_ticks(axes.y.low, axes.y.high, wanted);
+void draw_y_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view title, int wanted) {
+  const std::vector<double> ticks = round_ticks(axes.y.low_value, axes.y.high_value, wanted);
   const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
   double widest = 0;
   for (const double tick : ticks) {
     const double y = axes.y.at(tick);
     const std::string label = tick_label(tick, step);
-    widest = std::max(widest, text_width(label, kTickSize));
-    canvas.line({axes.plot_area.x, y}, {axes.plot_area.right(), y}, {tick == 0 ? kAxisColour : kGridColour, 1});
-    canvas.text({axes.plot_area.x - 8, y + 4}, label, {kTickSize, kMutedTextColour, TextAnchor::end});
+    widest = std::max(widest, text_width(label, kTickFontSize_px));
+    canvas.draw_line({axes.plot_area.x, y}, {axes.plot_area.right(), y}, {tick == 0 ? kAxisColour : kGridColour, 1});
+    canvas.draw_text({axes.plot_area.x - 8, y + 4}, label, {kTickFontSize_px, kMutedTextColour, TextAnchor::end});
   }
-  canvas.text({axes.plot_area.x - 8 - widest - 12, axes.plot_area.y + axes.plot_area.height / 2}, title,
-              {kTickSize, kMutedTextColour, TextAnchor::middle, false, -90});
+  canvas.draw_text({axes.plot_area.x - 8 - widest - 12, axes.plot_area.y + axes.plot_area.height / 2}, title,
+                   {kTickFontSize_px, kMutedTextColour, TextAnchor::middle, false, -90});
 }
 
-void draw_x_axis(SvgCanvas& canvas, const Axes& axes, std::string_view title, int wanted, bool has_lines) {
-  const std::vector<double> ticks = nice_ticks(axes.x.low, axes.x.high, wanted);
+void draw_x_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view title, int wanted, bool has_lines) {
+  const std::vector<double> ticks = round_ticks(axes.x.low_value, axes.x.high_value, wanted);
   const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
   const double y = axes.plot_area.bottom();
   for (const double tick : ticks) {
     const double x = axes.x.at(tick);
-    canvas.line({x, has_lines ? axes.plot_area.y : y}, {x, y + 4}, {has_lines ? kGridColour : kAxisColour, 1});
-    canvas.text({x, y + 18}, tick_label(tick, step), {kTickSize, kMutedTextColour, TextAnchor::middle});
+    canvas.draw_line({x, has_lines ? axes.plot_area.y : y}, {x, y + 4}, {has_lines ? kGridColour : kAxisColour, 1});
+    canvas.draw_text({x, y + 18}, tick_label(tick, step), {kTickFontSize_px, kMutedTextColour, TextAnchor::middle});
   }
-  canvas.line({axes.plot_area.x, y}, {axes.plot_area.right(), y}, {kAxisColour, 1});
-  canvas.text({axes.plot_area.x + axes.plot_area.width / 2, y + 38}, title,
-              {kTickSize, kMutedTextColour, TextAnchor::middle});
+  canvas.draw_line({axes.plot_area.x, y}, {axes.plot_area.right(), y}, {kAxisColour, 1});
+  canvas.draw_text({axes.plot_area.x + axes.plot_area.width / 2, y + 38}, title,
+                   {kTickFontSize_px, kMutedTextColour, TextAnchor::middle});
 }
 
-std::vector<double> log_ticks(const Scale& scale) {
+std::vector<double> logarithmic_ticks(const AxisScale& scale) {
   constexpr double kShortRange = 2.5;  // decades
   std::vector<double> ticks;
-  for (double power = std::floor(scale.low); power <= scale.high; ++power) {
+  for (double power = std::floor(scale.low_value); power <= scale.high_value; ++power) {
     for (const double mantissa : {1.0, 2.0, 5.0}) {
       const double value = power + std::log10(mantissa);
-      const bool is_wanted = mantissa == 1 || scale.high - scale.low < kShortRange;
-      if (is_wanted && value >= scale.low && value <= scale.high) ticks.push_back(value);
+      const bool is_wanted = mantissa == 1 || scale.high_value - scale.low_value < kShortRange;
+      if (is_wanted && value >= scale.low_value && value <= scale.high_value) ticks.push_back(value);
     }
   }
   return ticks;

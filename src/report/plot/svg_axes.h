@@ -12,41 +12,44 @@
 namespace joulemap::report {
 
 // Maps a range of values to a range of pixels.
-struct Scale {
-  double low = 0;
-  double high = 1;
-  double low_pixel = 0;  // pixel of `low`
+struct AxisScale {
+  double low_value = 0;
+  double high_value = 1;
+  double low_pixel = 0;  // pixel of `low_value`
   double high_pixel = 1;
 
   double at(double value) const {
-    return high > low ? low_pixel + (value - low) / (high - low) * (high_pixel - low_pixel) : low_pixel;
+    return high_value > low_value
+               ? low_pixel + (value - low_value) / (high_value - low_value) * (high_pixel - low_pixel)
+               : low_pixel;
   }
 };
 
 // Ticks within the range, at multiples of 1, 2 or 5 times a power of ten; about `wanted` of them. Few or none if the
 // range lies between two such multiples.
-std::vector<double> nice_ticks(double low, double high, int wanted);
+std::vector<double> round_ticks(double low, double high, int wanted);
 // Ticks of a scale of decimal logarithms: at powers of ten, and at 2 and 5 times them if the range is short.
-std::vector<double> log_ticks(const Scale& scale);
+std::vector<double> logarithmic_ticks(const AxisScale& scale);
 // A range of values.
-struct Range {
+struct ValueRange {
   double low = 0;
   double high = 1;
 };
-// The range from `low` to `high`, extended to the next multiple of the tick spacing on both sides.
-Range nice_range(double low, double high, int wanted);
+// The range from `low_value` to `high_value`, extended to the next multiple of the tick spacing on both sides.
+ValueRange range_with_round_ends(double low, double high, int wanted);
 
 // Label of a tick: "0", "0.5", "1500", "20k". Has as many decimals as the tick spacing `step` needs.
 std::string tick_label(double value, double step);
 
 // Plot area and scales. The y axis has horizontal grid lines and labels on the left; the x axis has tick marks, or
 // vertical grid lines if `has_lines`, and labels below.
-struct Axes {
+struct PlotAxes {
   Rect plot_area;
-  Scale x;
-  Scale y;
+  AxisScale x;
+  AxisScale y;
 };
-void draw_y_axis(SvgCanvas& canvas, const Axes& axes, std::string_view title, int wanted = 5);
-void draw_x_axis(SvgCanvas& canvas, const Axes& axes, std::string_view title, int wanted = 8, bool has_lines = false);
+void draw_y_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view title, int wanted = 5);
+void draw_x_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view title, int wanted = 8,
+                 bool has_lines = false);
 
 }  // namespace joulemap::report

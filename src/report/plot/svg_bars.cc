@@ -18,18 +18,18 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kRow = 24;
-constexpr double kNames = 300;
-constexpr std::size_t kUsualBars = 20;
+constexpr double kBarRowHeight_px = 24;
+constexpr double kBarNamesWidth_px = 300;
+constexpr std::size_t kDefaultBarCount = 20;
 
 // What bars show.
-struct Quantity {
+struct PlottedQuantity {
   std::string_view title;
   std::string_view unit;
-  std::string_view axis;
+  std::string_view axis_title;
 };
 
-Quantity quantity_of(std::optional<SortBy> sort) {
+PlottedQuantity plotted_quantity(std::optional<SortBy> sort) {
   switch (sort.value_or(SortBy::energy)) {
     case SortBy::power:
       return {"Mean power", "W", "watts while the row ran; whiskers: 90 % interval"};
@@ -42,7 +42,7 @@ Quantity quantity_of(std::optional<SortBy> sort) {
   }
 }
 
-struct Value {
+struct ValueWithInterval {
   double value = 0;
   std::optional<double> low = {};
   std::optional<double> high = {};
@@ -50,28 +50,29 @@ struct Value {
 
 struct Bar {
   std::string name;
-  Value value;
-  std::string basis;
+  ValueWithInterval value;
+  std::string attribution_basis;
   std::string_view colour;
 };
 
 // None if the row does not have the quantity.
-std::optional<Value> value_of(const ReportRow& row, std::optional<SortBy> sort) {
+std::optional<ValueWithInterval> quantity_of_row(const ReportRow& row, std::optional<SortBy> sort) {
   switch (sort.value_or(SortBy::energy)) {
     case SortBy::power:
       if (!row.energy_j || row.time_s <= 0) return std::nullopt;
-      return Value{*row.energy_j / row.time_s, row.low_j ? std::optional(*row.low_j / row.time_s) : std::nullopt,
-                   row.high_j ? std::optional(*row.high_j / row.time_s) : std::nullopt};
+      return ValueWithInterval{*row.energy_j / row.time_s,
+                               row.low_j ? std::optional(*row.low_j / row.time_s) : std::nullopt,
+                               row.high_j ? std::optional(*row.high_j / row.time_s) : std::nullopt};
     case SortBy::time:
-      return Value{row.time_s};
+      return ValueWithInterval{row.time_s};
     case SortBy::count:
-      return row.count ? std::optional(Value{static_cast<double>(*row.count)}) : std::nullopt;
+      return row.count ? std::optional(ValueWithInterval{static_cast<double>(*row.count)}) : std::nullopt;
     default:
-      return row.energy_j ? std::optional(Value{*row.energy_j, row.low_j, row.high_j}) : std::nullopt;
+      return row.energy_j ? std::optional(ValueWithInterval{*row.energy_j, row.low_j, row.high_j}) : std::nullopt;
   }
 }
 
-std::string name_of(const ReportRow& row, std::string_view by, bool with_device) {
+std::string bar_name(const ReportRow& row, std::string_view by, bool with_device) {
   const std::string device = with_device && !row.device.empty() ? row.device + " " : "";
   if (by == "kernel") return device + brief_kernel_name(row.display_name, 46);
   std::string name = device;
@@ -79,75 +80,78 @@ std::string name_of(const ReportRow& row, std::string_view by, bool with_device)
   return name;
 }
 
-bool shows_energy(const PlotQuery& query) {
-  return !query.sort || query.sort == SortBy::energy || query.sort == SortBy::name;
+bool is_energy_plotted(const PlotQuery& query) {
+  return !query.sort_by || query.sort_by == SortBy::energy || query.sort_by == SortBy::name;
 }
 
 // All rows that have the quantity, in the order of the query.
-std::vector<Bar> bars_of_rows(const LevelView& level, const PlotQuery& query) {
+std::vector<Bar> make_bars_of_rows(const LevelView& level, const PlotQuery& query) {
   std::set<std::string> devices;
   std::vector<const ReportRow*> rows;
   for (const ReportRow& row : level.rows) {
     if (!row.path.empty() && row.path.front() == kProbeMode) continue;  // the footer shows probing
-    if (!scopes::path_matches(row.path, row.device, query.filter) || !value_of(row, query.sort)) continue;
+    if (!scopes::path_matches(row.path, row.device, query.name_filter) || !quantity_of_row(row, query.sort_by))
+      continue;
     rows.push_back(&row);
     devices.insert(row.device);
   }
   std::vector<Bar> bars;
   for (const ReportRow* row : rows)
-    bars.push_back({name_of(*row, level.by, devices.size() > 1), *value_of(*row, query.sort), row->basis,
+    bars.push_back({bar_name(*row, level.by, devices.size() > 1), *quantity_of_row(*row, query.sort_by), row->basis,
                     colour_of_basis(row->basis)});
-  if (query.sort == SortBy::name) {
+  if (query.sort_by == SortBy::name) {
     std::ranges::stable_sort(bars, {}, &Bar::name);
-  } else if (!shows_energy(query)) {
+  } else if (!is_energy_plotted(query)) {
     std::ranges::stable_sort(bars, std::greater(), [](const Bar& bar) { return bar.value.value; });
   }
   return bars;
 }
 
-std::vector<Bar> bars_of(const RunView& view, const LevelView& level, const PlotQuery& query) {
-  std::vector<Bar> bars = bars_of_rows(level, query);
-  const std::size_t shown = std::min(query.top.value_or(kUsualBars), bars.size());
+std::vector<Bar> make_bars(const RunView& view, const LevelView& level, const PlotQuery& query) {
+  std::vector<Bar> bars = make_bars_of_rows(level, query);
+  const std::size_t shown = std::min(query.max_items.value_or(kDefaultBarCount), bars.size());
   Bar rest{fmt::format("{} more", bars.size() - shown), {}, {}, kUnattributedColour};
   for (std::size_t i = shown; i < bars.size(); ++i) rest.value.value += bars[i].value.value;
-  const bool has_rest = shown < bars.size() && query.sort != SortBy::power;  // powers do not add up
+  const bool has_rest = shown < bars.size() && query.sort_by != SortBy::power;  // powers do not add up
   bars.resize(shown);
   if (has_rest) bars.push_back(rest);
-  if (!query.filter.empty() || !shows_energy(query)) return bars;
-  for (const EnergyNode& node : unattributed_nodes_without_probing(report_for_level(view, level))) {
-    if (node.sum.energy_j.value_or(0) > 0)
-      bars.push_back({node.name, *value_of(node.sum, {}), node.sum.basis, kUnattributedColour});
+  if (!query.name_filter.empty() || !is_energy_plotted(query)) return bars;
+  for (const EnergyNode& node : unattributed_nodes_without_probing(make_level_report(view, level))) {
+    if (node.summed_row.energy_j.value_or(0) > 0)
+      bars.push_back({node.name, *quantity_of_row(node.summed_row, {}), node.summed_row.basis, kUnattributedColour});
   }
   return bars;
 }
 
 // Draws two white lines across a bar, to show that it extends beyond the axis.
-void draw_cut(const Rect& rect, SvgCanvas& canvas) {
+void draw_axis_break(const Rect& rect, SvgCanvas& canvas) {
   for (const double shift : {0.0, 7.0}) {
-    canvas.line({rect.x + shift, rect.bottom() + 2}, {rect.x + shift + rect.width, rect.y - 2}, {"#ffffff", 3});
+    canvas.draw_line({rect.x + shift, rect.bottom() + 2}, {rect.x + shift + rect.width, rect.y - 2}, {"#ffffff", 3});
   }
 }
 
-void draw_bar(SvgCanvas& canvas, const Axes& axes, double y, const Bar& bar, std::string_view unit) {
-  const double centre_y = y + kRow / 2;
-  const bool is_cut = bar.value.value > axes.x.high;
+void draw_bar(SvgCanvas& canvas, const PlotAxes& axes, double y, const Bar& bar, std::string_view unit) {
+  const double centre_y = y + kBarRowHeight_px / 2;
+  const bool is_cut = bar.value.value > axes.x.high_value;
   const double end = is_cut ? axes.plot_area.right() : axes.x.at(bar.value.value);
   const std::string suffix = unit.empty() ? "" : fmt::format(" {}", unit);
-  canvas.text({axes.plot_area.x - 10, centre_y + 4}, fitted_text(bar.name, 12, kNames - 16),
-              {12, kTextColour, TextAnchor::end});
-  const std::string title = fmt::format("{}: {}{}{}", bar.name, format_number(bar.value.value), suffix,
-                                        bar.basis.empty() ? "" : fmt::format(" ({})", bar.basis));
-  canvas.rect({axes.plot_area.x, y + 4, std::max(end - axes.plot_area.x, 0.5), kRow - 8}, {bar.colour, 1, 2, title});
-  if (is_cut) draw_cut({end - 26, y + 4, 6, kRow - 8}, canvas);
+  canvas.draw_text({axes.plot_area.x - 10, centre_y + 4}, fitted_text(bar.name, 12, kBarNamesWidth_px - 16),
+                   {12, kTextColour, TextAnchor::end});
+  const std::string title =
+      fmt::format("{}: {}{}{}", bar.name, format_number(bar.value.value), suffix,
+                  bar.attribution_basis.empty() ? "" : fmt::format(" ({})", bar.attribution_basis));
+  canvas.draw_rect({axes.plot_area.x, y + 4, std::max(end - axes.plot_area.x, 0.5), kBarRowHeight_px - 8},
+                   {bar.colour, 1, 2, title});
+  if (is_cut) draw_axis_break({end - 26, y + 4, 6, kBarRowHeight_px - 8}, canvas);
   double label_x = end;
   if (bar.value.low && bar.value.high) {
     const double low = axes.x.at(*bar.value.low);
     const double high = axes.x.at(*bar.value.high);
-    canvas.line({low, centre_y}, {high, centre_y}, {kTextColour, 1.2});
-    for (const double x : {low, high}) canvas.line({x, centre_y - 3.5}, {x, centre_y + 3.5}, {kTextColour, 1.2});
+    canvas.draw_line({low, centre_y}, {high, centre_y}, {kTextColour, 1.2});
+    for (const double x : {low, high}) canvas.draw_line({x, centre_y - 3.5}, {x, centre_y + 3.5}, {kTextColour, 1.2});
     label_x = std::max(label_x, high);
   }
-  canvas.text({label_x + 7, centre_y + 4}, format_number(bar.value.value, 3) + suffix, {11, kMutedTextColour});
+  canvas.draw_text({label_x + 7, centre_y + 4}, format_number(bar.value.value, 3) + suffix, {11, kMutedTextColour});
 }
 
 }  // namespace
@@ -155,30 +159,31 @@ void draw_bar(SvgCanvas& canvas, const Axes& axes, double y, const Bar& bar, std
 Result<std::string> bars_svg(const RunView& view, const PlotQuery& query) {
   const LevelView* const level = find_level(view, query.by);
   if (level == nullptr) return nothing_to_plot_error("no such rows", "run joulemap report --by layer for the reason");
-  const std::vector<Bar> bars = bars_of(view, *level, query);
+  const std::vector<Bar> bars = make_bars(view, *level, query);
   if (bars.empty()) return nothing_to_plot_error("no energy of rows", "run joulemap report --by layer for the reason");
-  const double height = kRow * static_cast<double>(bars.size()) + 84;
-  const Quantity quantity = quantity_of(query.sort);
+  const double height = kBarRowHeight_px * static_cast<double>(bars.size()) + 84;
+  const PlottedQuantity quantity = plotted_quantity(query.sort_by);
   PlotFrame frame = make_plot_frame(view, level, fmt::format("{} by {}", quantity.title, level->by), height);
   std::vector<LegendEntry> legend;
   std::set<std::string> bases;
   double highest = 0;
   for (const Bar& bar : bars) {
     if (bar.colour != kUnattributedColour) highest = std::max({highest, bar.value.value, bar.value.high.value_or(0)});
-    if (!bar.basis.empty() && bases.insert(bar.basis).second) legend.push_back({bar.basis, bar.colour});
+    if (!bar.attribution_basis.empty() && bases.insert(bar.attribution_basis).second)
+      legend.push_back({bar.attribution_basis, bar.colour});
   }
-  draw_legend(frame.canvas, {frame.plot_area.x + kNames, frame.plot_area.y + 6}, frame.plot_area.width - kNames,
-              legend);
-  const Rect plot_area{frame.plot_area.x + kNames, frame.plot_area.y + 32, frame.plot_area.width - kNames - 70,
-                       height - 84};
+  draw_legend(frame.canvas, {frame.plot_area.x + kBarNamesWidth_px, frame.plot_area.y + 6},
+              frame.plot_area.width - kBarNamesWidth_px, legend);
+  const Rect plot_area{frame.plot_area.x + kBarNamesWidth_px, frame.plot_area.y + 32,
+                       frame.plot_area.width - kBarNamesWidth_px - 70, height - 84};
   if (!(highest > 0)) highest = 1;
-  const Range range = nice_range(0, highest, 6);
-  const Axes axes{plot_area, {0, range.high, plot_area.x, plot_area.right()}, {}};
-  draw_x_axis(frame.canvas, axes, quantity.axis, 6, true);
+  const ValueRange range = range_with_round_ends(0, highest, 6);
+  const PlotAxes axes{plot_area, {0, range.high, plot_area.x, plot_area.right()}, {}};
+  draw_x_axis(frame.canvas, axes, quantity.axis_title, 6, true);
   double y = plot_area.y;
   for (const Bar& bar : bars) {
     draw_bar(frame.canvas, axes, y, bar, quantity.unit);
-    y += kRow;
+    y += kBarRowHeight_px;
   }
   return std::move(frame.canvas).finish();
 }

@@ -16,23 +16,24 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kHeight = 420;
-constexpr double kLeast = 6;
-constexpr double kMost = 20;
-constexpr double kMaxOfMany = 11;  // radius if there are more than kManyBubbles, which would cover each other
-constexpr std::size_t kManyBubbles = 12;
-constexpr double kRoom = 0.08;  // decades beside the outermost bubbles
-constexpr double kNumberFont = 11;
-constexpr double kNumberRadius = 5;  // what numbers keep free of a bubble: large bubbles may be covered
+constexpr double kBubblePlotHeight_px = 420;
+constexpr double kMinBubbleRadius_px = 6;
+constexpr double kMaxBubbleRadius_px = 20;
+constexpr double kMaxRadiusOfManyBubbles_px =
+    11;  // radius if there are more than kManyBubblesCount, which would cover each other
+constexpr std::size_t kManyBubblesCount = 12;
+constexpr double kAxisMargin_decades = 0.08;  // decades beside the outermost bubbles
+constexpr double kBubbleNumberFontSize_px = 11;
+constexpr double kNumberClearance_px = 5;  // what numbers keep free of a bubble: large bubbles may be covered
 
 struct Bubble {
   std::size_t cell = 0;
   double time_s = 0;
   double energy_j = 0;
-  std::optional<double> metric;
+  std::optional<double> metric_value;
 };
 
-std::set<std::size_t> front_of(const AnalysisResult& result) {
+std::set<std::size_t> cells_on_pareto_front(const AnalysisResult& result) {
   std::set<std::size_t> front;
   for (const ParetoSet& set : result.pareto) {
     for (const ParetoPoint& point : set.points) {
@@ -43,42 +44,42 @@ std::set<std::size_t> front_of(const AnalysisResult& result) {
 }
 
 // Draws grid lines and labels. The scales map log10 of a value.
-void draw_log_axes(SvgCanvas& canvas, const Rect& plot_area, const Scale& x, const Scale& y) {
-  for (const Scale* scale : {&x, &y}) {
-    for (const double power : log_ticks(*scale)) {
+void draw_log_axes(SvgCanvas& canvas, const Rect& plot_area, const AxisScale& x, const AxisScale& y) {
+  for (const AxisScale* scale : {&x, &y}) {
+    for (const double power : logarithmic_ticks(*scale)) {
       const double at = scale->at(power);
       if (scale == &x) {
-        canvas.line({at, plot_area.y}, {at, plot_area.bottom()}, {kGridColour, 1});
-        canvas.text({at, plot_area.bottom() + 18}, amount_text(std::pow(10, power), "s"),
-                    {12, kMutedTextColour, TextAnchor::middle});
+        canvas.draw_line({at, plot_area.y}, {at, plot_area.bottom()}, {kGridColour, 1});
+        canvas.draw_text({at, plot_area.bottom() + 18}, amount_text(std::pow(10, power), "s"),
+                         {12, kMutedTextColour, TextAnchor::middle});
       } else {
-        canvas.line({plot_area.x, at}, {plot_area.right(), at}, {kGridColour, 1});
-        canvas.text({plot_area.x - 8, at + 4}, amount_text(std::pow(10, power), "J"),
-                    {12, kMutedTextColour, TextAnchor::end});
+        canvas.draw_line({plot_area.x, at}, {plot_area.right(), at}, {kGridColour, 1});
+        canvas.draw_text({plot_area.x - 8, at + 4}, amount_text(std::pow(10, power), "J"),
+                         {12, kMutedTextColour, TextAnchor::end});
       }
     }
   }
-  canvas.text({plot_area.x + plot_area.width / 2, plot_area.bottom() + 38}, "time, logarithmic",
-              {12, kMutedTextColour, TextAnchor::middle});
-  canvas.text({14, plot_area.y + plot_area.height / 2}, "energy, logarithmic",
-              {12, kMutedTextColour, TextAnchor::middle, false, -90});
+  canvas.draw_text({plot_area.x + plot_area.width / 2, plot_area.bottom() + 38}, "time, logarithmic",
+                   {12, kMutedTextColour, TextAnchor::middle});
+  canvas.draw_text({14, plot_area.y + plot_area.height / 2}, "energy, logarithmic",
+                   {12, kMutedTextColour, TextAnchor::middle, false, -90});
 }
 
-Scale log_scale(const std::vector<double>& values, double from, double to) {
+AxisScale make_log_scale(const std::vector<double>& values, double from, double to) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  return {std::log10(*low) - kRoom, std::log10(*high) + kRoom, from, to};
+  return {std::log10(*low) - kAxisMargin_decades, std::log10(*high) + kAxisMargin_decades, from, to};
 }
 
-std::vector<Bubble> bubbles_of(const AnalysisResult& result, std::optional<std::size_t> metric) {
-  const std::optional<std::size_t> energy = measure_of_kind(result, MeasureKind::energy);
-  const std::optional<std::size_t> time = measure_of_kind(result, MeasureKind::time);
+std::vector<Bubble> make_bubbles(const AnalysisResult& result, std::optional<std::size_t> metric) {
+  const std::optional<std::size_t> energy = find_measure_of_kind(result, MeasureKind::energy);
+  const std::optional<std::size_t> time = find_measure_of_kind(result, MeasureKind::time);
   std::vector<Bubble> bubbles;
   if (!energy || !time) return bubbles;
   for (std::size_t i = 0; i < result.cells.size(); ++i) {
     const AnalysisCell& cell = result.cells[i];
     if (!cell.measures[*energy] || !cell.measures[*time]) continue;
     Bubble bubble{i, cell.measures[*time]->mean, cell.measures[*energy]->mean, {}};
-    if (metric && cell.measures[*metric]) bubble.metric = cell.measures[*metric]->mean;
+    if (metric && cell.measures[*metric]) bubble.metric_value = cell.measures[*metric]->mean;
     if (bubble.time_s > 0 && bubble.energy_j > 0) bubbles.push_back(bubble);
   }
   return bubbles;
@@ -92,7 +93,7 @@ std::string bubbles_svg(const AnalysisResult& result) {
     if (result.measures[i].kind != MeasureKind::metric || !result.measures[i].is_compared) continue;
     if (!metric || result.measures[i].name == "accuracy") metric = i;
   }
-  const std::vector<Bubble> bubbles = bubbles_of(result, metric);
+  const std::vector<Bubble> bubbles = make_bubbles(result, metric);
   if (bubbles.empty()) return "";
   std::vector<double> times;
   std::vector<double> energies;
@@ -101,13 +102,14 @@ std::string bubbles_svg(const AnalysisResult& result) {
   for (const Bubble& bubble : bubbles) {
     times.push_back(bubble.time_s);
     energies.push_back(bubble.energy_j);
-    if (bubble.metric) least = most == 0 && least == 0 ? *bubble.metric : std::min(least, *bubble.metric);
-    if (bubble.metric) most = std::max(most, *bubble.metric);
+    if (bubble.metric_value)
+      least = most == 0 && least == 0 ? *bubble.metric_value : std::min(least, *bubble.metric_value);
+    if (bubble.metric_value) most = std::max(most, *bubble.metric_value);
   }
   const std::string title =
       metric ? fmt::format("Energy and time; size: {}, rim: on the Pareto front", result.measures[*metric].name)
              : "Energy and time; rim: on the Pareto front";
-  const FactorRoles roles = factor_roles(result);
+  const FactorRoles roles = assign_factor_roles(result);
   std::vector<ListEntry> list;
   for (const Bubble& bubble : bubbles) {
     const AnalysisCell& cell = result.cells[bubble.cell];
@@ -115,28 +117,33 @@ std::string bubbles_svg(const AnalysisResult& result) {
                                 amount_text(bubble.time_s, "s")),
                     cell_colour(roles, cell)});
   }
-  const double list_width = kPlotWidth - 2 * kPlotMargin;
-  SvgCanvas canvas = titled_canvas(kPlotTop + kHeight + 66 + numbered_list_height(list, list_width), title,
-                                   "one bubble per cell, numbered");
+  const double list_width = kPlotWidth_px - 2 * kPlotMargin_px;
+  SvgCanvas canvas =
+      make_titled_canvas(kPlotTop_px + kBubblePlotHeight_px + 66 + numbered_list_height(list, list_width), title,
+                         "one bubble per cell, numbered");
   draw_hue_legend(canvas, result, roles);
-  const Rect plot_area{kPlotMargin + 70, kPlotTop + 10, kPlotWidth - 2 * kPlotMargin - 90, kHeight};
-  const Scale x = log_scale(times, plot_area.x, plot_area.right());
-  const Scale y = log_scale(energies, plot_area.bottom(), plot_area.y);
+  const Rect plot_area{kPlotMargin_px + 70, kPlotTop_px + 10, kPlotWidth_px - 2 * kPlotMargin_px - 90,
+                       kBubblePlotHeight_px};
+  const AxisScale x = make_log_scale(times, plot_area.x, plot_area.right());
+  const AxisScale y = make_log_scale(energies, plot_area.bottom(), plot_area.y);
   draw_log_axes(canvas, plot_area, x, y);
-  const std::set<std::size_t> front = front_of(result);
+  const std::set<std::size_t> front = cells_on_pareto_front(result);
   std::vector<LabelledPoint> labels;
   for (std::size_t i = 0; i < bubbles.size(); ++i) {
     const Bubble& bubble = bubbles[i];
-    const double share = bubble.metric && most > least ? (*bubble.metric - least) / (most - least) : 0.3;
+    const double share = bubble.metric_value && most > least ? (*bubble.metric_value - least) / (most - least) : 0.3;
     const bool is_on_front = front.contains(bubble.cell);
     const Point centre{x.at(std::log10(bubble.time_s)), y.at(std::log10(bubble.energy_j))};
-    const double radius = kLeast + share * ((bubbles.size() > kManyBubbles ? kMaxOfMany : kMost) - kLeast);
-    canvas.circle(centre, radius, {list[i].colour, 0.6, 0, list[i].text},
-                  {is_on_front ? kTextColour : "none", is_on_front ? 1.6 : 0.0});
-    labels.push_back({centre, kNumberRadius, fmt::format("{}", i + 1)});
+    const double radius =
+        kMinBubbleRadius_px +
+        share * ((bubbles.size() > kManyBubblesCount ? kMaxRadiusOfManyBubbles_px : kMaxBubbleRadius_px) -
+                 kMinBubbleRadius_px);
+    canvas.draw_circle(centre, radius, {list[i].colour, 0.6, 0, list[i].text},
+                       {is_on_front ? kTextColour : "none", is_on_front ? 1.6 : 0.0});
+    labels.push_back({centre, kNumberClearance_px, fmt::format("{}", i + 1)});
   }
-  draw_labels(canvas, labels, kNumberFont, plot_area);
-  draw_numbered_list(canvas, {kPlotMargin, plot_area.bottom() + 50}, list_width, list);
+  draw_labels(canvas, labels, kBubbleNumberFontSize_px, plot_area);
+  draw_numbered_list(canvas, {kPlotMargin_px, plot_area.bottom() + 50}, list_width, list);
   return std::move(canvas).finish();
 }
 

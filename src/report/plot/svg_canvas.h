@@ -28,14 +28,14 @@ struct Rect {
 struct Stroke {
   std::string_view colour = "#1d2733";
   double width = 1;
-  std::string_view dash = {};  // lengths of dashes and gaps: "4 3"; empty: a solid line
+  std::string_view dash_pattern = {};  // lengths of dashes and gaps: "4 3"; empty: a solid line
 };
 
 struct Fill {
   std::string_view colour = "#1d2733";
   double opacity = 1;
-  double radius = 0;            // corner radius of a rectangle
-  std::string_view title = {};  // tooltip
+  double corner_radius = 0;       // corner radius of a rectangle
+  std::string_view tooltip = {};  // tooltip
 };
 
 enum class TextAnchor { start, middle, end };
@@ -50,16 +50,16 @@ struct SvgTextStyle {
 
 class SvgCanvas {
  public:
-  // `title` and `description` are for screen readers.
+  // `tooltip` and `description` are for screen readers.
   SvgCanvas(double width, double height, std::string_view title, std::string_view description);
 
-  void rect(const Rect& rect, const Fill& fill);
-  void line(Point from, Point to, const Stroke& stroke);
-  void polyline(std::span<const Point> points, const Stroke& stroke);
-  void polygon(std::span<const Point> points, const Fill& fill);
-  void circle(Point centre, double radius, const Fill& fill, const Stroke& edge = {"none", 0});
+  void draw_rect(const Rect& rect, const Fill& fill);
+  void draw_line(Point from, Point to, const Stroke& stroke);
+  void draw_polyline(std::span<const Point> points, const Stroke& stroke);
+  void draw_polygon(std::span<const Point> points, const Fill& fill);
+  void draw_circle(Point centre, double radius, const Fill& fill, const Stroke& edge = {"none", 0});
   // The point is the start, centre or end of the baseline, as style.anchor selects.
-  void text(Point at, std::string_view text, const SvgTextStyle& style = {});
+  void draw_text(Point at, std::string_view text, const SvgTextStyle& style = {});
 
   double width() const { return width_; }
   double height() const { return height_; }
@@ -68,7 +68,7 @@ class SvgCanvas {
  private:
   double width_;
   double height_;
-  std::string out_;
+  std::string svg_text_;
 };
 
 // Estimated width of a text in a sans-serif font of this size; an overestimate rather than an underestimate.

@@ -13,56 +13,57 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kFacetHeight = 210;
-constexpr double kFacetRoom = 62;  // height for the facet name above and the group names below
-constexpr double kLeft = 66;
+constexpr double kFacetHeight_px = 210;
+constexpr double kFacetLabelHeight_px = 62;  // height for the facet name above and the group names below
+constexpr double kFacetLeftMargin_px = 66;
 
-struct Bar {
+struct CellBar {
   double value = 0;
   double low = 0;
   double high = 0;
   std::string_view colour;
-  std::string title;
+  std::string tooltip;
 };
 
 // Bars side by side, with a name below the group.
 struct BarGroup {
   std::string name;
-  std::vector<Bar> bars;
+  std::vector<CellBar> bars;
 };
 
-double most_of(const std::vector<BarGroup>& groups) {
+double highest_bar_value(const std::vector<BarGroup>& groups) {
   double most = 0;
   for (const BarGroup& group : groups) {
-    for (const Bar& bar : group.bars) most = std::max({most, bar.value, bar.high});
+    for (const CellBar& bar : group.bars) most = std::max({most, bar.value, bar.high});
   }
   return most;
 }
 
 void draw_bars(SvgCanvas& canvas, const Rect& plot_area, const std::vector<BarGroup>& groups, const AxisUnit& unit) {
-  const double most = most_of(groups) / unit.factor;
-  const Axes axes{plot_area, {}, {0, nice_range(0, most > 0 ? most : 1, 4).high, plot_area.bottom(), plot_area.y}};
-  draw_y_axis(canvas, axes, unit.text, 4);
+  const double most = highest_bar_value(groups) / unit.unit_factor;
+  const PlotAxes axes{
+      plot_area, {}, {0, range_with_round_ends(0, most > 0 ? most : 1, 4).high, plot_area.bottom(), plot_area.y}};
+  draw_y_axis(canvas, axes, unit.unit_text, 4);
   const double width = plot_area.width / static_cast<double>(std::max<std::size_t>(groups.size(), 1));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const double left = plot_area.x + width * static_cast<double>(i);
     const double each =
         std::min(width * 0.8 / static_cast<double>(std::max<std::size_t>(groups[i].bars.size(), 1)), 46.0);
     double x = left + width / 2 - each * static_cast<double>(groups[i].bars.size()) / 2;
-    for (const Bar& bar : groups[i].bars) {
-      const double top = axes.y.at(std::max(bar.value, 0.0) / unit.factor);
-      canvas.rect({x + 1, top, each - 2, plot_area.bottom() - top}, {bar.colour, 1, 1, bar.title});
+    for (const CellBar& bar : groups[i].bars) {
+      const double top = axes.y.at(std::max(bar.value, 0.0) / unit.unit_factor);
+      canvas.draw_rect({x + 1, top, each - 2, plot_area.bottom() - top}, {bar.colour, 1, 1, bar.tooltip});
       const double centre_x = x + each / 2;
       if (bar.high > bar.low) {
-        const double low = axes.y.at(std::max(bar.low, 0.0) / unit.factor);
-        const double high = axes.y.at(std::max(bar.high, 0.0) / unit.factor);
-        canvas.line({centre_x, low}, {centre_x, high}, {kTextColour, 1.2});
-        for (const double y : {low, high}) canvas.line({centre_x - 3, y}, {centre_x + 3, y}, {kTextColour, 1.2});
+        const double low = axes.y.at(std::max(bar.low, 0.0) / unit.unit_factor);
+        const double high = axes.y.at(std::max(bar.high, 0.0) / unit.unit_factor);
+        canvas.draw_line({centre_x, low}, {centre_x, high}, {kTextColour, 1.2});
+        for (const double y : {low, high}) canvas.draw_line({centre_x - 3, y}, {centre_x + 3, y}, {kTextColour, 1.2});
       }
       x += each;
     }
-    canvas.text({left + width / 2, plot_area.bottom() + 16}, fitted_text(groups[i].name, 11, width - 4),
-                {11, kMutedTextColour, TextAnchor::middle});
+    canvas.draw_text({left + width / 2, plot_area.bottom() + 16}, fitted_text(groups[i].name, 11, width - 4),
+                     {11, kMutedTextColour, TextAnchor::middle});
   }
 }
 
@@ -71,20 +72,21 @@ struct FacetGrid {
   std::size_t columns = 1;
   double width = 0;
   Rect facet_box(std::size_t index) const {
-    const double x = kPlotMargin + width * static_cast<double>(index % columns);
-    const double y = kPlotTop + 14 + (kFacetHeight + kFacetRoom) * static_cast<double>(index / columns);
-    return {x + kLeft, y + 12, width - kLeft - 12, kFacetHeight - 12};
+    const double x = kPlotMargin_px + width * static_cast<double>(index % columns);
+    const double y = kPlotTop_px + 14 + (kFacetHeight_px + kFacetLabelHeight_px) * static_cast<double>(index / columns);
+    return {x + kFacetLeftMargin_px, y + 12, width - kFacetLeftMargin_px - 12, kFacetHeight_px - 12};
   }
-  double height(std::size_t count) const {
-    return kPlotTop + 14 +
-           (kFacetHeight + kFacetRoom) * std::ceil(static_cast<double>(count) / static_cast<double>(columns));
+  double total_height(std::size_t count) const {
+    return kPlotTop_px + 14 +
+           (kFacetHeight_px + kFacetLabelHeight_px) *
+               std::ceil(static_cast<double>(count) / static_cast<double>(columns));
   }
 };
 
-FacetGrid grid_of(std::size_t facets, std::size_t groups) {
+FacetGrid make_facet_grid(std::size_t facets, std::size_t groups) {
   FacetGrid grid;
   grid.columns = facets == 1 || groups > 6 ? 1 : facets % 3 == 0 && groups <= 4 ? 3 : 2;
-  grid.width = (kPlotWidth - 2 * kPlotMargin) / static_cast<double>(grid.columns);
+  grid.width = (kPlotWidth_px - 2 * kPlotMargin_px) / static_cast<double>(grid.columns);
   return grid;
 }
 
@@ -93,29 +95,29 @@ std::string facets_svg(const AnalysisResult& result, const FactorRoles& roles, s
                        const std::vector<std::vector<BarGroup>>& groups, bool has_legend) {
   std::size_t widest = 1;
   for (const std::vector<BarGroup>& one : groups) widest = std::max(widest, one.size());
-  const FacetGrid grid = grid_of(facets.size(), widest);
-  SvgCanvas canvas = titled_canvas(grid.height(facets.size()), title, "means by cell");
+  const FacetGrid grid = make_facet_grid(facets.size(), widest);
+  SvgCanvas canvas = make_titled_canvas(grid.total_height(facets.size()), title, "means by cell");
   if (has_legend) draw_hue_legend(canvas, result, roles);
   for (std::size_t i = 0; i < facets.size(); ++i) {
     const Rect plot_area = grid.facet_box(i);
-    canvas.text({plot_area.x, plot_area.y - 8}, facets[i].name, {12, kTextColour, TextAnchor::start, true});
-    draw_bars(canvas, plot_area, groups[i], axis_unit(measure, most_of(groups[i])));
+    canvas.draw_text({plot_area.x, plot_area.y - 8}, facets[i].name, {12, kTextColour, TextAnchor::start, true});
+    draw_bars(canvas, plot_area, groups[i], choose_axis_unit(measure, highest_bar_value(groups[i])));
   }
   return std::move(canvas).finish();
 }
 
 // The cells of a facet, grouped by level of the grouping factor.
 template <class AddBars>
-std::vector<BarGroup> groups_of(const AnalysisResult& result, const FactorRoles& roles, const Facet& facet,
-                                const AddBars& add_bars) {
-  const std::size_t levels = roles.group ? result.factors[*roles.group].levels.size() : 1;
+std::vector<BarGroup> make_bar_groups(const AnalysisResult& result, const FactorRoles& roles, const Facet& facet,
+                                      const AddBars& add_bars) {
+  const std::size_t levels = roles.group_factor ? result.factors[*roles.group_factor].levels.size() : 1;
   std::vector<BarGroup> groups;
   for (std::size_t level = 0; level < levels; ++level) {
     BarGroup group;
-    if (roles.group) group.name = result.factors[*roles.group].levels[level];
+    if (roles.group_factor) group.name = result.factors[*roles.group_factor].levels[level];
     for (const std::size_t index : facet.cells) {
       const AnalysisCell& cell = result.cells[index];
-      if (!roles.group || cell.levels[*roles.group] == level) add_bars(cell, group.bars);
+      if (!roles.group_factor || cell.levels[*roles.group_factor] == level) add_bars(cell, group.bars);
     }
     if (!group.bars.empty()) groups.push_back(std::move(group));
   }
@@ -125,12 +127,12 @@ std::vector<BarGroup> groups_of(const AnalysisResult& result, const FactorRoles&
 }  // namespace
 
 std::string cell_bars_svg(const AnalysisResult& result, std::size_t measure) {
-  const FactorRoles roles = factor_roles(result);
-  const std::vector<Facet> facets = facets_of(result, roles);
+  const FactorRoles roles = assign_factor_roles(result);
+  const std::vector<Facet> facets = make_facets(result, roles);
   std::vector<std::vector<BarGroup>> groups;
   bool has_values = false;
   for (const Facet& facet : facets) {
-    groups.push_back(groups_of(result, roles, facet, [&](const AnalysisCell& cell, std::vector<Bar>& bars) {
+    groups.push_back(make_bar_groups(result, roles, facet, [&](const AnalysisCell& cell, std::vector<CellBar>& bars) {
       const std::optional<MeasureSummary>& spread = cell.measures[measure];
       if (!spread) return;
       has_values = true;
@@ -141,20 +143,21 @@ std::string cell_bars_svg(const AnalysisResult& result, std::size_t measure) {
   if (!has_values) return "";
   const std::string title =
       fmt::format("{} by {}; bars: means, whiskers: {:.0f} % intervals", result.measures[measure].name,
-                  roles.group ? result.factors[*roles.group].name : "cell", 100 * (1 - result.alpha));
+                  roles.group_factor ? result.factors[*roles.group_factor].name : "cell", 100 * (1 - result.alpha));
   return facets_svg(result, roles, title, result.measures[measure], facets, groups, true);
 }
 
 std::string epoch_power_svg(const AnalysisResult& result) {
-  const FactorRoles roles = factor_roles(result);
-  const std::vector<Facet> facets = facets_of(result, roles);
+  const FactorRoles roles = assign_factor_roles(result);
+  const std::vector<Facet> facets = make_facets(result, roles);
   std::vector<std::vector<BarGroup>> groups;
   bool has_values = false;
   for (const Facet& facet : facets) {
-    groups.push_back(groups_of(result, roles, facet, [&](const AnalysisCell& cell, std::vector<Bar>& bars) {
+    groups.push_back(make_bar_groups(result, roles, facet, [&](const AnalysisCell& cell, std::vector<CellBar>& bars) {
       if (!cell.epochs) return;
       const EpochSummary& epochs = *cell.epochs;
-      const std::string name = roles.hue ? result.factors[*roles.hue].levels[cell.levels[*roles.hue]] : "";
+      const std::string name =
+          roles.hue_factor ? result.factors[*roles.hue_factor].levels[cell.levels[*roles.hue_factor]] : "";
       const auto add = [&](std::optional<double> energy_j, std::optional<double> time_s, std::string_view colour,
                            std::string_view which) {
         if (!energy_j || !time_s || *time_s <= 0) return;

@@ -12,18 +12,18 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kRow = 26;
-constexpr double kNames = 250;
-constexpr int kPoints = 60;
-constexpr double kWidest_percent = 60;  // limit of the axis; values beyond it are drawn at its end
+constexpr double kViolinRowHeight_px = 26;
+constexpr double kViolinNamesWidth_px = 250;
+constexpr int kDensityPoints = 60;
+constexpr double kMaxAxisDeviation_percent = 60;  // limit of the axis; values beyond it are drawn at its end
 
-struct Line {
+struct ViolinRow {
   std::string name;
   std::string_view colour;
-  std::vector<double> percents;  // deviations of the rows from the median of the cell, in percent
+  std::vector<double> deviations_percent;  // deviations of the rows from the median of the cell, in percent
 };
 
-double standard_deviation(const std::vector<double>& values) {
+double sample_standard_deviation(const std::vector<double>& values) {
   double sum = 0;
   double squares = 0;
   for (const double value : values) {
@@ -36,64 +36,66 @@ double standard_deviation(const std::vector<double>& values) {
 
 // Gaussian kernel density estimate with the normal-reference bandwidth, which is at least about 2 px. None for fewer
 // than three rows.
-void draw_density(SvgCanvas& canvas, const Axes& axes, double centre_y, const Line& line) {
-  if (line.percents.size() < 3) return;
-  const double least = (axes.x.high - axes.x.low) / 300;
-  const double width = std::max(
-      1.06 * standard_deviation(line.percents) * std::pow(static_cast<double>(line.percents.size()), -0.2), least);
-  const auto [low, high] = std::minmax_element(line.percents.begin(), line.percents.end());
+void draw_density(SvgCanvas& canvas, const PlotAxes& axes, double centre_y, const ViolinRow& line) {
+  if (line.deviations_percent.size() < 3) return;
+  const double least = (axes.x.high_value - axes.x.low_value) / 300;
+  const double width = std::max(1.06 * sample_standard_deviation(line.deviations_percent) *
+                                    std::pow(static_cast<double>(line.deviations_percent.size()), -0.2),
+                                least);
+  const auto [low, high] = std::minmax_element(line.deviations_percent.begin(), line.deviations_percent.end());
   std::vector<Point> upper;
   double highest = 0;
-  for (int i = 0; i <= kPoints; ++i) {
-    const double at = *low - 2 * width + (*high - *low + 4 * width) * i / kPoints;
+  for (int i = 0; i <= kDensityPoints; ++i) {
+    const double at = *low - 2 * width + (*high - *low + 4 * width) * i / kDensityPoints;
     double sum = 0;
-    for (const double one : line.percents) sum += std::exp(-0.5 * (at - one) * (at - one) / (width * width));
+    for (const double one : line.deviations_percent) sum += std::exp(-0.5 * (at - one) * (at - one) / (width * width));
     upper.push_back({at, sum});
     highest = std::max(highest, sum);
   }
   std::vector<Point> outline;
-  const auto x = [&](double value) { return axes.x.at(std::clamp(value, axes.x.low, axes.x.high)); };
-  const double half = kRow / 2 - 3;
+  const auto x = [&](double value) { return axes.x.at(std::clamp(value, axes.x.low_value, axes.x.high_value)); };
+  const double half = kViolinRowHeight_px / 2 - 3;
   for (const Point& point : upper) outline.push_back({x(point.x), centre_y - half * point.y / highest});
   for (auto point = upper.rbegin(); point != upper.rend(); ++point) {
     outline.push_back({x(point->x), centre_y + half * point->y / highest});
   }
-  canvas.polygon(outline, {line.colour, 0.35, 0, line.name});
+  canvas.draw_polygon(outline, {line.colour, 0.35, 0, line.name});
 }
 
 }  // namespace
 
 std::string cell_violins_svg(const AnalysisResult& result, std::size_t measure) {
-  const FactorRoles roles = factor_roles(result);
-  std::vector<Line> lines;
+  const FactorRoles roles = assign_factor_roles(result);
+  std::vector<ViolinRow> lines;
   double farthest = 1;
   for (const AnalysisCell& cell : result.cells) {
     const std::optional<MeasureSummary>& spread = cell.measures[measure];
     if (!spread || spread->median == 0 || spread->values.size() < 2) continue;
-    Line line{cell_label_without_hue(result, roles, cell), cell_colour(roles, cell), {}};
-    for (const double value : spread->values) line.percents.push_back(100 * (value / spread->median - 1));
-    for (const double percent : line.percents) farthest = std::max(farthest, std::abs(percent));
+    ViolinRow line{cell_label_without_hue(result, roles, cell), cell_colour(roles, cell), {}};
+    for (const double value : spread->values) line.deviations_percent.push_back(100 * (value / spread->median - 1));
+    for (const double percent : line.deviations_percent) farthest = std::max(farthest, std::abs(percent));
     lines.push_back(std::move(line));
   }
   if (lines.empty()) return "";
-  farthest = std::min(nice_range(0, farthest, 4).high, kWidest_percent);
-  const double height = kRow * static_cast<double>(lines.size());
+  farthest = std::min(range_with_round_ends(0, farthest, 4).high, kMaxAxisDeviation_percent);
+  const double height = kViolinRowHeight_px * static_cast<double>(lines.size());
   SvgCanvas canvas =
-      titled_canvas(kPlotTop + height + 60,
-                    fmt::format("{}: rows, in percent of the median of their cell", result.measures[measure].name),
-                    "dots and their density, one line per cell");
+      make_titled_canvas(kPlotTop_px + height + 60,
+                         fmt::format("{}: rows, in percent of the median of their cell", result.measures[measure].name),
+                         "dots and their density, one line per cell");
   draw_hue_legend(canvas, result, roles);
-  const Rect plot_area{kPlotMargin + kNames, kPlotTop + 8, kPlotWidth - 2 * kPlotMargin - kNames - 10, height};
-  const Axes axes{plot_area, {-farthest, farthest, plot_area.x, plot_area.right()}, {}};
+  const Rect plot_area{kPlotMargin_px + kViolinNamesWidth_px, kPlotTop_px + 8,
+                       kPlotWidth_px - 2 * kPlotMargin_px - kViolinNamesWidth_px - 10, height};
+  const PlotAxes axes{plot_area, {-farthest, farthest, plot_area.x, plot_area.right()}, {}};
   draw_x_axis(canvas, axes, fmt::format("% from the median; values beyond {:.0f} % are at the edge", farthest), 8,
               true);
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    const double centre_y = plot_area.y + kRow * (static_cast<double>(i) + 0.5);
-    canvas.text({plot_area.x - 10, centre_y + 4}, fitted_text(lines[i].name, 12, kNames - 14),
-                {12, kTextColour, TextAnchor::end});
+    const double centre_y = plot_area.y + kViolinRowHeight_px * (static_cast<double>(i) + 0.5);
+    canvas.draw_text({plot_area.x - 10, centre_y + 4}, fitted_text(lines[i].name, 12, kViolinNamesWidth_px - 14),
+                     {12, kTextColour, TextAnchor::end});
     draw_density(canvas, axes, centre_y, lines[i]);
-    for (const double percent : lines[i].percents) {
-      canvas.circle({axes.x.at(std::clamp(percent, -farthest, farthest)), centre_y}, 2.4, {lines[i].colour, 0.9});
+    for (const double percent : lines[i].deviations_percent) {
+      canvas.draw_circle({axes.x.at(std::clamp(percent, -farthest, farthest)), centre_y}, 2.4, {lines[i].colour, 0.9});
     }
   }
   return std::move(canvas).finish();

@@ -18,18 +18,18 @@ std::vector<Point> moving_mean(std::span<const Point> points, std::size_t width)
   return out;
 }
 
-std::vector<Point> to_pixels(std::span<const Point> values, const Axes& axes) {
+std::vector<Point> to_pixel_points(std::span<const Point> values, const PlotAxes& axes) {
   std::vector<Point> out;
   for (const Point& value : values) out.push_back({axes.x.at(value.x), axes.y.at(value.y)});
   return out;
 }
 
-void draw_curve(SvgCanvas& canvas, const Axes& axes, std::span<const std::optional<double>> values, double slice_s,
+void draw_curve(SvgCanvas& canvas, const PlotAxes& axes, std::span<const std::optional<double>> values, double slice_s,
                 const Stroke& stroke) {
   std::vector<Point> points;
   const auto flush = [&] {
     if (points.size() == 1) points.push_back({points[0].x + 0.8, points[0].y});
-    canvas.polyline(points, stroke);
+    canvas.draw_polyline(points, stroke);
     points.clear();
   };
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -42,13 +42,13 @@ void draw_curve(SvgCanvas& canvas, const Axes& axes, std::span<const std::option
   flush();
 }
 
-void draw_sparse_curve(SvgCanvas& canvas, const Axes& axes, std::span<const std::optional<double>> values,
+void draw_sparse_curve(SvgCanvas& canvas, const PlotAxes& axes, std::span<const std::optional<double>> values,
                        double slice_s, const Stroke& stroke) {
   std::vector<Point> points;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (values[i]) points.push_back({axes.x.at((static_cast<double>(i) + 0.5) * slice_s), axes.y.at(*values[i])});
   }
-  canvas.polyline(points, stroke);
+  canvas.draw_polyline(points, stroke);
 }
 
 }  // namespace joulemap::report

@@ -12,10 +12,10 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kStrip = 110;
+constexpr double kEpochStripHeight_px = 110;
 
 // The first completed row of a cell whose first epoch has an energy; null if there is none.
-const ExperimentRow* row_with_epochs(const ExperimentData& data, const AnalysisCell& cell) {
+const ExperimentRow* find_row_with_epochs(const ExperimentData& data, const AnalysisCell& cell) {
   for (const ExperimentRow& row : data.rows) {
     if (row.levels == cell.levels && row.state == RowState::done && !row.epochs.empty() && row.epochs[0].energy_j) {
       return &row;
@@ -24,7 +24,7 @@ const ExperimentRow* row_with_epochs(const ExperimentData& data, const AnalysisC
   return nullptr;
 }
 
-void draw_series(SvgCanvas& canvas, const Axes& axes, const ExperimentRow& row, std::string_view colour) {
+void draw_epoch_powers(SvgCanvas& canvas, const PlotAxes& axes, const ExperimentRow& row, std::string_view colour) {
   std::vector<Point> line;
   for (const EpochResult& epoch : row.epochs) {
     if (!epoch.energy_j || epoch.elapsed_s <= 0) continue;
@@ -32,9 +32,9 @@ void draw_series(SvgCanvas& canvas, const Axes& axes, const ExperimentRow& row, 
     line.push_back({axes.x.at(epoch.start_s), y});
     line.push_back({axes.x.at(epoch.start_s + epoch.elapsed_s), y});
     const double end = axes.x.at(epoch.start_s + epoch.elapsed_s);
-    canvas.line({end, axes.plot_area.y}, {end, axes.plot_area.bottom()}, {kAxisColour, 1, "4 3"});
+    canvas.draw_line({end, axes.plot_area.y}, {end, axes.plot_area.bottom()}, {kAxisColour, 1, "4 3"});
   }
-  canvas.polyline(line, {colour, 2});
+  canvas.draw_polyline(line, {colour, 2});
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ std::string epoch_series_svg(const ExperimentData& data, const AnalysisResult& r
   double longest_s = 0;
   double highest_w = 0;
   for (const AnalysisCell& cell : result.cells) {
-    const ExperimentRow* const row = row_with_epochs(data, cell);
+    const ExperimentRow* const row = find_row_with_epochs(data, cell);
     if (row == nullptr || shown.size() == most) continue;
     shown.emplace_back(&cell, row);
     for (const EpochResult& epoch : row->epochs) {
@@ -53,20 +53,21 @@ std::string epoch_series_svg(const ExperimentData& data, const AnalysisResult& r
     }
   }
   if (shown.empty() || longest_s <= 0) return "";
-  const FactorRoles roles = factor_roles(result);
-  SvgCanvas canvas = titled_canvas(kPlotTop + kStrip * static_cast<double>(shown.size()) + 60,
-                                   "Power by epoch; dashes: end of an epoch", "the first row of each cell");
+  const FactorRoles roles = assign_factor_roles(result);
+  SvgCanvas canvas = make_titled_canvas(kPlotTop_px + kEpochStripHeight_px * static_cast<double>(shown.size()) + 60,
+                                        "Power by epoch; dashes: end of an epoch", "the first row of each cell");
   draw_hue_legend(canvas, result, roles);
   for (std::size_t i = 0; i < shown.size(); ++i) {
-    const Rect plot_area{kPlotMargin + 60, kPlotTop + 22 + kStrip * static_cast<double>(i),
-                         kPlotWidth - 2 * kPlotMargin - 80, kStrip - 30};
-    const Axes axes{plot_area,
-                    {0, longest_s, plot_area.x, plot_area.right()},
-                    {0, nice_range(0, highest_w, 3).high, plot_area.bottom(), plot_area.y}};
+    const Rect plot_area{kPlotMargin_px + 60, kPlotTop_px + 22 + kEpochStripHeight_px * static_cast<double>(i),
+                         kPlotWidth_px - 2 * kPlotMargin_px - 80, kEpochStripHeight_px - 30};
+    const PlotAxes axes{plot_area,
+                        {0, longest_s, plot_area.x, plot_area.right()},
+                        {0, range_with_round_ends(0, highest_w, 3).high, plot_area.bottom(), plot_area.y}};
     draw_y_axis(canvas, axes, "W", 3);
     if (i + 1 == shown.size()) draw_x_axis(canvas, axes, "seconds since the run began", 8);
-    canvas.text({plot_area.x, plot_area.y - 5}, short_levels_text(result, shown[i].first->levels), {11, kTextColour});
-    draw_series(canvas, axes, *shown[i].second, cell_colour(roles, *shown[i].first));
+    canvas.draw_text({plot_area.x, plot_area.y - 5}, short_levels_text(result, shown[i].first->levels),
+                     {11, kTextColour});
+    draw_epoch_powers(canvas, axes, *shown[i].second, cell_colour(roles, *shown[i].first));
   }
   return std::move(canvas).finish();
 }

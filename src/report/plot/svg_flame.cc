@@ -16,19 +16,20 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kRow = 26;
-constexpr double kMinWidth = 0.6;  // px; narrower boxes only add bytes
+constexpr double kFlameRowHeight_px = 26;
+constexpr double kMinBoxWidth_px = 0.6;  // px; narrower boxes only add bytes
 
-std::size_t depth_of(const EnergyNode& node, double least_j) {
+std::size_t visible_depth(const EnergyNode& node, double least_j) {
   std::size_t deepest = 0;
   for (const EnergyNode& child : node.children) {
-    if (child.sum.energy_j.value_or(0) >= least_j) deepest = std::max(deepest, 1 + depth_of(child, least_j));
+    if (child.summed_row.energy_j.value_or(0) >= least_j)
+      deepest = std::max(deepest, 1 + visible_depth(child, least_j));
   }
   return deepest;
 }
 
 // The phase that the name of a branch contains ("train backward" is backward), or else that of the enclosing branch.
-std::string phase_in(const std::string& name, const std::string& outer) {
+std::string phase_of_node(const std::string& name, const std::string& outer) {
   for (const char* phase :
        {"forward", "backward", "optimizer", "dataloader", "loss", "gradients", "recompute", "probe"}) {
     const std::string_view known(phase);
@@ -39,67 +40,70 @@ std::string phase_in(const std::string& name, const std::string& outer) {
   return outer;
 }
 
-class Flame {
+class FlameGraphDrawer {
  public:
-  Flame(SvgCanvas& canvas, double total_j, double width, bool are_kernels)
-      : canvas_(canvas), total_j_(total_j), width_(width), are_kernels_(are_kernels) {}
+  FlameGraphDrawer(SvgCanvas& canvas, double total_j, double width, bool are_kernels)
+      : canvas_(canvas), total_j_(total_j), width_px_(width), are_leaves_kernels_(are_kernels) {}
 
-  double width_of(double energy_j) const { return total_j_ > 0 ? energy_j / total_j_ * width_ : 0; }
+  double box_width_px(double energy_j) const { return total_j_ > 0 ? energy_j / total_j_ * width_px_ : 0; }
 
-  void draw(const EnergyNode& node, Point at, const std::string& outer_phase, std::string_view colour, double opacity) {
-    const double energy_j = node.sum.energy_j.value_or(0);
-    const double width = width_of(energy_j);
-    if (width < kMinWidth) return;
-    const std::string phase = phase_in(node.name, outer_phase);
+  void draw_node(const EnergyNode& node, Point at, const std::string& outer_phase, std::string_view colour,
+                 double opacity) {
+    const double energy_j = node.summed_row.energy_j.value_or(0);
+    const double width = box_width_px(energy_j);
+    if (width < kMinBoxWidth_px) return;
+    const std::string phase = phase_of_node(node.name, outer_phase);
     if (phase != outer_phase) {
       colour = colour_of_phase(phase);
       opacity = 1;
     }
-    const std::string name = are_kernels_ ? brief_kernel_name(node.name, 60) : printable(node.name);
-    canvas_.rect({at.x, at.y, std::max(width - 1, 0.4), kRow - 2},
-                 {colour, opacity, 2, title_of(name, node, energy_j)});
+    const std::string name = are_leaves_kernels_ ? brief_kernel_name(node.name, 60) : printable(node.name);
+    canvas_.draw_rect({at.x, at.y, std::max(width - 1, 0.4), kFlameRowHeight_px - 2},
+                      {colour, opacity, 2, box_tooltip(name, node, energy_j)});
     const std::string wide = fmt::format("{}  {} J", name, format_number(energy_j, 3));
     const bool fits = text_width(wide, 11) <= width - 10;
-    const std::string_view ink = is_dark(colour, opacity) ? std::string_view("#ffffff") : kTextColour;
+    const std::string_view ink = is_dark_colour(colour, opacity) ? std::string_view("#ffffff") : kTextColour;
     const std::string shorter = fits ? wide : fitted_text(name, 11, width - 9);
-    const bool is_informative = display_columns(shorter) >= std::min<std::size_t>(display_columns(name), 6);
-    if (is_informative) canvas_.text({at.x + 5, at.y + 16}, shorter, {11, ink});
+    const bool is_informative = count_display_columns(shorter) >= std::min<std::size_t>(count_display_columns(name), 6);
+    if (is_informative) canvas_.draw_text({at.x + 5, at.y + 16}, shorter, {11, ink});
     double x = at.x;
     for (const EnergyNode& child : node.children) {
-      draw(child, {x, at.y + kRow}, phase, colour, std::max(opacity * 0.86, 0.3));
-      x += width_of(child.sum.energy_j.value_or(0));
+      draw_node(child, {x, at.y + kFlameRowHeight_px}, phase, colour, std::max(opacity * 0.86, 0.3));
+      x += box_width_px(child.summed_row.energy_j.value_or(0));
     }
   }
 
  private:
-  std::string title_of(const std::string& name, const EnergyNode& node, double energy_j) const {
+  std::string box_tooltip(const std::string& name, const EnergyNode& node, double energy_j) const {
     std::string title = fmt::format("{}: {} J, {}", name, format_number(energy_j), percent_text(energy_j / total_j_));
-    if (node.sum.low_j && node.sum.high_j)
-      title += fmt::format(" (90 %: {} to {} J)", format_number(*node.sum.low_j), format_number(*node.sum.high_j));
-    if (node.sum.power_w) title += fmt::format(", {} W", format_number(*node.sum.power_w, 3));
+    if (node.summed_row.low_j && node.summed_row.high_j)
+      title += fmt::format(" (90 %: {} to {} J)", format_number(*node.summed_row.low_j),
+                           format_number(*node.summed_row.high_j));
+    if (node.summed_row.power_w) title += fmt::format(", {} W", format_number(*node.summed_row.power_w, 3));
     return title;
   }
-  static bool is_dark(std::string_view colour, double opacity) {
+  static bool is_dark_colour(std::string_view colour, double opacity) {
     return opacity > 0.7 && colour != kUnattributedColour && colour != kPalette[4] && colour != kPalette[5];
   }
 
   SvgCanvas& canvas_;
   double total_j_;
-  double width_;
-  bool are_kernels_;
+  double width_px_;
+  bool are_leaves_kernels_;
 };
 
 // Removes probing, which is not part of the run; the footer shows its cost. Returns whether there was any.
-bool without_probing(EnergyNode& root) {
+bool remove_probing(EnergyNode& root) {
   const auto is_probe = [](const EnergyNode& node) { return node.name == kProbeMode; };
   bool is_any = false;
   for (EnergyNode& device : root.children) {
     double probed_j = 0;
-    for (const EnergyNode& child : device.children) probed_j += is_probe(child) ? child.sum.energy_j.value_or(0) : 0;
+    for (const EnergyNode& child : device.children)
+      probed_j += is_probe(child) ? child.summed_row.energy_j.value_or(0) : 0;
     if (std::erase_if(device.children, is_probe) == 0) continue;
     is_any = true;
-    if (device.sum.energy_j) *device.sum.energy_j -= probed_j;
-    device.sum.low_j = device.sum.high_j = std::nullopt;  // unknown: the interval included probing
+    if (device.summed_row.energy_j) *device.summed_row.energy_j -= probed_j;
+    device.summed_row.low_j = device.summed_row.high_j = std::nullopt;  // unknown: the interval included probing
   }
   return is_any;
 }
@@ -110,33 +114,34 @@ Result<std::string> flame_svg(const RunView& view, const PlotQuery& query) {
   const LevelView* const level = find_level(view, query.by);
   if (level == nullptr || !level->attributed_j)
     return nothing_to_plot_error("no energy of layers", "run joulemap report --by layer for the reason");
-  ReportResult result = report_for_level(view, *level);
-  if (!query.filter.empty()) result.groups.clear();  // sums of all rows, also of those that do not match
-  EnergyNode root = energy_tree(result, {{}, query.filter});
-  const bool is_whole = query.filter.empty();
-  const bool is_probed = is_whole && without_probing(root);
+  ReportResult result = make_level_report(view, *level);
+  if (!query.name_filter.empty()) result.groups.clear();  // sums of all rows, also of those that do not match
+  EnergyNode root = energy_tree(result, {{}, query.name_filter});
+  const bool is_whole = query.name_filter.empty();
+  const bool is_probed = is_whole && remove_probing(root);
   if (is_whole) {
     for (EnergyNode& node : unattributed_nodes_without_probing(result)) root.children.push_back(std::move(node));
   }
   double total_j = 0;
-  for (const EnergyNode& child : root.children) total_j += child.sum.energy_j.value_or(0);
+  for (const EnergyNode& child : root.children) total_j += child.summed_row.energy_j.value_or(0);
   if (!(total_j > 0)) return nothing_to_plot_error("no energy in rows that match --filter", "use another --filter");
-  const double width = kPlotWidth - 2 * kPlotMargin;
-  const std::size_t levels = 1 + depth_of(root, total_j * kMinWidth / width);
+  const double width = kPlotWidth_px - 2 * kPlotMargin_px;
+  const std::size_t levels = 1 + visible_depth(root, total_j * kMinBoxWidth_px / width);
   PlotFrame frame = make_plot_frame(view, level,
                                     fmt::format("Flame graph of {} J, by {}{}", format_number(total_j), level->by,
                                                 is_probed ? ", without probing" : ""),
-                                    kRow * static_cast<double>(levels) + 14);
-  Flame flame(frame.canvas, total_j, width, level->by == "kernel");
+                                    kFlameRowHeight_px * static_cast<double>(levels) + 14);
+  FlameGraphDrawer flame(frame.canvas, total_j, width, level->by == "kernel");
   const double top = frame.plot_area.y + 6;
-  frame.canvas.rect({frame.plot_area.x, top, width - 1, kRow - 2}, {"#3d4a5c", 1, 2});
-  frame.canvas.text({frame.plot_area.x + 5, top + 16}, fmt::format("all  {} J", format_number(total_j)),
-                    {11, "#ffffff", TextAnchor::start, true});
+  frame.canvas.draw_rect({frame.plot_area.x, top, width - 1, kFlameRowHeight_px - 2}, {"#3d4a5c", 1, 2});
+  frame.canvas.draw_text({frame.plot_area.x + 5, top + 16}, fmt::format("all  {} J", format_number(total_j)),
+                         {11, "#ffffff", TextAnchor::start, true});
   double x = frame.plot_area.x;
   for (const EnergyNode& child : root.children) {
     const bool is_nobodys = child.name == "idle" || child.name == "not attributed";
-    flame.draw(child, {x, top + kRow}, "", is_nobodys ? kUnattributedColour : std::string_view("#66758a"), 1);
-    x += flame.width_of(child.sum.energy_j.value_or(0));
+    flame.draw_node(child, {x, top + kFlameRowHeight_px}, "",
+                    is_nobodys ? kUnattributedColour : std::string_view("#66758a"), 1);
+    x += flame.box_width_px(child.summed_row.energy_j.value_or(0));
   }
   return std::move(frame.canvas).finish();
 }

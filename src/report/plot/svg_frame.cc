@@ -11,22 +11,22 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kHeader = 66;
-constexpr double kFooterLine = 17;
+constexpr double kHeaderHeight_px = 66;
+constexpr double kFooterLineHeight_px = 17;
 
-std::string heading_of(const ReportResult& run) {
+std::string plot_heading(const ReportResult& run) {
   std::string subject;
   for (const std::string& argument : run.command) subject += (subject.empty() ? "" : " ") + argument;
   return subject.empty() ? "a recording" : subject;
 }
 
-std::string energy_line(const RunView& view) {
+std::string energy_footer_line(const RunView& view) {
   const RunRates rates = run_rates(view.run);
   if (!rates.energy_j)
-    return fmt::format("{} in {}; energy unknown", heading_of(view.run), duration_text(rates.time_s));
+    return fmt::format("{} in {}; energy unknown", plot_heading(view.run), duration_text(rates.time_s));
   std::string sensors;
   for (const DomainEnergy& domain : view.run.domains) {
-    if (!domain.counted || domain.provenance != rates.provenance) continue;
+    if (!domain.is_counted || domain.provenance != rates.provenance) continue;
     if (sensors.find(domain.sensor) == std::string::npos) sensors += (sensors.empty() ? "" : ", ") + domain.sensor;
   }
   std::string out = fmt::format("{} J ± {} J {}{} in {}", format_number(*rates.energy_j),
@@ -65,19 +65,20 @@ std::vector<std::string> footer_lines(const RunView& view, const LevelView* leve
 
 PlotFrame make_plot_frame(const RunView& view, const LevelView* level, std::string_view title, double height_of_plot) {
   const std::vector<std::string> footer = footer_lines(view, level);
-  const double footer_height = kFooterLine * static_cast<double>(footer.size()) + 18;
-  const double width = kPlotWidth;
-  SvgCanvas canvas(width, kHeader + height_of_plot + footer_height, title, energy_line(view));
-  canvas.text({kPlotMargin, 32}, title, {20, kTextColour, TextAnchor::start, true});
-  canvas.text({width - kPlotMargin, 32}, fitted_text(heading_of(view.run), 12, 380),
-              {12, kMutedTextColour, TextAnchor::end});
-  canvas.text({kPlotMargin, 53}, fitted_text(energy_line(view), 13, width - 2 * kPlotMargin), {13, kMutedTextColour});
-  double y = kHeader + height_of_plot + 16;
+  const double footer_height = kFooterLineHeight_px * static_cast<double>(footer.size()) + 18;
+  const double width = kPlotWidth_px;
+  SvgCanvas canvas(width, kHeaderHeight_px + height_of_plot + footer_height, title, energy_footer_line(view));
+  canvas.draw_text({kPlotMargin_px, 32}, title, {20, kTextColour, TextAnchor::start, true});
+  canvas.draw_text({width - kPlotMargin_px, 32}, fitted_text(plot_heading(view.run), 12, 380),
+                   {12, kMutedTextColour, TextAnchor::end});
+  canvas.draw_text({kPlotMargin_px, 53}, fitted_text(energy_footer_line(view), 13, width - 2 * kPlotMargin_px),
+                   {13, kMutedTextColour});
+  double y = kHeaderHeight_px + height_of_plot + 16;
   for (const std::string& line : footer) {
-    canvas.text({kPlotMargin, y}, fitted_text(line, 11, width - 2 * kPlotMargin), {11, kMutedTextColour});
-    y += kFooterLine;
+    canvas.draw_text({kPlotMargin_px, y}, fitted_text(line, 11, width - 2 * kPlotMargin_px), {11, kMutedTextColour});
+    y += kFooterLineHeight_px;
   }
-  return {std::move(canvas), {kPlotMargin, kHeader, width - 2 * kPlotMargin, height_of_plot}};
+  return {std::move(canvas), {kPlotMargin_px, kHeaderHeight_px, width - 2 * kPlotMargin_px, height_of_plot}};
 }
 
 double draw_legend(SvgCanvas& canvas, Point at, double width, const std::vector<LegendEntry>& entries) {
@@ -91,8 +92,8 @@ double draw_legend(SvgCanvas& canvas, Point at, double width, const std::vector<
       x = at.x;
       y += kLine;
     }
-    canvas.rect({x, y, 11, 11}, {entry.colour, 1, 2});
-    canvas.text({x + 16, y + 10}, entry.name, {kSize, kTextColour});
+    canvas.draw_rect({x, y, 11, 11}, {entry.colour, 1, 2});
+    canvas.draw_text({x + 16, y + 10}, entry.name, {kSize, kTextColour});
     x += used;
   }
   return entries.empty() ? 0 : y - at.y + kLine;

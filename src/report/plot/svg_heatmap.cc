@@ -17,31 +17,31 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kRow = 20;
-constexpr double kNames = 280;
-constexpr std::size_t kUsualLayers = 40;
+constexpr double kHeatmapRowHeight_px = 20;
+constexpr double kHeatmapNamesWidth_px = 280;
+constexpr std::size_t kDefaultHeatmapLayers = 40;
 
-struct Layer {
+struct LayerEnergies {
   double energy_j = 0;
-  std::map<std::string, double> by_phase;  // joules
+  std::map<std::string, double> energy_by_phase_j;  // joules
 };
 
 // Sums the rows by layer, the last element of the path, and by phase, the element before it.
-std::map<std::string, Layer> layers_of(const LevelView& level, const std::string& filter) {
-  std::map<std::string, Layer> layers;
+std::map<std::string, LayerEnergies> sum_layer_energies(const LevelView& level, const std::string& filter) {
+  std::map<std::string, LayerEnergies> layers;
   for (const ReportRow& row : level.rows) {
     if (!row.energy_j || row.path.empty() || row.path.front() == kProbeMode) continue;
     if (!scopes::path_matches(row.path, row.device, filter)) continue;
     const std::string phase = row.path.size() > 1 ? row.path[row.path.size() - 2] : row.device;
-    Layer& layer = layers[row.path.back()];
+    LayerEnergies& layer = layers[row.path.back()];
     layer.energy_j += *row.energy_j;
-    layer.by_phase[phase] += *row.energy_j;
+    layer.energy_by_phase_j[phase] += *row.energy_j;
   }
   return layers;
 }
 
 // Compares names with numbers by value: "layer2" before "layer10".
-bool comes_before(const std::string& a, const std::string& b) {
+bool is_before_naturally(const std::string& a, const std::string& b) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   std::size_t i = 0;
   std::size_t k = 0;
@@ -64,7 +64,7 @@ bool comes_before(const std::string& a, const std::string& b) {
 }
 
 // Colour of a share from 0 (nearly white) to 1 (dark blue).
-std::string shade(double share) {
+std::string shade_for_share(double share) {
   constexpr std::array<std::array<double, 3>, 4> kStops = {
       {{247, 250, 253}, {158, 202, 225}, {49, 130, 189}, {8, 48, 107}}};
   const double position = std::clamp(share, 0.0, 1.0) * (kStops.size() - 1);
@@ -78,27 +78,27 @@ std::string shade(double share) {
   return out;
 }
 
-struct Table {
+struct HeatmapTable {
   std::vector<std::string> layers;
   std::vector<std::string> phases;
   double highest_j = 0;
 };
 
-Table table_of(const std::map<std::string, Layer>& layers, std::size_t most) {
+HeatmapTable make_heatmap_table(const std::map<std::string, LayerEnergies>& layers, std::size_t most) {
   std::vector<std::pair<double, std::string>> by_energy;
   for (const auto& [name, layer] : layers) by_energy.emplace_back(layer.energy_j, name);
   std::sort(by_energy.rbegin(), by_energy.rend());
   by_energy.resize(std::min(by_energy.size(), most));
-  Table table;
+  HeatmapTable table;
   std::map<std::string, double> phases;
   for (const auto& [energy_j, name] : by_energy) {
     table.layers.push_back(name);
-    for (const auto& [phase, joules] : layers.at(name).by_phase) {
+    for (const auto& [phase, joules] : layers.at(name).energy_by_phase_j) {
       phases[phase] += joules;
       table.highest_j = std::max(table.highest_j, joules);
     }
   }
-  std::sort(table.layers.begin(), table.layers.end(), comes_before);
+  std::sort(table.layers.begin(), table.layers.end(), is_before_naturally);
   for (const auto& [phase, joules] : phases) table.phases.push_back(phase);
   const auto rank = [](const std::string& phase) { return phase == "forward" ? 0 : phase == "backward" ? 1 : 2; };
   std::stable_sort(table.phases.begin(), table.phases.end(),
@@ -106,18 +106,18 @@ Table table_of(const std::map<std::string, Layer>& layers, std::size_t most) {
   return table;
 }
 
-void draw_scale(SvgCanvas& canvas, const Rect& rect, double highest_j) {
+void draw_colour_scale(SvgCanvas& canvas, const Rect& rect, double highest_j) {
   constexpr int kSteps = 48;
   for (int i = 0; i < kSteps; ++i) {
     const double height = rect.height / kSteps;
-    const std::string colour = shade(1 - (i + 0.5) / kSteps);
-    canvas.rect({rect.x, rect.y + i * height, rect.width, height + 0.4}, {colour});
+    const std::string colour = shade_for_share(1 - (i + 0.5) / kSteps);
+    canvas.draw_rect({rect.x, rect.y + i * height, rect.width, height + 0.4}, {colour});
   }
-  const Scale scale{0, highest_j, rect.bottom(), rect.y};
-  const std::vector<double> ticks = nice_ticks(0, highest_j, 4);
+  const AxisScale scale{0, highest_j, rect.bottom(), rect.y};
+  const std::vector<double> ticks = round_ticks(0, highest_j, 4);
   const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : 1;
   for (const double tick : ticks)
-    canvas.text({rect.right() + 6, scale.at(tick) + 4}, tick_label(tick, step) + " J", {11, kMutedTextColour});
+    canvas.draw_text({rect.right() + 6, scale.at(tick) + 4}, tick_label(tick, step) + " J", {11, kMutedTextColour});
 }
 
 }  // namespace
@@ -125,40 +125,41 @@ void draw_scale(SvgCanvas& canvas, const Rect& rect, double highest_j) {
 Result<std::string> heatmap_svg(const RunView& view, const PlotQuery& query) {
   const LevelView* const level = find_level(view, query.by);
   if (level == nullptr) return nothing_to_plot_error("no layers", "record a program that uses PyTorch, Keras or JAX");
-  const std::map<std::string, Layer> layers = layers_of(*level, query.filter);
+  const std::map<std::string, LayerEnergies> layers = sum_layer_energies(*level, query.name_filter);
   if (layers.empty())
     return nothing_to_plot_error("no energy of layers", "run joulemap report --by layer for the reason");
-  const Table table = table_of(layers, query.top.value_or(kUsualLayers));
-  const double height = kRow * static_cast<double>(table.layers.size()) + 46;
+  const HeatmapTable table = make_heatmap_table(layers, query.max_items.value_or(kDefaultHeatmapLayers));
+  const double height = kHeatmapRowHeight_px * static_cast<double>(table.layers.size()) + 46;
   PlotFrame frame = make_plot_frame(view, level, "Energy of layers by phase", height);
-  const double cell_width =
-      std::clamp((frame.plot_area.width - kNames - 110) / static_cast<double>(table.phases.size()), 60.0, 190.0);
-  const double left = frame.plot_area.x + kNames;
+  const double cell_width = std::clamp(
+      (frame.plot_area.width - kHeatmapNamesWidth_px - 110) / static_cast<double>(table.phases.size()), 60.0, 190.0);
+  const double left = frame.plot_area.x + kHeatmapNamesWidth_px;
   const double top = frame.plot_area.y + 30;
   for (std::size_t k = 0; k < table.phases.size(); ++k) {
     const double centre_x = left + (static_cast<double>(k) + 0.5) * cell_width;
-    frame.canvas.text({centre_x, top - 9}, fitted_text(table.phases[k], 12, cell_width - 4),
-                      {12, kTextColour, TextAnchor::middle, true});
+    frame.canvas.draw_text({centre_x, top - 9}, fitted_text(table.phases[k], 12, cell_width - 4),
+                           {12, kTextColour, TextAnchor::middle, true});
   }
   for (std::size_t i = 0; i < table.layers.size(); ++i) {
-    const double y = top + kRow * static_cast<double>(i);
-    frame.canvas.text({left - 10, y + 14}, fitted_text(table.layers[i], 12, kNames - 14),
-                      {12, kTextColour, TextAnchor::end});
+    const double y = top + kHeatmapRowHeight_px * static_cast<double>(i);
+    frame.canvas.draw_text({left - 10, y + 14}, fitted_text(table.layers[i], 12, kHeatmapNamesWidth_px - 14),
+                           {12, kTextColour, TextAnchor::end});
     for (std::size_t k = 0; k < table.phases.size(); ++k) {
-      const auto& by_phase = layers.at(table.layers[i]).by_phase;
+      const auto& by_phase = layers.at(table.layers[i]).energy_by_phase_j;
       const auto known = by_phase.find(table.phases[k]);
       if (known == by_phase.end()) continue;
       const double share = table.highest_j > 0 ? known->second / table.highest_j : 0;
-      const std::string colour = shade(share);
+      const std::string colour = shade_for_share(share);
       const double x = left + static_cast<double>(k) * cell_width;
       const std::string title =
           fmt::format("{} {}: {} J", table.phases[k], table.layers[i], format_number(known->second));
-      frame.canvas.rect({x + 1, y + 1, cell_width - 2, kRow - 2}, {colour, 1, 2, title});
-      frame.canvas.text({x + cell_width / 2, y + 14}, format_number(known->second, 3),
-                        {11, share > 0.58 ? std::string_view("#ffffff") : kTextColour, TextAnchor::middle});
+      frame.canvas.draw_rect({x + 1, y + 1, cell_width - 2, kHeatmapRowHeight_px - 2}, {colour, 1, 2, title});
+      frame.canvas.draw_text({x + cell_width / 2, y + 14}, format_number(known->second, 3),
+                             {11, share > 0.58 ? std::string_view("#ffffff") : kTextColour, TextAnchor::middle});
     }
   }
-  draw_scale(frame.canvas, {frame.plot_area.right() - 70, top, 14, std::min(height - 46, 240.0)}, table.highest_j);
+  draw_colour_scale(frame.canvas, {frame.plot_area.right() - 70, top, 14, std::min(height - 46, 240.0)},
+                    table.highest_j);
   return std::move(frame.canvas).finish();
 }
 

@@ -13,36 +13,36 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kGap = 2;  // between a point and its label
-constexpr std::array<double, 6> kDistances = {0, 8, 16, 26, 38, 52};
-constexpr double kListFont = 11;
-constexpr double kListLine = 16;
-constexpr std::size_t kMaxColumns = 4;
+constexpr double kLabelGap_px = 2;  // between a point and its label
+constexpr std::array<double, 6> kLabelDistances_px = {0, 8, 16, 26, 38, 52};
+constexpr double kListFontSize_px = 11;
+constexpr double kListLineHeight_px = 16;
+constexpr std::size_t kMaxListColumns = 4;
 
-double overlap_of(const Rect& a, const Rect& b) {
+double overlap_area(const Rect& a, const Rect& b) {
   const double width = std::min(a.right(), b.right()) - std::max(a.x, b.x);
   const double height = std::min(a.bottom(), b.bottom()) - std::max(a.y, b.y);
   return width > 0 && height > 0 ? width * height : 0;
 }
 
 // Where a box of this size lies in direction (dx, dy) of the point, at a distance from its rim.
-Rect box_beside(const LabelledPoint& point, double width, double height, Point direction, double distance) {
-  const double reach = point.radius + kGap + distance;
+Rect label_box_near_point(const LabelledPoint& point, double width, double height, Point direction, double distance) {
+  const double reach = point.radius + kLabelGap_px + distance;
   const double x = point.centre.x + direction.x * (reach + width / 2);
   const double y = point.centre.y + direction.y * (reach + height / 2);
   return {x - width / 2, y - height / 2, width, height};
 }
 
-double outside_of(const Rect& box, const Rect& bounds) { return box.width * box.height - overlap_of(box, bounds); }
+double area_outside(const Rect& box, const Rect& bounds) { return box.width * box.height - overlap_area(box, bounds); }
 
-std::size_t columns_of(std::span<const ListEntry> entries, double width) {
+std::size_t list_column_count(std::span<const ListEntry> entries, double width) {
   double widest = 1;
-  for (const ListEntry& entry : entries) widest = std::max(widest, text_width(entry.text, kListFont) + 44);
-  return std::clamp<std::size_t>(static_cast<std::size_t>(width / widest), 1, kMaxColumns);
+  for (const ListEntry& entry : entries) widest = std::max(widest, text_width(entry.text, kListFontSize_px) + 44);
+  return std::clamp<std::size_t>(static_cast<std::size_t>(width / widest), 1, kMaxListColumns);
 }
 
-std::size_t lines_of(std::span<const ListEntry> entries, double width) {
-  const std::size_t columns = columns_of(entries, width);
+std::size_t list_line_count(std::span<const ListEntry> entries, double width) {
+  const std::size_t columns = list_column_count(entries, width);
   return (entries.size() + columns - 1) / columns;
 }
 
@@ -69,21 +69,21 @@ std::vector<PlacedLabel> place_labels(std::span<const LabelledPoint> points, dou
     double least = std::numeric_limits<double>::infinity();
     Rect best{};
     PlacedLabel label;
-    for (const double distance : kDistances) {
+    for (const double distance : kLabelDistances_px) {
       for (std::size_t i = 0; i < kDirections.size() && least > 0; ++i) {
         // The first two directions are right and left.
         const Point& direction = kDirections[i < 2 && point.prefers_left ? 1 - i : i];
-        const Rect box = box_beside(point, width, height, direction, distance);
-        double cost = outside_of(box, bounds);
-        for (const Rect& other : taken) cost += overlap_of(box, other);
+        const Rect box = label_box_near_point(point, width, height, direction, distance);
+        double cost = area_outside(box, bounds);
+        for (const Rect& other : taken) cost += overlap_area(box, other);
         if (cost >= least - 1e-9) continue;
         least = cost;
         best = box;
-        label.is_distant = distance > kDistances[1];
+        label.is_distant = distance > kLabelDistances_px[1];
       }
     }
     label.is_covered = least > 1e-9;
-    label.at = {best.x, best.y + 0.8 * height};  // the baseline of digits and capitals
+    label.text_position = {best.x, best.y + 0.8 * height};  // the baseline of digits and capitals
     taken.push_back(best);
     labels.push_back(label);
   }
@@ -94,25 +94,27 @@ void draw_labels(SvgCanvas& canvas, std::span<const LabelledPoint> points, doubl
   const std::vector<PlacedLabel> labels = place_labels(points, font_size, bounds);
   for (std::size_t i = 0; i < points.size(); ++i) {
     const double width = text_width(points[i].text, font_size);
-    const Point centre{labels[i].at.x + width / 2, labels[i].at.y - 0.3 * font_size};
-    if (labels[i].is_distant) canvas.line(points[i].centre, centre, {kAxisColour, 0.7});
+    const Point centre{labels[i].text_position.x + width / 2, labels[i].text_position.y - 0.3 * font_size};
+    if (labels[i].is_distant) canvas.draw_line(points[i].centre, centre, {kAxisColour, 0.7});
   }
-  for (std::size_t i = 0; i < points.size(); ++i) canvas.text(labels[i].at, points[i].text, {font_size, kTextColour});
+  for (std::size_t i = 0; i < points.size(); ++i)
+    canvas.draw_text(labels[i].text_position, points[i].text, {font_size, kTextColour});
 }
 
 double numbered_list_height(std::span<const ListEntry> entries, double width) {
-  return static_cast<double>(lines_of(entries, width)) * kListLine;
+  return static_cast<double>(list_line_count(entries, width)) * kListLineHeight_px;
 }
 
 void draw_numbered_list(SvgCanvas& canvas, Point at, double width, std::span<const ListEntry> entries) {
-  const std::size_t lines = std::max<std::size_t>(1, lines_of(entries, width));
-  const double column_width = width / static_cast<double>(columns_of(entries, width));
+  const std::size_t lines = std::max<std::size_t>(1, list_line_count(entries, width));
+  const double column_width = width / static_cast<double>(list_column_count(entries, width));
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const double x = at.x + column_width * static_cast<double>(i / lines);
-    const double y = at.y + kListLine * static_cast<double>(i % lines) + 12;
-    canvas.text({x + 18, y}, fmt::format("{}", i + 1), {kListFont, kTextColour, TextAnchor::end, true});
-    canvas.circle({x + 26, y - 4}, 3.5, {entries[i].colour});
-    canvas.text({x + 34, y}, fitted_text(entries[i].text, kListFont, column_width - 38), {kListFont, kTextColour});
+    const double y = at.y + kListLineHeight_px * static_cast<double>(i % lines) + 12;
+    canvas.draw_text({x + 18, y}, fmt::format("{}", i + 1), {kListFontSize_px, kTextColour, TextAnchor::end, true});
+    canvas.draw_circle({x + 26, y - 4}, 3.5, {entries[i].colour});
+    canvas.draw_text({x + 34, y}, fitted_text(entries[i].text, kListFontSize_px, column_width - 38),
+                     {kListFontSize_px, kTextColour});
   }
 }
 

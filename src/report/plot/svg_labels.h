@@ -22,7 +22,7 @@ struct LabelledPoint {
 
 // A label: the start of its baseline. `is_distant`: not beside its point, so that a line should connect both.
 struct PlacedLabel {
-  Point at;
+  Point text_position;
   bool is_distant = false;
   bool is_covered = false;  // there was no free place
 };

@@ -13,13 +13,13 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kHeight = 340;
-constexpr double kLeft = 62;
-constexpr std::size_t kUsualLines = 7;     // number of colours in the palette
-constexpr std::size_t kUsualWindows = 50;  // default smoothing window: 1/50 of the points
-constexpr double kShareOfPoints = 0.995;   // quantile at which the axis ends, if outliers would flatten all lines
+constexpr double kLinePlotHeight_px = 340;
+constexpr double kLinePlotLeftMargin_px = 62;
+constexpr std::size_t kDefaultLineCount = 7;          // number of colours in the palette
+constexpr std::size_t kDefaultSmoothingWindows = 50;  // default smoothing window: 1/50 of the points
+constexpr double kAxisEndQuantile = 0.995;  // quantile at which the axis ends, if outliers would flatten all lines
 
-struct Line {
+struct LayerLine {
   const LayerDistribution* layer;
   std::vector<Point> points;
 };
@@ -32,32 +32,32 @@ bool has_steps(const std::vector<const LayerDistribution*>& layers) {
   });
 }
 
-std::vector<Line> lines_of(const std::vector<const LayerDistribution*>& layers, bool by_steps,
-                           std::optional<std::size_t> width) {
-  std::vector<Line> lines;
+std::vector<LayerLine> make_layer_lines(const std::vector<const LayerDistribution*>& layers, bool by_steps,
+                                        std::optional<std::size_t> width) {
+  std::vector<LayerLine> lines;
   for (const LayerDistribution* layer : layers) {
     std::vector<Point> points;
     for (const LayerEnergyPoint& point : layer->points) {
       points.push_back({by_steps ? static_cast<double>(*point.step) : point.time_s, point.energy_j});
     }
-    const std::size_t window = width.value_or(points.size() / kUsualWindows);
+    const std::size_t window = width.value_or(points.size() / kDefaultSmoothingWindows);
     lines.push_back({layer, moving_mean(points, window)});
   }
   return lines;
 }
 
-double highest_of(const std::vector<Line>& lines) {
+double axis_end_value(const std::vector<LayerLine>& lines) {
   std::vector<double> all;
-  for (const Line& line : lines) {
+  for (const LayerLine& line : lines) {
     for (const Point& point : line.points) all.push_back(point.y);
   }
   std::sort(all.begin(), all.end());
-  const double usual = all[static_cast<std::size_t>(static_cast<double>(all.size() - 1) * kShareOfPoints)];
+  const double usual = all[static_cast<std::size_t>(static_cast<double>(all.size() - 1) * kAxisEndQuantile)];
   return all.back() < 1.5 * usual ? all.back() : usual * 1.05;
 }
 
-std::string how_smooth(const PlotQuery& query, const std::vector<Line>& lines) {
-  const std::size_t width = query.smooth.value_or(lines.front().points.size() / kUsualWindows);
+std::string smoothing_note(const PlotQuery& query, const std::vector<LayerLine>& lines) {
+  const std::size_t width = query.smoothing_window.value_or(lines.front().points.size() / kDefaultSmoothingWindows);
   return width > 1 ? fmt::format("; means over {} points", width / 2 * 2 + 1) : "";
 }
 
@@ -66,44 +66,45 @@ std::string how_smooth(const PlotQuery& query, const std::vector<Line>& lines) {
 Result<std::string> lines_svg(const RunView& view, const PlotQuery& query) {
   std::vector<const LayerDistribution*> shown;
   for (const LayerDistribution& spread : view.layer_distributions) {
-    if (spread.points.size() < 2 || !scopes::path_matches(spread.path, spread.device, query.filter)) continue;
-    if (shown.size() < query.top.value_or(kUsualLines)) shown.push_back(&spread);
+    if (spread.points.size() < 2 || !scopes::path_matches(spread.path, spread.device, query.name_filter)) continue;
+    if (shown.size() < query.max_items.value_or(kDefaultLineCount)) shown.push_back(&spread);
   }
   if (shown.empty()) {
-    return nothing_to_plot_error(fmt::format("no energy of such {}s per step", distribution_level(query)),
+    return nothing_to_plot_error(fmt::format("no energy of such {}s per step", plotted_distribution_level(query)),
                                  "mark steps with jm.step()");
   }
   const bool by_steps = has_steps(shown);
-  std::vector<Line> lines = lines_of(shown, by_steps, query.smooth);
+  std::vector<LayerLine> lines = make_layer_lines(shown, by_steps, query.smoothing_window);
   std::vector<LegendEntry> names;
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    names.push_back({fmt::format("{} {}", lines[i].layer->device, fmt::join(lines[i].layer->path, " ")), hue(i)});
+    names.push_back(
+        {fmt::format("{} {}", lines[i].layer->device, fmt::join(lines[i].layer->path, " ")), palette_colour(i)});
   }
   const std::string per = shown.front()->per;
-  SvgCanvas tried(kPlotWidth, 0, "", "");
-  const double height_of_names = draw_legend(tried, {}, kPlotWidth - 2 * kPlotMargin, names);
-  const std::string title = fmt::format("Energy of {}s over the run", distribution_level(query));
-  PlotFrame frame =
-      make_plot_frame(view, find_level(view, distribution_level(query)), title, kHeight + 70 + height_of_names);
+  SvgCanvas tried(kPlotWidth_px, 0, "", "");
+  const double height_of_names = draw_legend(tried, {}, kPlotWidth_px - 2 * kPlotMargin_px, names);
+  const std::string title = fmt::format("Energy of {}s over the run", plotted_distribution_level(query));
+  PlotFrame frame = make_plot_frame(view, find_level(view, plotted_distribution_level(query)), title,
+                                    kLinePlotHeight_px + 70 + height_of_names);
   const double legend =
       draw_legend(frame.canvas, {frame.plot_area.x, frame.plot_area.y + 8}, frame.plot_area.width, names);
-  const Rect plot_area{frame.plot_area.x + kLeft, frame.plot_area.y + legend + 24, frame.plot_area.width - kLeft,
-                       kHeight};
+  const Rect plot_area{frame.plot_area.x + kLinePlotLeftMargin_px, frame.plot_area.y + legend + 24,
+                       frame.plot_area.width - kLinePlotLeftMargin_px, kLinePlotHeight_px};
   double first = lines.front().points.front().x;
   double last = first;
-  for (const Line& line : lines) {
+  for (const LayerLine& line : lines) {
     first = std::min(first, line.points.front().x);
     last = std::max(last, line.points.back().x);
   }
-  const double highest = highest_of(lines);
-  const Axes axes{plot_area,
-                  {first, last, plot_area.x, plot_area.right()},
-                  {0, nice_range(0, highest, 5).high, plot_area.bottom(), plot_area.y}};
+  const double highest = axis_end_value(lines);
+  const PlotAxes axes{plot_area,
+                      {first, last, plot_area.x, plot_area.right()},
+                      {0, range_with_round_ends(0, highest, 5).high, plot_area.bottom(), plot_area.y}};
   draw_y_axis(frame.canvas, axes, fmt::format("joules per {}", per));
-  draw_x_axis(frame.canvas, axes, (by_steps ? "step" : "seconds") + how_smooth(query, lines), 8);
+  draw_x_axis(frame.canvas, axes, (by_steps ? "step" : "seconds") + smoothing_note(query, lines), 8);
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    for (Point& point : lines[i].points) point.y = std::min(point.y, axes.y.high);
-    frame.canvas.polyline(to_pixels(lines[i].points, axes), {hue(i), 1.6});
+    for (Point& point : lines[i].points) point.y = std::min(point.y, axes.y.high_value);
+    frame.canvas.draw_polyline(to_pixel_points(lines[i].points, axes), {palette_colour(i), 1.6});
   }
   return std::move(frame.canvas).finish();
 }

@@ -16,22 +16,22 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kPowerHeight = 150;
-constexpr double kGaugeHeight = 60;
-constexpr double kStripGap = 16;
-constexpr double kCellGap = 40;
+constexpr double kPowerStripHeight_px = 150;
+constexpr double kGaugeStripHeight_px = 60;
+constexpr double kStripGap_px = 16;
+constexpr double kCellGap_px = 40;
 constexpr std::size_t kMaxEpochLabels = 24;
 
 // Gauges that the plot shows, if a run has them.
-constexpr std::array<std::string_view, 2> kShownGauges = {"gpu_utilization", "temperature"};
+constexpr std::array<std::string_view, 2> kShownGaugeNames = {"gpu_utilization", "temperature"};
 
-const SeriesChannel* channel_named(const RowSeries& series, std::string_view name) {
+const SeriesChannel* find_channel(const RowSeries& series, std::string_view name) {
   const auto found = std::ranges::find(series.channels, name, &SeriesChannel::name);
   return found == series.channels.end() ? nullptr : &*found;
 }
 
 // Sum of the powers; none in a slice in which one is unknown.
-std::vector<std::optional<double>> power_of(const RowSeries& series) {
+std::vector<std::optional<double>> total_power_series(const RowSeries& series) {
   std::vector<std::optional<double>> sum;
   for (const SeriesChannel& channel : series.channels) {
     if (channel.unit != "W") continue;
@@ -47,13 +47,13 @@ std::vector<std::optional<double>> power_of(const RowSeries& series) {
   return sum;
 }
 
-double highest_of(const std::vector<std::optional<double>>& values) {
+double highest_value(const std::vector<std::optional<double>>& values) {
   double highest = 0;
   for (const std::optional<double>& value : values) highest = std::max(highest, value.value_or(0));
   return highest;
 }
 
-double length_s(const ExperimentRow& row) {
+double run_length_s(const ExperimentRow& row) {
   std::size_t slices = 0;
   for (const SeriesChannel& channel : row.series.channels) slices = std::max(slices, channel.values.size());
   return row.series.slice_s * static_cast<double>(slices);
@@ -65,38 +65,40 @@ struct ShownRun {
 };
 
 // A strip of the plot, with the same range in all runs.
-struct Strip {
+struct TimelineStrip {
   std::string name;  // empty: power
   std::string title;
   double height = 0;
-  double high = 0;
+  double axis_end = 0;
 };
 
-std::vector<Strip> strips_of(const std::vector<ShownRun>& runs) {
-  std::vector<Strip> strips = {{"", "power, W", kPowerHeight, 0}};
-  for (const std::string_view name : kShownGauges) {
-    Strip strip{std::string(name), "", kGaugeHeight, 0};
+std::vector<TimelineStrip> make_timeline_strips(const std::vector<ShownRun>& runs) {
+  std::vector<TimelineStrip> strips = {{"", "power, W", kPowerStripHeight_px, 0}};
+  for (const std::string_view name : kShownGaugeNames) {
+    TimelineStrip strip{std::string(name), "", kGaugeStripHeight_px, 0};
     for (const ShownRun& run : runs) {
-      const SeriesChannel* const channel = channel_named(run.row->series, name);
+      const SeriesChannel* const channel = find_channel(run.row->series, name);
       if (channel == nullptr) continue;
       strip.title = fmt::format("{}, {}", name == "gpu_utilization" ? "GPU" : "temp.", channel->unit);
-      strip.high = std::max(strip.high, highest_of(channel->values));
+      strip.axis_end = std::max(strip.axis_end, highest_value(channel->values));
     }
     if (!strip.title.empty()) strips.push_back(strip);
   }
-  for (const ShownRun& run : runs) strips[0].high = std::max(strips[0].high, highest_of(power_of(run.row->series)));
+  for (const ShownRun& run : runs)
+    strips[0].axis_end = std::max(strips[0].axis_end, highest_value(total_power_series(run.row->series)));
   return strips;
 }
 
-void draw_epochs(SvgCanvas& canvas, const Axes& axes, const ExperimentRow& row, double bottom) {
+void draw_epoch_limits(SvgCanvas& canvas, const PlotAxes& axes, const ExperimentRow& row, double bottom) {
   const std::size_t every = row.epochs.size() / kMaxEpochLabels + 1;
   for (std::size_t i = 0; i < row.epochs.size(); ++i) {
     const EpochResult& epoch = row.epochs[i];
     const double end = axes.x.at(epoch.start_s + epoch.elapsed_s);
-    canvas.line({end, axes.plot_area.y}, {end, bottom}, {kAxisColour, 1, "2 3"});
+    canvas.draw_line({end, axes.plot_area.y}, {end, bottom}, {kAxisColour, 1, "2 3"});
     const double middle = axes.x.at(epoch.start_s + epoch.elapsed_s / 2);
     if (i % every == 0)
-      canvas.text({middle, axes.plot_area.y - 4}, fmt::format("{}", i + 1), {10, kMutedTextColour, TextAnchor::middle});
+      canvas.draw_text({middle, axes.plot_area.y - 4}, fmt::format("{}", i + 1),
+                       {10, kMutedTextColour, TextAnchor::middle});
   }
 }
 
@@ -112,7 +114,7 @@ std::string run_title(const AnalysisResult& result, const ShownRun& run) {
 const ExperimentRow* row_with_series(const ExperimentData& data, const AnalysisCell& cell) {
   for (const ExperimentRow& row : data.rows) {
     if (row.levels != cell.levels || row.state != RowState::done) continue;
-    if (row.series.slice_s > 0 && highest_of(power_of(row.series)) > 0) return &row;
+    if (row.series.slice_s > 0 && highest_value(total_power_series(row.series)) > 0) return &row;
   }
   return nullptr;
 }
@@ -125,34 +127,38 @@ std::string run_timelines_svg(const ExperimentData& data, const AnalysisResult& 
     const ExperimentRow* const row = row_with_series(data, result.cells[cell]);
     if (row == nullptr) continue;
     runs.push_back({&result.cells[cell], row});
-    longest_s = std::max(longest_s, length_s(*row));
+    longest_s = std::max(longest_s, run_length_s(*row));
   }
   if (runs.empty() || !(longest_s > 0)) return "";
-  const std::vector<Strip> strips = strips_of(runs);
-  double run_height = kCellGap;
-  for (const Strip& strip : strips) run_height += strip.height + kStripGap;
-  SvgCanvas canvas = titled_canvas(kPlotTop + run_height * static_cast<double>(runs.size()) + 44,
-                                   "One run over time; dashes: end of an epoch", "the first row of each chosen cell");
+  const std::vector<TimelineStrip> strips = make_timeline_strips(runs);
+  double run_height = kCellGap_px;
+  for (const TimelineStrip& strip : strips) run_height += strip.height + kStripGap_px;
+  SvgCanvas canvas =
+      make_titled_canvas(kPlotTop_px + run_height * static_cast<double>(runs.size()) + 44,
+                         "One run over time; dashes: end of an epoch", "the first row of each chosen cell");
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    double y = kPlotTop + run_height * static_cast<double>(i) + kCellGap - 8;
-    canvas.text({kPlotMargin + 50, y - 22}, run_title(result, runs[i]), {13, kTextColour, TextAnchor::start, true});
-    const double bottom = y + run_height - kCellGap - kStripGap;
-    for (const Strip& strip : strips) {
-      const Rect plot_area{kPlotMargin + 50, y, kPlotWidth - 2 * kPlotMargin - 60, strip.height};
+    double y = kPlotTop_px + run_height * static_cast<double>(i) + kCellGap_px - 8;
+    canvas.draw_text({kPlotMargin_px + 50, y - 22}, run_title(result, runs[i]),
+                     {13, kTextColour, TextAnchor::start, true});
+    const double bottom = y + run_height - kCellGap_px - kStripGap_px;
+    for (const TimelineStrip& strip : strips) {
+      const Rect plot_area{kPlotMargin_px + 50, y, kPlotWidth_px - 2 * kPlotMargin_px - 60, strip.height};
       const int ticks = strip.name.empty() ? 4 : 2;
-      const Axes axes{plot_area,
-                      {0, longest_s, plot_area.x, plot_area.right()},
-                      {0, nice_range(0, std::max(strip.high, 1e-9), ticks).high, plot_area.bottom(), plot_area.y}};
+      const PlotAxes axes{
+          plot_area,
+          {0, longest_s, plot_area.x, plot_area.right()},
+          {0, range_with_round_ends(0, std::max(strip.axis_end, 1e-9), ticks).high, plot_area.bottom(), plot_area.y}};
       draw_y_axis(canvas, axes, strip.title, ticks);
-      if (strip.name.empty()) draw_epochs(canvas, axes, *runs[i].row, bottom);
-      const SeriesChannel* const channel = channel_named(runs[i].row->series, strip.name);
-      const auto values = strip.name.empty()   ? power_of(runs[i].row->series)
+      if (strip.name.empty()) draw_epoch_limits(canvas, axes, *runs[i].row, bottom);
+      const SeriesChannel* const channel = find_channel(runs[i].row->series, strip.name);
+      const auto values = strip.name.empty()   ? total_power_series(runs[i].row->series)
                           : channel == nullptr ? std::vector<std::optional<double>>()
                                                : channel->values;
-      draw_sparse_curve(canvas, axes, values, runs[i].row->series.slice_s, {hue(i), strip.name.empty() ? 1.7 : 1.3});
+      draw_sparse_curve(canvas, axes, values, runs[i].row->series.slice_s,
+                        {palette_colour(i), strip.name.empty() ? 1.7 : 1.3});
       const bool is_last = i + 1 == runs.size() && &strip == &strips.back();
       if (is_last) draw_x_axis(canvas, axes, "seconds since the run began", 10);
-      y += strip.height + kStripGap;
+      y += strip.height + kStripGap_px;
     }
   }
   return std::move(canvas).finish();

@@ -55,15 +55,15 @@ TEST(SvgCurve, IsSmoothedOverNeighboursAndPreservesItsEnds) {
 }
 
 TEST(SvgAxes, TicksAreRoundFewAndWithinTheRange) {
-  EXPECT_EQ(nice_ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
-  EXPECT_EQ(nice_ticks(-1, 1, 4), (std::vector<double>{-1, -0.5, 0, 0.5, 1}));
+  EXPECT_EQ(round_ticks(0, 10, 5), (std::vector<double>{0, 2, 4, 6, 8, 10}));
+  EXPECT_EQ(round_ticks(-1, 1, 4), (std::vector<double>{-1, -0.5, 0, 0.5, 1}));
   const std::uint64_t seed = 7;
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
   for (int i = 0; i < 1000; ++i) {
     const double low = std::ldexp(1.0, static_cast<int>(random() % 60) - 30) * static_cast<double>(random() % 100);
     const double high = low + std::ldexp(1.0, static_cast<int>(random() % 60) - 30) + 1e-9 * low;
-    const std::vector<double> ticks = nice_ticks(low, high, 6);
+    const std::vector<double> ticks = round_ticks(low, high, 6);
     ASSERT_LE(ticks.size(), 16u);
     const double room = 1e-6 * (high - low) + 1e-12 * high;
     for (const double tick : ticks)
@@ -80,8 +80,8 @@ TEST(SvgAxes, LabelsAreAsShortAsTheTickSpacingAllows) {
 
 TEST(SvgCanvas, EscapesTexts) {
   SvgCanvas canvas(10, 10, "<t>", "a & b");
-  canvas.text({1, 1}, "<script>alert(\"x\")</script>\x1b");
-  canvas.rect({0, 0, 1, 1}, {"#000000", 1, 0, "\"><script>"});
+  canvas.draw_text({1, 1}, "<script>alert(\"x\")</script>\x1b");
+  canvas.draw_rect({0, 0, 1, 1}, {"#000000", 1, 0, "\"><script>"});
   const std::string svg = std::move(canvas).finish();
   EXPECT_EQ(svg.find("<script"), std::string::npos);
   EXPECT_EQ(svg.find('\x1b'), std::string::npos);
@@ -90,7 +90,7 @@ TEST(SvgCanvas, EscapesTexts) {
 
 TEST(SvgCanvas, SurvivesNonFiniteNumbers) {
   SvgCanvas canvas(10, 10, "", "");
-  canvas.line({std::nan(""), 0}, {INFINITY, 1}, {});
+  canvas.draw_line({std::nan(""), 0}, {INFINITY, 1}, {});
   const std::string svg = std::move(canvas).finish();
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_EQ(svg.find("inf"), std::string::npos);
@@ -205,7 +205,7 @@ TEST(SvgLabels, DoNotCoverPointsOrEachOther) {
   const std::vector<PlacedLabel> labels = place_labels(points, 11, bounds);
   ASSERT_EQ(labels.size(), points.size());
   const auto box = [&](std::size_t i) {
-    return Rect{labels[i].at.x, labels[i].at.y - 0.8 * 11, text_width(points[i].text, 11), 11};
+    return Rect{labels[i].text_position.x, labels[i].text_position.y - 0.8 * 11, text_width(points[i].text, 11), 11};
   };
   const auto overlaps = [](const Rect& a, const Rect& b) {
     return std::min(a.right(), b.right()) - std::max(a.x, b.x) > 1e-6 &&

@@ -18,7 +18,7 @@ inline constexpr std::string_view kUnattributedColour = "#b6bec9";  // for idle,
 
 inline constexpr std::array<std::string_view, 7> kPalette = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                              "#e69f00", "#56b4e9", "#7a5195"};
-constexpr std::string_view hue(std::size_t index) { return kPalette[index % kPalette.size()]; }
+constexpr std::string_view palette_colour(std::size_t index) { return kPalette[index % kPalette.size()]; }
 
 // Colour of a phase, the same in every plot.
 constexpr std::string_view colour_of_phase(std::string_view phase) {
@@ -42,7 +42,7 @@ constexpr std::string_view colour_of_basis(std::string_view basis) {
   return kPalette[5];  // "time-share"
 }
 
-inline constexpr double kPlotWidth = 960;
-inline constexpr double kPlotMargin = 28;
+inline constexpr double kPlotWidth_px = 960;
+inline constexpr double kPlotMargin_px = 28;
 
 }  // namespace joulemap::report

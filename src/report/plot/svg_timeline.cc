@@ -15,19 +15,19 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kPower = 300;
-constexpr double kStrip = 36;
-constexpr double kColumn = 2;  // width of a column in the strip of phases, in px
-constexpr double kTrack = 74;
-constexpr double kLeft = 58;
-constexpr std::size_t kMaxTracks = 4;
+constexpr double kPowerPlotHeight_px = 300;
+constexpr double kPhaseStripHeight_px = 36;
+constexpr double kPhaseColumnWidth_px = 2;  // width of a column in the strip of phases, in px
+constexpr double kMetricTrackHeight_px = 74;
+constexpr double kTimelineLeftMargin_px = 58;
+constexpr std::size_t kMaxMetricTracks = 4;
 constexpr std::size_t kMaxEpochLabels = 24;
 
-using Values = std::vector<std::optional<double>>;
+using OptionalValues = std::vector<std::optional<double>>;
 
 // Least length of a slice, in update periods of the slowest counter: shorter slices would show when the counter was
 // updated, not the power.
-constexpr double kPeriods = 1;
+constexpr double kMinPeriodsPerSlice = 1;
 
 double longest_period_s(const RunView& view) {
   double longest_s = 0;
@@ -35,12 +35,12 @@ double longest_period_s(const RunView& view) {
   return longest_s;
 }
 
-std::size_t slices_in(double time_s, double slice_s) {
+std::size_t slice_count_in(double time_s, double slice_s) {
   return slice_s > 0 ? std::max<std::size_t>(static_cast<std::size_t>(std::ceil(time_s / slice_s)), 1) : 1;
 }
 
-Values means_of(const Values& values, std::size_t together) {
-  Values means;
+OptionalValues group_means(const OptionalValues& values, std::size_t together) {
+  OptionalValues means;
   for (std::size_t from = 0; from < values.size(); from += together) {
     double sum = 0;
     double known = 0;
@@ -54,13 +54,13 @@ Values means_of(const Values& values, std::size_t together) {
   return means;
 }
 
-double highest_of(const Values& values) {
+double highest_known_value(const OptionalValues& values) {
   double highest = 0;
   for (const std::optional<double>& value : values) highest = std::max(highest, value.value_or(0));
   return highest;
 }
 
-bool is_estimated(const RunView& view, const std::string& name) {
+bool is_estimated_domain(const RunView& view, const std::string& name) {
   for (const DomainEnergy& domain : view.run.domains) {
     if (domain.name == name) return domain.provenance == Provenance::estimated;
   }
@@ -69,11 +69,11 @@ bool is_estimated(const RunView& view, const std::string& name) {
 
 // Draws the strip of phases. A phase may be shorter than a pixel, so in each column the height of a phase is its share
 // of the column's time.
-void draw_phases(SvgCanvas& canvas, const Axes& axes, double y, const std::vector<NamedTimeSpan>& bands,
+void draw_phases(SvgCanvas& canvas, const PlotAxes& axes, double y, const std::vector<NamedTimeSpan>& bands,
                  const std::vector<LegendEntry>& order) {
-  const auto columns = static_cast<std::size_t>(axes.plot_area.width / kColumn);
+  const auto columns = static_cast<std::size_t>(axes.plot_area.width / kPhaseColumnWidth_px);
   std::vector<std::map<std::string_view, double>> time(columns);
-  const double column_s = (axes.x.high - axes.x.low) / static_cast<double>(columns);
+  const double column_s = (axes.x.high_value - axes.x.low_value) / static_cast<double>(columns);
   const auto column_of = [&](double time_s) {
     return static_cast<std::size_t>(std::clamp(time_s / column_s, 0.0, static_cast<double>(columns - 1)));
   };
@@ -85,13 +85,15 @@ void draw_phases(SvgCanvas& canvas, const Axes& axes, double y, const std::vecto
     }
   }
   for (std::size_t i = 0; i < columns; ++i) {
-    double bottom = y + kStrip;
+    double bottom = y + kPhaseStripHeight_px;
     for (const LegendEntry& phase : order) {
       const auto known = time[i].find(phase.name);
       if (known == time[i].end()) continue;
-      const double height = kStrip * std::min(known->second / column_s, 1.0);
+      const double height = kPhaseStripHeight_px * std::min(known->second / column_s, 1.0);
       bottom -= height;
-      canvas.rect({axes.plot_area.x + kColumn * static_cast<double>(i), bottom, kColumn + 0.2, height}, {phase.colour});
+      canvas.draw_rect({axes.plot_area.x + kPhaseColumnWidth_px * static_cast<double>(i), bottom,
+                        kPhaseColumnWidth_px + 0.2, height},
+                       {phase.colour});
     }
   }
 }
@@ -110,37 +112,38 @@ std::vector<LegendEntry> phase_legend(const RunView& view) {
   return legend;
 }
 
-void draw_epochs(SvgCanvas& canvas, const Axes& axes, const RunView& view, double bottom) {
+void draw_epoch_marks(SvgCanvas& canvas, const PlotAxes& axes, const RunView& view, double bottom) {
   if (view.epochs.size() < 2) return;
   const std::size_t every = (view.epochs.size() + kMaxEpochLabels - 1) / kMaxEpochLabels;
   for (std::size_t i = 0; i < view.epochs.size(); i += every) {
     const double x = axes.x.at(view.epochs[i].begin_s);
-    canvas.line({x, axes.plot_area.y}, {x, bottom}, {kAxisColour, 1, "2 3"});
-    canvas.text({x + 4, axes.plot_area.y + 11}, fmt::format("epoch {}", view.epochs[i].number), {10, kMutedTextColour});
+    canvas.draw_line({x, axes.plot_area.y}, {x, bottom}, {kAxisColour, 1, "2 3"});
+    canvas.draw_text({x + 4, axes.plot_area.y + 11}, fmt::format("epoch {}", view.epochs[i].number),
+                     {10, kMutedTextColour});
   }
 }
 
-// The first kMaxTracks gauges with values, such as temperature, clock and utilization; no powers, no limits.
-std::vector<const ReportTrack*> tracks_of(const RunView& view) {
+// The first kMaxMetricTracks gauges with values, such as temperature, clock and utilization; no powers, no limits.
+std::vector<const ReportTrack*> metric_tracks(const RunView& view) {
   std::vector<const ReportTrack*> tracks;
   for (const ReportTrack& track : view.run.tracks) {
     const bool is_known =
         std::any_of(track.values.begin(), track.values.end(), [](const auto& value) { return value.has_value(); });
     if (!is_known || unit_of(track.quantity) == "W" || track.name.find("limit") != std::string::npos) continue;
-    if (tracks.size() < kMaxTracks) tracks.push_back(&track);
+    if (tracks.size() < kMaxMetricTracks) tracks.push_back(&track);
   }
   return tracks;
 }
 
-double draw_power(SvgCanvas& canvas, const Axes& axes, const RunView& view) {
+double draw_power(SvgCanvas& canvas, const PlotAxes& axes, const RunView& view) {
   std::vector<LegendEntry> legend;
   std::size_t index = 0;
-  const double least_s = kPeriods * longest_period_s(view);
+  const double least_s = kMinPeriodsPerSlice * longest_period_s(view);
   for (const PowerSeries& series : view.run.power) {
-    const bool estimated = is_estimated(view, series.domain);
-    const std::string_view colour = hue(index++);
-    const std::size_t together = slices_in(least_s, view.run.slice_s);
-    draw_curve(canvas, axes, means_of(series.watts, together), view.run.slice_s * static_cast<double>(together),
+    const bool estimated = is_estimated_domain(view, series.domain);
+    const std::string_view colour = palette_colour(index++);
+    const std::size_t together = slice_count_in(least_s, view.run.slice_s);
+    draw_curve(canvas, axes, group_means(series.watts, together), view.run.slice_s * static_cast<double>(together),
                {colour, estimated ? 1.4 : 1.7, estimated ? "5 3" : ""});
     legend.push_back({series.domain + (estimated ? " (estimated)" : ""), colour});
   }
@@ -151,45 +154,48 @@ double draw_power(SvgCanvas& canvas, const Axes& axes, const RunView& view) {
 
 Result<std::string> timeline_svg(const RunView& view) {
   double highest = 0;
-  const std::size_t together = slices_in(kPeriods * longest_period_s(view), view.run.slice_s);
+  const std::size_t together = slice_count_in(kMinPeriodsPerSlice * longest_period_s(view), view.run.slice_s);
   for (const PowerSeries& series : view.run.power) {
-    highest = std::max(highest, highest_of(means_of(series.watts, together)));
+    highest = std::max(highest, highest_known_value(group_means(series.watts, together)));
   }
   if (!(highest > 0)) return nothing_to_plot_error("no power over time", "run joulemap doctor to list the sensors");
-  const std::vector<const ReportTrack*> tracks = tracks_of(view);
+  const std::vector<const ReportTrack*> tracks = metric_tracks(view);
   const bool has_phases = !view.phases.empty();
-  const double height = 40 + kPower + (has_phases ? kStrip + 34 : 0) + kTrack * static_cast<double>(tracks.size()) + 54;
+  const double height = 40 + kPowerPlotHeight_px + (has_phases ? kPhaseStripHeight_px + 34 : 0) +
+                        kMetricTrackHeight_px * static_cast<double>(tracks.size()) + 54;
   PlotFrame frame = make_plot_frame(view, nullptr, "Power over time", height);
-  const Rect plot_area{frame.plot_area.x + kLeft, frame.plot_area.y + 36, frame.plot_area.width - kLeft, kPower};
-  const Range range = nice_range(0, highest, 5);
-  Axes axes{plot_area,
-            {0, view.run.elapsed_s, plot_area.x, plot_area.right()},
-            {0, range.high, plot_area.bottom(), plot_area.y}};
+  const Rect plot_area{frame.plot_area.x + kTimelineLeftMargin_px, frame.plot_area.y + 36,
+                       frame.plot_area.width - kTimelineLeftMargin_px, kPowerPlotHeight_px};
+  const ValueRange range = range_with_round_ends(0, highest, 5);
+  PlotAxes axes{plot_area,
+                {0, view.run.elapsed_s, plot_area.x, plot_area.right()},
+                {0, range.high, plot_area.bottom(), plot_area.y}};
   draw_y_axis(frame.canvas, axes, "watts");
   const double bottom = frame.plot_area.bottom() - 54;
   for (const NamedTimeSpan& band : view.probing) {
-    frame.canvas.rect({axes.x.at(band.begin_s), plot_area.y, axes.x.at(band.end_s) - axes.x.at(band.begin_s), kPower},
-                      {"#8a94a3", 0.12, 0, "probing"});
+    frame.canvas.draw_rect(
+        {axes.x.at(band.begin_s), plot_area.y, axes.x.at(band.end_s) - axes.x.at(band.begin_s), kPowerPlotHeight_px},
+        {"#8a94a3", 0.12, 0, "probing"});
   }
-  draw_epochs(frame.canvas, axes, view, bottom);
+  draw_epoch_marks(frame.canvas, axes, view, bottom);
   draw_power(frame.canvas, axes, view);
   double y = plot_area.bottom() + 8;
   if (has_phases) {
     const std::vector<LegendEntry> phases = phase_legend(view);
     draw_phases(frame.canvas, axes, y, view.phases, phases);
-    draw_legend(frame.canvas, {plot_area.x, y + kStrip + 6}, plot_area.width, phases);
-    y += kStrip + 34;
+    draw_legend(frame.canvas, {plot_area.x, y + kPhaseStripHeight_px + 6}, plot_area.width, phases);
+    y += kPhaseStripHeight_px + 34;
   }
   for (const ReportTrack* track : tracks) {
     const std::string_view unit = unit_of(track->quantity);
-    const Rect small{plot_area.x, y + 18, plot_area.width, kTrack - 26};
-    const Range values = nice_range(0, std::max(highest_of(track->values), 1e-9), 2);
-    const Axes own{small, axes.x, {0, values.high, small.bottom(), small.y}};
+    const Rect small{plot_area.x, y + 18, plot_area.width, kMetricTrackHeight_px - 26};
+    const ValueRange values = range_with_round_ends(0, std::max(highest_known_value(track->values), 1e-9), 2);
+    const PlotAxes own{small, axes.x, {0, values.high, small.bottom(), small.y}};
     draw_y_axis(frame.canvas, own, "", 2);
-    frame.canvas.text({small.x, y + 12}, fmt::format("{}, {}", track->name, unit == "degC" ? "°C" : unit),
-                      {11, kMutedTextColour});
+    frame.canvas.draw_text({small.x, y + 12}, fmt::format("{}, {}", track->name, unit == "degC" ? "°C" : unit),
+                           {11, kMutedTextColour});
     draw_sparse_curve(frame.canvas, own, track->values, view.run.slice_s, {kTextColour, 1.2});
-    y += kTrack;
+    y += kMetricTrackHeight_px;
   }
   axes.plot_area.height = bottom - axes.plot_area.y;
   draw_x_axis(frame.canvas, axes, "seconds since the command began", 10);

@@ -18,19 +18,19 @@
 namespace joulemap::report {
 namespace {
 
-constexpr double kHeight = 430;
-constexpr double kRadius = 5;
-constexpr double kNumberFont = 11;
-constexpr double kLogRatio = 8;  // energies that differ more are on a logarithmic axis
+constexpr double kTradeoffPlotHeight_px = 430;
+constexpr double kPointRadius_px = 5;
+constexpr double kPointNumberFontSize_px = 11;
+constexpr double kMinLogAxisRatio = 8;  // energies that differ more are on a logarithmic axis
 
-struct Tradeoff {
+struct TradeoffPoint {
   std::size_t cell = 0;
   double energy_j = 0;
-  double metric = 0;
+  double metric_value = 0;
 };
 
-std::vector<Tradeoff> points_of(const AnalysisResult& result, std::size_t energy, std::size_t metric) {
-  std::vector<Tradeoff> points;
+std::vector<TradeoffPoint> make_tradeoff_points(const AnalysisResult& result, std::size_t energy, std::size_t metric) {
+  std::vector<TradeoffPoint> points;
   for (std::size_t i = 0; i < result.cells.size(); ++i) {
     const AnalysisCell& cell = result.cells[i];
     if (!cell.measures[energy] || !cell.measures[metric] || !(cell.measures[energy]->mean > 0)) continue;
@@ -40,26 +40,26 @@ std::vector<Tradeoff> points_of(const AnalysisResult& result, std::size_t energy
 }
 
 // The cells that no cell with as little energy surpasses, in ascending order of energy.
-std::vector<Tradeoff> front_of(std::vector<Tradeoff> points, bool more_is_better) {
+std::vector<TradeoffPoint> tradeoff_front(std::vector<TradeoffPoint> points, bool more_is_better) {
   const double sign = more_is_better ? 1 : -1;
-  std::ranges::sort(points, [&](const Tradeoff& a, const Tradeoff& b) {
-    return std::pair(a.energy_j, -sign * a.metric) < std::pair(b.energy_j, -sign * b.metric);
+  std::ranges::sort(points, [&](const TradeoffPoint& a, const TradeoffPoint& b) {
+    return std::pair(a.energy_j, -sign * a.metric_value) < std::pair(b.energy_j, -sign * b.metric_value);
   });
-  std::vector<Tradeoff> front;
-  for (const Tradeoff& point : points) {
-    if (front.empty() || sign * point.metric > sign * front.back().metric) front.push_back(point);
+  std::vector<TradeoffPoint> front;
+  for (const TradeoffPoint& point : points) {
+    if (front.empty() || sign * point.metric_value > sign * front.back().metric_value) front.push_back(point);
   }
   return front;
 }
 
 // Cells of one combination of the factors that are not compared: only these are alternatives to each other.
-std::map<std::vector<std::size_t>, std::vector<Tradeoff>> alternatives(const AnalysisResult& result,
-                                                                       const std::vector<Tradeoff>& points) {
-  std::map<std::vector<std::size_t>, std::vector<Tradeoff>> groups;
-  for (const Tradeoff& point : points) {
+std::map<std::vector<std::size_t>, std::vector<TradeoffPoint>> group_alternatives(
+    const AnalysisResult& result, const std::vector<TradeoffPoint>& points) {
+  std::map<std::vector<std::size_t>, std::vector<TradeoffPoint>> groups;
+  for (const TradeoffPoint& point : points) {
     std::vector<std::size_t> key;
     for (std::size_t i = 0; i < result.factors.size(); ++i) {
-      if (!result.factors[i].compared) key.push_back(result.cells[point.cell].levels[i]);
+      if (!result.factors[i].is_compared) key.push_back(result.cells[point.cell].levels[i]);
     }
     groups[key].push_back(point);
   }
@@ -67,66 +67,66 @@ std::map<std::vector<std::size_t>, std::vector<Tradeoff>> alternatives(const Ana
 }
 
 struct TradeoffAxes {
-  Axes axes;
+  PlotAxes axes;
   bool is_logarithmic = false;
-  double energy_factor = 1;
+  double energy_unit_factor = 1;
 
-  Point at(const Tradeoff& point) const {
-    const double energy = point.energy_j / energy_factor;
-    return {axes.x.at(is_logarithmic ? std::log10(energy) : energy), axes.y.at(point.metric)};
+  Point at(const TradeoffPoint& point) const {
+    const double energy = point.energy_j / energy_unit_factor;
+    return {axes.x.at(is_logarithmic ? std::log10(energy) : energy), axes.y.at(point.metric_value)};
   }
 };
 
 // A scale with some room on both sides.
-Scale padded_scale(double low, double high, double from, double to) {
+AxisScale make_padded_scale(double low, double high, double from, double to) {
   const double room = high > low ? 0.06 * (high - low) : std::max(0.05 * std::abs(high), 1e-9);
   return {low - room, high + room, from, to};
 }
 
-TradeoffAxes make_axes(const std::vector<Tradeoff>& points, const Rect& plot_area, double energy_factor) {
-  const auto [least_j, most_j] = std::ranges::minmax(points, {}, &Tradeoff::energy_j);
-  const auto [worst, best] = std::ranges::minmax(points, {}, &Tradeoff::metric);
+TradeoffAxes make_tradeoff_axes(const std::vector<TradeoffPoint>& points, const Rect& plot_area, double energy_factor) {
+  const auto [least_j, most_j] = std::ranges::minmax(points, {}, &TradeoffPoint::energy_j);
+  const auto [worst, best] = std::ranges::minmax(points, {}, &TradeoffPoint::metric_value);
   TradeoffAxes axes;
-  axes.energy_factor = energy_factor;
-  axes.is_logarithmic = most_j.energy_j > kLogRatio * least_j.energy_j;
+  axes.energy_unit_factor = energy_factor;
+  axes.is_logarithmic = most_j.energy_j > kMinLogAxisRatio * least_j.energy_j;
   double low = least_j.energy_j / energy_factor;
   double high = most_j.energy_j / energy_factor;
   if (axes.is_logarithmic) {
     low = std::log10(low);
     high = std::log10(high);
   }
-  axes.axes = {plot_area, padded_scale(low, high, plot_area.x, plot_area.right()),
-               padded_scale(worst.metric, best.metric, plot_area.bottom(), plot_area.y)};
+  axes.axes = {plot_area, make_padded_scale(low, high, plot_area.x, plot_area.right()),
+               make_padded_scale(worst.metric_value, best.metric_value, plot_area.bottom(), plot_area.y)};
   return axes;
 }
 
-void draw_log_energy_axis(SvgCanvas& canvas, const Axes& axes, std::string_view unit) {
-  for (const double tick : log_ticks(axes.x)) {
+void draw_log_energy_axis(SvgCanvas& canvas, const PlotAxes& axes, std::string_view unit) {
+  for (const double tick : logarithmic_ticks(axes.x)) {
     const double x = axes.x.at(tick);
-    canvas.line({x, axes.plot_area.y}, {x, axes.plot_area.bottom()}, {kGridColour, 1});
-    canvas.text({x, axes.plot_area.bottom() + 18}, fmt::format("{:.4g}", std::pow(10, tick)),
-                {12, kMutedTextColour, TextAnchor::middle});
+    canvas.draw_line({x, axes.plot_area.y}, {x, axes.plot_area.bottom()}, {kGridColour, 1});
+    canvas.draw_text({x, axes.plot_area.bottom() + 18}, fmt::format("{:.4g}", std::pow(10, tick)),
+                     {12, kMutedTextColour, TextAnchor::middle});
   }
-  canvas.text({axes.plot_area.x + axes.plot_area.width / 2, axes.plot_area.bottom() + 36},
-              fmt::format("energy in {}, logarithmic", unit), {12, kMutedTextColour, TextAnchor::middle});
+  canvas.draw_text({axes.plot_area.x + axes.plot_area.width / 2, axes.plot_area.bottom() + 36},
+                   fmt::format("energy in {}, logarithmic", unit), {12, kMutedTextColour, TextAnchor::middle});
 }
 
 // A stair: each cell of the front is the best for energies up to the next one.
-void draw_front(SvgCanvas& canvas, const TradeoffAxes& axes, const std::vector<Tradeoff>& front) {
+void draw_front(SvgCanvas& canvas, const TradeoffAxes& axes, const std::vector<TradeoffPoint>& front) {
   if (front.size() < 2) return;
   std::vector<Point> stair;
-  for (const Tradeoff& point : front) {
+  for (const TradeoffPoint& point : front) {
     const Point at = axes.at(point);
     if (!stair.empty()) stair.push_back({at.x, stair.back().y});
     stair.push_back(at);
   }
-  canvas.polyline(stair, {kTextColour, 1.4, "5 3"});
+  canvas.draw_polyline(stair, {kTextColour, 1.4, "5 3"});
 }
 
-std::string entry_text(const AnalysisResult& result, const Tradeoff& point, const Measure& metric) {
+std::string tradeoff_entry_text(const AnalysisResult& result, const TradeoffPoint& point, const Measure& metric) {
   const std::string unit = metric.unit.empty() ? "" : " " + metric.unit;
   return fmt::format("{}: {}, {:.4g}{}", short_levels_text(result, result.cells[point.cell].levels),
-                     amount_text(point.energy_j, "J"), point.metric, unit);
+                     amount_text(point.energy_j, "J"), point.metric_value, unit);
 }
 
 }  // namespace
@@ -141,46 +141,48 @@ std::optional<std::size_t> tradeoff_metric(const AnalysisResult& result) {
 }
 
 std::string tradeoff_svg(const AnalysisResult& result) {
-  const std::optional<std::size_t> energy = measure_of_kind(result, MeasureKind::energy);
+  const std::optional<std::size_t> energy = find_measure_of_kind(result, MeasureKind::energy);
   const std::optional<std::size_t> metric = tradeoff_metric(result);
   if (!energy || !metric) return "";
   const Measure& measure = result.measures[*metric];
-  const std::vector<Tradeoff> points = points_of(result, *energy, *metric);
+  const std::vector<TradeoffPoint> points = make_tradeoff_points(result, *energy, *metric);
   if (points.empty()) return "";
-  const FactorRoles roles = factor_roles(result);
+  const FactorRoles roles = assign_factor_roles(result);
   std::vector<ListEntry> list;
-  for (const Tradeoff& point : points)
-    list.push_back({entry_text(result, point, measure), cell_colour(roles, result.cells[point.cell])});
-  const double list_width = kPlotWidth - 2 * kPlotMargin;
-  const double most_j = std::ranges::max(points, {}, &Tradeoff::energy_j).energy_j;
-  const AxisUnit unit = axis_unit(result.measures[*energy], most_j);
-  SvgCanvas canvas = titled_canvas(kPlotTop + kHeight + 68 + numbered_list_height(list, list_width),
-                                   fmt::format("{} against energy; rim and dashed line: Pareto front", measure.name),
-                                   "one point per cell, numbered");
+  for (const TradeoffPoint& point : points)
+    list.push_back({tradeoff_entry_text(result, point, measure), cell_colour(roles, result.cells[point.cell])});
+  const double list_width = kPlotWidth_px - 2 * kPlotMargin_px;
+  const double most_j = std::ranges::max(points, {}, &TradeoffPoint::energy_j).energy_j;
+  const AxisUnit unit = choose_axis_unit(result.measures[*energy], most_j);
+  SvgCanvas canvas =
+      make_titled_canvas(kPlotTop_px + kTradeoffPlotHeight_px + 68 + numbered_list_height(list, list_width),
+                         fmt::format("{} against energy; rim and dashed line: Pareto front", measure.name),
+                         "one point per cell, numbered");
   draw_hue_legend(canvas, result, roles);
-  const Rect plot_area{kPlotMargin + 50, kPlotTop + 12, kPlotWidth - 2 * kPlotMargin - 60, kHeight};
-  const TradeoffAxes axes = make_axes(points, plot_area, unit.factor);
+  const Rect plot_area{kPlotMargin_px + 50, kPlotTop_px + 12, kPlotWidth_px - 2 * kPlotMargin_px - 60,
+                       kTradeoffPlotHeight_px};
+  const TradeoffAxes axes = make_tradeoff_axes(points, plot_area, unit.unit_factor);
   draw_y_axis(canvas, axes.axes, measure.unit.empty() ? measure.name : measure.name + ", " + measure.unit);
   if (axes.is_logarithmic) {
-    draw_log_energy_axis(canvas, axes.axes, unit.text);
+    draw_log_energy_axis(canvas, axes.axes, unit.unit_text);
   } else {
-    draw_x_axis(canvas, axes.axes, "energy in " + unit.text, 8, true);
+    draw_x_axis(canvas, axes.axes, "energy in " + unit.unit_text, 8, true);
   }
   std::vector<bool> is_on_front(result.cells.size(), false);
-  for (const auto& [key, group] : alternatives(result, points)) {
-    const std::vector<Tradeoff> front = front_of(group, measure.more_is_better);
-    for (const Tradeoff& point : front) is_on_front[point.cell] = true;
+  for (const auto& [key, group] : group_alternatives(result, points)) {
+    const std::vector<TradeoffPoint> front = tradeoff_front(group, measure.more_is_better);
+    for (const TradeoffPoint& point : front) is_on_front[point.cell] = true;
     draw_front(canvas, axes, front);
   }
   std::vector<LabelledPoint> labels;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const bool is_best = is_on_front[points[i].cell];
-    canvas.circle(axes.at(points[i]), kRadius, {list[i].colour, 0.85, 0, list[i].text},
-                  {is_best ? kTextColour : "#ffffff", is_best ? 1.8 : 0.8});
-    labels.push_back({axes.at(points[i]), kRadius + 1, fmt::format("{}", i + 1), is_best});
+    canvas.draw_circle(axes.at(points[i]), kPointRadius_px, {list[i].colour, 0.85, 0, list[i].text},
+                       {is_best ? kTextColour : "#ffffff", is_best ? 1.8 : 0.8});
+    labels.push_back({axes.at(points[i]), kPointRadius_px + 1, fmt::format("{}", i + 1), is_best});
   }
-  draw_labels(canvas, labels, kNumberFont, plot_area);
-  draw_numbered_list(canvas, {kPlotMargin, plot_area.bottom() + 52}, list_width, list);
+  draw_labels(canvas, labels, kPointNumberFontSize_px, plot_area);
+  draw_numbered_list(canvas, {kPlotMargin_px, plot_area.bottom() + 52}, list_width, list);
   return std::move(canvas).finish();
 }
 

@@ -9,28 +9,29 @@
 namespace joulemap::report {
 namespace {
 
-std::string line(double amount, const std::string& text) {
+std::string account_line(double amount, const std::string& text) {
   return fmt::format("  {:>11} {}\n", format_number(amount), text);
 }
 
-std::string entry_text(const AccountEntry& entry, const AccountAssumptions& assumptions, const TextStyle& style) {
+std::string account_entry_text(const AccountEntry& entry, const AccountAssumptions& assumptions,
+                               const TextStyle& style) {
   const std::string provenance(to_string(entry.provenance));
   std::string out;
   if (assumptions.pue != 1) {
-    out +=
-        line(entry.facility_j, fmt::format("J of the data center, for {} J {} (PUE {})", format_number(entry.energy_j),
-                                           provenance, format_number(assumptions.pue, 2)));
+    out += account_line(entry.facility_j,
+                        fmt::format("J in the data center, from {} J {} (PUE {})", format_number(entry.energy_j),
+                                    provenance, format_number(assumptions.pue, 2)));
   }
   if (entry.gco2) {
     std::string half_width;
     if (entry.gco2_high)
-      half_width = fmt::format(" ({} {})", style.plus_minus(), format_number(*entry.gco2_high - *entry.gco2, 2));
-    out += line(*entry.gco2, fmt::format("g CO2e{}, of energy {}, at {} g/kWh", half_width, provenance,
-                                         format_number(*entry.gco2_per_kwh, 3)));
+      half_width = fmt::format(" ({} {})", style.plus_minus_sign(), format_number(*entry.gco2_high - *entry.gco2, 2));
+    out += account_line(*entry.gco2, fmt::format("g CO2e{} from {} energy, at {} g/kWh", half_width, provenance,
+                                                 format_number(*entry.gco2_per_kwh, 3)));
   }
   if (entry.price) {
-    out += line(*entry.price, fmt::format("price of energy {}, at {} per kWh", provenance,
-                                          format_number(assumptions.price_per_kwh.value_or(0), 2)));
+    out += account_line(*entry.price, fmt::format("price of {} energy, at {} per kWh", provenance,
+                                                  format_number(assumptions.price_per_kwh.value_or(0), 2)));
   }
   return out;
 }
@@ -46,17 +47,19 @@ std::string carbon_origin_text(const CarbonIntensity& carbon) {
 std::string account_text(const Account& account, const TextStyle& style) {
   const AccountAssumptions& assumptions = account.assumptions;
   std::string out = "\n" + style.bold(" Carbon and price") + "\n";
-  for (const AccountEntry& entry : account.entries) out += entry_text(entry, assumptions, style);
+  for (const AccountEntry& entry : account.entries) out += account_entry_text(entry, assumptions, style);
   if (account.entries.empty()) out += "  unknown, as the energy is\n";
   if (account.embodied_gco2) {
-    out += line(*account.embodied_gco2, fmt::format("g CO2e embodied: the run's share of {} kg over {} years",
-                                                    format_number(assumptions.embodied->kg, 2),
-                                                    format_number(assumptions.embodied->lifetime_years, 2)));
+    out += account_line(*account.embodied_gco2, fmt::format("g CO2e embodied: the run's share of {} kg over {} years",
+                                                            format_number(assumptions.embodied->kg, 2),
+                                                            format_number(assumptions.embodied->lifetime_years, 2)));
   }
   for (const Equivalent& equivalent : account.equivalents)
-    out += line(equivalent.amount, fmt::format("{} of {} ({})", equivalent.unit, equivalent.name, equivalent.source));
-  if (assumptions.carbon)
-    out += fmt::format("  carbon intensity: {}; its error is not included\n", carbon_origin_text(*assumptions.carbon));
+    out += account_line(equivalent.amount,
+                        fmt::format("{} of {} ({})", equivalent.unit, equivalent.name, equivalent.source));
+  if (assumptions.carbon_intensity)
+    out += fmt::format("  carbon intensity: {}; its error is not included\n",
+                       carbon_origin_text(*assumptions.carbon_intensity));
   return out;
 }
 

@@ -13,60 +13,66 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kMaxCommand = 60;
+constexpr std::size_t kMaxCommandColumns = 60;
 
-std::string command_text(const Advice& advice) {
+std::string advised_command_text(const Advice& advice) {
   std::string text;
   for (const std::string& word : advice.command) text += (text.empty() ? "" : " ") + printable(word);
-  return shortened(text, kMaxCommand);
+  return shortened(text, kMaxCommandColumns);
 }
 
-std::string range_text(const Finding& finding, double total_j) {
+std::string saving_range_text(const Finding& finding, double total_j) {
   return fmt::format("{:.0f} to {:.0f} %", 100 * finding.low_j / total_j,
                      100 * std::min(finding.high_j / total_j, 1.0));
 }
 
-std::string examined_text(const Advice& advice) {
-  if (!advice.part.is_steady)
-    return fmt::format("Savings are shares of the run's GPU energy, {}.", energy_text(*advice.energy_j));
-  return fmt::format("Savings are shares of the GPU energy of a step in steady state, {}.",
-                     energy_text(*advice.energy_j / advice.part.steps));
+std::string examined_part_text(const Advice& advice) {
+  const std::string_view energy =
+      advice.processor == AdvisedProcessor::gpu ? "GPU energy" : "energy of phases and layers on the CPU";
+  if (!advice.examined_part.is_steady)
+    return fmt::format("Savings are shares of the {} of the run, {}.", energy, energy_text(*advice.energy_j));
+  return fmt::format("Savings are shares of the {} of a step in steady state, {}.", energy,
+                     energy_text(*advice.energy_j / advice.examined_part.steps));
+}
+
+std::string no_finding_text(const Advice& advice) {
+  if (advice.processor == AdvisedProcessor::cpu)
+    return "No known waste uses a noticeable part of the energy of the program. To save more, try fewer steps, a smaller "
+           "model, or a GPU.";
+  return "No known waste uses a noticeable part of the energy of the GPUs. To save more, try a lower power limit, another "
+         "precision, or fewer steps.";
 }
 
 }  // namespace
 
-std::string saving_text(const Finding& finding, const Advice& advice) {
+std::string finding_saving_text(const Finding& finding, const Advice& advice) {
   const double total_j = *advice.energy_j;
-  if (!(advice.part.steps > 0))
-    return fmt::format("saves about {:.0f} %, {}", 100 * finding.saves_j / total_j, energy_text(finding.saves_j));
-  std::string text = fmt::format("saves about {:.0f} %, {}", 100 * finding.saves_j / total_j,
-                                 energy_text(finding.saves_j / advice.part.steps));
-  if (finding.saves_s) text += fmt::format(" and {}", duration_text(*finding.saves_s / advice.part.steps));
+  if (!(advice.examined_part.steps > 0))
+    return fmt::format("saves about {:.0f} %, {}", 100 * finding.saved_energy_j / total_j,
+                       energy_text(finding.saved_energy_j));
+  std::string text = fmt::format("saves about {:.0f} %, {}", 100 * finding.saved_energy_j / total_j,
+                                 energy_text(finding.saved_energy_j / advice.examined_part.steps));
+  if (finding.saved_time_s)
+    text += fmt::format(" and {}", duration_text(*finding.saved_time_s / advice.examined_part.steps));
   return text + " per step";
 }
 
 std::string advice_text(const Advice& advice, const TextStyle& style) {
-  std::string out = "\n " + style.bold(fmt::format("Findings in '{}'", command_text(advice))) + "\n";
-  if (advice.energy_j && advice.findings.empty()) {
-    out += wrap_text(" ",
-                     "No known waste uses a noticeable part of the energy of the GPUs. To save more, try a lower power "
-                     "limit, another "
-                     "precision, or fewer steps.",
-                     style.columns);
-  }
+  std::string out = "\n " + style.bold(fmt::format("Findings in '{}'", advised_command_text(advice))) + "\n";
+  if (advice.energy_j && advice.findings.empty()) out += wrap_text(" ", no_finding_text(advice), style.columns);
   for (std::size_t i = 0; i < advice.findings.size(); ++i) {
     const Finding& finding = advice.findings[i];
     const std::string number = fmt::format(" {}. ", i + 1);
     const std::string indent(number.size(), ' ');
-    const std::string saving =
-        fmt::format("{} (range {})", saving_text(finding, advice), range_text(finding, *advice.energy_j));
+    const std::string saving = fmt::format("{} (range {})", finding_saving_text(finding, advice),
+                                           saving_range_text(finding, *advice.energy_j));
     out += "\n" + wrap_text(number, finding.title + ": " + saving, style.columns);
     for (const std::string& evidence : finding.evidence) out += wrap_text(indent, printable(evidence), style.columns);
     out += wrap_text(indent + "try: ", finding.change, style.columns);
   }
   if (!advice.findings.empty())
     out += "\n" + wrap_text(" ",
-                            examined_text(advice) +
+                            examined_part_text(advice) +
                                 " They overlap: do not add them. To measure one: change the program, record again, and "
                                 "compare with joulemap diff.",
                             style.columns);

@@ -18,13 +18,13 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kMaxFlags = 4;
-constexpr std::size_t kMaxPairs = 12;
-constexpr std::size_t kMaxPairsBesideEffects = 6;
-constexpr std::size_t kMaxVerdicts = 5;
-constexpr std::size_t kMaxVerdictsBesideEffects = 3;
-constexpr std::size_t kMaxEffects = 4;
-constexpr std::size_t kMaxInteractions = 2;
+constexpr std::size_t kMaxShownFlags = 4;
+constexpr std::size_t kMaxShownPairs = 12;
+constexpr std::size_t kMaxShownPairsBesideEffects = 6;
+constexpr std::size_t kMaxShownVerdicts = 5;
+constexpr std::size_t kMaxShownVerdictsBesideEffects = 3;
+constexpr std::size_t kMaxShownEffects = 4;
+constexpr std::size_t kMaxShownInteractions = 2;
 
 // The tests between two levels for energy and time. An experiment without blocks has a paired and an unpaired test for
 // each difference: only the unpaired ones, which fit its design.
@@ -41,23 +41,23 @@ std::vector<const Comparison*> shown_comparisons(const AnalysisResult& result) {
 
 // Results of the comparisons between two levels, over all levels of the other factors.
 struct PairCounts {
-  std::size_t more = 0;  // number of comparisons in which level a is significantly higher than level b
-  std::size_t less = 0;
-  std::size_t not_shown = 0;
-  std::vector<double> percents;
+  std::size_t more_count = 0;  // number of comparisons in which level a is significantly higher than level b
+  std::size_t less_count = 0;
+  std::size_t not_significant_count = 0;
+  std::vector<double> percent_differences;
 };
 
-TextTable pairs_table(const AnalysisResult& result, const std::vector<const Comparison*>& comparisons) {
+TextTable level_pairs_table(const AnalysisResult& result, const std::vector<const Comparison*>& comparisons) {
   std::map<std::tuple<std::size_t, std::size_t, std::size_t, std::size_t>, PairCounts> pairs;
   for (const Comparison* const one : comparisons) {
     PairCounts& counts = pairs[{one->factor, *one->a, *one->b, one->measure}];
-    if (one->percent) counts.percents.push_back(*one->percent);
+    if (one->percent) counts.percent_differences.push_back(*one->percent);
     if (!one->is_different) {
-      ++counts.not_shown;
+      ++counts.not_significant_count;
     } else if (one->difference.value_or(0) > 0) {
-      ++counts.more;
+      ++counts.more_count;
     } else {
-      ++counts.less;
+      ++counts.less_count;
     }
   }
   TextTable table{"",
@@ -65,12 +65,14 @@ TextTable pairs_table(const AnalysisResult& result, const std::vector<const Comp
                   {false, false, false, true, true, true, true},
                   {}};
   for (const auto& [key, counts] : pairs) {
-    if (table.rows.size() == (result.main_effects.empty() ? kMaxPairs : kMaxPairsBesideEffects)) break;
+    if (table.rows.size() == (result.main_effects.empty() ? kMaxShownPairs : kMaxShownPairsBesideEffects)) break;
     const auto& [factor, a, b, measure] = key;
     const std::vector<std::string>& levels = result.factors[factor].levels;
-    table.rows.push_back({levels[a], levels[b], result.measures[measure].name, std::to_string(counts.more),
-                          std::to_string(counts.less), std::to_string(counts.not_shown),
-                          counts.percents.empty() ? "" : fmt::format("{:+.0f} %", median_or(counts.percents, 0.0))});
+    table.rows.push_back({levels[a], levels[b], result.measures[measure].name, std::to_string(counts.more_count),
+                          std::to_string(counts.less_count), std::to_string(counts.not_significant_count),
+                          counts.percent_differences.empty()
+                              ? ""
+                              : fmt::format("{:+.0f} %", median_or(counts.percent_differences, 0.0))});
   }
   return table;
 }
@@ -79,7 +81,7 @@ std::string largest_differences(const AnalysisResult& result, std::vector<const 
                                 const TextStyle& style) {
   std::erase_if(comparisons, [](const Comparison* one) { return !one->is_different || !one->percent; });
   std::ranges::stable_sort(comparisons, std::greater(), [](const Comparison* one) { return std::fabs(*one->percent); });
-  const std::size_t most = result.main_effects.empty() ? kMaxVerdicts : kMaxVerdictsBesideEffects;
+  const std::size_t most = result.main_effects.empty() ? kMaxShownVerdicts : kMaxShownVerdictsBesideEffects;
   if (comparisons.size() > most) comparisons.resize(most);
   std::string out = comparisons.empty() ? "" : "\n" + style.bold("Largest differences") + "\n";
   for (const Comparison* const one : comparisons) {
@@ -91,11 +93,11 @@ std::string largest_differences(const AnalysisResult& result, std::vector<const 
 
 std::string flags_summary(const AnalysisResult& result, const TextStyle& style) {
   std::string out;
-  for (std::size_t i = 0; i < std::min(kMaxFlags, result.flags.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kMaxShownFlags, result.flags.size()); ++i)
     out += wrap_text(fmt::format("  {} ", result.flags[i].code), printable(result.flags[i].message), style.columns);
   std::size_t in_cells = 0;
   for (const AnalysisCell& cell : result.cells) in_cells += cell.flags.empty() ? 0 : 1;
-  const std::size_t more = result.flags.size() - std::min(kMaxFlags, result.flags.size());
+  const std::size_t more = result.flags.size() - std::min(kMaxShownFlags, result.flags.size());
   if (more > 0) out += fmt::format("  {} more flags of the experiment\n", more);
   if (in_cells > 0) out += fmt::format("  {} of {} cells have flags\n", in_cells, result.cells.size());
   return out.empty() ? out : "\n" + style.bold("Flags") + "\n" + out;
@@ -105,10 +107,10 @@ std::string flags_summary(const AnalysisResult& result, const TextStyle& style) 
 
 std::string analysis_summary(const AnalysisResult& result, const TextStyle& style) {
   std::string out = wrap_text("", printable(result.name + ": " + analysis_headline(result)), style.columns);
-  out += effects_text(result, style, {kMaxEffects, kMaxInteractions, true});
+  out += effects_text(result, style, {kMaxShownEffects, kMaxShownInteractions, true});
   out += flags_summary(result, style);
   const std::vector<const Comparison*> comparisons = shown_comparisons(result);
-  const TextTable pairs = pairs_table(result, comparisons);
+  const TextTable pairs = level_pairs_table(result, comparisons);
   if (!pairs.rows.empty())
     out += "\n" + style.bold("Pairs of levels, by number of cells") + "\n" + terminal_table(pairs, "  ", style.columns);
   return out + largest_differences(result, comparisons, style);

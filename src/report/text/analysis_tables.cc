@@ -12,15 +12,15 @@
 namespace joulemap::report {
 namespace {
 
-std::string exact(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
+std::string full_precision_cell(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
 
-std::string p_or_nothing(const std::optional<double>& p) { return p ? p_text(*p) : "-"; }
+std::string p_value_cell(const std::optional<double>& p) { return p ? p_text(*p) : "-"; }
 
 std::string interval_text(double low, double high, std::string_view unit) {
   return amount_text(low, unit) + " to " + amount_text(high, unit);
 }
 
-std::string codes_of(const std::vector<AnalysisFlag>& flags) {
+std::string flag_codes_text(const std::vector<AnalysisFlag>& flags) {
   std::set<std::string> known;
   std::string text;
   for (const AnalysisFlag& flag : flags) {
@@ -35,29 +35,29 @@ std::vector<std::string> factor_names(const AnalysisResult& result) {
   return names;
 }
 
-std::vector<std::string> level_names(const AnalysisResult& result, const std::vector<std::size_t>& levels) {
+std::vector<std::string> level_names_of_cell(const AnalysisResult& result, const std::vector<std::size_t>& levels) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < levels.size(); ++i) names.push_back(result.factors[i].levels[levels[i]]);
   return names;
 }
 
-std::string percent_words(const Comparison& one) {
+std::string percent_difference_text(const Comparison& one) {
   if (!one.percent) return "-";
   return fmt::format("{:+.1f} %", *one.percent);
 }
 
-std::string levels_of(const AnalysisResult& result, const Comparison& one) {
+std::string compared_levels_text(const AnalysisResult& result, const Comparison& one) {
   const ExperimentFactor& factor = result.factors[one.factor];
   return one.a ? fmt::format("{} - {}", factor.levels[*one.a], factor.levels[*one.b])
                : fmt::format("{} levels", factor.levels.size());
 }
 
-std::string short_test(const Comparison& one) {
+std::string short_test_name(const Comparison& one) {
   if (one.test == "wilcoxon-signed-rank") return "signed-rank";
   return one.test;
 }
 
-std::string conclusion(const Comparison& one) {
+std::string comparison_conclusion(const Comparison& one) {
   if (!one.p) return "not tested";
   if (!one.is_different) return "not significant";
   if (!one.a) return "different";
@@ -95,7 +95,7 @@ TextTable cells_table(const AnalysisResult& result) {
   table.column_headers.emplace_back("flags");
   table.is_number.push_back(false);
   for (const AnalysisCell& cell : result.cells) {
-    std::vector<std::string> row = level_names(result, cell.levels);
+    std::vector<std::string> row = level_names_of_cell(result, cell.levels);
     row.push_back(fmt::format("{}", cell.n));
     for (std::size_t i = 0; i < result.measures.size(); ++i) {
       const Measure& measure = result.measures[i];
@@ -105,7 +105,7 @@ TextTable cells_table(const AnalysisResult& result) {
         row.push_back(spread ? interval_text(spread->low, spread->high, measure.unit) : "-");
       }
     }
-    row.push_back(codes_of(cell.flags));
+    row.push_back(flag_codes_text(cell.flags));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -140,7 +140,7 @@ TextTable interactions_table(const AnalysisResult& result) {
     table.rows.push_back({result.factors[one.factor].name, result.factors[one.other].name,
                           result.measures[one.measure].name, fmt::format("{:.3g}", one.f),
                           fmt::format("{}, {}", one.numerator_df, one.denominator_df), p_text(one.p),
-                          p_text(one.p_adjusted), p_or_nothing(one.rank_p), one.verdict});
+                          p_text(one.p_adjusted), p_value_cell(one.rank_p), one.verdict});
   }
   return table;
 }
@@ -152,10 +152,11 @@ TextTable comparisons_table(const AnalysisResult& result) {
                   {}};
   for (const Comparison& one : result.comparisons) {
     const Measure& measure = result.measures[one.measure];
-    table.rows.push_back({short_levels_text(result, one.fixed_levels), measure.name, levels_of(result, one),
-                          one.difference ? amount_text(*one.difference, measure.unit) : "-", percent_words(one),
-                          one.vargha_delaney_a12 ? fmt::format("{:.2f}", *one.vargha_delaney_a12) : "-",
-                          short_test(one), p_or_nothing(one.p), p_or_nothing(one.p_adjusted), conclusion(one)});
+    table.rows.push_back(
+        {short_levels_text(result, one.fixed_levels), measure.name, compared_levels_text(result, one),
+         one.difference ? amount_text(*one.difference, measure.unit) : "-", percent_difference_text(one),
+         one.vargha_delaney_a12 ? fmt::format("{:.2f}", *one.vargha_delaney_a12) : "-", short_test_name(one),
+         p_value_cell(one.p), p_value_cell(one.p_adjusted), comparison_conclusion(one)});
   }
   return table;
 }
@@ -163,8 +164,8 @@ TextTable comparisons_table(const AnalysisResult& result) {
 TextTable verdicts_table(const AnalysisResult& result) {
   TextTable table{"Verdicts", {"within", "metric", "test", "verdict"}, {false, false, false, false}, {}};
   for (const Comparison& one : result.comparisons) {
-    table.rows.push_back(
-        {short_levels_text(result, one.fixed_levels), result.measures[one.measure].name, short_test(one), one.verdict});
+    table.rows.push_back({short_levels_text(result, one.fixed_levels), result.measures[one.measure].name,
+                          short_test_name(one), one.verdict});
   }
   return table;
 }
@@ -213,8 +214,8 @@ TextTable associations_table(const AnalysisResult& result) {
   };
   for (const Association& one : result.associations) {
     table.rows.push_back({one.cell ? short_levels_text(result, result.cells[*one.cell].levels) : "medians of all cells",
-                          fmt::format("{}", one.n), coefficient(one.spearman), p_or_nothing(one.spearman_p),
-                          coefficient(one.kendall), p_or_nothing(one.kendall_p)});
+                          fmt::format("{}", one.n), coefficient(one.spearman), p_value_cell(one.spearman_p),
+                          coefficient(one.kendall), p_value_cell(one.kendall_p)});
   }
   return table;
 }
@@ -255,11 +256,12 @@ TextTable full_precision_cells_table(const AnalysisResult& result) {
     for (std::size_t i = 0; i < result.measures.size(); ++i) {
       const std::optional<MeasureSummary>& spread = cell.measures[i];
       if (!spread) continue;
-      std::vector<std::string> row = level_names(result, cell.levels);
-      row.insert(row.end(),
-                 {result.measures[i].name, result.measures[i].unit, fmt::format("{}", spread->values.size()),
-                  exact(spread->mean), exact(spread->median), exact(spread->low), exact(spread->high),
-                  exact(spread->standard_deviation), fmt::format("{}", spread->outliers.size()), codes_of(cell.flags)});
+      std::vector<std::string> row = level_names_of_cell(result, cell.levels);
+      row.insert(row.end(), {result.measures[i].name, result.measures[i].unit, fmt::format("{}", spread->values.size()),
+                             full_precision_cell(spread->mean), full_precision_cell(spread->median),
+                             full_precision_cell(spread->low), full_precision_cell(spread->high),
+                             full_precision_cell(spread->standard_deviation),
+                             fmt::format("{}", spread->outliers.size()), flag_codes_text(cell.flags)});
       table.rows.push_back(std::move(row));
     }
   }
@@ -285,10 +287,12 @@ TextTable full_precision_comparisons_table(const AnalysisResult& result) {
     }
     row.insert(row.end(),
                {result.measures[one.measure].name, one.test, fmt::format("{}", one.n_a), fmt::format("{}", one.n_b),
-                exact(one.p), exact(one.p_adjusted), fmt::format("{}", one.family_size), exact(one.vargha_delaney_a12),
-                exact(one.a12_low), exact(one.a12_high), exact(one.cliffs_delta), exact(one.difference), exact(one.low),
-                exact(one.high), exact(one.percent), exact(one.percent_low), exact(one.percent_high),
-                one.is_different ? "yes" : "no", one.verdict});
+                full_precision_cell(one.p), full_precision_cell(one.p_adjusted), fmt::format("{}", one.family_size),
+                full_precision_cell(one.vargha_delaney_a12), full_precision_cell(one.a12_low),
+                full_precision_cell(one.a12_high), full_precision_cell(one.cliffs_delta),
+                full_precision_cell(one.difference), full_precision_cell(one.low), full_precision_cell(one.high),
+                full_precision_cell(one.percent), full_precision_cell(one.percent_low),
+                full_precision_cell(one.percent_high), one.is_different ? "yes" : "no", one.verdict});
     table.rows.push_back(std::move(row));
   }
   table.is_number.assign(table.column_headers.size(), false);
@@ -318,21 +322,21 @@ TextTable full_precision_effects_table(const AnalysisResult& result) {
                           whole(one.combinations),
                           one.a ? whole(one.higher) : "",
                           one.a ? whole(one.lower) : "",
-                          exact(one.statistic),
+                          full_precision_cell(one.statistic),
                           "",
                           "",
-                          exact(one.p),
-                          exact(one.p_adjusted),
+                          full_precision_cell(one.p),
+                          full_precision_cell(one.p_adjusted),
                           whole(one.family_size),
-                          exact(one.percent),
-                          exact(one.percent_low),
-                          exact(one.percent_high),
-                          exact(one.difference),
-                          exact(one.low),
-                          exact(one.high),
-                          exact(one.combinations_p),
-                          exact(one.direction_p),
-                          exact(one.rank_p),
+                          full_precision_cell(one.percent),
+                          full_precision_cell(one.percent_low),
+                          full_precision_cell(one.percent_high),
+                          full_precision_cell(one.difference),
+                          full_precision_cell(one.low),
+                          full_precision_cell(one.high),
+                          full_precision_cell(one.combinations_p),
+                          full_precision_cell(one.direction_p),
+                          full_precision_cell(one.rank_p),
                           std::string(name_of(one.generality)),
                           one.verdict});
   }
@@ -348,11 +352,11 @@ TextTable full_precision_effects_table(const AnalysisResult& result) {
                           "",
                           "",
                           "",
-                          exact(one.f),
-                          exact(one.numerator_df),
-                          exact(one.denominator_df),
-                          exact(one.p),
-                          exact(one.p_adjusted),
+                          full_precision_cell(one.f),
+                          full_precision_cell(one.numerator_df),
+                          full_precision_cell(one.denominator_df),
+                          full_precision_cell(one.p),
+                          full_precision_cell(one.p_adjusted),
                           whole(one.family_size),
                           "",
                           "",
@@ -362,7 +366,7 @@ TextTable full_precision_effects_table(const AnalysisResult& result) {
                           "",
                           "",
                           "",
-                          exact(one.rank_p),
+                          full_precision_cell(one.rank_p),
                           one.is_different ? "different" : "not shown",
                           one.verdict});
   }

@@ -18,7 +18,7 @@
 namespace joulemap::report {
 namespace {
 
-void add_section(std::string& out, const TextStyle& style, std::string_view title, const TextTable& table) {
+void append_table_section(std::string& out, const TextStyle& style, std::string_view title, const TextTable& table) {
   if (table.rows.empty()) return;
   out += "\n" + style.bold(title) + "\n" + terminal_table(table, "  ", style.columns);
 }
@@ -49,7 +49,7 @@ std::string cell_flags_text(const AnalysisResult& result, const TextStyle& style
   return out.empty() ? out : "\n" + style.bold("Flags of cells") + "\n" + out;
 }
 
-constexpr std::size_t kMaxFunctions = 5;  // of a cell and device, among all sections
+constexpr std::size_t kMaxFunctionsPerCell = 5;  // of a cell and device, among all sections
 
 }  // namespace
 
@@ -58,7 +58,7 @@ std::string functions_text(const AnalysisResult& result, const TextStyle& style,
   for (const AnalysisCell& cell : result.cells) {
     if (cell.functions.empty()) continue;
     out += "  " + printable(short_levels_text(result, cell.levels)) + "\n";
-    out += terminal_table(cell_functions_table(cell, most), "    ", style.columns);
+    out += terminal_table(costliest_functions_table(cell, most), "    ", style.columns);
   }
   return out.empty() ? out : "\n" + style.bold(functions_title(result)) + "\n" + out;
 }
@@ -80,7 +80,7 @@ std::string verdicts_text(const AnalysisResult& result, const TextStyle& style) 
 }
 
 // Replaces the flag codes in the last column by their number, because a terminal is narrow. The codes follow below.
-TextTable counted_flags(TextTable cells, const AnalysisResult& result) {
+TextTable flag_counts_table(TextTable cells, const AnalysisResult& result) {
   cells.is_number.back() = true;
   for (std::size_t i = 0; i < cells.rows.size(); ++i) {
     const std::size_t flags = result.cells[i].flags.size();
@@ -90,7 +90,7 @@ TextTable counted_flags(TextTable cells, const AnalysisResult& result) {
 }
 
 template <class Table>
-std::string document(const AnalysisResult& result, const Table& add) {
+std::string format_document(const AnalysisResult& result, const Table& add) {
   std::string out;
   for (const TextTable& table :
        {flags_table(result), main_effects_table(result), interactions_table(result), cells_table(result),
@@ -108,22 +108,22 @@ std::string effects_text(const AnalysisResult& result, const TextStyle& style, c
   for (const MainEffect& one : result.main_effects) {
     const MeasureKind kind = result.measures[one.measure].kind;
     const bool is_total = kind == MeasureKind::energy || kind == MeasureKind::time;
-    if (is_total || !limits.has_only_totals) effects.push_back(&one);
+    if (is_total || !limits.shows_only_totals) effects.push_back(&one);
   }
   // Whole factors come first: the test over all levels, or of the only two.
   std::stable_partition(effects.begin(), effects.end(), [&](const MainEffect* one) {
     return !one->a || result.factors[one->factor].levels.size() == 2;
   });
-  const std::size_t shown_effects = std::min(effects.size(), limits.effects);
+  const std::size_t shown_effects = std::min(effects.size(), limits.max_effects);
   std::string out;
   for (std::size_t i = 0; i < shown_effects; ++i) out += wrap_text("  ", printable(effects[i]->verdict), style.columns);
   std::vector<const Interaction*> interactions;
   for (const Interaction& one : result.interactions) {
     const bool is_of_energy = result.measures[one.measure].kind == MeasureKind::energy;
-    if (one.is_different && (is_of_energy || !limits.has_only_totals)) interactions.push_back(&one);
+    if (one.is_different && (is_of_energy || !limits.shows_only_totals)) interactions.push_back(&one);
   }
   std::ranges::stable_sort(interactions, {}, &Interaction::p);
-  const std::size_t shown_interactions = std::min(interactions.size(), limits.interactions);
+  const std::size_t shown_interactions = std::min(interactions.size(), limits.max_interactions);
   for (std::size_t i = 0; i < shown_interactions; ++i)
     out += wrap_text("  ", printable(interactions[i]->verdict), style.columns);
   const std::size_t hidden = effects.size() - shown_effects + interactions.size() - shown_interactions;
@@ -140,7 +140,7 @@ std::string analysis_headline(const AnalysisResult& result) {
   std::size_t tested = 0;  // pairs of levels: a test over all levels claims nothing general
   for (const MainEffect& one : result.main_effects) {
     tested += one.a ? 1 : 0;
-    general += one.generality == Generality::general ? 1 : 0;
+    general += one.generality == Generality::same_direction ? 1 : 0;
   }
   const std::string effects =
       tested == 0 ? "" : fmt::format("{} of {} effects over all combinations are general, ", general, tested);
@@ -159,23 +159,23 @@ std::string analysis_text(const AnalysisResult& result, const TextStyle& style) 
   std::string out = wrap_text("", printable(result.name + ": " + analysis_headline(result)), style.columns);
   out += effects_text(result, style, {});
   out += flags_text(result, style);
-  add_section(out, style, "Cells", counted_flags(cells_table(result), result));
+  append_table_section(out, style, "Cells", flag_counts_table(cells_table(result), result));
   out += cell_flags_text(result, style);
-  add_section(out, style, "First and later epochs", epochs_table(result));
-  add_section(out, style, "Epochs: means over rows", short_epochs_table(result));
-  out += functions_text(result, style, kMaxFunctions);
-  add_section(out, style, "Comparisons", comparisons_table(result));
+  append_table_section(out, style, "First and later epochs", epochs_table(result));
+  append_table_section(out, style, "Epochs: means over rows", short_epochs_table(result));
+  out += functions_text(result, style, kMaxFunctionsPerCell);
+  append_table_section(out, style, "Comparisons", comparisons_table(result));
   out += verdicts_text(result, style);
-  add_section(out, style, "Pareto front", pareto_table(result));
-  add_section(out, style, "Energy and time", associations_table(result));
-  add_section(out, style, "Correlation of energies with time, power and metrics", correlations_table(result));
+  append_table_section(out, style, "Pareto front", pareto_table(result));
+  append_table_section(out, style, "Energy and time", associations_table(result));
+  append_table_section(out, style, "Correlation of energies with time, power and metrics", correlations_table(result));
   out += "\n" + style.bold("Methods") + "\n" + wrap_text("  ", printable(result.methods), style.columns);
   return out + diagnostics_text(result.diagnostics);
 }
 
 std::string analysis_markdown(const AnalysisResult& result) {
   return fmt::format("# {}\n\n{}\n\n", escape_markdown(result.name), escape_markdown(analysis_headline(result))) +
-         document(
+         format_document(
              result,
              [](const TextTable& table) { return "## " + table.caption + "\n\n" + markdown_table(table) + "\n"; }) +
          "## Methods\n\n" + escape_markdown(result.methods) + "\n";
@@ -183,8 +183,8 @@ std::string analysis_markdown(const AnalysisResult& result) {
 
 std::string analysis_latex(const AnalysisResult& result) {
   return "% \\usepackage{booktabs,longtable}\n" +
-         document(result, [](const TextTable& table) { return latex_table(table) + "\n"; }) + "\\paragraph{Methods.} " +
-         escape_latex(result.methods) + "\n";
+         format_document(result, [](const TextTable& table) { return latex_table(table) + "\n"; }) +
+         "\\paragraph{Methods.} " + escape_latex(result.methods) + "\n";
 }
 
 }  // namespace joulemap::report

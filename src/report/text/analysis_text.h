@@ -19,9 +19,9 @@ std::string analysis_headline(const AnalysisResult& result);
 
 // What effects_text() prints at most.
 struct EffectLimits {
-  std::size_t effects = std::numeric_limits<std::size_t>::max();
-  std::size_t interactions = std::numeric_limits<std::size_t>::max();
-  bool has_only_totals = false;  // only effects on energy and time, and only interactions in energy
+  std::size_t max_effects = std::numeric_limits<std::size_t>::max();
+  std::size_t max_interactions = std::numeric_limits<std::size_t>::max();
+  bool shows_only_totals = false;  // only effects on energy and time, and only interactions in energy
 };
 // Sentences about effects over all combinations of factors, then about interactions that are shown. Empty without
 // effects.

@@ -16,7 +16,7 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kMaxGpus = 2;  // maximum number of GPUs with sentences of their own
+constexpr std::size_t kMaxGpuSentences = 2;  // maximum number of GPUs with sentences of their own
 
 std::string total_sentence(const RunView& view) {
   const std::optional<EnergyWithProvenance> total = preferred_energy(view.run.totals);
@@ -49,7 +49,7 @@ bool is_program_row(const ReportRow& row) {
   return !row.path.empty() && row.path[0] != "background" && row.path[0] != "probe" && row.energy_j.value_or(0) > 0;
 }
 
-const ReportRow* costliest(const LevelView* level, const std::set<std::vector<std::string>>& excluded_paths) {
+const ReportRow* find_costliest_row(const LevelView* level, const std::set<std::vector<std::string>>& excluded_paths) {
   const ReportRow* most = nullptr;
   if (level == nullptr) return most;
   for (const ReportRow& row : level->rows) {
@@ -61,7 +61,7 @@ const ReportRow* costliest(const LevelView* level, const std::set<std::vector<st
 }
 
 // Energy of a row: "3.83 kJ (22.3 % of all energy)".
-std::string amount_of(const ReportRow& row, const LevelView& level) {
+std::string row_energy_text(const ReportRow& row, const LevelView& level) {
   const double all_j = level.attributed_j.value_or(0) + level.idle_j.value_or(0) + level.unattributed_j.value_or(0);
   std::string text = energy_text(*row.energy_j);
   if (all_j > 0) text += fmt::format(" ({:.1f} % of all energy)", 100 * *row.energy_j / all_j);
@@ -76,36 +76,37 @@ std::string costliest_sentence(const RunView& view) {
     for (const ReportRow& row : phases->rows) phase_paths.insert(row.path);
   }
   std::string line;
-  if (const ReportRow* phase = costliest(phases, {}))
+  if (const ReportRow* phase = find_costliest_row(phases, {}))
     line = fmt::format("The costliest phase is {} on {} with {}", fmt::join(phase->path, " "), phase->device,
-                       amount_of(*phase, *phases));
-  if (const ReportRow* layer = costliest(layers, phase_paths))
+                       row_energy_text(*phase, *phases));
+  if (const ReportRow* layer = find_costliest_row(layers, phase_paths))
     line += fmt::format("{} layer is {} on {} with {}", line.empty() ? "The costliest" : ", the costliest",
-                        fmt::join(layer->path, " "), layer->device, amount_of(*layer, *layers));
+                        fmt::join(layer->path, " "), layer->device, row_energy_text(*layer, *layers));
   return line.empty() ? line : line + ".";
 }
 
 // The first level with idle energy by cause, which is the same in every level; null if there is none.
-const LevelView* level_with_idle(const RunView& view) {
+const LevelView* find_level_with_idle(const RunView& view) {
   for (const LevelView& level : view.levels) {
     if (!level.idle.empty()) return &level;
   }
   return nullptr;
 }
 
-// Adds sentences on what GPUs used their energy for. Of more than kMaxGpus, describes those with the most idle energy.
+// Adds sentences on what GPUs used their energy for. Of more than kMaxGpuSentences, describes those with the most idle
+// energy.
 void add_gpu_sentences(const RunView& view, std::vector<std::string>& sentences) {
-  const LevelView* const level = level_with_idle(view);
+  const LevelView* const level = find_level_with_idle(view);
   if (level == nullptr) return;
   std::vector<DeviceIdleShare> shares = device_idle_shares(level->idle, view.run.domains);
-  const std::size_t others = shares.size() > kMaxGpus ? shares.size() - kMaxGpus : 0;
+  const std::size_t others = shares.size() > kMaxGpuSentences ? shares.size() - kMaxGpuSentences : 0;
   if (others > 0) {
-    std::ranges::stable_sort(shares, std::greater<>(), &DeviceIdleShare::idle);
-    shares.resize(kMaxGpus);
+    std::ranges::stable_sort(shares, std::greater<>(), &DeviceIdleShare::idle_share);
+    shares.resize(kMaxGpuSentences);
   }
   for (const DeviceIdleShare& share : shares) {
     sentences.push_back(fmt::format("Work on {} used {:.0f} % of its energy.", share.device,
-                                    100 * std::clamp(1 - share.idle, 0.0, 1.0)));
+                                    100 * std::clamp(1 - share.idle_share, 0.0, 1.0)));
     sentences.push_back(waiting_sentence(share));
   }
   if (others > 0) sentences.push_back(fmt::format("{} other GPU{} waited less.", others, others == 1 ? "" : "s"));

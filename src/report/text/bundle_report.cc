@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable_text.h"
 #include "formats/json_writer.h"
 #include "model_json/diagnostics_json.h"
 #include "model_json/verdict_json.h"
@@ -13,42 +14,46 @@ namespace {
 
 constexpr std::size_t kMaxDifferencesShown = 20;
 
-std::string verdict_text(const Verdict& verdict) {
+// Texts of a bundle are of unknown origin: each is passed through printable(), so that it stays in its line.
+
+std::string verdict_text(const MeasurementVerdict& verdict) {
   if (verdict.is_valid()) return "verdict: valid\n";
   std::string codes;
   std::string sentences;
   for (const VerdictReason& reason : verdict.reasons) {
-    codes += (codes.empty() ? "" : ", ") + reason.code;
-    sentences += fmt::format("  {}: {}\n", reason.code, reason.sentence);
+    const std::string code = printable(reason.code);
+    codes += (codes.empty() ? "" : ", ") + code;
+    sentences += fmt::format("  {}: {}\n", code, printable(reason.sentence));
   }
   return fmt::format("verdict: {}\n{}", codes, sentences);
 }
 
-std::string value_text(const std::string& value) { return value.empty() ? "nothing" : value; }
+std::string stated_value_text(const std::string& value) { return value.empty() ? "nothing" : printable(value); }
 
 std::string differences_text(const VerificationResult& result) {
   std::string out;
   std::size_t shown = 0;
   for (const StatementDifference& difference : result.differences) {
     if (++shown > kMaxDifferencesShown) break;
-    out += fmt::format("differs: {}{}{}: states {}, the recording gives {}\n", difference.member,
-                       difference.path.empty() ? "" : " ", difference.path, value_text(difference.stated),
-                       value_text(difference.computed));
+    out += fmt::format("differs: {}{}{}: states {}, the recording gives {}\n", printable(difference.member),
+                       difference.path.empty() ? "" : " ", printable(difference.path),
+                       stated_value_text(difference.stated_value), stated_value_text(difference.computed_value));
   }
   if (result.differences.size() > kMaxDifferencesShown)
     out += fmt::format("  and {} more\n", result.differences.size() - kMaxDifferencesShown);
   if (!out.empty() && result.bundle_version != result.own_version)
     out += fmt::format("note: joulemap {} made the bundle; this is {}, which may attribute energy differently\n",
-                       result.bundle_version, result.own_version);
+                       printable(result.bundle_version), result.own_version);
   return out;
 }
 
 }  // namespace
 
 std::string bundle_text(const BundleResult& result) {
-  return fmt::format("{}: {} bytes, {} members\nsha256 of its manifest: {}\n", result.file, result.file_bytes,
+  const std::string file = printable(result.file);
+  return fmt::format("{}: {} bytes, {} members\nsha256 of its manifest: {}\n", file, result.file_bytes,
                      result.members.size(), result.manifest_sha256) +
-         verdict_text(result.verdict) + fmt::format("check it: joulemap verify {}\n", result.file) +
+         verdict_text(result.verdict) + fmt::format("check it: joulemap verify {}\n", file) +
          diagnostics_text(result.diagnostics);
 }
 
@@ -67,15 +72,16 @@ std::string bundle_json(const BundleResult& result) {
 }
 
 std::string verification_text(const VerificationResult& result) {
+  const std::string file = printable(result.file);
   std::string out;
-  for (const std::string& damage : result.damage) out += fmt::format("damaged: {}\n", damage);
-  if (result.error) out += fmt::format("not computed again: {}\n", *result.error);
+  for (const std::string& damage : result.damage) out += fmt::format("damaged: {}\n", printable(damage));
+  if (result.error) out += fmt::format("not computed again: {}\n", printable(*result.error));
   out += differences_text(result);
   if (result.is_valid()) {
-    out += fmt::format("{}: verified: every hash matches, and {} recording{} the numbers of its reports\n", result.file,
+    out += fmt::format("{}: verified: every hash matches, and {} recording{} the numbers of its reports\n", file,
                        result.recordings, result.recordings == 1 ? " gives" : "s give");
   } else {
-    out += fmt::format("{}: not verified\n", result.file);
+    out += fmt::format("{}: not verified\n", file);
   }
   return out + fmt::format("sha256 of its manifest: {}\n", result.manifest_sha256) + verdict_text(result.verdict);
 }
@@ -98,8 +104,8 @@ std::string verification_json(const VerificationResult& result) {
     json.begin_object()
         .member("member", difference.member)
         .member("path", difference.path)
-        .text_or_null("stated", difference.stated)
-        .text_or_null("computed", difference.computed)
+        .text_or_null("stated", difference.stated_value)
+        .text_or_null("computed", difference.computed_value)
         .end_object();
   }
   json.end_array();

@@ -11,33 +11,33 @@
 namespace joulemap::report {
 namespace {
 
-std::string duration(const std::optional<double>& time_s) {
+std::string optional_duration_text(const std::optional<double>& time_s) {
   if (!time_s) return "-";
   if (std::abs(*time_s) < 1e-3) return fmt::format("{} us", format_number(*time_s * 1e6, 3));
   if (*time_s < 1) return fmt::format("{} ms", format_number(*time_s * 1e3, 3));
   return fmt::format("{} s", format_number(*time_s, 3));
 }
 
-std::string power(const std::optional<double>& watts) {
+std::string optional_power_text(const std::optional<double>& watts) {
   return watts ? fmt::format("{} W", format_number(*watts)) : "-";
 }
 
-std::string share(double factor) { return fmt::format("{:+.2f} %", 100 * (factor - 1)); }
+std::string percent_of_factor(double factor) { return fmt::format("{:+.2f} %", 100 * (factor - 1)); }
 
-std::string averaging(const ChannelCalibration& found) {
-  if (found.window_s) return fmt::format("mean of {}", duration(found.window_s));
-  if (found.time_constant_s) return fmt::format("tau {}", duration(found.time_constant_s));
+std::string averaging_text(const ChannelCalibration& found) {
+  if (found.window_s) return fmt::format("mean of {}", optional_duration_text(found.window_s));
+  if (found.time_constant_s) return fmt::format("tau {}", optional_duration_text(found.time_constant_s));
   return found.lag_s ? "unfiltered" : "-";
 }
 
 // How long the power of the GPU takes to fall after the load and after the context; empty if unknown.
-std::string way_down(const ChannelCalibration& found) {
+std::string power_fall_text(const ChannelCalibration& found) {
   std::string out;
   const auto add_line = [&](const char* after, const std::optional<double>& time_s,
                             const std::optional<double>& watts) {
     if (!time_s || *time_s <= 0) return;
-    const std::string at = watts ? fmt::format(" (mean {})", power(watts)) : "";
-    out += fmt::format("  {} settles within {}{} after {}\n", found.channel, duration(time_s), at, after);
+    const std::string at = watts ? fmt::format(" (mean {})", optional_power_text(watts)) : "";
+    out += fmt::format("  {} settles within {}{} after {}\n", found.channel, optional_duration_text(time_s), at, after);
   };
   add_line("the load ends", found.settle_s, found.settle_w);
   add_line("the context is destroyed", found.sleep_s, found.sleep_w);
@@ -45,7 +45,7 @@ std::string way_down(const ChannelCalibration& found) {
 }
 
 // The channel with the shortest update period among those that measured how the power falls; null if there is none.
-const ChannelCalibration* quickest_of(const CalibrateResult& result) {
+const ChannelCalibration* find_fastest_channel(const CalibrateResult& result) {
   const ChannelCalibration* quickest = nullptr;
   for (const ChannelCalibration& found : result.findings) {
     if (!found.refresh_s || (!found.settle_s && !found.sleep_s)) continue;
@@ -54,7 +54,7 @@ const ChannelCalibration* quickest_of(const CalibrateResult& result) {
   return quickest;
 }
 
-std::string load_table(const CalibrateResult& result) {
+std::string gpu_load_table(const CalibrateResult& result) {
   std::string out = fmt::format("\n  {:<22} {:>9} {:>16} {:>16} {:>11} {:>10}\n", "under load", "lag", "90 % interval",
                                 "response", "active idle", "loaded");
   for (const ChannelCalibration& found : result.findings) {
@@ -63,13 +63,14 @@ std::string load_table(const CalibrateResult& result) {
                                     ? fmt::format("{} .. {} ms", format_number(*found.lag_low_s * 1e3, 2),
                                                   format_number(*found.lag_high_s * 1e3, 2))
                                     : "-";
-    out += fmt::format("  {:<22} {:>9} {:>16} {:>16} {:>11} {:>10}\n", found.channel, duration(found.lag_s), between,
-                       averaging(found), power(found.active_idle_w), power(found.loaded_w));
+    out += fmt::format("  {:<22} {:>9} {:>16} {:>16} {:>11} {:>10}\n", found.channel,
+                       optional_duration_text(found.lag_s), between, averaging_text(found),
+                       optional_power_text(found.active_idle_w), optional_power_text(found.loaded_w));
   }
-  if (const ChannelCalibration* quickest = quickest_of(result)) out += way_down(*quickest);
+  if (const ChannelCalibration* quickest = find_fastest_channel(result)) out += power_fall_text(*quickest);
   for (const ChannelCalibration& found : result.findings) {
     if (found.gain) {
-      out += fmt::format("  {} reads {} relative to {} (+- {:.2f} %)\n", found.channel, share(*found.gain),
+      out += fmt::format("  {} reads {} relative to {} (+- {:.2f} %)\n", found.channel, percent_of_factor(*found.gain),
                          found.gain_reference, 100 * found.gain_spread.value_or(0));
     }
   }
@@ -83,13 +84,15 @@ std::string calibrate_text(const CalibrateResult& result) {
   out += fmt::format("  {:<22} {:>9} {:>9} {:>9} {:>9} {:>10}\n", "channel", "update", "+-", "read", "CPU", "idle");
   for (const ChannelCalibration& found : result.findings) {
     const std::string idle = found.idle_w ? fmt::format("{} W", format_number(*found.idle_w)) : "-";
-    out += fmt::format("  {:<22} {:>9} {:>9} {:>9} {:>9} {:>10}\n", found.channel, duration(found.refresh_s),
-                       duration(found.refresh_spread_s), duration(found.read_wall_s), duration(found.read_cpu_s), idle);
+    out += fmt::format("  {:<22} {:>9} {:>9} {:>9} {:>9} {:>10}\n", found.channel,
+                       optional_duration_text(found.refresh_s), optional_duration_text(found.refresh_spread_s),
+                       optional_duration_text(found.read_wall_s), optional_duration_text(found.read_cpu_s), idle);
   }
-  if (!result.loaded.empty()) out += load_table(result);
+  if (!result.loaded_domains.empty()) out += gpu_load_table(result);
   for (const ChannelCalibration& found : result.findings) {
     if (!found.phase_s) continue;
-    out += fmt::format("  {} updates {} after {}\n", found.channel, duration(found.phase_s), found.phase_reference);
+    out += fmt::format("  {} updates {} after {}\n", found.channel, optional_duration_text(found.phase_s),
+                       found.phase_reference);
   }
   if (!result.calibration_file.empty()) out += fmt::format("\n saved to {}\n", result.calibration_file);
   const std::string notes = diagnostics_text(result.diagnostics);

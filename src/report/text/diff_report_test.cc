@@ -84,6 +84,16 @@ TEST(DiffReport, PrintsTheCountOfRecordings) {
   expect_golden("diff_repeated.txt", diff_text(repeated(), 1, {Characters::ascii}));
 }
 
+TEST(DiffReport, ListsTheCausesOfADifference) {
+  RunDifference by_operator = difference();
+  by_operator.by = "operator";
+  by_operator.causes = {{"precision", "matmul in float32 in B, in tf32 in A", 2.5, {"matmul"}, {{"a"}, {"b"}}}};
+  const std::string text = diff_text(by_operator, 1, {Characters::ascii});
+  EXPECT_NE(text.find("+2.50 J precision: matmul in float32 in B, in tf32 in A (2 groups)"), std::string::npos)
+      << text;
+  EXPECT_EQ(diff_text(difference(), 1, {Characters::ascii}).find("Causes"), std::string::npos);
+}
+
 TEST(DiffReport, PrintsChangesAsJson) { expect_golden("diff.json", diff_json(difference()) + "\n"); }
 
 }  // namespace

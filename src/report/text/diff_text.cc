@@ -19,27 +19,27 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kNumber = 8;
-constexpr std::size_t kPercent = 7;
-constexpr std::size_t kRange = 19;
+constexpr std::size_t kNumberColumns = 8;
+constexpr std::size_t kPercentColumns = 7;
+constexpr std::size_t kIntervalColumns = 19;
 
 std::string signed_number(double value, int digits = 3) {
   return (value > 0 ? "+" : "") + format_number(value, digits);
 }
 
-std::string percent_of(const DifferenceEntry& entry) {
+std::string relative_change_text(const DifferenceEntry& entry) {
   if (!entry.relative_change || !entry.b) return {};
   const double percent = 100 * *entry.relative_change;
   if (percent > 9999) return ">+9999%";
   return fmt::format("{:+.{}f}%", percent, std::abs(percent) < 9.95 ? 1 : 0);
 }
 
-std::string range_of(const DifferenceEntry& entry) {
+std::string difference_interval_text(const DifferenceEntry& entry) {
   if (!entry.low_j || !entry.high_j) return "unknown";
   return fmt::format("{} .. {}", signed_number(*entry.low_j, 2), signed_number(*entry.high_j, 2));
 }
 
-std::string path_of(const DifferenceEntry& entry, std::string_view by, bool with_device, std::size_t columns) {
+std::string entry_path_text(const DifferenceEntry& entry, std::string_view by, bool with_device, std::size_t columns) {
   const std::string device = entry.device.empty() || !with_device ? "" : entry.device + " ";
   if (by == "kernel") return device + brief_kernel_name(printable(entry.display_name), columns - device.size());
   std::string path = device;
@@ -56,32 +56,34 @@ bool has_several_devices(const RunDifference& difference) {
 class Table {
  public:
   Table(const RunDifference& difference, const TextStyle& style)
-      : by_(difference.by),
+      : row_level_name_(difference.by),
         style_(style),
-        name_(style.columns - 2 * (kNumber + 1) - kPercent - kRange - 4),
+        name_(style.columns - 2 * (kNumberColumns + 1) - kPercentColumns - kIntervalColumns - 4),
         with_device_(has_several_devices(difference)) {}
 
   std::string header() const {
-    const std::string text = fmt::format(" {:<{}} {:>{}} {:>{}} {:>{}}  {:>{}}", "", name_, "A", kNumber, "B", kNumber,
-                                         "change", kPercent, "B - A interval", kRange);
+    const std::string text = fmt::format(" {:<{}} {:>{}} {:>{}} {:>{}}  {:>{}}", "", name_, "A", kNumberColumns, "B",
+                                         kNumberColumns, "change", kPercentColumns, "B - A interval", kIntervalColumns);
     return style_.dimmed(text) + "\n";
   }
   std::string line(const DifferenceEntry& entry) const {
     const auto energy = [](const std::optional<ComparedEnergy>& one) {
       if (!one) return std::string("-");
       std::string text = format_number(one->energy_j);
-      return text.size() <= kNumber ? text : fmt::format("{:.1e}", one->energy_j);
+      return text.size() <= kNumberColumns ? text : fmt::format("{:.1e}", one->energy_j);
     };
-    const std::string change = right_aligned(percent_of(entry), kPercent);
+    const std::string change = right_aligned(relative_change_text(entry), kPercentColumns);
     const std::string shown = entry.verdict == Verdict::grew     ? style_.red(change)
                               : entry.verdict == Verdict::shrank ? style_.green(change)
                                                                  : change;
-    return fmt::format(" {} {:>{}} {:>{}} {}  {:>{}}\n", padded(path_of(entry, by_, with_device_, name_), name_),
-                       energy(entry.a), kNumber, energy(entry.b), kNumber, shown, range_of(entry), kRange);
+    return fmt::format(" {} {:>{}} {:>{}} {}  {:>{}}\n",
+                       padded(entry_path_text(entry, row_level_name_, with_device_, name_), name_), energy(entry.a),
+                       kNumberColumns, energy(entry.b), kNumberColumns, shown, difference_interval_text(entry),
+                       kIntervalColumns);
   }
 
  private:
-  std::string by_;
+  std::string row_level_name_;
   TextStyle style_;
   std::size_t name_;
   bool with_device_;
@@ -107,8 +109,8 @@ std::string run_line(std::string_view letter, const ComparedRun& run, std::strin
                      units);
 }
 
-std::string section(const RunDifference& difference, Verdict verdict, std::string_view heading, std::size_t most,
-                    const Table& table, const TextStyle& style) {
+std::string verdict_section_text(const RunDifference& difference, Verdict verdict, std::string_view heading,
+                                 std::size_t most, const Table& table, const TextStyle& style) {
   std::string out;
   std::size_t count = 0;
   double rest_j = 0;
@@ -145,7 +147,7 @@ std::string noise_rows_text(const RunDifference& difference, const Table& table,
   return out.empty() ? out : "\n " + style.bold("Largest changes, none beyond the noise") + "\n" + out;
 }
 
-std::string rest_text(const RunDifference& difference) {
+std::string hidden_entries_text(const RunDifference& difference) {
   std::size_t noise = 0;
   std::size_t unknown = 0;
   double noise_j = 0;
@@ -161,6 +163,19 @@ std::string rest_text(const RunDifference& difference) {
   return out;
 }
 
+// By operator: causes of the difference, the largest part first.
+std::string causes_text(const RunDifference& difference, const TextStyle& style) {
+  if (difference.causes.empty()) return {};
+  std::string out = "\n " + style.bold("Causes, by their part of the difference") + "\n";
+  for (const DifferenceCause& cause : difference.causes) {
+    const std::string groups = cause.paths.size() > 1 ? fmt::format(" ({} groups)", cause.paths.size()) : std::string();
+    const std::string amount = fmt::format("{} J", signed_number(cause.difference_j));
+    out +=
+        wrap_text(" ", fmt::format("{}  {}: {}{}", amount, cause.code, printable(cause.text), groups), style.columns);
+  }
+  return out;
+}
+
 // Idle energy of GPUs by cause; amounts below 0.5 % of the total are left out.
 std::string idle_text(const RunDifference& difference, const TextStyle& style) {
   constexpr double kMinMentioned = 0.005;
@@ -169,17 +184,17 @@ std::string idle_text(const RunDifference& difference, const TextStyle& style) {
   std::string out;
   for (const IdleDifference& one : difference.idle) {
     if (is_cpu_device(one.device) || std::max(one.a_j, one.b_j) < least_j) continue;
-    out += fmt::format(" {:>{}} {:>{}}  {}, {}\n", format_number(one.a_j), kNumber, format_number(one.b_j), kNumber,
-                       one.device, idle_cause_words(one.cause));
+    out += fmt::format(" {:>{}} {:>{}}  {}, {}\n", format_number(one.a_j), kNumberColumns, format_number(one.b_j),
+                       kNumberColumns, one.device, idle_cause_words(one.cause));
   }
   if (out.empty()) return {};
-  const std::string head = fmt::format(" {:>{}} {:>{}}", "A", kNumber, "B", kNumber);
+  const std::string head = fmt::format(" {:>{}} {:>{}}", "A", kNumberColumns, "B", kNumberColumns);
   return "\n " + style.bold("Idle GPUs, by what they waited for") + "\n" + style.dimmed(head) + "\n" + out;
 }
 
 std::string total_sentence(const RunDifference& difference) {
   const DifferenceEntry& total = difference.total;
-  const std::string amount = percent_of(total);
+  const std::string amount = relative_change_text(total);
   switch (total.verdict) {
     case Verdict::grew:
       return fmt::format("B uses more energy: {}, beyond the noise.", amount);
@@ -211,8 +226,12 @@ std::string noise_sentence(const RunDifference& difference) {
                       short_percent(variation.sd), of_a, of_b, short_percent(variation.prior_sd));
   }
   if (*difference.smallest_detectable_change >= kUnusableChange) {
+    if (difference.total.verdict != Verdict::within_noise) return out;
+    // Estimates of one machine are compared without the error that they share: then the steps vary too much.
+    const bool is_estimate_the_reason = (difference.a.is_estimated || difference.b.is_estimated) &&
+                                        !difference.diagnostics.contains("estimates_compared");
     out += fmt::format(" The energies are too uncertain to compare{}: not even a doubling could be detected.",
-                       difference.a.is_estimated || difference.b.is_estimated ? ", because they are estimated" : "");
+                       is_estimate_the_reason ? ", because they are estimated" : "");
     return out;
   }
   out += fmt::format(" The smallest detectable change is {}", short_percent(*difference.smallest_detectable_change));
@@ -225,7 +244,7 @@ std::string noise_sentence(const RunDifference& difference) {
   return out + more + ".";
 }
 
-std::string left_out_sentence(std::string_view letter, const ComparedRun& run) {
+std::string exclusion_sentence(std::string_view letter, const ComparedRun& run) {
   std::size_t warm_up = 0;
   std::size_t rare = 0;
   double time_s = 0;
@@ -246,13 +265,13 @@ std::string left_out_sentence(std::string_view letter, const ComparedRun& run) {
                      format_number(energy_j, 3));
 }
 
-std::string left_out_text(const RunDifference& difference) {
+std::string compared_part_text(const RunDifference& difference) {
   if (!difference.is_steady) return "Whole runs are compared, including start-up and shutdown.";
-  return fmt::format("{} {} --whole-run includes them.", left_out_sentence("A", difference.a),
-                     left_out_sentence("B", difference.b));
+  return fmt::format("{} {} --whole-run includes them.", exclusion_sentence("A", difference.a),
+                     exclusion_sentence("B", difference.b));
 }
 
-std::string gate_sentence(const RunDifference& difference) {
+std::string failure_threshold_sentence(const RunDifference& difference) {
   if (!difference.failure_threshold) return {};
   return fmt::format(" {}: --fail-over {}% fails if the total grows by more than that and beyond the noise.",
                      difference.failed ? "Failed" : "Passed", fmt::format("{:g}", 100 * *difference.failure_threshold));
@@ -269,15 +288,17 @@ std::string diff_text(const RunDifference& difference, std::size_t most, const T
                     "\n";
   out += run_line("A", difference.a, difference.per, style) + run_line("B", difference.b, difference.per, style) + "\n";
   out += table.header() + table.line(difference.total);
-  out += "\n" + wrap_text(" ", total_sentence(difference) + gate_sentence(difference), style.columns);
+  out += "\n" + wrap_text(" ", total_sentence(difference) + failure_threshold_sentence(difference), style.columns);
   if (const std::string noise = noise_sentence(difference); !noise.empty()) out += wrap_text(" ", noise, style.columns);
-  out += wrap_text(" ", left_out_text(difference), style.columns);
+  out += wrap_text(" ", compared_part_text(difference), style.columns);
+  out += causes_text(difference, style);
   constexpr std::array<std::pair<Verdict, std::string_view>, 4> kSections = {{{Verdict::grew, "Grew"},
                                                                               {Verdict::shrank, "Shrank"},
                                                                               {Verdict::appeared, "New in B"},
                                                                               {Verdict::gone, "Only in A"}}};
-  for (const auto& [verdict, heading] : kSections) out += section(difference, verdict, heading, most, table, style);
-  out += noise_rows_text(difference, table, style) + rest_text(difference) + idle_text(difference, style);
+  for (const auto& [verdict, heading] : kSections)
+    out += verdict_section_text(difference, verdict, heading, most, table, style);
+  out += noise_rows_text(difference, table, style) + hidden_entries_text(difference) + idle_text(difference, style);
   const std::string notes = diagnostics_text(difference.diagnostics);
   if (!notes.empty()) out += "\n" + notes;
   return out + "\n";

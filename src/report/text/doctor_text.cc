@@ -11,7 +11,7 @@
 namespace joulemap::report {
 namespace {
 
-std::string verdict(const DoctorResult& result) {
+std::string doctor_verdict_text(const DoctorResult& result) {
   const auto any = [&](SensorState state) {
     return std::any_of(result.sensors.begin(), result.sensors.end(),
                        [&](const SensorStatus& sensor) { return sensor.state == state; });
@@ -23,7 +23,7 @@ std::string verdict(const DoctorResult& result) {
   return "No energy can be measured or estimated here.";
 }
 
-std::string channels_line(const SensorStatus& sensor) {
+std::string sensor_channels_line(const SensorStatus& sensor) {
   std::string line;
   for (const Channel& channel : sensor.channels) {
     line += fmt::format("{}{} ({}, {})", line.empty() ? "" : ", ", channel.name, to_string(channel.kind),
@@ -38,13 +38,13 @@ std::string doctor_text(const DoctorResult& result) {
   std::string out =
       fmt::format("joulemap {} on {}{}\n", result.version, result.host.machine,
                   result.host.container.empty() ? "" : ", in a container (" + result.host.container + ")");
-  out += verdict(result) + "\n";
+  out += doctor_verdict_text(result) + "\n";
   for (const SensorStatus& sensor : result.sensors) {
     const std::string indent(13, ' ');
     out += "\n";
     out += wrap_text(fmt::format("  {:<10} {:<9}  ", sensor.name, to_string(sensor.state)), sensor.reason);
     out += remedy_text(indent, sensor.remedy);
-    if (!sensor.channels.empty()) out += wrap_text(indent + "channels: ", channels_line(sensor));
+    if (!sensor.channels.empty()) out += wrap_text(indent + "channels: ", sensor_channels_line(sensor));
     for (const Diagnostic& diagnostic : sensor.diagnostics.list()) {
       out += wrap_text(indent + "note: ", diagnostic.message);
       out += remedy_text(indent, diagnostic.remedy);

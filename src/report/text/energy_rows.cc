@@ -19,25 +19,26 @@ std::string format_number(double value, int digits) {
 
 std::string format_optional_number(const std::optional<double>& value) { return value ? format_number(*value) : "-"; }
 
-std::string origin_text(const DomainEnergy& domain) {
+std::string domain_origin_text(const DomainEnergy& domain) {
   if (!domain.joules) return fmt::format("no value: {}", domain.reason);
   const std::string_view provenance = to_string(*domain.provenance);
-  if (!domain.counted && !domain.part_of.empty()) return fmt::format("in {}", domain.part_of);
-  if (!domain.counted) return fmt::format("{}, not counted", provenance);
+  if (!domain.is_counted && !domain.part_of.empty()) return fmt::format("in {}", domain.part_of);
+  if (!domain.is_counted) return fmt::format("{}, not counted", provenance);
   if (domain.provenance == Provenance::estimated) return std::string(provenance);
   return fmt::format("{}, {}", provenance, domain.sensor);
 }
 
 std::string energy_row_text(const EnergyRow& row) {
-  const std::string spread = row.half_width_j ? fmt::format("+- {}", format_number(*row.half_width_j, 2)) : "";
-  const std::string line = fmt::format("  {:>11} J {:<12} {:>9} W  {:<13} {}", format_optional_number(row.joules),
-                                       spread, format_optional_number(row.watts), row.name, row.origin);
+  const std::string spread = row.half_width_text ? fmt::format("+- {}", format_number(*row.half_width_text, 2)) : "";
+  const std::string line = fmt::format("  {:>11} J {:<12} {:>9} W  {:<13} {}", format_optional_number(row.joules_text),
+                                       spread, format_optional_number(row.watts_text), row.name, row.origin_text);
   return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
 }
 
-EnergyRow energy_row_of(const DomainEnergy& domain) {
-  const bool is_part = !domain.part_of.empty() && !domain.counted;
-  return {(is_part ? "  " : "") + domain.name, domain.joules, domain.uncertainty_j, domain.mean_w, origin_text(domain)};
+EnergyRow make_energy_row(const DomainEnergy& domain) {
+  const bool is_part = !domain.part_of.empty() && !domain.is_counted;
+  return {(is_part ? "  " : "") + domain.name, domain.joules, domain.uncertainty_j, domain.mean_w,
+          domain_origin_text(domain)};
 }
 
 }  // namespace joulemap::report

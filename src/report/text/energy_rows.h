@@ -17,18 +17,18 @@ std::string format_optional_number(const std::optional<double>& value);
 
 struct EnergyRow {
   std::string name;
-  std::optional<double> joules;
-  std::optional<double> half_width_j;
-  std::optional<double> watts;
-  std::string origin;
+  std::optional<double> joules_text;
+  std::optional<double> half_width_text;
+  std::optional<double> watts_text;
+  std::string origin_text;
 };
 
 // A line of the table: "      12.34 J +- 0.5         123.4 W  package-0     measured, powercap".
 std::string energy_row_text(const EnergyRow& row);
 
 // Origin of the energy of a domain: "measured, powercap", "in package-0", "no value: frozen".
-std::string origin_text(const DomainEnergy& domain);
+std::string domain_origin_text(const DomainEnergy& domain);
 
-EnergyRow energy_row_of(const DomainEnergy& domain);
+EnergyRow make_energy_row(const DomainEnergy& domain);
 
 }  // namespace joulemap::report

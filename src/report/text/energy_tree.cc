@@ -13,11 +13,11 @@
 namespace joulemap::report {
 namespace {
 
-using Path = std::vector<std::string>;
-using Key = std::pair<std::string, Path>;  // (device, path of the branch)
+using ScopePath = std::vector<std::string>;
+using SortKey = std::pair<std::string, ScopePath>;  // (device, path of the branch)
 
 // Adds a row to a sum. Adds the bounds of intervals, as for fully correlated errors.
-void add_up(ReportRow& sum, const ReportRow& part) {
+void add_row_to_sum(ReportRow& sum, const ReportRow& part) {
   const auto add = [](std::optional<double>& to, const std::optional<double>& value) {
     if (value) to = to.value_or(0) + *value;
   };
@@ -32,34 +32,34 @@ void add_up(ReportRow& sum, const ReportRow& part) {
 }
 
 // Maximum columns of a kernel name at the level "stack".
-constexpr std::size_t kKernelColumns = 40;
+constexpr std::size_t kKernelNameColumns = 40;
 
 // A branch under construction, with children by name.
-struct Branch {
+struct TreeBranch {
   ReportRow sum;
-  bool is_group_sum = false;     // `sum` comes from ReportResult::groups
-  std::optional<ReportRow> own;  // row of the branch itself, without its children
-  std::map<std::string, Branch> children;
+  bool is_sum_of_group = false;      // `summed_row` comes from ReportResult::groups
+  std::optional<ReportRow> own_row;  // row of the branch itself, without its children
+  std::map<std::string, TreeBranch> child_branches;
 };
 
-Branch& branch_at(Branch& device, const Path& path) {
-  Branch* at = &device;
-  for (const std::string& element : path) at = &at->children[element];
+TreeBranch& find_or_add_branch(TreeBranch& device, const ScopePath& path) {
+  TreeBranch* at = &device;
+  for (const std::string& element : path) at = &at->child_branches[element];
   return *at;
 }
 
-double sort_value(const EnergyNode& node, SortBy sort) {
+double sort_value_of_node(const EnergyNode& node, SortBy sort) {
   switch (sort) {
     case SortBy::time:
-      return node.sum.time_s;
+      return node.summed_row.time_s;
     case SortBy::power:
-      return node.sum.power_w.value_or(0);
+      return node.summed_row.power_w.value_or(0);
     case SortBy::count:
-      return static_cast<double>(node.sum.count.value_or(0));
+      return static_cast<double>(node.summed_row.count.value_or(0));
     case SortBy::energy:
     case SortBy::name:
     case SortBy::order:
-      return node.sum.energy_j.value_or(0);
+      return node.summed_row.energy_j.value_or(0);
   }
   return 0;
 }
@@ -68,24 +68,26 @@ void sort_children(EnergyNode& node, SortBy sort) {
   std::stable_sort(node.children.begin(), node.children.end(), [&](const EnergyNode& a, const EnergyNode& b) {
     if (sort == SortBy::order) return false;
     if (sort == SortBy::name) return a.name < b.name;
-    const auto key = [&](const EnergyNode& child) { return std::tuple(sort_value(child, sort), child.sum.time_s); };
+    const auto key = [&](const EnergyNode& child) {
+      return std::tuple(sort_value_of_node(child, sort), child.summed_row.time_s);
+    };
     return key(a) > key(b);
   });
 }
 
-EnergyNode finished(std::string name, Branch branch, SortBy sort) {
-  const bool is_renamed = branch.own && !branch.own->display_name.empty();
-  EnergyNode node{is_renamed ? branch.own->display_name : std::move(name), {}, {}};
-  for (auto& [child_name, child] : branch.children)
-    node.children.push_back(finished(child_name, std::move(child), sort));
-  if (!branch.is_group_sum) {
-    branch.sum = branch.own.value_or(ReportRow{});
-    for (const EnergyNode& child : node.children) add_up(branch.sum, child.sum);
+EnergyNode branch_to_node(std::string name, TreeBranch branch, SortBy sort) {
+  const bool is_renamed = branch.own_row && !branch.own_row->display_name.empty();
+  EnergyNode node{is_renamed ? branch.own_row->display_name : std::move(name), {}, {}};
+  for (auto& [child_name, child] : branch.child_branches)
+    node.children.push_back(branch_to_node(child_name, std::move(child), sort));
+  if (!branch.is_sum_of_group) {
+    branch.sum = branch.own_row.value_or(ReportRow{});
+    for (const EnergyNode& child : node.children) add_row_to_sum(branch.sum, child.summed_row);
   }
-  if (branch.own && !node.children.empty()) node.children.push_back({"(self)", *branch.own, {}});
-  node.sum = node.children.empty() && branch.own ? *branch.own : std::move(branch.sum);
-  // A branch without energy of its own and with a single child becomes one node with it.
-  if (node.children.size() == 1 && !branch.own) {
+  if (branch.own_row && !node.children.empty()) node.children.push_back({"(self)", *branch.own_row, {}});
+  node.summed_row = node.children.empty() && branch.own_row ? *branch.own_row : std::move(branch.sum);
+  // Merges a branch with its only child if the branch has no own energy.
+  if (node.children.size() == 1 && !branch.own_row) {
     EnergyNode only = std::move(node.children.front());
     only.name = scopes::join_branch_names(node.name, only.name);
     return only;
@@ -97,39 +99,41 @@ EnergyNode finished(std::string name, Branch branch, SortBy sort) {
 }  // namespace
 
 EnergyNode energy_tree(const ReportResult& result, const TreeQuery& query) {
-  std::map<std::string, Branch> devices;
+  std::map<std::string, TreeBranch> devices;
   for (const ReportRow& group : result.groups) {
-    Branch& branch = branch_at(devices[group.device], group.path);
-    add_up(branch.sum, group);
+    TreeBranch& branch = find_or_add_branch(devices[group.device], group.path);
+    add_row_to_sum(branch.sum, group);
     branch.sum.basis = group.basis;
-    branch.is_group_sum = true;
+    branch.is_sum_of_group = true;
   }
   for (const ReportRow& row : result.rows) {
-    if (!scopes::path_matches(row.path, row.device, query.filter)) continue;
-    const Path path = scopes::tree_path(row.path, result.by);
-    Branch& branch = branch_at(devices[row.device], path);
-    if (!branch.own) branch.own.emplace();
-    if (result.by == "kernel") branch.own->display_name = row.display_name;
-    // The last element of a path at level "stack" is a kernel, unless tree_path() has split it as a module name.
+    if (!scopes::path_matches(row.path, row.device, query.name_filter)) continue;
+    const ScopePath path = scopes::tree_path(row.path, result.by);
+    TreeBranch& branch = find_or_add_branch(devices[row.device], path);
+    if (!branch.own_row) branch.own_row.emplace();
+    if (result.by == "kernel") branch.own_row->display_name = row.display_name;
+    // The last element of a path at level "stack" is a kernel, unless tree_path() has split it as a
+    // module name.
     if (result.by == "stack" && path.back() == row.path.back())
-      branch.own->display_name = brief_kernel_name(row.display_name, kKernelColumns);
-    add_up(*branch.own, row);
+      branch.own_row->display_name = brief_kernel_name(row.display_name, kKernelNameColumns);
+    add_row_to_sum(*branch.own_row, row);
   }
   EnergyNode root;
   if (has_step_or_epoch_rows(result)) {
     for (const ReportRow& row : result.rows) {
-      if (scopes::path_matches(row.path, row.device, query.filter))
+      if (scopes::path_matches(row.path, row.device, query.name_filter))
         root.children.push_back({row.display_name, row, {}});
     }
     devices.clear();
   }
   for (auto& [device, branch] : devices) {
-    root.children.push_back(finished(device, std::move(branch), query.sort.value_or(SortBy::energy)));
+    root.children.push_back(branch_to_node(device, std::move(branch), query.sort_by.value_or(SortBy::energy)));
   }
   for (const EnergyNode& child : root.children) {
-    if (child.sum.energy_j) root.sum.energy_j = root.sum.energy_j.value_or(0) + *child.sum.energy_j;
+    if (child.summed_row.energy_j)
+      root.summed_row.energy_j = root.summed_row.energy_j.value_or(0) + *child.summed_row.energy_j;
   }
-  sort_children(root, query.sort.value_or(has_step_or_epoch_rows(result) ? SortBy::order : SortBy::energy));
+  sort_children(root, query.sort_by.value_or(has_step_or_epoch_rows(result) ? SortBy::order : SortBy::energy));
   return root;
 }
 
@@ -142,7 +146,7 @@ std::vector<EnergyNode> idle_and_unattributed_nodes(const ReportResult& result) 
     if (!energy_j) continue;
     out.push_back({name, {}, {}});
     // Smaller amounts are rounding errors of the sums and become 0.
-    out.back().sum.energy_j = std::abs(*energy_j) > 1e-7 * result.attributed_j.value_or(0) ? *energy_j : 0;
+    out.back().summed_row.energy_j = std::abs(*energy_j) > 1e-7 * result.attributed_j.value_or(0) ? *energy_j : 0;
   }
   return out;
 }
@@ -154,7 +158,7 @@ std::vector<EnergyNode> unattributed_nodes_without_probing(const ReportResult& r
   for (const ReportRow& row : result.rows) {
     if (!row.path.empty() && row.path.front() == kProbeMode) probed_j += row.energy_j.value_or(0);
   }
-  double& idle_j = *out.front().sum.energy_j;
+  double& idle_j = *out.front().summed_row.energy_j;
   idle_j = std::max(idle_j - std::max(*result.probe->energy_j - probed_j, 0.0), 0.0);
   return out;
 }
@@ -164,10 +168,10 @@ std::optional<double> ledger_total_j(const ReportResult& result) {
   return *result.attributed_j + result.idle_j.value_or(0) + result.unattributed_j.value_or(0);
 }
 
-std::size_t leaf_count(const EnergyNode& node) {
+std::size_t count_leaves(const EnergyNode& node) {
   if (node.children.empty()) return 1;
   std::size_t sum = 0;
-  for (const EnergyNode& child : node.children) sum += leaf_count(child);
+  for (const EnergyNode& child : node.children) sum += count_leaves(child);
   return sum;
 }
 

@@ -21,13 +21,13 @@ enum class SortBy { energy, time, power, count, name, order /* as in the report 
 
 struct EnergyNode {
   std::string name;
-  ReportRow sum;
+  ReportRow summed_row;
   std::vector<EnergyNode> children;
 };
 
 struct TreeQuery {
-  std::optional<SortBy> sort;  // none: by energy; steps and epochs in the order of the run
-  std::string filter;          // only rows that match it (scopes/path_tree.h)
+  std::optional<SortBy> sort_by;  // none: by energy; steps and epochs in the order of the run
+  std::string name_filter;        // only rows that match it (scopes/path_tree.h)
 };
 
 // `result.groups` must have been computed with the same filter, because their sums are not filtered here.
@@ -44,6 +44,6 @@ std::vector<EnergyNode> unattributed_nodes_without_probing(const ReportResult& r
 std::optional<double> ledger_total_j(const ReportResult& result);
 
 // Number of leaves below the node, or 1 for a leaf.
-std::size_t leaf_count(const EnergyNode& node);
+std::size_t count_leaves(const EnergyNode& node);
 
 }  // namespace joulemap::report

@@ -13,41 +13,43 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kMaxEpochs = 3;  // of a cell, in tables for people
+constexpr std::size_t kMaxShownEpochs = 3;  // of a cell, in tables for people
 
-std::string exact(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
+std::string exact_epoch_value(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
 
-std::string amount(const std::optional<double>& value, std::string_view unit) {
+std::string epoch_amount_text(const std::optional<double>& value, std::string_view unit) {
   return value ? amount_text(*value, unit) : "-";
 }
 
-std::string rounded(const std::optional<double>& value) { return value ? fmt::format("{:.4g}", *value) : "-"; }
+std::string rounded_epoch_value(const std::optional<double>& value) {
+  return value ? fmt::format("{:.4g}", *value) : "-";
+}
 
-// Indices of at most kMaxEpochs of `count` epochs, evenly spaced, with the first and the last.
-std::vector<std::size_t> shown_epochs(std::size_t count) {
+// Indices of at most kMaxShownEpochs of `count` epochs, evenly spaced, with the first and the last.
+std::vector<std::size_t> shown_epoch_indices(std::size_t count) {
   std::vector<std::size_t> shown;
-  const std::size_t rows = std::min(count, kMaxEpochs);
+  const std::size_t rows = std::min(count, kMaxShownEpochs);
   for (std::size_t i = 0; i < rows; ++i) shown.push_back(rows == 1 ? 0 : i * (count - 1) / (rows - 1));
   return shown;
 }
 
 // A column of the short table: its index in AnalysisResult::epoch_columns.
-struct ShortColumn {
+struct ShortEpochColumn {
   std::size_t index = 0;
   std::string header;
 };
 
-std::vector<ShortColumn> short_columns(const AnalysisResult& result) {
+std::vector<ShortEpochColumn> short_epoch_columns(const AnalysisResult& result) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kShortNames = {
       {{"gpu_utilization", "GPU %"}, {"memory_used", "MiB"}, {"temperature", "degC"}}};
-  std::vector<ShortColumn> columns;
-  std::optional<ShortColumn> metric;
+  std::vector<ShortEpochColumn> columns;
+  std::optional<ShortEpochColumn> metric;
   for (std::size_t i = 0; i < result.epoch_columns.size(); ++i) {
     const std::string& name = result.epoch_columns[i].name;
     const auto found = std::ranges::find(kShortNames, name, &std::pair<std::string_view, std::string_view>::first);
     const bool is_gauge = std::ranges::find(kGauges, name, &Gauge::name) != kGauges.end();
     if (found != kShortNames.end()) columns.push_back({i, std::string(found->second)});
-    if (!is_gauge && (!metric || name == "accuracy")) metric = ShortColumn{i, name};
+    if (!is_gauge && (!metric || name == "accuracy")) metric = ShortEpochColumn{i, name};
   }
   if (metric) columns.push_back(*metric);
   return columns;
@@ -57,17 +59,17 @@ std::vector<ShortColumn> short_columns(const AnalysisResult& result) {
 
 TextTable short_epochs_table(const AnalysisResult& result) {
   TextTable table{"", {"cell", "epoch", "energy", "power"}, {false, true, true, true}, {}};
-  const std::vector<ShortColumn> columns = short_columns(result);
-  for (const ShortColumn& column : columns) {
+  const std::vector<ShortEpochColumn> columns = short_epoch_columns(result);
+  for (const ShortEpochColumn& column : columns) {
     table.column_headers.push_back(column.header);
     table.is_number.push_back(true);
   }
   for (const AnalysisCell& cell : result.cells) {
-    for (const std::size_t index : shown_epochs(cell.epoch_means.size())) {
+    for (const std::size_t index : shown_epoch_indices(cell.epoch_means.size())) {
       const EpochMean& epoch = cell.epoch_means[index];
       std::vector<std::string> row = {short_levels_text(result, cell.levels), fmt::format("{}", epoch.number),
-                                      amount(epoch.energy_j, "J"), amount(epoch.power_w, "W")};
-      for (const ShortColumn& column : columns) row.push_back(rounded(epoch.values[column.index]));
+                                      epoch_amount_text(epoch.energy_j, "J"), epoch_amount_text(epoch.power_w, "W")};
+      for (const ShortEpochColumn& column : columns) row.push_back(rounded_epoch_value(epoch.values[column.index]));
       table.rows.push_back(std::move(row));
     }
   }
@@ -84,15 +86,15 @@ TextTable epoch_means_table(const AnalysisResult& result) {
     table.is_number.push_back(true);
   }
   for (const AnalysisCell& cell : result.cells) {
-    for (const std::size_t index : shown_epochs(cell.epoch_means.size())) {
+    for (const std::size_t index : shown_epoch_indices(cell.epoch_means.size())) {
       const EpochMean& epoch = cell.epoch_means[index];
       std::vector<std::string> row = {short_levels_text(result, cell.levels),
                                       fmt::format("{}", epoch.number),
                                       fmt::format("{}", epoch.n),
-                                      amount(epoch.energy_j, "J"),
-                                      amount(epoch.time_s, "s"),
-                                      amount(epoch.power_w, "W")};
-      for (const std::optional<double>& value : epoch.values) row.push_back(rounded(value));
+                                      epoch_amount_text(epoch.energy_j, "J"),
+                                      epoch_amount_text(epoch.time_s, "s"),
+                                      epoch_amount_text(epoch.power_w, "W")};
+      for (const std::optional<double>& value : epoch.values) row.push_back(rounded_epoch_value(value));
       table.rows.push_back(std::move(row));
     }
   }
@@ -108,9 +110,10 @@ TextTable full_precision_epochs_table(const AnalysisResult& result) {
     for (const EpochMean& epoch : cell.epoch_means) {
       std::vector<std::string> row;
       for (std::size_t i = 0; i < cell.levels.size(); ++i) row.push_back(result.factors[i].levels[cell.levels[i]]);
-      row.insert(row.end(), {fmt::format("{}", epoch.number), fmt::format("{}", epoch.n), exact(epoch.energy_j),
-                             exact(epoch.time_s), exact(epoch.power_w)});
-      for (const std::optional<double>& value : epoch.values) row.push_back(exact(value));
+      row.insert(row.end(),
+                 {fmt::format("{}", epoch.number), fmt::format("{}", epoch.n), exact_epoch_value(epoch.energy_j),
+                  exact_epoch_value(epoch.time_s), exact_epoch_value(epoch.power_w)});
+      for (const std::optional<double>& value : epoch.values) row.push_back(exact_epoch_value(value));
       table.rows.push_back(std::move(row));
     }
   }

@@ -12,51 +12,52 @@
 namespace joulemap::report {
 namespace {
 
-struct Counts {
-  std::size_t cells = 0;
-  std::size_t failed = 0;
-  std::size_t with_energy = 0;
-  std::size_t epochs = 0;
+struct ImportCounts {
+  std::size_t cell_count = 0;
+  std::size_t failed_row_count = 0;
+  std::size_t rows_with_energy = 0;
+  std::size_t epoch_count = 0;
   Diagnostics diagnostics;
 };
 
-Counts counts_of(const ExperimentData& data) {
-  Counts counts;
+ImportCounts count_imported_rows(const ExperimentData& data) {
+  ImportCounts counts;
   counts.diagnostics = data.diagnostics;
   std::set<std::vector<std::size_t>> cells;
   for (const ExperimentRow& row : data.rows) {
     cells.insert(row.levels);
-    counts.failed += row.state == RowState::failed ? 1 : 0;
-    counts.with_energy += energy_if_complete(total_energy(row.domains)) ? 1 : 0;
-    counts.epochs += row.epochs.size();
+    counts.failed_row_count += row.state == RowState::failed ? 1 : 0;
+    counts.rows_with_energy += energy_if_complete(total_energy(row.domains)) ? 1 : 0;
+    counts.epoch_count += row.epochs.size();
     counts.diagnostics.add_all(row.diagnostics);
   }
-  counts.cells = cells.size();
+  counts.cell_count = cells.size();
   return counts;
 }
 
 }  // namespace
 
 std::string experiment_import_text(const ExperimentData& data, const ExperimentImportSummary& imported) {
-  const Counts counts = counts_of(data);
+  const ImportCounts counts = count_imported_rows(data);
   std::string out = fmt::format("joulemap: {} rows in {} cells, {} with energy, {} epochs\n", data.rows.size(),
-                                counts.cells, counts.with_energy, counts.epochs);
-  out += fmt::format("joulemap: to analyze the rows, run: joulemap experiment analyze {}\n", imported.folder);
+                                counts.cell_count, counts.rows_with_energy, counts.epoch_count);
+  out +=
+      fmt::format("joulemap: to analyze the rows, run: joulemap experiment analyze {}\n", imported.experiment_folder);
   return out + diagnostics_text(counts.diagnostics);
 }
 
 std::string experiment_import_json(const ExperimentData& data, const ExperimentImportSummary& imported) {
-  const Counts counts = counts_of(data);
+  const ImportCounts counts = count_imported_rows(data);
   formats::JsonWriter json;
-  json.begin_object().member("schema", "joulemap.import/1").member("format", imported.format);
+  json.begin_object().member("schema", "joulemap.import/1").member("format", imported.format_name);
   json.key("inputs").begin_array();
-  for (const std::string& input : imported.inputs) json.value(input);
+  for (const std::string& input : imported.input_paths) json.value(input);
   json.end_array()
-      .member("experiment", imported.folder)
+      .member("experiment", imported.experiment_folder)
       .member("rows", std::uint64_t{data.rows.size()})
-      .member("rows_failed", std::uint64_t{counts.failed})
-      .member("cells", std::uint64_t{counts.cells})
-      .member("epochs", std::uint64_t{counts.epochs});
+      .member("rows_failed", std::uint64_t{counts.failed_row_count})
+      .member("cells", std::uint64_t{counts.cell_count})
+      .member("epochs", std::uint64_t{counts.epoch_count});
   write_diagnostics(json, counts.diagnostics);
   json.end_object();
   return std::move(json).text();

@@ -11,9 +11,9 @@
 namespace joulemap::report {
 
 struct ExperimentImportSummary {
-  std::string format;
-  std::vector<std::string> inputs;
-  std::string folder;
+  std::string format_name;
+  std::vector<std::string> input_paths;
+  std::string experiment_folder;
 };
 
 std::string experiment_import_text(const ExperimentData& data, const ExperimentImportSummary& imported);

@@ -12,9 +12,9 @@
 namespace joulemap::report {
 namespace {
 
-std::string_view word_of(RowState state) { return state == RowState::todo ? "to do" : name_of(state); }
+std::string_view row_state_word(RowState state) { return state == RowState::todo ? "to do" : name_of(state); }
 
-std::string heading(const ExperimentPlan& plan) {
+std::string experiment_heading(const ExperimentPlan& plan) {
   std::string text = fmt::format("{}: {} cells, {} repetitions, {} rows, {} (seed {})\n", printable(plan.name),
                                  plan.cells, plan.blocks, plan.rows.size(), plan.order, plan.seed);
   for (const ExperimentFactor& factor : plan.factors) {
@@ -25,8 +25,8 @@ std::string heading(const ExperimentPlan& plan) {
   return text;
 }
 
-std::string row_line(const ExperimentPlan& plan, const ExperimentPlanRow& row, const TextStyle& style) {
-  std::string line = fmt::format(" {:>5} {:>6}  {:<8}", row.number, row.block, word_of(row.state));
+std::string plan_row_line(const ExperimentPlan& plan, const ExperimentPlanRow& row, const TextStyle& style) {
+  std::string line = fmt::format(" {:>5} {:>6}  {:<8}", row.number, row.block, row_state_word(row.state));
   line += row.elapsed_s ? fmt::format(" {:>8}", duration_text(*row.elapsed_s)) : std::string(9, ' ');
   const bool is_estimated = row.provenance == Provenance::estimated;
   line += row.energy_j ? fmt::format(" {:>9} J{}", format_number(*row.energy_j), is_estimated ? " est." : "")
@@ -57,26 +57,21 @@ std::string forecast_text(const ExperimentPlan& plan) {
 
 std::string statistics_text(const PlanStatistics& plan) {
   std::string text =
-      fmt::format("{} {} cannot give a p-value below {:.3g}, however large the difference", plan.repetitions,
+      fmt::format("with {} {}, p-values are {:.3g} or more, however large the difference", plan.repetitions,
                   plan.paired ? (plan.repetitions == 1 ? "pair" : "pairs") : "rows per level", plan.min_p_value);
-  if (plan.comparisons <= 1) {
-    text += plan.can_be_significant ? fmt::format(", which is enough for alpha = {:g}.", plan.alpha)
-                                    : fmt::format(": too few for alpha = {:g}. It takes {} repetitions.", plan.alpha,
-                                                  plan.needed_repetitions);
-  } else {
-    text += fmt::format("; Bonferroni over the {} comparisons of a measure gives {:.3g}", plan.comparisons,
-                        plan.min_p_value * static_cast<double>(plan.comparisons));
-    text += plan.can_be_significant
-                ? fmt::format(", below alpha = {:g}: a difference can be significant.", plan.alpha)
-                : fmt::format(", above alpha = {:g}: nothing can be significant. It takes {} repetitions.", plan.alpha,
-                              plan.needed_repetitions);
+  if (plan.comparisons > 1) {
+    text += fmt::format("; after Bonferroni's correction for the {} comparisons of a measure, {:.3g} or more",
+                        plan.comparisons, plan.min_p_value * static_cast<double>(plan.comparisons));
   }
-  text += fmt::format(
-      " This holds for one measure (`analyze --metric energy_j`); energy, time, metrics and domains together, {} or "
-      "more measures, need {} repetitions.",
-      plan.measures, plan.needed_for_all_measures);
+  constexpr std::string_view kOneMeasure = "one measure (`analyze --metric energy_j`)";
+  text += plan.can_be_significant
+              ? fmt::format(". This is enough for {} at alpha = {:g}; ", kOneMeasure, plan.alpha)
+              : fmt::format(": nothing can be significant at alpha = {:g}. It takes {} repetitions for {}; ",
+                            plan.alpha, plan.needed_repetitions, kOneMeasure);
+  text += fmt::format("energy, time, metrics and domains together ({} or more measures) need {}.", plan.measures,
+                      plan.needed_for_all_measures);
   if (plan.detectable_difference_sd) {
-    text += fmt::format(" A difference of {:g} standard deviations of one row is detected with 90 % power",
+    text += fmt::format(" With 90 % power, the plan detects a difference of {:g} standard deviations of a row",
                         *plan.detectable_difference_sd);
     text += plan.noise ? fmt::format(": {:.3g} % at the standard deviation of {:.3g} % so far.",
                                      100 * *plan.noise * *plan.detectable_difference_sd, 100 * *plan.noise)
@@ -85,10 +80,10 @@ std::string statistics_text(const PlanStatistics& plan) {
   return wrap_text("  Statistics: ", text);
 }
 
-std::string counts_text(const ExperimentPlan& plan) {
+std::string row_counts_text(const ExperimentPlan& plan) {
   std::string text = fmt::format("{} of {} rows done", plan.count(RowState::done), plan.rows.size());
   for (const RowState state : {RowState::running, RowState::failed, RowState::todo}) {
-    if (plan.count(state) > 0) text += fmt::format(", {} {}", plan.count(state), word_of(state));
+    if (plan.count(state) > 0) text += fmt::format(", {} {}", plan.count(state), row_state_word(state));
   }
   return text;
 }
@@ -105,12 +100,12 @@ std::string factor_levels_text(std::span<const ExperimentFactor> factors, std::s
 }
 
 std::string experiment_plan_text(const ExperimentPlan& plan, std::size_t most, const TextStyle& style) {
-  std::string text = heading(plan) + "\n";
+  std::string text = experiment_heading(plan) + "\n";
   text += style.dimmed(fmt::format(" {:>5} {:>6}  {:<8} {:>8} {:>11}  {}", "row", "block", "state", "time", "energy",
                                    "levels")) +
           "\n";
   const std::size_t shown = most == 0 ? plan.rows.size() : std::min(most, plan.rows.size());
-  for (std::size_t i = 0; i < shown; ++i) text += row_line(plan, plan.rows[i], style);
+  for (std::size_t i = 0; i < shown; ++i) text += plan_row_line(plan, plan.rows[i], style);
   if (shown < plan.rows.size()) {
     text += fmt::format("       and {} more rows (--top 0 shows all)\n", plan.rows.size() - shown);
   }
@@ -119,10 +114,10 @@ std::string experiment_plan_text(const ExperimentPlan& plan, std::size_t most, c
 }
 
 std::string experiment_status_text(const ExperimentPlan& plan, const TextStyle& style) {
-  std::string text = fmt::format("{}: {}\n", printable(plan.name), counts_text(plan));
+  std::string text = fmt::format("{}: {}\n", printable(plan.name), row_counts_text(plan));
   for (const ExperimentPlanRow& row : plan.rows) {
     if (row.state != RowState::failed && row.state != RowState::running) continue;
-    text += row_line(plan, row, style);
+    text += plan_row_line(plan, row, style);
   }
   for (const ExperimentJob& job : plan.jobs) {
     text += fmt::format("  job {}: {}{}{}\n", job.id, job.state, job.node.empty() ? "" : " on " + job.node,
@@ -145,7 +140,7 @@ std::string experiment_progress_text(const ExperimentProgressLine& line) {
 }
 
 std::string row_result_text(const std::string& row_label, const ExperimentRow& row) {
-  std::string text = fmt::format("{}: {}", row_label, word_of(row.state));
+  std::string text = fmt::format("{}: {}", row_label, row_state_word(row.state));
   if (row.state == RowState::failed && row.exit_code) text += fmt::format(" with exit code {}", *row.exit_code);
   if (row.elapsed_s) text += ", " + duration_text(*row.elapsed_s);
   if (const std::optional<EnergyWithProvenance> shown = energy_if_complete(total_energy(row.domains))) {

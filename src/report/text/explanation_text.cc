@@ -12,7 +12,7 @@ namespace {
 
 using predict::OperationExplanation;
 
-std::string heading(const OperationExplanation& explanation) {
+std::string explanation_heading(const OperationExplanation& explanation) {
   const predict::Operation& operation = explanation.operation;
   std::string out = fmt::format("{} {}", operation.source, name_of(operation.kind));
   if (!operation.form.empty()) out += " " + operation.form;
@@ -49,9 +49,9 @@ std::string features_table(const OperationExplanation& explanation, const TextSt
 
 std::string operation_text(const OperationExplanation& explanation, const TextStyle& style) {
   if (explanation.operation.kind == predict::Kind::view)
-    return "   " + heading(explanation) + ": moves no data and launches no kernel\n\n";
+    return "   " + explanation_heading(explanation) + ": moves no data and launches no kernel\n\n";
   const predict::OperationEstimate& guess = explanation.estimate;
-  std::string out = "   " + style.bold(heading(explanation)) + "\n";
+  std::string out = "   " + style.bold(explanation_heading(explanation)) + "\n";
   out += "   " + printable(parameters_text(explanation.operation)) + "\n";
   out += fmt::format("   {}FLOP, {}B; bound by {}\n", si_prefixed_text(explanation.work.flops),
                      si_prefixed_text(explanation.work.bytes), name_of(explanation.bound));
@@ -59,7 +59,7 @@ std::string operation_text(const OperationExplanation& explanation, const TextSt
                      energy_text(explanation.physical_j), duration_text(guess.physical_time_s),
                      format_number(explanation.tree_factor, 3),
                      format_number(guess.physical_time_s > 0 ? guess.time_s / guess.physical_time_s : 1, 3),
-                     percent_text(guess.trust));
+                     percent_text(guess.trust_factor));
   out += fmt::format("   result: {} in {}\n", energy_text(guess.energy_j), duration_text(guess.time_s));
   return out + physics_table(explanation, style) + features_table(explanation, style) + "\n";
 }
@@ -68,7 +68,7 @@ std::string operation_text(const OperationExplanation& explanation, const TextSt
 
 std::string prediction_explanation_text(const predict::PredictionReport& report, const TextStyle& style) {
   if (report.explanation.empty()) return {};
-  std::string out = "\n " + style.bold("Explanation of " + printable(report.explained)) + "\n";
+  std::string out = "\n " + style.bold("Explanation of " + printable(report.explained_layer)) + "\n";
   for (const OperationExplanation& explanation : report.explanation) out += operation_text(explanation, style);
   return out;
 }

@@ -30,7 +30,8 @@ AnalysisResult two_cells() {
                         {"unheard", "cpu", 3, std::nullopt, 0.25, 1.5, 0.0005, std::nullopt}};
   AnalysisCell named;
   named.levels = {1};
-  named.functions = {{"cudaMemcpyAsync", "cpu", 1, 3, 0.5, 4, 0.1, scopes::cause_from_name("cudaMemcpyAsync", 0.5)}};
+  named.functions = {
+      {"cudaMemcpyAsync", "cpu", 1, 3, 0.5, 4, 0.1, scopes::make_cause_from_name("cudaMemcpyAsync", 0.5)}};
   result.cells = {recorded, named};
   result.row_flags = {{"throttled", "outlier"}, {}};
   return result;
@@ -52,7 +53,7 @@ ExperimentData two_rows() {
   done.domains[0].name = "package-0";
   done.domains[0].joules = 30.25;
   done.domains[0].provenance = Provenance::measured;
-  done.domains[0].counted = true;
+  done.domains[0].is_counted = true;
   done.domains[1].name = "gpu0";
   done.baseline.measured = MeasuredWatts(10);
   done.first.measured = MeasuredWatts(11);

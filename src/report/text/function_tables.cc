@@ -14,19 +14,21 @@ namespace joulemap::report {
 namespace {
 
 // Maximum number of functions per device and cell in documents and pages.
-constexpr std::size_t kMaxShown = 8;
-constexpr std::size_t kNameColumns = 48;
+constexpr std::size_t kMaxFunctionsShown = 8;
+constexpr std::size_t kFunctionNameColumns = 48;
 
-std::string exact(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
+std::string exact_function_value(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
 
-std::string percent(const std::optional<double>& share) { return share ? fmt::format("{:.1f} %", 100 * *share) : "-"; }
+std::string percent_cell(const std::optional<double>& share) {
+  return share ? fmt::format("{:.1f} %", 100 * *share) : "-";
+}
 
-std::optional<double> share_of_cause(const CellFunctionMean& one) {
+std::optional<double> cause_share(const CellFunctionMean& one) {
   if (!one.cause || one.cause->times_s.sum() <= 0) return std::nullopt;
   return one.cause->times_s[one.cause->largest_class] / one.cause->times_s.sum();
 }
 
-std::vector<const CellFunctionMean*> largest(const AnalysisCell& cell, std::size_t most) {
+std::vector<const CellFunctionMean*> select_largest_functions(const AnalysisCell& cell, std::size_t most) {
   std::vector<const CellFunctionMean*> functions;
   std::map<std::string, std::size_t> of_device;
   for (const CellFunctionMean& one : cell.functions) {
@@ -39,7 +41,7 @@ bool has_cumulative_times(const AnalysisCell& cell) {
   return std::ranges::any_of(cell.functions, [](const CellFunctionMean& one) { return one.cumulative_s.has_value(); });
 }
 
-std::string time_or_nothing(const std::optional<double>& time_s) { return time_s ? amount_text(*time_s, "s") : "-"; }
+std::string time_cell(const std::optional<double>& time_s) { return time_s ? amount_text(*time_s, "s") : "-"; }
 
 // Inserts a column of cumulative times after that of own times.
 void add_cumulative_column(TextTable& table, std::size_t column) {
@@ -50,20 +52,20 @@ void add_cumulative_column(TextTable& table, std::size_t column) {
 }
 
 std::string energy_cell(const CellFunctionMean& one) { return one.energy_j ? amount_text(*one.energy_j, "J") : "-"; }
-std::string calls_text(const CellFunctionMean& one) { return one.count ? fmt::format("{:.0f}", *one.count) : "-"; }
-std::string cause_text(const CellFunctionMean& one) {
+std::string call_count_cell(const CellFunctionMean& one) { return one.count ? fmt::format("{:.0f}", *one.count) : "-"; }
+std::string cause_cell(const CellFunctionMean& one) {
   return one.cause ? std::string(to_string(one.cause->largest_class)) : "-";
 }
-std::string basis_text(const CellFunctionMean& one) {
+std::string basis_cell(const CellFunctionMean& one) {
   return one.cause ? std::string(to_string(one.cause->basis)) : "-";
 }
 
 // Of a profile without energies, neither the energies nor the device and the basis of causes, which are all the same.
-TextTable profile_table(const AnalysisCell& cell, std::size_t most) {
+TextTable functions_of_cell_table(const AnalysisCell& cell, std::size_t most) {
   TextTable table{"", {"function", "own time", "cumulative", "calls", "cause"}, {false, true, true, true, false}, {}};
-  for (const CellFunctionMean* const one : largest(cell, most)) {
-    table.rows.push_back({one->name, amount_text(one->time_s, "s"), time_or_nothing(one->cumulative_s),
-                          calls_text(*one), cause_text(*one)});
+  for (const CellFunctionMean* const one : select_largest_functions(cell, most)) {
+    table.rows.push_back({one->name, amount_text(one->time_s, "s"), time_cell(one->cumulative_s), call_count_cell(*one),
+                          cause_cell(*one)});
   }
   return table;
 }
@@ -88,36 +90,37 @@ TextTable functions_table(const AnalysisResult& result) {
   const bool has_cumulative = std::ranges::any_of(result.cells, has_cumulative_times);
   if (has_cumulative) add_cumulative_column(table, kCumulativeColumn);
   for (const AnalysisCell& cell : result.cells) {
-    for (const CellFunctionMean* const one : largest(cell, kMaxShown)) {
+    for (const CellFunctionMean* const one : select_largest_functions(cell, kMaxFunctionsShown)) {
       std::vector<std::string> row = {short_levels_text(result, cell.levels),
-                                      shortened(one->name, kNameColumns),
+                                      shortened(one->name, kFunctionNameColumns),
                                       one->device,
                                       energy_cell(*one),
-                                      percent(one->share),
+                                      percent_cell(one->share),
                                       amount_text(one->time_s, "s")};
-      if (has_cumulative) row.push_back(time_or_nothing(one->cumulative_s));
-      row.insert(row.end(), {calls_text(*one), cause_text(*one), percent(share_of_cause(*one)), basis_text(*one)});
+      if (has_cumulative) row.push_back(time_cell(one->cumulative_s));
+      row.insert(row.end(),
+                 {call_count_cell(*one), cause_cell(*one), percent_cell(cause_share(*one)), basis_cell(*one)});
       table.rows.push_back(std::move(row));
     }
   }
   return table;
 }
 
-TextTable cell_functions_table(const AnalysisCell& cell, std::size_t most) {
+TextTable costliest_functions_table(const AnalysisCell& cell, std::size_t most) {
   const bool has_energy =
       std::ranges::any_of(cell.functions, [](const CellFunctionMean& one) { return one.energy_j.has_value(); });
   const bool has_cumulative = has_cumulative_times(cell);
-  if (!has_energy && has_cumulative) return profile_table(cell, most);
+  if (!has_energy && has_cumulative) return functions_of_cell_table(cell, most);
   TextTable table{"",
                   {"function", "device", "energy", "time", "calls", "cause", "basis"},
                   {false, false, true, true, true, false, false},
                   {}};
   constexpr std::size_t kCumulativeColumn = 4;
   if (has_cumulative) add_cumulative_column(table, kCumulativeColumn);
-  for (const CellFunctionMean* const one : largest(cell, most)) {
+  for (const CellFunctionMean* const one : select_largest_functions(cell, most)) {
     std::vector<std::string> row = {one->name, one->device, energy_cell(*one), amount_text(one->time_s, "s")};
-    if (has_cumulative) row.push_back(time_or_nothing(one->cumulative_s));
-    row.insert(row.end(), {calls_text(*one), cause_text(*one), basis_text(*one)});
+    if (has_cumulative) row.push_back(time_cell(one->cumulative_s));
+    row.insert(row.end(), {call_count_cell(*one), cause_cell(*one), basis_cell(*one)});
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -136,12 +139,14 @@ TextTable full_precision_functions_table(const AnalysisResult& result) {
     for (const CellFunctionMean& one : cell.functions) {
       std::vector<std::string> row;
       for (std::size_t i = 0; i < cell.levels.size(); ++i) row.push_back(result.factors[i].levels[cell.levels[i]]);
-      row.insert(row.end(), {one.name, one.device, fmt::format("{}", one.n), exact(one.count), exact(one.time_s),
-                             exact(one.energy_j), exact(one.share)});
+      row.insert(row.end(), {one.name, one.device, fmt::format("{}", one.n), exact_function_value(one.count),
+                             exact_function_value(one.time_s), exact_function_value(one.energy_j),
+                             exact_function_value(one.share)});
       row.emplace_back(one.cause ? to_string(one.cause->largest_class) : "");
       row.emplace_back(one.cause ? to_string(one.cause->basis) : "");
-      for (const EnergyCauseClass each : kCauseClasses) row.push_back(one.cause ? exact(one.cause->times_s[each]) : "");
-      row.push_back(exact(one.cumulative_s));
+      for (const EnergyCauseClass each : kCauseClasses)
+        row.push_back(one.cause ? exact_function_value(one.cause->times_s[each]) : "");
+      row.push_back(exact_function_value(one.cumulative_s));
       table.rows.push_back(std::move(row));
     }
   }

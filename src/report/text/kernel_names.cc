@@ -7,7 +7,7 @@ namespace joulemap::report {
 namespace {
 
 // The name up to the "(" of its parameters. Skips "(anonymous namespace)" and parentheses in template arguments.
-std::string_view without_parameters(std::string_view name) {
+std::string_view strip_parameters(std::string_view name) {
   constexpr std::string_view kAnonymous = "(anonymous";
   int depth = 0;
   for (std::size_t i = 0; i < name.size(); ++i) {
@@ -18,21 +18,21 @@ std::string_view without_parameters(std::string_view name) {
   return name;
 }
 
-struct Parts {
-  std::string_view spaces;     // "at::native::"
-  std::string_view base;       // "vectorized_elementwise_kernel"
-  std::string_view arguments;  // template arguments: "4, float"
+struct KernelNameParts {
+  std::string_view namespaces;          // "at::native::"
+  std::string_view base_name;           // "vectorized_elementwise_kernel"
+  std::string_view template_arguments;  // template arguments: "4, float"
 };
 
-Parts parts_of(std::string_view name) {
+KernelNameParts split_kernel_name(std::string_view name) {
   const std::size_t open = name.find('<');
   const std::string_view plain = name.substr(0, open);
   const std::size_t colons = plain.rfind("::");
   const std::size_t begin = colons == std::string_view::npos ? 0 : colons + 2;
-  Parts parts{plain.substr(0, begin), plain.substr(begin), {}};
+  KernelNameParts parts{plain.substr(0, begin), plain.substr(begin), {}};
   const std::size_t close = name.rfind('>');
   if (open != std::string_view::npos && close != std::string_view::npos && close > open)
-    parts.arguments = name.substr(open + 1, close - open - 1);
+    parts.template_arguments = name.substr(open + 1, close - open - 1);
   return parts;
 }
 
@@ -42,16 +42,17 @@ std::string brief_kernel_name(std::string_view name, std::size_t columns) {
   constexpr std::string_view kReturns = "void ";
   constexpr std::size_t kMinArguments = 4;
   if (name.starts_with(kReturns)) name.remove_prefix(kReturns.size());
-  const std::string_view called = without_parameters(name);
-  if (display_columns(called) <= columns) return std::string(called);
-  const Parts parts = parts_of(called);
-  if (parts.arguments.empty()) return shortened(parts.base, columns);
-  std::string whole = std::string(parts.base) + "<" + std::string(parts.arguments) + ">";
-  if (display_columns(whole) <= columns) return whole;
-  const std::size_t used = display_columns(parts.base) + 4;  // "<..", ">"
-  if (used + kMinArguments > columns) return shortened(parts.base, columns);
+  const std::string_view called = strip_parameters(name);
+  if (count_display_columns(called) <= columns) return std::string(called);
+  const KernelNameParts parts = split_kernel_name(called);
+  if (parts.template_arguments.empty()) return shortened(parts.base_name, columns);
+  std::string whole = std::string(parts.base_name) + "<" + std::string(parts.template_arguments) + ">";
+  if (count_display_columns(whole) <= columns) return whole;
+  const std::size_t used = count_display_columns(parts.base_name) + 4;  // "<..", ">"
+  if (used + kMinArguments > columns) return shortened(parts.base_name, columns);
   const std::size_t left = columns - used;
-  return std::string(parts.base) + "<.." + std::string(parts.arguments.substr(parts.arguments.size() - left)) + ">";
+  return std::string(parts.base_name) + "<.." +
+         std::string(parts.template_arguments.substr(parts.template_arguments.size() - left)) + ">";
 }
 
 }  // namespace joulemap::report

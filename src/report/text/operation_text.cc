@@ -16,13 +16,14 @@ using predict::OperationRow;
 using predict::OperationTable;
 using predict::Pass;
 
-std::string per_flop(const OperationRow& row) {
+std::string energy_per_flop_text(const OperationRow& row) {
   return row.flops > 0 ? format_number(1e12 * row.energy_j / row.flops, 3) : std::string("-");
 }
 
-std::vector<std::string> cells_of(const OperationRow& first, const OperationRow* backward) {
+std::vector<std::string> operation_row_cells(const OperationRow& first, const OperationRow* backward) {
   std::vector<std::string> cells = {std::string(name_of(first.operation.dtype)), energy_text(first.energy_j),
-                                    duration_text(first.time_s), per_flop(first), std::string(name_of(first.bound))};
+                                    duration_text(first.time_s), energy_per_flop_text(first),
+                                    std::string(name_of(first.bound))};
   if (backward != nullptr) {
     cells.push_back(energy_text(backward->energy_j));
     cells.push_back(duration_text(backward->time_s));
@@ -30,7 +31,7 @@ std::vector<std::string> cells_of(const OperationRow& first, const OperationRow*
   return cells;
 }
 
-bool has_backward(const OperationTable& table) {
+bool has_backward_rows(const OperationTable& table) {
   for (const OperationRow& row : table.rows) {
     if (row.operation.pass == Pass::backward) return true;
   }
@@ -38,9 +39,9 @@ bool has_backward(const OperationTable& table) {
 }
 
 // A heading per size, and below it one line per precision; the backward pass is to the right of its forward pass.
-std::string table_text(const OperationTable& operation, std::size_t columns) {
+std::string operation_sizes_table(const OperationTable& operation, std::size_t columns) {
   TextTable table{"", {"type", "energy", "time", "pJ/FLOP", "bound"}, {false, true, true, true, false}, {}};
-  if (has_backward(operation)) {
+  if (has_backward_rows(operation)) {
     table.column_headers.insert(table.column_headers.end(), {"backward", "time"});
     table.is_number.insert(table.is_number.end(), {true, true});
   }
@@ -50,7 +51,7 @@ std::string table_text(const OperationTable& operation, std::size_t columns) {
     if (row.operation.pass == Pass::backward) continue;
     const bool followed =
         index + 1 < operation.rows.size() && operation.rows[index + 1].operation.pass == Pass::backward;
-    table.rows.push_back(cells_of(row, followed ? &operation.rows[index + 1] : nullptr));
+    table.rows.push_back(operation_row_cells(row, followed ? &operation.rows[index + 1] : nullptr));
     sizes.push_back(row.size);
   }
   const std::string lines = terminal_table(table, "    ", columns);
@@ -90,7 +91,7 @@ std::string operation_table_text(const OperationTable& table, const TextStyle& s
         "be wrong by a factor of three.",
         style.columns);
   }
-  out += "\n" + table_text(table, style.columns) + "\n";
+  out += "\n" + operation_sizes_table(table, style.columns) + "\n";
   for (const std::string& sentence : table.advice) out += wrap_text(" - ", sentence, style.columns);
   return out + "\n";
 }

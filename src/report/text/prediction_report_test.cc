@@ -22,7 +22,7 @@ predict::LayerPrediction layer(std::string name, std::string op, double energy_j
           .flops = 1e11 * energy_j,
           .bytes = 1e8 * energy_j,
           .physical_j = 0.9 * energy_j,
-          .trust = 1};
+          .min_trust_factor = 1};
 }
 
 predict::PredictionReport prediction() {
@@ -46,7 +46,7 @@ predict::PredictionReport prediction() {
   prediction.time_s = 0.0063;
   prediction.power_w = prediction.energy_j / prediction.time_s;
   prediction.flops = 1.9e11;
-  prediction.unknown = {{"/roi/Align", "com.acme.RoiAlign", "an operation of the domain com.acme", true}};
+  prediction.unknown_operations = {{"/roi/Align", "com.acme.RoiAlign", "an operation of the domain com.acme", true}};
   prediction.notes = {"batch 32 instead of the file's 1"};
   report.tariff = {.grid_gco2_kwh = {}, .price_kwh = 0.25, .pue = 1.2};
   report.lifetime = predict::LifetimeEnergy{.steps = 1'000'000,
@@ -82,11 +82,11 @@ TEST(PredictionReport, ExplainsALayerByPhysicsAndFeatures) {
   explanation.datasheet_terms = {1e-6, 2e-6, 1e-6, 0, 0, 5e-7};
   explanation.physical_terms = {3e-6, 3e-6, 1e-6, 0, 0, 0};
   explanation.estimate = {
-      .time_s = 8e-6, .energy_j = 0.0016, .physical_time_s = 7e-6, .physical_power_w = 200, .trust = 1};
+      .time_s = 8e-6, .energy_j = 0.0016, .physical_time_s = 7e-6, .physical_power_w = 200, .trust_factor = 1};
   explanation.physical_j = 0.0014;
   explanation.tree_factor = 0.0016 / 0.0014;
   explanation.features.assign(predict::feature_names().size(), 1.5F);
-  report.explained = "fc";
+  report.explained_layer = "fc";
   report.explanation = {explanation};
   const std::string text = prediction_explanation_text(report, {Characters::ascii});
   for (const char* part :

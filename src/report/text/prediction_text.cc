@@ -18,23 +18,24 @@ using predict::LayerPrediction;
 using predict::Prediction;
 using predict::PredictionReport;
 
-constexpr std::size_t kOperation = 10;
-constexpr std::size_t kEnergy = 23;  // "12.3 mJ (10.1 .. 15.2)"
-constexpr std::size_t kBar = 6;
-constexpr std::size_t kShare = 6;
-constexpr std::size_t kTime = 7;
-constexpr std::size_t kBeside = kOperation + kEnergy + kBar + kShare + kTime + 6;
-constexpr std::size_t kNarrowestName = 12;
+constexpr std::size_t kOperationColumns = 10;
+constexpr std::size_t kEnergyColumns = 23;  // "12.3 mJ (10.1 .. 15.2)"
+constexpr std::size_t kBarColumns = 6;
+constexpr std::size_t kShareColumns = 6;
+constexpr std::size_t kTimeColumns = 7;
+constexpr std::size_t kColumnsBesideName =
+    kOperationColumns + kEnergyColumns + kBarColumns + kShareColumns + kTimeColumns + 6;
+constexpr std::size_t kMinNameColumns = 12;
 
-std::string line_of(std::string_view value, std::string_view what) {
+std::string labelled_value_line(std::string_view value, std::string_view what) {
   return fmt::format("  {:>12}  {}\n", value, what);
 }
 
-std::string_view unit_of(const Prediction& prediction) {
+std::string_view prediction_unit(const Prediction& prediction) {
   return prediction.training ? "per training step" : "per pass";
 }
 
-std::string title(const PredictionReport& report, const TextStyle& style) {
+std::string prediction_title(const PredictionReport& report, const TextStyle& style) {
   const Prediction& prediction = report.prediction;
   const std::string name = report.model.empty() ? "A network" : printable(report.model);
   std::string what = fmt::format("{} on {}: {}", shortened(name, 40), prediction.device,
@@ -43,29 +44,30 @@ std::string title(const PredictionReport& report, const TextStyle& style) {
   const std::string how =
       fmt::format(" {}, {}{}, predicted{}\n", report.precision == "default" ? "default types" : report.precision,
                   name_of(report.mode), report.optimizer.empty() ? "" : ", " + report.optimizer,
-                  prediction.fitted ? "" : " from its datasheet");
+                  prediction.has_fitted_profile ? "" : " from its datasheet");
   const std::string warning = predict::lower_bound_warning(prediction);
   const std::string bound = warning.empty() ? "" : wrap_text(" WARNING: ", printable(warning), style.columns);
   return "\n " + style.bold(what) + "\n" + how + bound + "\n";
 }
 
-std::string headline(const PredictionReport& report) {
+std::string prediction_headline(const PredictionReport& report) {
   const Prediction& prediction = report.prediction;
   const std::string interval =
       prediction.high_j ? fmt::format("90 %: {} .. {}", energy_text(prediction.low_j), energy_text(*prediction.high_j))
                         : "lower bound";
-  std::string out = line_of((prediction.high_j ? "" : ">= ") + energy_text(prediction.energy_j),
-                            fmt::format("{} ({}), GPU only", unit_of(prediction), interval));
+  std::string out = labelled_value_line((prediction.high_j ? "" : ">= ") + energy_text(prediction.energy_j),
+                                        fmt::format("{} ({}), GPU only", prediction_unit(prediction), interval));
   if (report.batch && *report.batch > 1) {
-    out += line_of(energy_text(prediction.energy_j / static_cast<double>(*report.batch)), "per sample");
+    out += labelled_value_line(energy_text(prediction.energy_j / static_cast<double>(*report.batch)), "per sample");
   }
-  out += line_of(duration_text(prediction.time_s),
-                 fmt::format("GPU compute {}, host launches {}", duration_text(prediction.gpu_s),
-                             duration_text(prediction.host_s)));
-  out += line_of(fmt::format("{} W", format_number(prediction.power_w, 3)), "mean power");
+  out += labelled_value_line(duration_text(prediction.time_s),
+                             fmt::format("GPU compute {}, host launches {}", duration_text(prediction.gpu_s),
+                                         duration_text(prediction.host_s)));
+  out += labelled_value_line(fmt::format("{} W", format_number(prediction.power_w, 3)), "mean power");
   if (prediction.flops > 0) {
-    out += line_of(si_prefixed_text(prediction.flops) + "FLOP",
-                   fmt::format("{} pJ per FLOP", format_number(1e12 * prediction.energy_j / prediction.flops, 3)));
+    out += labelled_value_line(
+        si_prefixed_text(prediction.flops) + "FLOP",
+        fmt::format("{} pJ per FLOP", format_number(1e12 * prediction.energy_j / prediction.flops, 3)));
   }
   return out;
 }
@@ -74,38 +76,40 @@ class LayerTable {
  public:
   LayerTable(const Prediction& prediction, const TextStyle& style)
       : style_(style),
-        name_(std::max(kNarrowestName, style.columns > kBeside ? style.columns - kBeside : 0)),
+        name_columns_(
+            std::max(kMinNameColumns, style.columns > kColumnsBesideName ? style.columns - kColumnsBesideName : 0)),
         total_j_(prediction.energy_j) {}
 
   std::string header() const {
-    return style_.dimmed(fmt::format(" {:<{}} {:<{}} {:>{}} {:<{}} {:>{}} {:>{}}", "layer", name_, "operation",
-                                     kOperation, "energy (90 %)", kEnergy, "", kBar, "share", kShare, "time", kTime)) +
+    return style_.dimmed(fmt::format(" {:<{}} {:<{}} {:>{}} {:<{}} {:>{}} {:>{}}", "layer", name_columns_, "operation",
+                                     kOperationColumns, "energy (90 %)", kEnergyColumns, "", kBarColumns, "share",
+                                     kShareColumns, "time", kTimeColumns)) +
            "\n";
   }
-  std::string line(const LayerPrediction& layer) const {
+  std::string layer_line(const LayerPrediction& layer) const {
     const std::string energy =
         layer.high_j ? interval_text(layer.energy_j, layer.low_j, *layer.high_j) : ">= " + energy_text(layer.energy_j);
-    return text(layer.name, layer.op, energy, layer.energy_j, duration_text(layer.time_s));
+    return format_columns(layer.name, layer.op, energy, layer.energy_j, duration_text(layer.time_s));
   }
-  std::string text(std::string_view name, std::string_view op, std::string_view energy, double energy_j,
-                   std::string_view time) const {
+  std::string format_columns(std::string_view name, std::string_view op, std::string_view energy, double energy_j,
+                             std::string_view time) const {
     const double share = total_j_ > 0 ? energy_j / total_j_ : 0;
-    std::string out =
-        fmt::format(" {} {} {} {} {} {}", padded(shortened(printable(name), name_), name_),
-                    padded(shortened(printable(op), kOperation), kOperation), right_aligned(energy, kEnergy),
-                    style_.cyan(padded(bar_text(share, kBar, style_.characters), kBar)),
-                    right_aligned(percent_text(share), kShare), right_aligned(time, kTime));
+    std::string out = fmt::format(
+        " {} {} {} {} {} {}", padded(shortened(printable(name), name_columns_), name_columns_),
+        padded(shortened(printable(op), kOperationColumns), kOperationColumns), right_aligned(energy, kEnergyColumns),
+        style_.cyan(padded(bar_text(share, kBarColumns, style_.characters), kBarColumns)),
+        right_aligned(percent_text(share), kShareColumns), right_aligned(time, kTimeColumns));
     out.erase(out.find_last_not_of(' ') + 1);
     return out + "\n";
   }
 
  private:
   TextStyle style_;
-  std::size_t name_;
+  std::size_t name_columns_;
   double total_j_;
 };
 
-std::vector<const LayerPrediction*> shown_layers(const Prediction& prediction, std::size_t top) {
+std::vector<const LayerPrediction*> costliest_layers(const Prediction& prediction, std::size_t top) {
   std::vector<const LayerPrediction*> layers;
   for (const LayerPrediction& layer : prediction.layers) layers.push_back(&layer);
   if (top == 0) return layers;
@@ -115,51 +119,53 @@ std::vector<const LayerPrediction*> shown_layers(const Prediction& prediction, s
   return layers;
 }
 
-std::string layers_text(const Prediction& prediction, std::size_t top, const TextStyle& style) {
+std::string layer_table_text(const Prediction& prediction, std::size_t top, const TextStyle& style) {
   if (prediction.layers.empty()) return {};
   const LayerTable table(prediction, style);
-  const std::vector<const LayerPrediction*> shown = shown_layers(prediction, top);
+  const std::vector<const LayerPrediction*> shown = costliest_layers(prediction, top);
   std::string out = "\n" + table.header();
   double rest_j = prediction.energy_j - prediction.idle_j;
   for (const LayerPrediction* layer : shown) {
-    out += table.line(*layer);
+    out += table.layer_line(*layer);
     rest_j -= layer->energy_j;
   }
   if (const std::size_t hidden = prediction.layers.size() - shown.size(); hidden > 0) {
-    out += table.text(fmt::format("and {} more", hidden), "", energy_text(std::max(0.0, rest_j)), rest_j, "");
+    out += table.format_columns(fmt::format("and {} more", hidden), "", energy_text(std::max(0.0, rest_j)), rest_j, "");
   }
   if (prediction.idle_j > 0) {
-    out += table.text("(GPU idle)", "", energy_text(prediction.idle_j), prediction.idle_j,
-                      duration_text(std::max(0.0, prediction.time_s - prediction.gpu_s)));
+    out += table.format_columns("(GPU idle)", "", energy_text(prediction.idle_j), prediction.idle_j,
+                                duration_text(std::max(0.0, prediction.time_s - prediction.gpu_s)));
   }
   return out;
 }
 
-std::string unknown_text(const Prediction& prediction, const TextStyle& style) {
-  if (prediction.unknown.empty()) return {};
-  std::string out = "\n " + style.bold(fmt::format("Unknown operations ({})", prediction.unknown.size())) + "\n";
+std::string unknown_operations_text(const Prediction& prediction, const TextStyle& style) {
+  if (prediction.unknown_operations.empty()) return {};
+  std::string out =
+      "\n " + style.bold(fmt::format("Unknown operations ({})", prediction.unknown_operations.size())) + "\n";
   constexpr std::size_t kMost = 20;
-  for (std::size_t index = 0; index < std::min(kMost, prediction.unknown.size()); ++index) {
-    const predict::UnknownOperation& one = prediction.unknown[index];
+  for (std::size_t index = 0; index < std::min(kMost, prediction.unknown_operations.size()); ++index) {
+    const predict::UnknownOperation& one = prediction.unknown_operations[index];
     const std::string where = one.layer.empty() ? "" : " in " + printable(one.layer);
     out += wrap_text("   ",
                      fmt::format("{}{}: {}; {}", printable(one.source), where, printable(one.reason),
-                                 one.bounded ? "counted as a copy of its tensors" : "not in the total"),
+                                 one.has_lower_bound ? "counted as a copy of its tensors" : "not in the total"),
                      style.columns);
   }
-  if (prediction.unknown.size() > kMost) out += fmt::format("   and {} more\n", prediction.unknown.size() - kMost);
+  if (prediction.unknown_operations.size() > kMost)
+    out += fmt::format("   and {} more\n", prediction.unknown_operations.size() - kMost);
   return out;
 }
 
-std::string cost_of(double energy_j, const predict::Tariff& tariff) {
-  const predict::Footprint footprint = footprint_of(energy_j, tariff);
+std::string energy_cost(double energy_j, const predict::Tariff& tariff) {
+  const predict::Footprint footprint = compute_footprint(energy_j, tariff);
   std::string out = si_prefixed_text(1000 * footprint.co2_kg) + "g CO2";
   if (footprint.price) out += fmt::format(", cost {}", format_number(*footprint.price, 3));
   return out;
 }
 
 std::string tariff_text(const predict::Tariff& tariff) {
-  std::string out = fmt::format("At {} g/kWh", format_number(tariff.intensity(), 3));
+  std::string out = fmt::format("At {} g/kWh", format_number(tariff.grid_intensity_gco2_per_kwh(), 3));
   if (!tariff.grid_gco2_kwh) out += ", about the world average (set --gco2-per-kwh)";
   if (tariff.price_kwh) out += fmt::format(", {} per kWh", format_number(*tariff.price_kwh, 3));
   out += tariff.pue > 1 ? fmt::format(", PUE {}", format_number(tariff.pue, 3))
@@ -170,15 +176,15 @@ std::string tariff_text(const predict::Tariff& tariff) {
 std::string footprint_text(const PredictionReport& report, const TextStyle& style) {
   const Prediction& prediction = report.prediction;
   std::string out = fmt::format("\n {}: {}\n", prediction.training ? "A step" : "A pass",
-                                cost_of(prediction.energy_j, report.tariff));
+                                energy_cost(prediction.energy_j, report.tariff));
   if (const std::optional<predict::LifetimeEnergy>& life = report.lifetime) {
     std::string what;
     if (life->steps > 0) what += fmt::format("{} training steps", life->steps);
     if (life->inferences > 0) what += fmt::format("{}{} passes", what.empty() ? "" : " and ", life->inferences);
     const std::string energy = life->high_j ? interval_text(life->energy_j, life->low_j, *life->high_j)
                                             : "at least " + energy_text(life->energy_j);
-    out +=
-        wrap_text(" ", fmt::format("{}: {}, {}", what, energy, cost_of(life->energy_j, report.tariff)), style.columns);
+    out += wrap_text(" ", fmt::format("{}: {}, {}", what, energy, energy_cost(life->energy_j, report.tariff)),
+                     style.columns);
   }
   return out + wrap_text(" ", tariff_text(report.tariff), style.columns);
 }
@@ -187,8 +193,9 @@ std::string footprint_text(const PredictionReport& report, const TextStyle& styl
 
 std::string prediction_text(const PredictionReport& report, std::size_t top, const TextStyle& style) {
   const Prediction& prediction = report.prediction;
-  std::string out = title(report, style) + headline(report) + layers_text(prediction, top, style) +
-                    unknown_text(prediction, style) + footprint_text(report, style);
+  std::string out = prediction_title(report, style) + prediction_headline(report) +
+                    layer_table_text(prediction, top, style) + unknown_operations_text(prediction, style) +
+                    footprint_text(report, style);
   if (!prediction.notes.empty()) out += "\n";
   for (const std::string& note : prediction.notes) out += wrap_text(" note: ", printable(note), style.columns);
   const std::string notes = diagnostics_text(report.diagnostics);

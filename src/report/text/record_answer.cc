@@ -5,9 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -20,50 +21,50 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kShownLayers = 5;
-constexpr double kMinShownShare = 0.05;  // of the run's energy
-constexpr std::string_view kProbeMode = "probe";
-constexpr std::string_view kOptimizerPhase = "optimizer";
-constexpr std::string_view kBackground = "background";
+constexpr std::size_t kMaxAnsweredLayers = 5;
+constexpr double kMinShownEnergyShare = 0.05;  // of the run's energy
+constexpr std::string_view kProbeModeName = "probe";
+constexpr std::string_view kOptimizerPhaseName = "optimizer";
+constexpr std::string_view kBackgroundName = "background";
 
 struct LayerCost {
   std::string name;
-  double amount = 0;        // in J, or in s if no energy is known
+  double cost_j_or_s = 0;   // in J, or in s if no energy is known
   double half_width_j = 0;  // sum of the half widths of the rows, whose errors may be correlated
   std::set<std::string> modules;
 };
 
-bool is_number(std::string_view part) {
+bool is_numeric_part(std::string_view part) {
   return !part.empty() && std::ranges::all_of(part, [](char letter) { return letter >= '0' && letter <= '9'; });
 }
 
 // Name under which corresponding modules of repeated blocks are summed: "blocks.2.mlp.0" becomes "blocks.*.mlp".
 // Trailing numbers, which are the elements of a Sequential, are dropped. A name of numbers alone does not change.
-std::string place_of_module(std::string_view name) {
+std::string wildcard_module_name(std::string_view name) {
   std::vector<std::string_view> parts = split(name, '.');
-  while (parts.size() > 1 && is_number(parts.back())) parts.pop_back();
-  if (std::ranges::all_of(parts, is_number)) return std::string(name);
+  while (parts.size() > 1 && is_numeric_part(parts.back())) parts.pop_back();
+  if (std::ranges::all_of(parts, is_numeric_part)) return std::string(name);
   std::string place;
   for (const std::string_view part : parts) {
     place += place.empty() ? "" : ".";
-    place += is_number(part) ? "*" : part;
+    place += is_numeric_part(part) ? "*" : part;
   }
   return place;
 }
 
 bool is_module_row(const ReportRow& row) {
-  return row.path.size() >= 3 && row.path.front() != kProbeMode && row.path[1] != kOptimizerPhase;
+  return row.path.size() >= 3 && row.path.front() != kProbeModeName && row.path[1] != kOptimizerPhaseName;
 }
 
-std::string_view without_trailing_numbers(std::string_view name) {
+std::string_view strip_trailing_numbers(std::string_view name) {
   while (true) {
     const std::size_t dot = name.rfind('.');
-    if (dot == std::string_view::npos || !is_number(name.substr(dot + 1))) return name;
+    if (dot == std::string_view::npos || !is_numeric_part(name.substr(dot + 1))) return name;
     name = name.substr(0, dot);
   }
 }
 
-std::set<std::string> module_names(const ReportResult& by_layer) {
+std::set<std::string> list_module_names(const ReportResult& by_layer) {
   std::set<std::string> modules;
   for (const ReportRow& row : by_layer.rows) {
     if (is_module_row(row)) modules.insert(row.path.back());
@@ -73,109 +74,180 @@ std::set<std::string> module_names(const ReportResult& by_layer) {
 
 // Rows by module contain all passes of a layer; rows by layer show which of them are modules.
 std::vector<LayerCost> costliest_layers(const RecordAnswer& answer, bool by_energy) {
-  const std::set<std::string> modules = module_names(answer.by_layer);
+  const std::set<std::string> modules = list_module_names(answer.layer_report);
   std::map<std::string, LayerCost> sums;
-  for (const ReportRow& row : answer.by_module.rows) {
+  for (const ReportRow& row : answer.module_report.rows) {
     if (row.path.size() != 1 || !modules.contains(row.path.front()) || (by_energy && !row.energy_j)) continue;
-    const std::string place = place_of_module(row.path.back());
+    const std::string place = wildcard_module_name(row.path.back());
     LayerCost& sum = sums[place];
     sum.name = place;
-    sum.amount += by_energy ? *row.energy_j : row.time_s;
+    sum.cost_j_or_s += by_energy ? *row.energy_j : row.time_s;
     if (row.low_j && row.high_j) sum.half_width_j += (*row.high_j - *row.low_j) / 2;
-    sum.modules.emplace(without_trailing_numbers(row.path.back()));
+    sum.modules.emplace(strip_trailing_numbers(row.path.back()));
   }
   std::vector<LayerCost> layers;
   for (auto& [name, sum] : sums) layers.push_back(std::move(sum));
-  std::ranges::stable_sort(layers, std::greater(), &LayerCost::amount);
+  std::ranges::stable_sort(layers, std::greater(), &LayerCost::cost_j_or_s);
   return layers;
 }
 
 // Energy of other processes and of the rest of the machine.
-double background_j(const ReportResult& result) {
+double background_energy_j(const ReportResult& result) {
   double joules = 0;
   for (const ReportRow& row : result.rows) {
-    if (row.path.size() == 1 && row.path.front() == kBackground) joules += row.energy_j.value_or(0);
+    if (row.path.size() == 1 && row.path.front() == kBackgroundName) joules += row.energy_j.value_or(0);
   }
   return joules;
 }
 
-// A line for the optimizer, if it uses at least kMinShownShare. Updates of a layer (Keras) count with their layer.
-std::string optimizer_text(const ReportResult& result, double command_j) {
-  const std::set<std::string> modules = module_names(result);
+// Without other processes and the rest of the machine.
+double command_energy_j(const ReportResult& result) {
+  return run_rates(result).energy_j.value_or(0) - background_energy_j(result);
+}
+
+// A line for the optimizer, if it uses at least kMinShownEnergyShare. Updates of a layer (Keras) count with their
+// layer.
+std::string optimizer_share_text(const ReportResult& result, double command_j) {
+  const std::set<std::string> modules = list_module_names(result);
   double joules = 0;
   for (const ReportRow& row : result.rows) {
-    const bool is_optimizer = row.path.size() > 1 && row.path.front() != kProbeMode && row.path[1] == kOptimizerPhase;
+    const bool is_optimizer =
+        row.path.size() > 1 && row.path.front() != kProbeModeName && row.path[1] == kOptimizerPhaseName;
     if (is_optimizer && !(row.path.size() > 2 && modules.contains(row.path.back()))) joules += row.energy_j.value_or(0);
   }
-  if (command_j <= 0 || joules < kMinShownShare * command_j) return {};
+  if (command_j <= 0 || joules < kMinShownEnergyShare * command_j) return {};
   return fmt::format("   {:>5} {:>9}           the optimizer\n", percent_text(joules / command_j), energy_text(joules));
 }
 
-std::string layers_text(const RecordAnswer& answer, const TextStyle& style) {
-  const ReportResult& result = answer.by_layer;
+std::string costliest_layers_text(const RecordAnswer& answer, const TextStyle& style) {
+  const ReportResult& result = answer.layer_report;
   const bool by_energy = std::ranges::any_of(result.rows, [](const ReportRow& row) { return row.energy_j > 0; });
   const std::vector<LayerCost> layers = costliest_layers(answer, by_energy);
-  if (layers.empty() || layers.front().amount <= 0) return {};
-  const double sum = by_energy ? run_rates(result).energy_j.value_or(0) - background_j(result) : result.elapsed_s;
-  std::string out = by_energy ? " costliest layers, all passes together\n"
+  if (layers.empty() || layers.front().cost_j_or_s <= 0) return {};
+  const double sum = by_energy ? command_energy_j(result) : result.elapsed_s;
+  std::string out = by_energy ? " costliest layers, all passes together, in % of the energy of the command\n"
                               : " slowest layers, all passes together (their energy is unknown)\n";
-  for (std::size_t i = 0; i < std::min(kShownLayers, layers.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMaxAnsweredLayers, layers.size()); ++i) {
     const LayerCost& layer = layers[i];
-    if (layer.amount <= 0) break;
-    const std::string amount = by_energy ? energy_text(layer.amount) : duration_text(layer.amount);
+    if (layer.cost_j_or_s <= 0) break;
+    const std::string amount = by_energy ? energy_text(layer.cost_j_or_s) : duration_text(layer.cost_j_or_s);
     const std::string width =
-        by_energy ? fmt::format("{} {:.0f} %", style.plus_minus(), 100 * layer.half_width_j / layer.amount) : "";
+        by_energy ? fmt::format("{} {:.0f} %", style.plus_minus_sign(), 100 * layer.half_width_j / layer.cost_j_or_s)
+                  : "";
     const std::string count = layer.modules.size() > 1 ? fmt::format(" ({} of them)", layer.modules.size()) : "";
-    out += fmt::format("   {:>5} {:>9} {}{}  {}\n", percent_text(sum > 0 ? layer.amount / sum : 0), amount,
-                       std::string(8 - std::min<std::size_t>(8, display_columns(width)), ' '), width,
+    out += fmt::format("   {:>5} {:>9} {}{}  {}\n", percent_text(sum > 0 ? layer.cost_j_or_s / sum : 0), amount,
+                       std::string(8 - std::min<std::size_t>(8, count_display_columns(width)), ' '), width,
                        shortened(printable(layer.name), style.columns - 30 - count.size()) + count);
   }
-  return by_energy ? out + optimizer_text(result, sum) : out;
+  return by_energy ? out + optimizer_share_text(result, sum) : out;
 }
 
-// What the command itself used, if others used a noticeable part: shares of layers refer to it.
-std::string command_text(const ReportResult& result, const TextStyle& style) {
+std::string energy_with_interval_text(const RunRates& rates, const TextStyle& style) {
+  std::string text = energy_text(*rates.energy_j);
+  if (rates.half_width_j) text += fmt::format(" {} {}", style.plus_minus_sign(), energy_text(*rates.half_width_j));
+  return text;
+}
+
+std::string steps_text(const RunRates& rates, double energy_j) {
+  if (!(rates.steps.value_or(0) > 0)) return {};
+  return fmt::format("; {:.0f} steps, {} each", *rates.steps, energy_text(energy_j / *rates.steps));
+}
+
+// The errors of rows may be correlated: their half widths add up.
+double command_half_width_j(const ReportResult& result, const RunRates& rates) {
+  double half_width_j = rates.relative_half_width() * result.unattributed_j.value_or(0);
+  for (const ReportRow& row : result.rows) {
+    if (row.path.empty() || row.path.front() == kBackgroundName || !row.low_j || !row.high_j) continue;
+    half_width_j += (*row.high_j - *row.low_j) / 2;
+  }
+  return half_width_j;
+}
+
+// First what the command itself used, if other processes used a noticeable part: shares of layers refer to it.
+std::string total_energy_text(const ReportResult& result, const TextStyle& style) {
   const RunRates rates = run_rates(result);
-  const double others_j = background_j(result);
-  if (!rates.energy_j || others_j <= 0 || others_j < kMinShownShare * *rates.energy_j) return {};
+  if (!rates.energy_j) return fmt::format(" {}: no sensor returned a value\n", duration_text(result.elapsed_s));
+  const std::string_view provenance = rates.is_estimated() ? "estimated" : "measured";
+  const std::string watts = rates.mean_w() ? fmt::format(" ({:.0f} W)", *rates.mean_w()) : "";
+  const double others_j = background_energy_j(result);
+  if (others_j <= 0 || others_j < kMinShownEnergyShare * *rates.energy_j) {
+    return fmt::format(" {} {} in {}{}{}\n", style.bold(energy_with_interval_text(rates, style)), provenance,
+                       duration_text(rates.time_s), watts, steps_text(rates, *rates.energy_j));
+  }
   const double command_j = std::max(*rates.energy_j - others_j, 0.0);
-  std::string text = fmt::format("{} of it by the command", energy_text(command_j));
-  if (rates.steps && *rates.steps > 0) text += fmt::format(" ({} per step)", energy_text(command_j / *rates.steps));
-  return wrap_text(" ",
-                   text + fmt::format(", {} by other processes and the rest of the machine", energy_text(others_j)),
+  const std::string half_width = energy_text(command_half_width_j(result, rates));
+  return fmt::format(" {} by this command in {}{}\n",
+                     style.bold(fmt::format("{} {} {}", energy_text(command_j), style.plus_minus_sign(), half_width)),
+                     duration_text(rates.time_s), steps_text(rates, command_j)) +
+         wrap_text(" ",
+                   fmt::format("The whole machine: {} {}{}, with other processes and idle parts",
+                               energy_with_interval_text(rates, style), provenance, watts),
                    style.columns);
 }
 
-std::string total_text(const ReportResult& result, const TextStyle& style) {
-  const RunRates rates = run_rates(result);
-  if (!rates.energy_j) return fmt::format(" {}: no sensor returned a value\n", duration_text(result.elapsed_s));
-  std::string out = " " + style.bold(energy_text(*rates.energy_j));
-  if (rates.half_width_j) out += fmt::format(" {} {}", style.plus_minus(), energy_text(*rates.half_width_j));
-  out += fmt::format(" {} in {}", rates.is_estimated() ? "estimated" : "measured", duration_text(rates.time_s));
-  if (const auto watts = rates.mean_w()) out += fmt::format(" ({:.0f} W)", *watts);
-  if (const auto per_step = rates.energy_per_unit(rates.steps))
-    out += fmt::format("; {:.0f} steps, {} each", *rates.steps, energy_text(*per_step));
-  return out + "\n";
+std::string_view phase_description(std::string_view mode, std::string_view phase, bool has_training) {
+  if (mode == "worker" || phase == "dataloader") return "the DataLoader";
+  if (phase == "compile") return "compilation";
+  if (phase == "checkpoint_save") return "checkpoints";
+  if (mode == "inference") return has_training ? "evaluation" : "inference";
+  return phase == "zero_grad" ? "zeroing gradients" : phase;
 }
 
-std::string to_try_text(const Advice& advice, const TextStyle& style) {
+// Where a program without a GPU used its energy: phases with at least kMinShownEnergyShare, the costliest first.
+std::string costliest_phases_text(const ReportResult& result, double command_j, const TextStyle& style) {
+  const auto is_training = [](const ReportRow& row) { return row.path.size() > 1 && row.path.front() == "train"; };
+  const bool has_training = std::ranges::any_of(result.rows, is_training);
+  std::map<std::string, double, std::less<>> energies_j;
+  for (const ReportRow& row : result.rows) {
+    if (row.device.find("gpu") != std::string::npos) return {};  // what the GPU waited for comes instead
+    if (row.path.size() < 2 || row.path.front() == kProbeModeName) continue;
+    energies_j[std::string(phase_description(row.path[0], row.path[1], has_training))] += row.energy_j.value_or(0);
+  }
+  if (energies_j.empty() || command_j <= 0) return {};
+  energies_j["start-up and code outside of phases"] += result.unattributed_j.value_or(0);
+  std::vector<std::pair<double, std::string_view>> sorted;
+  for (const auto& [words, joules] : energies_j) {
+    if (joules >= kMinShownEnergyShare * command_j) sorted.emplace_back(joules, words);
+  }
+  if (sorted.empty()) return {};
+  std::ranges::sort(sorted, std::greater<>());
+  std::vector<std::string> parts;
+  for (const auto& [joules, words] : sorted) parts.push_back(fmt::format("{} {}", percent_text(joules / command_j), words));
+  return wrap_text(" ", fmt::format("It went to: {}", fmt::join(parts, ", ")), style.columns);
+}
+
+// The recording of a command that did not end well covers only what it did.
+std::string failed_command_text(const ReportResult& result) {
+  std::string end;
+  if (result.signal) {
+    end = fmt::format("was killed by signal {}", *result.signal);
+  } else if (result.exit_code.value_or(0) != 0) {
+    end = fmt::format("failed with exit code {}", *result.exit_code);
+  } else {
+    return {};
+  }
+  return fmt::format(" The command {}: this is what it did until then.\n", end);
+}
+
+std::string suggestion_text(const Advice& advice, const TextStyle& style) {
   if (advice.findings.empty()) return {};
   const Finding& top = advice.findings.front();
-  return wrap_text(" to try: ", fmt::format("{} ({})", top.change, saving_text(top, advice)), style.columns);
+  return wrap_text(" to try: ", fmt::format("{} ({})", top.change, finding_saving_text(top, advice)), style.columns);
 }
 
 }  // namespace
 
 std::string record_answer_text(const RecordAnswer& answer, const TextStyle& style) {
-  std::string out = "\n" + total_text(answer.by_layer, style) + command_text(answer.by_layer, style);
-  if (const std::string waiting = waiting_headline(answer.by_layer); !waiting.empty()) out += waiting;
-  out += layers_text(answer, style) + to_try_text(answer.advice, style);
-  const std::string shown = printable(answer.file);
+  std::string out = "\n" + failed_command_text(answer.layer_report) + total_energy_text(answer.layer_report, style);
+  out += costliest_phases_text(answer.layer_report, command_energy_j(answer.layer_report), style);
+  if (const std::string waiting = waiting_headline(answer.layer_report); !waiting.empty()) out += waiting;
+  out += costliest_layers_text(answer, style) + suggestion_text(answer.advice, style);
+  const std::string shown = printable(answer.recording_file);
   return out + fmt::format(" next: joulemap report --by module {0}\n       joulemap {1} {0}\n", shown,
                            answer.advice.findings.empty() ? "open" : "advise");
 }
 
-std::string live_text(const LiveStatus& status) {
+std::string live_status_text(const LiveStatus& status) {
   std::string out = duration_text(status.elapsed_s);
   if (status.power_w) out += fmt::format("   {:.0f} W", *status.power_w);
   if (status.energy_j) out += fmt::format("   {}", energy_text(*status.energy_j));

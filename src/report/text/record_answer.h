@@ -15,14 +15,14 @@
 namespace joulemap::report {
 
 struct RecordAnswer {
-  const ReportResult& by_layer;
-  const ReportResult& by_module;  // of the same recording
-  const Advice& advice;           // without findings where nothing is known
-  const std::string& file;        // path of the recording
+  const ReportResult& layer_report;
+  const ReportResult& module_report;  // of the same recording
+  const Advice& advice;               // without findings where nothing is known
+  const std::string& recording_file;  // path of the recording
 };
 std::string record_answer_text(const RecordAnswer& answer, const TextStyle& style);
 
 // The line that `record` shows while the command runs: "joulemap: 12.3 s   351 W   4.32 kJ   step 412   10.5 J/step".
-std::string live_text(const LiveStatus& status);
+std::string live_status_text(const LiveStatus& status);
 
 }  // namespace joulemap::report

@@ -11,13 +11,13 @@
 namespace joulemap::report {
 namespace {
 
-std::string size_text(std::uint64_t bytes) {
+std::string file_size_text(std::uint64_t bytes) {
   if (bytes < 10'000) return fmt::format("{} bytes", bytes);
   if (bytes < 10'000'000) return fmt::format("{} kB", bytes / 1000);
   return fmt::format("{} MB", bytes / 1'000'000);
 }
 
-std::string total_text(const RecordResult& result) {
+std::string recorded_total_text(const RecordResult& result) {
   const EnergyTotals& totals = result.energy.totals;
   const std::optional<double> measured_j = joules_of(totals.measured);
   const std::optional<double> estimated_j = joules_of(totals.estimated);
@@ -29,7 +29,7 @@ std::string total_text(const RecordResult& result) {
   return "no energy: no sensor returned a value";
 }
 
-std::string samples_text(const RecordResult& result) {
+std::string sample_counts_text(const RecordResult& result) {
   if (!result.is_written) {
     return fmt::format("joulemap: {} samples were read, but none could be written: {} contains no data of this run\n",
                        result.samples, result.file);
@@ -37,7 +37,7 @@ std::string samples_text(const RecordResult& result) {
   const std::string lost =
       result.lost_samples > 0 ? fmt::format(", {} more could not be written", result.lost_samples) : "";
   const std::uint64_t written = result.samples - std::min(result.samples, result.lost_samples);
-  const std::string size = result.file_bytes > 0 ? size_text(result.file_bytes) : "in parts";
+  const std::string size = result.file_bytes > 0 ? file_size_text(result.file_bytes) : "in parts";
   return fmt::format("joulemap: {} samples in {} ({}{}); to see the energy, run: joulemap report {}\n", written,
                      result.file, size, lost, result.file);
 }
@@ -45,8 +45,8 @@ std::string samples_text(const RecordResult& result) {
 }  // namespace
 
 std::string record_text(const RecordResult& result) {
-  std::string out = fmt::format("\njoulemap: {} s, {}\n", format_number(result.elapsed_s), total_text(result));
-  return out + samples_text(result);
+  std::string out = fmt::format("\njoulemap: {} s, {}\n", format_number(result.elapsed_s), recorded_total_text(result));
+  return out + sample_counts_text(result);
 }
 
 std::string record_notes(const RecordResult& result) {

@@ -22,7 +22,7 @@ DomainEnergy domain(std::string name, double joules, double half_width_j, std::s
   row.uncertainty_j = half_width_j;
   row.mean_w = joules / 10;
   row.provenance = Provenance::measured;
-  row.counted = true;
+  row.is_counted = true;
   row.sensor = std::move(sensor);
   return row;
 }
@@ -39,7 +39,7 @@ ReportResult training() {
   result.elapsed_s = 10;
   result.domains = {domain("package-0", 500, 1.5, "powercap"), domain("gpu0", 4200, 12, "nvml"),
                     domain("gpu0-memory", 900, 30, "nvml")};
-  result.domains[2].counted = false;
+  result.domains[2].is_counted = false;
   result.domains[2].part_of = "gpu0";
   result.totals = total_energy(result.domains);
   result.attributed_j = joules_of(result.totals.measured);
@@ -100,7 +100,7 @@ CalibrateResult calibration() {
 
 CalibrateResult loaded_calibration() {
   CalibrateResult result = calibration();
-  result.loaded = {"gpu0"};
+  result.loaded_domains = {"gpu0"};
   ChannelCalibration& counter = result.findings[0];
   counter.lag_s = 0.0102;
   counter.lag_low_s = 0.0094;

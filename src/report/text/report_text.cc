@@ -19,10 +19,10 @@ namespace joulemap::report {
 namespace {
 
 // Columns for the name to the left of a power curve and the range to its right.
-constexpr std::size_t kBesideCurve = 32;
-constexpr std::size_t kMaxCurve = 120;
+constexpr std::size_t kColumnsBesideCurve = 32;
+constexpr std::size_t kMaxCurveColumns = 120;
 
-std::string title(const ReportResult& result, const TextStyle& style) {
+std::string report_title(const ReportResult& result, const TextStyle& style) {
   std::string subject;
   for (const std::string& argument : result.command) subject += (subject.empty() ? "" : " ") + argument;
   const std::string what = subject.empty() ? "a recording" : quoted(subject, style.columns - 24);
@@ -31,7 +31,7 @@ std::string title(const ReportResult& result, const TextStyle& style) {
   return out + "\n";
 }
 
-std::string totals(const ReportResult& result) {
+std::string report_totals_text(const ReportResult& result) {
   std::string out;
   const auto add = [&](std::string_view name, const std::optional<double>& joules) {
     if (!joules) return;
@@ -43,9 +43,9 @@ std::string totals(const ReportResult& result) {
   return out.empty() ? out : "  -----------\n" + out;
 }
 
-std::string power_curves(const ReportResult& result, const TextStyle& style) {
+std::string power_curves_text(const ReportResult& result, const TextStyle& style) {
   if (result.power.empty()) return {};
-  const std::size_t columns = std::min(kMaxCurve, style.columns - kBesideCurve);
+  const std::size_t columns = std::min(kMaxCurveColumns, style.columns - kColumnsBesideCurve);
   std::string out = "\n" + style.bold(fmt::format(" Power over {} s", format_number(result.elapsed_s))) + "\n";
   for (const PowerSeries& series : result.power) {
     double lowest = 0;
@@ -69,12 +69,12 @@ std::string power_curves(const ReportResult& result, const TextStyle& style) {
 
 std::string report_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style,
                         const std::optional<Account>& account) {
-  std::string out = title(result, style);
+  std::string out = report_title(result, style);
   if (const std::string waiting = waiting_headline(result); !waiting.empty()) out += waiting + "\n";
-  for (const DomainEnergy& domain : result.domains) out += energy_row_text(energy_row_of(domain));
+  for (const DomainEnergy& domain : result.domains) out += energy_row_text(make_energy_row(domain));
   if (result.domains.empty()) out += "  no sensor returned a value\n";
-  out += totals(result) + serving_text(result, style) + tree_text(result, view, style) + waiting_table(result, style) +
-         power_curves(result, style) + summary_text(result, style);
+  out += report_totals_text(result) + serving_text(result, style) + tree_text(result, view, style) +
+         waiting_table(result, style) + power_curves_text(result, style) + summary_text(result, style);
   if (account) out += account_text(*account, style);
   const std::string notes = diagnostics_text(result.diagnostics);
   if (!notes.empty()) out += "\n" + notes;

@@ -14,7 +14,7 @@
 
 namespace joulemap::report {
 
-// `account`: carbon and price, a section of its own; none: without.
+// `account`: adds a section about carbon and price; none: no such section.
 std::string report_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style,
                         const std::optional<Account>& account = {});
 

@@ -24,7 +24,7 @@ ReportResult report_of_two_requests() {
   serving.wasted_rejected_j = 2;
   serving.rejected_tokens = 4;
   serving.idle_j = 5;
-  serving.outside_j = 3;
+  serving.outside_steps_j = 3;
   serving.prefill = {10, 9, 11};
   serving.decode = {18, 17, 19};
   serving.distribution = {0, 0, 2, 15, 15, 16, 17};
@@ -34,9 +34,9 @@ ReportResult report_of_two_requests() {
   request.tenant = "acme";
   request.status = RequestStatus::finished;
   request.shares = {15, 14, 13, 12};
-  serving.listed = {request, request};
+  serving.listed_requests = {request, request};
   serving.labels = {{"tenant", "acme", 2, 100, 0, 20, 30, 29, 31, 12, 11, 13}};
-  serving.steady = {1.5, 32, 100, 20, 1.6, 13.3};
+  serving.steady_phase = {1.5, 32, 100, 20, 1.6, 13.3};
   return result;
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxLabels = 12;
 
-std::string joules(double energy_j) { return format_number(energy_j, 4); }
+std::string joules_text(double energy_j) { return format_number(energy_j, 4); }
 
 std::string counts_text(const ServingResult& serving) {
   std::string line = fmt::format(" Serving: {} requests ({} finished", serving.requests, serving.finished);
@@ -32,26 +32,26 @@ std::string token_counts_text(const ServingResult& serving) {
 }
 
 std::string balance_text(const ServingResult& serving) {
-  const double all_j = serving.requests_j + serving.wasted_j() + serving.idle_j + serving.outside_j;
+  const double all_j = serving.requests_j + serving.wasted_j() + serving.idle_j + serving.outside_steps_j;
   std::string out;
   const auto add = [&](std::string_view name, double energy_j) {
     const double percent = all_j > 0 ? 100 * energy_j / all_j : 0;
-    out += fmt::format("  {:>11} J  {:>5.1f} %  {}\n", joules(energy_j), percent, name);
+    out += fmt::format("  {:>11} J  {:>5.1f} %  {}\n", joules_text(energy_j), percent, name);
   };
   add("requests", serving.requests_j);
   if (serving.wasted_aborted_j > 0) add("waste: aborted requests", serving.wasted_aborted_j);
   if (serving.wasted_preempted_j > 0) add("waste: recomputed after preemption", serving.wasted_preempted_j);
   if (serving.wasted_rejected_j > 0) add("waste: rejected speculative tokens", serving.wasted_rejected_j);
   add("idle while loaded, between steps", serving.idle_j);
-  add("outside: before the first and after the last step", serving.outside_j);
+  add("outside: before the first and after the last step", serving.outside_steps_j);
   return out;
 }
 
 std::string per_token_line(std::string_view name, const EnergyInterval& energy, std::uint64_t tokens) {
   if (tokens == 0) return {};
   const auto count = static_cast<double>(tokens);
-  return fmt::format("  {:>11} J per {} ({} to {})\n", joules(energy.energy_j / count), name,
-                     joules(energy.low_j / count), joules(energy.high_j / count));
+  return fmt::format("  {:>11} J per {} ({} to {})\n", joules_text(energy.energy_j / count), name,
+                     joules_text(energy.low_j / count), joules_text(energy.high_j / count));
 }
 
 std::string tokens_text(const ServingResult& serving) {
@@ -60,8 +60,8 @@ std::string tokens_text(const ServingResult& serving) {
                     per_token_line("output token, decoded", serving.decode, serving.decoded_tokens);
   if (serving.cached_tokens > 0) {
     out += fmt::format("  {:>11} J per cached input token; computing them would have used {} J\n",
-                       joules(serving.cached_j / static_cast<double>(serving.cached_tokens)),
-                       joules(serving.saved_by_cache.energy_j));
+                       joules_text(serving.cached_j / static_cast<double>(serving.cached_tokens)),
+                       joules_text(serving.saved_by_cache.energy_j));
   }
   if (both_j <= 0) return out;
   return out + fmt::format(
@@ -75,8 +75,8 @@ std::string range_text(std::uint64_t from, std::uint64_t to) {
 }
 
 void add_distribution(TextTable& table, std::string name, const RequestDistribution& one) {
-  table.rows.push_back({std::move(name), fmt::format("{}", one.requests), joules(one.mean_j), joules(one.p50_j),
-                        joules(one.p90_j), joules(one.p99_j)});
+  table.rows.push_back({std::move(name), fmt::format("{}", one.requests), joules_text(one.mean_j),
+                        joules_text(one.p50_j), joules_text(one.p90_j), joules_text(one.p99_j)});
 }
 
 std::string distribution_text(const ServingResult& serving, const TextStyle& style) {
@@ -96,8 +96,8 @@ std::string batch_text(const ServingResult& serving, const TextStyle& style) {
       "", {"requests in a step", "steps", "s", "J", "J per output token"}, {false, true, true, true, true}, {}};
   for (const BatchSizeEnergy& batch : serving.by_batch_size) {
     table.rows.push_back({range_text(batch.from, batch.to), fmt::format("{}", batch.steps),
-                          format_number(batch.time_s, 4), joules(batch.energy_j),
-                          batch.j_per_output_token ? joules(*batch.j_per_output_token) : "-"});
+                          format_number(batch.time_s, 4), joules_text(batch.energy_j),
+                          batch.j_per_output_token ? joules_text(*batch.j_per_output_token) : "-"});
   }
   return table.rows.empty() ? std::string() : "\n" + terminal_table(table, "  ", style.columns);
 }
@@ -109,7 +109,7 @@ std::string labels_text(const ServingResult& serving, const TextStyle& style) {
     if (table.rows.size() == kMaxLabels) break;
     table.rows.push_back({printable(label.kind + " " + label.name), fmt::format("{}", label.requests),
                           fmt::format("{}", label.prompt_tokens), fmt::format("{}", label.output_tokens),
-                          joules(label.energy_j), joules(label.avoidable_j)});
+                          joules_text(label.energy_j), joules_text(label.avoidable_j)});
   }
   return table.rows.empty() ? std::string() : "\n" + terminal_table(table, "  ", style.columns);
 }
@@ -117,7 +117,7 @@ std::string labels_text(const ServingResult& serving, const TextStyle& style) {
 std::string phase_line(std::string_view name, const ServingPhase& phase) {
   if (phase.time_s <= 0 || !phase.j_per_output_token) return {};
   return fmt::format("  {}: {} s, {} J per output token, {} output tokens per s\n", name,
-                     format_number(phase.time_s, 4), joules(*phase.j_per_output_token),
+                     format_number(phase.time_s, 4), joules_text(*phase.j_per_output_token),
                      format_number(phase.output_tokens_per_s.value_or(0), 4));
 }
 
@@ -130,7 +130,8 @@ std::string serving_text(const ReportResult& result, const TextStyle& style) {
   if (!serving.has_energy) return out;
   out += "\n" + balance_text(serving) + "\n" + tokens_text(serving) + distribution_text(serving, style) +
          batch_text(serving, style) + labels_text(serving, style);
-  const std::string phases = phase_line("steady state", serving.steady) + phase_line("ramps", serving.ramps);
+  const std::string phases =
+      phase_line("steady state", serving.steady_phase) + phase_line("ramps", serving.ramp_phases);
   return out + (phases.empty() ? "" : "\n" + phases);
 }
 

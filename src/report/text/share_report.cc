@@ -10,11 +10,11 @@
 namespace joulemap::report {
 namespace {
 
-Diagnostics diagnostics_of(const SharedRecording& shared) {
+Diagnostics make_share_diagnostics(const SharedRecording& shared) {
   Diagnostics diagnostics;
-  if (shared.dropped_chunks > 0) {
-    diagnostics.add({"chunks_skipped", shared.dropped_chunks, "the copy omits chunks that this version cannot read",
-                     "copy it with a newer joulemap"});
+  if (shared.dropped_chunk_count > 0) {
+    diagnostics.add({"chunks_skipped", shared.dropped_chunk_count,
+                     "the copy omits chunks that this version cannot read", "copy it with a newer joulemap"});
   }
   if (shared.dropped_bytes > 0) {
     diagnostics.add({"recording_damaged", 1,
@@ -34,20 +34,20 @@ std::string shared_recording_text(const SharedRecording& shared) {
              "kept: names of modules, functions, regions and metrics, versions, CPU and GPU model, date; read them "
              "with\n"
              "  joulemap report {} --by function\n",
-             shared.file, shared.bytes, shared.file) +
-         diagnostics_text(diagnostics_of(shared));
+             shared.output_file, shared.file_bytes, shared.output_file) +
+         diagnostics_text(make_share_diagnostics(shared));
 }
 
 std::string shared_recording_json(const SharedRecording& shared) {
   formats::JsonWriter json;
   json.begin_object()
       .member("schema", "joulemap.share/1")
-      .member("file", shared.file)
-      .member("file_bytes", shared.bytes)
-      .member("chunks", shared.chunks)
-      .member("dropped_chunks", shared.dropped_chunks)
+      .member("file", shared.output_file)
+      .member("file_bytes", shared.file_bytes)
+      .member("chunks", shared.chunk_count)
+      .member("dropped_chunks", shared.dropped_chunk_count)
       .member("dropped_bytes", shared.dropped_bytes);
-  write_diagnostics(json, diagnostics_of(shared));
+  write_diagnostics(json, make_share_diagnostics(shared));
   json.end_object();
   return std::move(json).text();
 }

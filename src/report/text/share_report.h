@@ -11,11 +11,11 @@
 namespace joulemap::report {
 
 struct SharedRecording {
-  std::string file;
-  std::uint64_t bytes = 0;
-  std::uint64_t chunks = 0;
-  std::uint64_t dropped_chunks = 0;  // chunks of a type that this version does not know
-  std::uint64_t dropped_bytes = 0;   // bytes that belong to no complete chunk
+  std::string output_file;
+  std::uint64_t file_bytes = 0;
+  std::uint64_t chunk_count = 0;
+  std::uint64_t dropped_chunk_count = 0;  // chunks of a type that this version does not know
+  std::uint64_t dropped_bytes = 0;        // bytes that belong to no complete chunk
 };
 
 std::string shared_recording_text(const SharedRecording& shared);

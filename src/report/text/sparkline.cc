@@ -8,11 +8,11 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::array<std::string_view, 8> kBlocks = {"\u2581", "\u2582", "\u2583", "\u2584",
-                                                     "\u2585", "\u2586", "\u2587", "\u2588"};
-constexpr std::array<std::string_view, 8> kLetters = {"_", ".", ":", "-", "=", "+", "*", "#"};
+constexpr std::array<std::string_view, 8> kBlockCharacters = {"\u2581", "\u2582", "\u2583", "\u2584",
+                                                              "\u2585", "\u2586", "\u2587", "\u2588"};
+constexpr std::array<std::string_view, 8> kAsciiCharacters = {"_", ".", ":", "-", "=", "+", "*", "#"};
 
-std::optional<double> mean_of(std::span<const std::optional<double>> values) {
+std::optional<double> mean_of_known(std::span<const std::optional<double>> values) {
   double sum = 0;
   double known = 0;
   for (const std::optional<double>& value : values) {
@@ -31,15 +31,15 @@ std::string sparkline(std::span<const std::optional<double>> values, std::size_t
   for (std::size_t column = 0; column < count; ++column) {
     const std::size_t from = column * values.size() / count;
     const std::size_t to = (column + 1) * values.size() / count;
-    const std::optional<double> value = mean_of(values.subspan(from, to - from));
+    const std::optional<double> value = mean_of_known(values.subspan(from, to - from));
     if (!value) {
       line += ' ';
       continue;
     }
     const double height = top > 0 ? std::clamp(*value / top, 0.0, 1.0) : 0;
-    const auto level =
-        std::min(static_cast<std::size_t>(height * static_cast<double>(kBlocks.size())), kBlocks.size() - 1);
-    line += unicode ? kBlocks[level] : kLetters[level];
+    const auto level = std::min(static_cast<std::size_t>(height * static_cast<double>(kBlockCharacters.size())),
+                                kBlockCharacters.size() - 1);
+    line += unicode ? kBlockCharacters[level] : kAsciiCharacters[level];
   }
   return line;
 }

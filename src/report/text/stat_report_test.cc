@@ -16,7 +16,7 @@ DomainEnergy measured(std::string name, double joules, double uncertainty_j, std
   domain.uncertainty_j = uncertainty_j;
   domain.mean_w = joules / 6;
   domain.provenance = Provenance::measured;
-  domain.counted = part_of.empty();
+  domain.is_counted = part_of.empty();
   domain.part_of = std::move(part_of);
   domain.sensor = "powercap";
   return domain;
@@ -53,7 +53,7 @@ StatResult result_with_all_faults() {
   DomainEnergy frozen;
   frozen.name = "psys";
   frozen.reason = "frozen";
-  frozen.counted = true;
+  frozen.is_counted = true;
   frozen.sensor = "powercap";
   DomainEnergy estimate = measured("dram-0", 28, 19);
   estimate.provenance = Provenance::estimated;

@@ -10,7 +10,7 @@ namespace joulemap::report {
 namespace {
 
 // Domains of all runs, in order of first appearance.
-std::vector<std::string> domain_names(std::span<const StatRun> runs) {
+std::vector<std::string> domain_names_of_runs(std::span<const StatRun> runs) {
   std::vector<std::string> names;
   for (const StatRun& run : runs) {
     for (const DomainEnergy& domain : run.domains) {
@@ -58,7 +58,8 @@ StatSummary summarize_domain(const std::string& name, std::span<const StatRun> r
 
 std::vector<StatSummary> summarize_runs(std::span<const StatRun> runs, double confidence) {
   std::vector<StatSummary> summaries;
-  for (const std::string& name : domain_names(runs)) summaries.push_back(summarize_domain(name, runs, confidence));
+  for (const std::string& name : domain_names_of_runs(runs))
+    summaries.push_back(summarize_domain(name, runs, confidence));
   return summaries;
 }
 

@@ -14,7 +14,7 @@
 namespace joulemap::report {
 namespace {
 
-std::string title(const StatResult& result) {
+std::string stat_title(const StatResult& result) {
   std::string subject = "the whole machine";
   if (!result.command.empty()) {
     subject.clear();
@@ -40,7 +40,7 @@ double mean_elapsed_s(const StatResult& result) {
 }
 
 // The entry of a domain whose origin is printed: from the last run that measured it, else estimated it, else has it.
-const DomainEnergy* describe(const StatResult& result, const std::string& name) {
+const DomainEnergy* choose_described_domain(const StatResult& result, const std::string& name) {
   const auto rank = [](const DomainEnergy& domain) {
     return !domain.joules ? 0 : domain.provenance == Provenance::estimated ? 1 : 2;
   };
@@ -54,7 +54,7 @@ const DomainEnergy* describe(const StatResult& result, const std::string& name) 
 }
 
 // Mean power over the runs in which the domain has the provenance of `described`; none if there is no such run.
-std::optional<double> mean_watts(const StatResult& result, const DomainEnergy& described) {
+std::optional<double> mean_power_w(const StatResult& result, const DomainEnergy& described) {
   double sum_w = 0;
   double runs = 0;
   for (const StatRun& run : result.runs) {
@@ -68,25 +68,25 @@ std::optional<double> mean_watts(const StatResult& result, const DomainEnergy& d
   return sum_w / runs;
 }
 
-std::string domain_rows(const StatResult& result) {
+std::string domain_energy_rows(const StatResult& result) {
   std::string out;
   for (const StatSummary& summary : result.summary) {
-    const DomainEnergy* domain = describe(result, summary.name);
+    const DomainEnergy* domain = choose_described_domain(result, summary.name);
     if (domain == nullptr) continue;
-    EnergyRow row{(domain->part_of.empty() || domain->counted ? "" : "  ") + summary.name,
+    EnergyRow row{(domain->part_of.empty() || domain->is_counted ? "" : "  ") + summary.name,
                   summary.mean_j,
                   {},
                   {},
-                  origin_text(*domain)};
-    if (summary.mean_j) row.half_width_j = *summary.high_j - *summary.mean_j;
-    row.watts = mean_watts(result, *domain);
+                  domain_origin_text(*domain)};
+    if (summary.mean_j) row.half_width_text = *summary.high_j - *summary.mean_j;
+    row.watts_text = mean_power_w(result, *domain);
     out += energy_row_text(row);
   }
   return out;
 }
 
 // Mean total over the runs that have values of all domains; the total of other runs would be too low.
-std::string total_row(const StatResult& result, Provenance provenance) {
+std::string total_energy_row(const StatResult& result, Provenance provenance) {
   std::set<std::string> domains;
   std::vector<std::pair<EnergyWithProvenance, double>> totals;  // (total, elapsed s)
   for (const StatRun& run : result.runs) {
@@ -112,11 +112,11 @@ std::string total_row(const StatResult& result, Provenance provenance) {
   return energy_row_text({name, sum_j / static_cast<double>(runs), {}, watts, of});
 }
 
-std::string total_rows(const StatResult& result) {
-  return total_row(result, Provenance::measured) + total_row(result, Provenance::estimated);
+std::string total_energy_rows(const StatResult& result) {
+  return total_energy_row(result, Provenance::measured) + total_energy_row(result, Provenance::estimated);
 }
 
-std::string time_lines(const StatResult& result) {
+std::string elapsed_time_lines(const StatResult& result) {
   const auto runs = static_cast<double>(result.runs.size());
   double user_s = 0;
   double system_s = 0;
@@ -147,7 +147,7 @@ std::string time_lines(const StatResult& result) {
   return out;
 }
 
-std::string exit_lines(const StatResult& result) {
+std::string exit_status_lines(const StatResult& result) {
   for (const StatRun& run : result.runs) {
     if (run.signal)
       return fmt::format("  the command was killed by signal {} (exit code {})\n", *run.signal, *run.exit_code);
@@ -156,11 +156,11 @@ std::string exit_lines(const StatResult& result) {
   return {};
 }
 
-std::string model_lines(const StatResult& result) {
+std::string power_model_lines(const StatResult& result) {
   std::string out;
   std::set<std::string> shown;
   for (const StatSummary& summary : result.summary) {
-    const DomainEnergy* domain = describe(result, summary.name);
+    const DomainEnergy* domain = choose_described_domain(result, summary.name);
     if (domain == nullptr || domain->model.empty() || !shown.insert(domain->model).second) continue;
     out += wrap_text(fmt::format(" estimate of {}: ", domain->name), domain->model);
   }
@@ -170,17 +170,17 @@ std::string model_lines(const StatResult& result) {
 }  // namespace
 
 std::string stat_text(const StatResult& result) {
-  std::string out = title(result);
+  std::string out = stat_title(result);
   if (!result.runs.empty()) {
-    const std::string rows = domain_rows(result);
+    const std::string rows = domain_energy_rows(result);
     out += rows.empty() ? "  no sensor returned a value\n" : rows;
-    const std::string totals = total_rows(result);
+    const std::string totals = total_energy_rows(result);
     if (!totals.empty()) out += "  -----------\n" + totals;
-    out += "\n" + time_lines(result) + exit_lines(result);
+    out += "\n" + elapsed_time_lines(result) + exit_status_lines(result);
   }
   Diagnostics all = result.diagnostics;
   for (const StatRun& run : result.runs) all.add_all(run.diagnostics);
-  const std::string notes = model_lines(result) + diagnostics_text(all);
+  const std::string notes = power_model_lines(result) + diagnostics_text(all);
   if (!notes.empty()) out += "\n" + notes;
   return out + "\n";
 }

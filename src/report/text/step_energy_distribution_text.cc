@@ -15,10 +15,10 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kMinRows = 3;
-constexpr std::size_t kManyRows = 20;
+constexpr std::size_t kMinStepRows = 3;
+constexpr std::size_t kMinRowsForQuantiles = 20;
 
-double quantile(const std::vector<double>& sorted, double share) {
+double sorted_quantile(const std::vector<double>& sorted, double share) {
   const double position = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<std::size_t>(position);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
@@ -36,15 +36,15 @@ std::string step_energy_distribution_text(const ReportResult& result, const Text
     as_they_ran.push_back(row.energy_j);
     if (row.energy_j) sorted.push_back(*row.energy_j);
   }
-  if (sorted.size() < kMinRows) return {};
+  if (sorted.size() < kMinStepRows) return {};
   std::sort(sorted.begin(), sorted.end());
-  const double high = quantile(sorted, 0.95);
-  const bool are_many = sorted.size() >= kManyRows;
+  const double high = sorted_quantile(sorted, 0.95);
+  const bool are_many = sorted.size() >= kMinRowsForQuantiles;
   const std::string range = fmt::format("{} between {} and {} J", are_many ? "90 %" : "all",
-                                        format_number(are_many ? quantile(sorted, 0.05) : sorted.front()),
+                                        format_number(are_many ? sorted_quantile(sorted, 0.05) : sorted.front()),
                                         format_number(are_many ? high : sorted.back()));
-  const std::string summary =
-      fmt::format("{} {}s: median {} J, {}", sorted.size(), result.by, format_number(quantile(sorted, 0.5)), range);
+  const std::string summary = fmt::format("{} {}s: median {} J, {}", sorted.size(), result.by,
+                                          format_number(sorted_quantile(sorted, 0.5)), range);
   const std::string out = "\n" + wrap_text(" ", summary, style.columns);
   const std::string line =
       sparkline(as_they_ran, std::min<std::size_t>(style.columns - 2, 120), high, style.is_unicode());

@@ -9,15 +9,15 @@
 namespace joulemap::report {
 namespace {
 
-std::string unit_line(std::string_view name, const std::optional<double>& units, const RunRates& rates,
-                      const TextStyle& style) {
+std::string energy_per_unit_line(std::string_view name, const std::optional<double>& units, const RunRates& rates,
+                                 const TextStyle& style) {
   if (!units || *units <= 0) return {};
   if (*units == 1) name.remove_suffix(1);  // "1 step" instead of "1 steps"
   std::string out = fmt::format("  {:>11.0f} {}", *units, name);
   if (const std::optional<double> each_j = rates.energy_per_unit(units)) {
     out += fmt::format(", {} J each", format_number(*each_j));
     if (rates.half_width_j)
-      out += fmt::format(" ({} {})", style.plus_minus(), format_number(*each_j * rates.relative_half_width(), 2));
+      out += fmt::format(" ({} {})", style.plus_minus_sign(), format_number(*each_j * rates.relative_half_width(), 2));
   }
   if (rates.time_s > 0) {
     out +=
@@ -26,10 +26,11 @@ std::string unit_line(std::string_view name, const std::optional<double>& units,
   return out + "\n";
 }
 
-std::string units_text(const ReportResult& result, const TextStyle& style) {
+std::string energy_per_unit_text(const ReportResult& result, const TextStyle& style) {
   const RunRates rates = run_rates(result);
-  std::string out = unit_line("epochs", rates.epochs, rates, style) + unit_line("steps", rates.steps, rates, style) +
-                    unit_line("samples", rates.samples, rates, style);
+  std::string out = energy_per_unit_line("epochs", rates.epochs, rates, style) +
+                    energy_per_unit_line("steps", rates.steps, rates, style) +
+                    energy_per_unit_line("samples", rates.samples, rates, style);
   if (!out.empty() && !result.is_clipped)
     out += fmt::format("              (whole run: start-up included{})\n", result.probe ? ", probing not" : "");
   const std::optional<double> product_js = rates.energy_delay_js();
@@ -41,7 +42,7 @@ std::string units_text(const ReportResult& result, const TextStyle& style) {
   return out + "\n";
 }
 
-std::string metrics_text(const ReportResult& result) {
+std::string last_metrics_text(const ReportResult& result) {
   std::string out;
   for (const ReportedMetric& metric : result.metrics) {
     if (metric.name == "samples") continue;
@@ -51,7 +52,7 @@ std::string metrics_text(const ReportResult& result) {
   return out;
 }
 
-std::string own_costs(const ReportResult& result) {
+std::string joulemap_cost_text(const ReportResult& result) {
   std::string out;
   if (result.probe) {
     out += fmt::format("  {:>11} s probing, {} J\n", format_number(result.probe->time_s),
@@ -78,8 +79,8 @@ std::string own_costs(const ReportResult& result) {
 }  // namespace
 
 std::string summary_text(const ReportResult& result, const TextStyle& style) {
-  return fmt::format("\n  {:>11} s elapsed\n", format_number(result.elapsed_s)) + units_text(result, style) +
-         metrics_text(result) + own_costs(result);
+  return fmt::format("\n  {:>11} s elapsed\n", format_number(result.elapsed_s)) + energy_per_unit_text(result, style) +
+         last_metrics_text(result) + joulemap_cost_text(result);
 }
 
 }  // namespace joulemap::report

@@ -12,14 +12,14 @@
 namespace joulemap::report {
 namespace {
 
-bool continues_a_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+bool is_utf8_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
 // Byte offset of the UTF-8 character at index `column`.
-std::size_t byte_of_column(std::string_view text, std::size_t column) {
+std::size_t byte_offset_of_column(std::string_view text, std::size_t column) {
   std::size_t at = 0;
   while (at < text.size() && column > 0) {
     ++at;
-    while (at < text.size() && continues_a_character(text[at])) ++at;
+    while (at < text.size() && is_utf8_continuation(text[at])) ++at;
     --column;
   }
   return at;
@@ -33,37 +33,37 @@ struct UnitScale {
 
 }  // namespace
 
-std::size_t display_columns(std::string_view text) {
+std::size_t count_display_columns(std::string_view text) {
   return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char byte) { return !continues_a_character(byte); }));
+      std::count_if(text.begin(), text.end(), [](char byte) { return !is_utf8_continuation(byte); }));
 }
 
 std::string padded(std::string_view text, std::size_t columns) {
-  const std::size_t used = display_columns(text);
+  const std::size_t used = count_display_columns(text);
   return std::string(text) + std::string(used < columns ? columns - used : 0, ' ');
 }
 
 std::string right_aligned(std::string_view text, std::size_t columns) {
-  const std::size_t used = display_columns(text);
+  const std::size_t used = count_display_columns(text);
   return std::string(used < columns ? columns - used : 0, ' ') + std::string(text);
 }
 
 std::string shortened(std::string_view text, std::size_t columns) {
   constexpr std::string_view kGap = "..";
-  const std::size_t used = display_columns(text);
+  const std::size_t used = count_display_columns(text);
   if (used <= columns) return std::string(text);
-  if (columns <= kGap.size()) return std::string(text.substr(0, byte_of_column(text, columns)));
+  if (columns <= kGap.size()) return std::string(text.substr(0, byte_offset_of_column(text, columns)));
   const std::size_t kept = columns - kGap.size();
   const std::size_t front = (kept + 1) / 2;
-  return std::string(text.substr(0, byte_of_column(text, front))) + std::string(kGap) +
-         std::string(text.substr(byte_of_column(text, used - (kept - front))));
+  return std::string(text.substr(0, byte_offset_of_column(text, front))) + std::string(kGap) +
+         std::string(text.substr(byte_offset_of_column(text, used - (kept - front))));
 }
 
-std::string keep_both_ends(std::string_view text, std::size_t columns) {
-  const std::size_t used = display_columns(text);
+std::string shorten_inside(std::string_view text, std::size_t columns) {
+  const std::size_t used = count_display_columns(text);
   if (used <= 2 * columns) return std::string(text);
-  return std::string(text.substr(0, byte_of_column(text, columns))) +
-         std::string(text.substr(byte_of_column(text, used - columns)));
+  return std::string(text.substr(0, byte_offset_of_column(text, columns))) +
+         std::string(text.substr(byte_offset_of_column(text, used - columns)));
 }
 
 std::string bar_text(double share, std::size_t columns, Characters characters) {

@@ -20,7 +20,7 @@ struct TextStyle {
   bool colour = false;
 
   bool is_unicode() const { return characters == Characters::unicode; }
-  std::string_view plus_minus() const { return is_unicode() ? "±" : "+-"; }
+  std::string_view plus_minus_sign() const { return is_unicode() ? "±" : "+-"; }
   std::string bold(std::string_view text) const { return with_sgr_code("1", text); }
   std::string dimmed(std::string_view text) const { return with_sgr_code("2", text); }
   std::string green(std::string_view text) const { return with_sgr_code("32", text); }
@@ -35,7 +35,7 @@ struct TextStyle {
 };
 
 // Number of Unicode characters of a UTF-8 text.
-std::size_t display_columns(std::string_view text);
+std::size_t count_display_columns(std::string_view text);
 // padded() appends blanks, right_aligned() prepends them. Neither truncates.
 std::string padded(std::string_view text, std::size_t columns);
 std::string right_aligned(std::string_view text, std::size_t columns);
@@ -43,7 +43,7 @@ std::string right_aligned(std::string_view text, std::size_t columns);
 std::string shortened(std::string_view text, std::size_t columns);
 // The first and the last `columns` characters of a long text. shortened() to at most `columns` gives the same result
 // for this as for the whole text.
-std::string keep_both_ends(std::string_view text, std::size_t columns);
+std::string shorten_inside(std::string_view text, std::size_t columns);
 
 // A fraction from 0 to 1 as a bar of `columns` columns, with a resolution of 1/8 column in Unicode.
 std::string bar_text(double share, std::size_t columns, Characters characters);

@@ -11,13 +11,13 @@
 namespace joulemap::report {
 namespace {
 
-constexpr std::size_t kNarrowest = 8;  // minimum width of a shortened text column
+constexpr std::size_t kMinTextColumnWidth = 8;  // minimum width of a shortened text column
 
-std::vector<std::size_t> widths_of(const TextTable& table, std::size_t room) {
+std::vector<std::size_t> column_widths(const TextTable& table, std::size_t room) {
   std::vector<std::size_t> widths;
-  for (const std::string& head : table.column_headers) widths.push_back(display_columns(head));
+  for (const std::string& head : table.column_headers) widths.push_back(count_display_columns(head));
   for (const std::vector<std::string>& row : table.rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_columns(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], count_display_columns(row[i]));
   }
   const auto total = [&] {
     std::size_t sum = widths.empty() ? 0 : 2 * (widths.size() - 1);
@@ -27,7 +27,7 @@ std::vector<std::size_t> widths_of(const TextTable& table, std::size_t room) {
   while (total() > room) {
     std::size_t widest = widths.size();
     for (std::size_t i = 0; i < widths.size(); ++i) {
-      if (table.is_number[i] || widths[i] <= kNarrowest) continue;
+      if (table.is_number[i] || widths[i] <= kMinTextColumnWidth) continue;
       if (widest == widths.size() || widths[i] > widths[widest]) widest = i;
     }
     if (widest == widths.size()) break;
@@ -36,8 +36,8 @@ std::vector<std::size_t> widths_of(const TextTable& table, std::size_t room) {
   return widths;
 }
 
-std::string terminal_line(const TextTable& table, const std::vector<std::string>& row,
-                          const std::vector<std::size_t>& widths) {
+std::string terminal_table_line(const TextTable& table, const std::vector<std::string>& row,
+                                const std::vector<std::size_t>& widths) {
   std::string line;
   for (std::size_t i = 0; i < row.size(); ++i) {
     const std::string text = shortened(printable(row[i]), widths[i]);
@@ -49,7 +49,7 @@ std::string terminal_line(const TextTable& table, const std::vector<std::string>
 }
 
 template <class Escape>
-std::string joined(const std::vector<std::string>& row, std::string_view between, const Escape& escape) {
+std::string join_cells(const std::vector<std::string>& row, std::string_view between, const Escape& escape) {
   std::string line;
   for (std::size_t i = 0; i < row.size(); ++i) line += (i > 0 ? std::string(between) : "") + escape(row[i]);
   return line;
@@ -59,19 +59,19 @@ std::string joined(const std::vector<std::string>& row, std::string_view between
 
 std::string terminal_table(const TextTable& table, std::string_view indent, std::size_t columns) {
   const std::size_t room = columns > indent.size() ? columns - indent.size() : columns;
-  const std::vector<std::size_t> widths = widths_of(table, room);
-  std::string out = std::string(indent) + terminal_line(table, table.column_headers, widths) + "\n";
+  const std::vector<std::size_t> widths = column_widths(table, room);
+  std::string out = std::string(indent) + terminal_table_line(table, table.column_headers, widths) + "\n";
   for (const std::vector<std::string>& row : table.rows) {
-    out += std::string(indent) + terminal_line(table, row, widths) + "\n";
+    out += std::string(indent) + terminal_table_line(table, row, widths) + "\n";
   }
   return out;
 }
 
 std::string markdown_table(const TextTable& table) {
-  std::string out = fmt::format("| {} |\n|", joined(table.column_headers, " | ", escape_markdown));
+  std::string out = fmt::format("| {} |\n|", join_cells(table.column_headers, " | ", escape_markdown));
   for (const bool is_number : table.is_number) out += is_number ? "---:|" : "---|";
   out += "\n";
-  for (const std::vector<std::string>& row : table.rows) out += "| " + joined(row, " | ", escape_markdown) + " |\n";
+  for (const std::vector<std::string>& row : table.rows) out += "| " + join_cells(row, " | ", escape_markdown) + " |\n";
   return out;
 }
 
@@ -80,15 +80,15 @@ std::string latex_table(const TextTable& table) {
   for (const bool is_number : table.is_number) columns += is_number ? 'r' : 'l';
   std::string out =
       fmt::format("\\begin{{longtable}}{{{}}}\n  \\caption{{{}}} \\\\\n  \\toprule\n  {} \\\\\n  \\midrule\n", columns,
-                  escape_latex(table.caption), joined(table.column_headers, " & ", escape_latex));
+                  escape_latex(table.caption), join_cells(table.column_headers, " & ", escape_latex));
   out += "  \\endhead\n";
-  for (const std::vector<std::string>& row : table.rows) out += "  " + joined(row, " & ", escape_latex) + " \\\\\n";
+  for (const std::vector<std::string>& row : table.rows) out += "  " + join_cells(row, " & ", escape_latex) + " \\\\\n";
   return out + "  \\bottomrule\n\\end{longtable}\n";
 }
 
 std::string csv_table(const TextTable& table) {
-  std::string out = joined(table.column_headers, ",", escape_csv_field) + "\n";
-  for (const std::vector<std::string>& row : table.rows) out += joined(row, ",", escape_csv_field) + "\n";
+  std::string out = join_cells(table.column_headers, ",", escape_csv_field) + "\n";
+  for (const std::vector<std::string>& row : table.rows) out += join_cells(row, ",", escape_csv_field) + "\n";
   return out;
 }
 

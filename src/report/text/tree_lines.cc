@@ -10,42 +10,42 @@ namespace joulemap::report {
 namespace {
 
 // Share of a node in the whole tree: by energy, or by time if no energy is known.
-class Weights {
+class NodeWeights {
  public:
-  explicit Weights(const EnergyNode& root) : by_energy_(root.sum.energy_j.value_or(0) > 0) {
-    if (by_energy_) {
-      total_ = *root.sum.energy_j;
+  explicit NodeWeights(const EnergyNode& root) : is_by_energy_(root.summed_row.energy_j.value_or(0) > 0) {
+    if (is_by_energy_) {
+      total_weight_ = *root.summed_row.energy_j;
       return;
     }
-    for (const EnergyNode& child : root.children) total_ += child.sum.time_s;
+    for (const EnergyNode& child : root.children) total_weight_ += child.summed_row.time_s;
   }
   double share(const EnergyNode& node) const {
-    const double value = by_energy_ ? node.sum.energy_j.value_or(0) : node.sum.time_s;
-    return total_ > 0 ? value / total_ : 0;
+    const double value = is_by_energy_ ? node.summed_row.energy_j.value_or(0) : node.summed_row.time_s;
+    return total_weight_ > 0 ? value / total_weight_ : 0;
   }
 
  private:
-  bool by_energy_;
-  double total_ = 0;
+  bool is_by_energy_;
+  double total_weight_ = 0;
 };
 
-struct Candidate {
+struct UnfoldCandidate {
   double share = 0;
-  std::size_t order = 0;  // of two equal shares, the smaller order comes first
+  std::size_t sequence_number = 0;  // of two equal shares, the smaller order comes first
   const EnergyNode* node = nullptr;
   std::size_t depth = 0;
 
-  bool operator<(const Candidate& other) const {
-    return share != other.share ? share < other.share : order > other.order;
+  bool operator<(const UnfoldCandidate& other) const {
+    return share != other.share ? share < other.share : sequence_number > other.sequence_number;
   }
 };
 
-constexpr std::size_t kMaxDevices = 16;
+constexpr std::size_t kMaxUnfoldedDevices = 16;
 
 // For each expanded node, the number of children that get a line. These are its first children.
-using Unfolded = std::map<const EnergyNode*, std::size_t>;
+using UnfoldedNodes = std::map<const EnergyNode*, std::size_t>;
 
-std::size_t worth_showing(const EnergyNode& node, const Weights& weights, double min_share) {
+std::size_t is_worth_showing(const EnergyNode& node, const NodeWeights& weights, double min_share) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < node.children.size(); ++i) {
     if (weights.share(node.children[i]) >= min_share) count = i + 1;
@@ -53,21 +53,21 @@ std::size_t worth_showing(const EnergyNode& node, const Weights& weights, double
   return count;
 }
 
-Unfolded unfold(const EnergyNode& root, const TreeLimits& limits) {
-  const Weights weights(root);
-  Unfolded unfolded;
-  std::priority_queue<Candidate> waiting;
+UnfoldedNodes unfold_heaviest_nodes(const EnergyNode& root, const TreeLimits& limits) {
+  const NodeWeights weights(root);
+  UnfoldedNodes unfolded;
+  std::priority_queue<UnfoldCandidate> waiting;
   std::size_t order = 0;
-  std::size_t left = limits.lines;
+  std::size_t left = limits.max_lines;
   waiting.push({1, order++, &root, 0});
   while (!waiting.empty() && left > 0) {
-    const Candidate next = waiting.top();
+    const UnfoldCandidate next = waiting.top();
     waiting.pop();
     const std::vector<EnergyNode>& children = next.node->children;
-    if (children.empty() || (limits.depth && next.depth >= *limits.depth)) continue;
+    if (children.empty() || (limits.max_depth && next.depth >= *limits.max_depth)) continue;
     // Devices are always shown, even those without energy.
-    const bool is_few = next.depth == 0 && children.size() <= std::min(left, kMaxDevices);
-    std::size_t shown = is_few ? children.size() : worth_showing(*next.node, weights, limits.min_share);
+    const bool is_few = next.depth == 0 && children.size() <= std::min(left, kMaxUnfoldedDevices);
+    std::size_t shown = is_few ? children.size() : is_worth_showing(*next.node, weights, limits.min_share);
     // A line "1 more" would not be shorter than the row that it replaces.
     if (shown > 0 && shown + 1 == children.size()) ++shown;
     if (shown > left || (shown < children.size() && shown + 1 > left)) shown = left - 1;
@@ -81,19 +81,21 @@ Unfolded unfold(const EnergyNode& root, const TreeLimits& limits) {
   return unfolded;
 }
 
-EnergyNode sum_of_rest(std::span<const EnergyNode> rest) {
+EnergyNode sum_hidden_nodes(std::span<const EnergyNode> rest) {
   EnergyNode sum;
   std::size_t rows = 0;
   for (const EnergyNode& node : rest) {
-    rows += leaf_count(node);
-    sum.sum.time_s += node.sum.time_s;
-    if (node.sum.energy_j) sum.sum.energy_j = sum.sum.energy_j.value_or(0) + *node.sum.energy_j;
+    rows += count_leaves(node);
+    sum.summed_row.time_s += node.summed_row.time_s;
+    if (node.summed_row.energy_j)
+      sum.summed_row.energy_j = sum.summed_row.energy_j.value_or(0) + *node.summed_row.energy_j;
   }
   sum.name = std::to_string(rows) + " more";
   return sum;
 }
 
-void append(std::vector<TreeLine>& lines, const EnergyNode& node, const Unfolded& unfolded, std::vector<bool> is_last) {
+void append_tree_lines(std::vector<TreeLine>& lines, const EnergyNode& node, const UnfoldedNodes& unfolded,
+                       std::vector<bool> is_last) {
   const auto known = unfolded.find(&node);
   if (known == unfolded.end()) return;
   const std::size_t shown = known->second;
@@ -102,19 +104,19 @@ void append(std::vector<TreeLine>& lines, const EnergyNode& node, const Unfolded
     is_last.back() = i + 1 == node.children.size();
     const EnergyNode& child = node.children[i];
     const bool is_open = unfolded.contains(&child) || child.children.empty();
-    lines.push_back({&child, is_last, is_open ? 0 : leaf_count(child), {}});
-    append(lines, child, unfolded, is_last);
+    lines.push_back({&child, is_last, is_open ? 0 : count_leaves(child), {}});
+    append_tree_lines(lines, child, unfolded, is_last);
   }
   if (shown == node.children.size()) return;
   is_last.back() = true;
-  lines.push_back({nullptr, is_last, 0, sum_of_rest(std::span(node.children).subspan(shown))});
+  lines.push_back({nullptr, is_last, 0, sum_hidden_nodes(std::span(node.children).subspan(shown))});
 }
 
 }  // namespace
 
 std::vector<TreeLine> tree_lines(const EnergyNode& root, const TreeLimits& limits) {
   std::vector<TreeLine> lines;
-  append(lines, root, unfold(root, limits), {});
+  append_tree_lines(lines, root, unfold_heaviest_nodes(root, limits), {});
   return lines;
 }
 

@@ -15,13 +15,13 @@ namespace joulemap::report {
 struct TreeLine {
   const EnergyNode* node = nullptr;  // node of the tree; null: a line for the sum of omitted children
   std::vector<bool> is_last;         // per level down to this node: whether no sibling follows
-  std::size_t hidden_rows = 0;       // number of leaves below a node that is not expanded, else 0
-  EnergyNode omitted_sum;            // sum of the omitted children, if node is null
+  std::size_t hidden_row_count = 0;  // number of leaves below a node that is not expanded, else 0
+  EnergyNode omitted_children_sum;   // sum of the omitted children, if node is null
 };
 
 struct TreeLimits {
-  std::optional<std::size_t> depth;
-  std::size_t lines = 30;
+  std::optional<std::size_t> max_depth;
+  std::size_t max_lines = 30;
   double min_share = 0.005;  // nodes below this fraction of the root are omitted
 };
 

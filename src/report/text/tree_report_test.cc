@@ -24,7 +24,7 @@ std::size_t longest_line(const std::string& text) {
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    longest = std::max(longest, display_columns(std::string_view(text).substr(begin, end - begin)));
+    longest = std::max(longest, count_display_columns(std::string_view(text).substr(begin, end - begin)));
     begin = end + 1;
   }
   return longest;
@@ -40,22 +40,22 @@ TEST(EnergyTree, ABranchSumsItsChildrenAndItsOwnEnergy) {
   ASSERT_NE(backward, nullptr);
   const EnergyNode* layer = child(*backward, "layer1.0");
   ASSERT_NE(layer, nullptr) << "a branch with one branch is one";
-  EXPECT_DOUBLE_EQ(layer->sum.energy_j.value(), 1500);
+  EXPECT_DOUBLE_EQ(layer->summed_row.energy_j.value(), 1500);
   ASSERT_NE(child(*layer, "(self)"), nullptr);
-  EXPECT_DOUBLE_EQ(child(*layer, "(self)")->sum.energy_j.value(), 100);
+  EXPECT_DOUBLE_EQ(child(*layer, "(self)")->summed_row.energy_j.value(), 100);
 }
 
 TEST(EnergyTree, IntervalsOfBranchesComeFromTheLedgerAndNotFromSums) {
   const EnergyNode root = energy_tree(example_training(), {});
   const EnergyNode& gpu = *child(root, "gpu0");
-  EXPECT_DOUBLE_EQ(gpu.sum.low_j.value(), 3980);
-  EXPECT_DOUBLE_EQ(gpu.sum.high_j.value(), 4020);
+  EXPECT_DOUBLE_EQ(gpu.summed_row.low_j.value(), 3980);
+  EXPECT_DOUBLE_EQ(gpu.summed_row.high_j.value(), 4020);
 }
 
 TEST(EnergyTree, ADeviceWithoutEnergyHasTimesAndNoZero) {
   const EnergyNode root = energy_tree(example_training(), {});
   ASSERT_NE(child(root, "cpu train forward head"), nullptr);
-  EXPECT_FALSE(child(root, "cpu train forward head")->sum.energy_j);
+  EXPECT_FALSE(child(root, "cpu train forward head")->summed_row.energy_j);
 }
 
 TEST(TreeLines, ExpandsTheLargestBranchesUpToTheLineLimit) {
@@ -71,10 +71,10 @@ TEST(TreeLines, SumsOmittedBranches) {
   const EnergyNode root = energy_tree(example_training(), {});
   double shown_j = 0;
   for (const TreeLine& line : tree_lines(root, {{}, 6, 0})) {
-    const EnergyNode& node = line.node != nullptr ? *line.node : line.omitted_sum;
-    if (line.is_last.size() == 1) shown_j += node.sum.energy_j.value_or(0);
+    const EnergyNode& node = line.node != nullptr ? *line.node : line.omitted_children_sum;
+    if (line.is_last.size() == 1) shown_j += node.summed_row.energy_j.value_or(0);
   }
-  EXPECT_DOUBLE_EQ(shown_j, root.sum.energy_j.value());
+  EXPECT_DOUBLE_EQ(shown_j, root.summed_row.energy_j.value());
 }
 
 TEST(TreeReport, FitsEightyColumns) {
@@ -102,7 +102,7 @@ TEST(TreeReport, EscapesNamesOfARecording) {
 
 TEST(TreeReport, ReportsAFilterWithoutMatches) {
   TreeTextOptions view;
-  view.query.filter = "no such thing";
+  view.tree_query.name_filter = "no such thing";
   ReportResult result = example_training();
   result.groups.clear();
   EXPECT_NE(tree_text(result, view, {}).find("no row matches the filter"), std::string::npos);
@@ -114,7 +114,7 @@ TEST(KernelNames, AreShortenedToTheFunctionName) {
   EXPECT_EQ(brief_kernel_name(name, 200),
             "at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, char*>");
   EXPECT_EQ(brief_kernel_name(name, 50), "vectorized_elementwise_kernel<..add<float>, char*>");
-  EXPECT_LE(display_columns(brief_kernel_name(name, 50)), 50u);
+  EXPECT_LE(count_display_columns(brief_kernel_name(name, 50)), 50u);
   EXPECT_EQ(brief_kernel_name(name, 20), "vectorize..se_kernel");
   EXPECT_EQ(brief_kernel_name("sm90_xmma_gemm_f32", 80), "sm90_xmma_gemm_f32");
 }

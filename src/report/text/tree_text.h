@@ -15,10 +15,10 @@
 namespace joulemap::report {
 
 struct TreeTextOptions {
-  TreeQuery query;
-  std::optional<std::size_t> depth;  // maximum depth of the tree; none: no limit
+  TreeQuery tree_query;
+  std::optional<std::size_t> max_depth;  // maximum depth of the tree; none: no limit
   // Maximum number of lines; 0: all. None: 30, without nodes below 0.5 % of the energy.
-  std::optional<std::size_t> top;
+  std::optional<std::size_t> max_rows;
 };
 
 // Empty for a report by domain, whose rows are printed separately, and for a report without rows.

@@ -15,10 +15,10 @@ namespace joulemap::report {
 namespace {
 
 // Idle energy below this fraction of the energy of its device is not mentioned in sentences.
-constexpr double kMinMentioned = 0.05;
-constexpr std::size_t kMaxScopes = 5;
+constexpr double kMinMentionedShare = 0.05;
+constexpr std::size_t kMaxShownWaits = 5;
 
-constexpr std::array<std::string_view, kIdleCauseNames.size()> kWords = {
+constexpr std::array<std::string_view, kIdleCauseNames.size()> kIdleCausePhrases = {
     "start-up: before its first work",
     "the DataLoader",
     "the host to launch kernels",
@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, kIdleCauseNames.size()> kWords = {
 };
 
 // The cause as part of a sentence.
-std::string phrase_of(IdleCause cause) {
+std::string idle_cause_phrase(IdleCause cause) {
   if (cause == IdleCause::startup) return "before its first work";
   if (cause == IdleCause::shutdown) return "after its last work";
   if (cause == IdleCause::unknown) return "for unknown reasons";
@@ -44,7 +44,7 @@ std::string phrase_of(IdleCause cause) {
 using JoulesByCause = std::map<IdleCause, double>;
 
 // Idle energy by device and cause, without CPUs, for which causes are unknown.
-std::map<std::string, JoulesByCause> idle_by_cause(const std::vector<IdleEntry>& idle) {
+std::map<std::string, JoulesByCause> sum_idle_by_cause(const std::vector<IdleEntry>& idle) {
   std::map<std::string, JoulesByCause> devices;
   for (const IdleEntry& entry : idle) {
     if (!is_cpu_device(entry.device)) devices[entry.device][entry.cause] += entry.energy_j.value_or(0);
@@ -52,27 +52,27 @@ std::map<std::string, JoulesByCause> idle_by_cause(const std::vector<IdleEntry>&
   return devices;
 }
 
-std::vector<std::pair<IdleCause, double>> largest_first(const JoulesByCause& causes) {
+std::vector<std::pair<IdleCause, double>> sort_causes_by_energy(const JoulesByCause& causes) {
   std::vector<std::pair<IdleCause, double>> sorted(causes.begin(), causes.end());
   std::ranges::stable_sort(sorted, std::greater(), [](const auto& entry) { return entry.second; });
   return sorted;
 }
 
-std::optional<double> energy_of(const std::vector<DomainEnergy>& domains, const std::string& device) {
+std::optional<double> energy_of_device_j(const std::vector<DomainEnergy>& domains, const std::string& device) {
   for (const DomainEnergy& domain : domains) {
     if (domain.name == device) return domain.joules;
   }
   return std::nullopt;
 }
 
-std::string largest_waits(const ReportResult& result, const TextStyle& style) {
+std::string largest_waits_text(const ReportResult& result, const TextStyle& style) {
   std::vector<const ReportRow*> rows;
   for (const ReportRow& row : result.rows) {
     if (row.waiting_j.value_or(0) > 0) rows.push_back(&row);
   }
   if (rows.empty()) return {};
   std::ranges::stable_sort(rows, std::greater(), [](const ReportRow* row) { return *row->waiting_j; });
-  if (rows.size() > kMaxScopes) rows.resize(kMaxScopes);
+  if (rows.size() > kMaxShownWaits) rows.resize(kMaxShownWaits);
   std::string out = "   of it, waiting for\n";
   for (const ReportRow* row : rows) {
     const std::string path = printable(fmt::format("{}", fmt::join(row->path, " > ")));
@@ -86,30 +86,31 @@ std::string largest_waits(const ReportResult& result, const TextStyle& style) {
 
 bool is_cpu_device(std::string_view device) { return device == "cpu" || device.ends_with("/cpu"); }
 
-std::string_view idle_cause_words(IdleCause cause) { return kWords[static_cast<std::size_t>(cause)]; }
+std::string_view idle_cause_words(IdleCause cause) { return kIdleCausePhrases[static_cast<std::size_t>(cause)]; }
 
 std::vector<DeviceIdleShare> device_idle_shares(const std::vector<IdleEntry>& idle,
                                                 const std::vector<DomainEnergy>& domains) {
   std::vector<DeviceIdleShare> shares;
-  for (const auto& [device, causes] : idle_by_cause(idle)) {
-    const std::optional<double> energy_j = energy_of(domains, device);
+  for (const auto& [device, causes] : sum_idle_by_cause(idle)) {
+    const std::optional<double> energy_j = energy_of_device_j(domains, device);
     if (!energy_j || *energy_j <= 0) continue;
     DeviceIdleShare& share = shares.emplace_back(DeviceIdleShare{device, 0, {}});
-    for (const auto& [cause, joules] : largest_first(causes)) {
-      share.idle += joules / *energy_j;
-      share.causes.emplace_back(cause, joules / *energy_j);
+    for (const auto& [cause, joules] : sort_causes_by_energy(causes)) {
+      share.idle_share += joules / *energy_j;
+      share.shares_by_cause.emplace_back(cause, joules / *energy_j);
     }
   }
   return shares;
 }
 
 std::string waiting_sentence(const DeviceIdleShare& share) {
-  if (share.idle < kMinMentioned) return {};
-  const auto& causes = share.causes;
-  std::string line = fmt::format("{:.0f} % of the energy of {} was used while it was idle: {:.0f} % {}",
-                                 100 * share.idle, share.device, 100 * causes[0].second, phrase_of(causes[0].first));
-  if (causes.size() > 1 && causes[1].second >= kMinMentioned)
-    line += fmt::format(", {:.0f} % {}", 100 * causes[1].second, phrase_of(causes[1].first));
+  if (share.idle_share < kMinMentionedShare) return {};
+  const auto& causes = share.shares_by_cause;
+  std::string line =
+      fmt::format("{:.0f} % of the energy of {} was used while it was idle: {:.0f} % {}", 100 * share.idle_share,
+                  share.device, 100 * causes[0].second, idle_cause_phrase(causes[0].first));
+  if (causes.size() > 1 && causes[1].second >= kMinMentionedShare)
+    line += fmt::format(", {:.0f} % {}", 100 * causes[1].second, idle_cause_phrase(causes[1].first));
   return line + ".";
 }
 
@@ -123,17 +124,17 @@ std::string waiting_headline(const ReportResult& result) {
 
 std::string waiting_table(const ReportResult& result, const TextStyle& style) {
   std::string out;
-  for (const auto& [device, causes] : idle_by_cause(result.idle)) {
-    const std::optional<double> energy_j = energy_of(result.domains, device);
+  for (const auto& [device, causes] : sum_idle_by_cause(result.idle)) {
+    const std::optional<double> energy_j = energy_of_device_j(result.domains, device);
     if (!energy_j || *energy_j <= 0) continue;
     out += "\n" + style.bold(fmt::format(" {} idle, by what it waited for", device)) + "\n";
-    for (const auto& [cause, joules] : largest_first(causes)) {
+    for (const auto& [cause, joules] : sort_causes_by_energy(causes)) {
       if (joules <= 0) continue;
       out += fmt::format("  {:>11} J  {:>5.1f} %  {}\n", format_number(joules), 100 * joules / *energy_j,
                          idle_cause_words(cause));
     }
   }
-  return out.empty() ? out : out + largest_waits(result, style);
+  return out.empty() ? out : out + largest_waits_text(result, style);
 }
 
 }  // namespace joulemap::report

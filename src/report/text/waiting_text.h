@@ -22,8 +22,8 @@ std::string_view idle_cause_words(IdleCause cause);
 // Idle energy of a GPU as a fraction of all its energy, in total and by cause in descending order.
 struct DeviceIdleShare {
   std::string device;
-  double idle = 0;
-  std::vector<std::pair<IdleCause, double>> causes;
+  double idle_share = 0;
+  std::vector<std::pair<IdleCause, double>> shares_by_cause;
 };
 // One entry per GPU with known energy in `domains`.
 std::vector<DeviceIdleShare> device_idle_shares(const std::vector<IdleEntry>& idle,

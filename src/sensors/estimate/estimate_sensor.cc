@@ -18,22 +18,23 @@
 namespace joulemap::sensors {
 namespace {
 
-constexpr std::string_view kName = "estimate";
-constexpr double kMicrojoule = 1e-6;
+constexpr std::string_view kEstimateSensorName = "estimate";
+constexpr double kJoulesPerRawUnit = 1e-6;
 
-// Power of a channel = idle_w + busy_w x busy fraction.
-struct Law {
-  double idle_w = 0;
-  double busy_w = 0;
+// Power of a channel = idle_power_w + busy_power_w x busy fraction.
+struct LinearPowerModel {
+  double idle_power_w = 0;
+  double busy_power_w = 0;
 };
 
 class EstimateSensor final : public Sensor {
  public:
-  EstimateSensor(FileDescriptor proc_stat, int threads, std::vector<Channel> channels, std::vector<Law> laws)
+  EstimateSensor(FileDescriptor proc_stat, int threads, std::vector<Channel> channels,
+                 std::vector<LinearPowerModel> laws)
       : proc_stat_(std::move(proc_stat)),
-        tick_share_s_(1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)) / threads),
+        machine_busy_s_per_tick_(1.0 / static_cast<double>(::sysconf(_SC_CLK_TCK)) / threads),
         channels_(std::move(channels)),
-        laws_(std::move(laws)) {}
+        channel_models_(std::move(laws)) {}
 
   std::span<const Channel> channels() const override { return channels_; }
 
@@ -47,10 +48,10 @@ class EstimateSensor final : public Sensor {
       start_ns_ = common.time_ns();
       start_ticks_ = *ticks;
     }
-    const std::size_t count = std::min(readings.size(), laws_.size());
+    const std::size_t count = std::min(readings.size(), channel_models_.size());
     for (std::size_t i = 0; i < count; ++i) {
       readings[i] = common;
-      if (ticks) readings[i].raw = microjoules(laws_[i], *ticks, common.time_ns());
+      if (ticks) readings[i].raw = estimate_energy_uj(channel_models_[i], *ticks, common.time_ns());
     }
   }
 
@@ -63,16 +64,18 @@ class EstimateSensor final : public Sensor {
   }
 
   // Energy since the first read = idle power x time + busy power x busy CPU time / number of CPUs.
-  std::uint64_t microjoules(const Law& law, std::uint64_t ticks, std::int64_t time_ns) const noexcept {
+  std::uint64_t estimate_energy_uj(const LinearPowerModel& law, std::uint64_t ticks,
+                                   std::int64_t time_ns) const noexcept {
     const double elapsed_s = seconds(time_ns - *start_ns_);
-    const double busy_s = ticks > start_ticks_ ? static_cast<double>(ticks - start_ticks_) * tick_share_s_ : 0;
-    return static_cast<std::uint64_t>((law.idle_w * elapsed_s + law.busy_w * busy_s) / kMicrojoule);
+    const double busy_s =
+        ticks > start_ticks_ ? static_cast<double>(ticks - start_ticks_) * machine_busy_s_per_tick_ : 0;
+    return static_cast<std::uint64_t>((law.idle_power_w * elapsed_s + law.busy_power_w * busy_s) / kJoulesPerRawUnit);
   }
 
   FileDescriptor proc_stat_;
-  double tick_share_s_;  // one tick of one CPU, in busy seconds of the whole machine
+  double machine_busy_s_per_tick_;  // one tick of one CPU, in busy seconds of the whole machine
   std::vector<Channel> channels_;
-  std::vector<Law> laws_;
+  std::vector<LinearPowerModel> channel_models_;
   std::optional<std::int64_t> start_ns_;
   std::uint64_t start_ticks_ = 0;
 };
@@ -80,11 +83,11 @@ class EstimateSensor final : public Sensor {
 Channel make_channel(std::string domain, DomainClass domain_class, std::string model, double relative_uncertainty) {
   Channel channel;
   channel.name = domain;
-  channel.sensor = kName;
+  channel.sensor = kEstimateSensorName;
   channel.source = "/proc/stat and a model";
   channel.domain = std::move(domain);
   channel.domain_class = domain_class;
-  channel.scale = kMicrojoule;
+  channel.scale = kJoulesPerRawUnit;
   channel.refresh_s = 0.01;
   channel.provenance = Provenance::estimated;
   channel.model = std::move(model);
@@ -96,7 +99,7 @@ Channel make_channel(std::string domain, DomainClass domain_class, std::string m
 
 ProbeResult probe_estimate(const ProbeContext& context) {
   ProbeResult probe;
-  probe.status.name = kName;
+  probe.status.name = kEstimateSensorName;
   const std::string path = context.root().path("/proc/stat");
   const Result<MachineCpuTime> time = read_machine_cpu_time(context.root());
   Result<FileDescriptor> proc_stat = open_for_reading(path);
@@ -108,8 +111,8 @@ ProbeResult probe_estimate(const ProbeContext& context) {
   }
   const MachineDescription machine = describe_machine(context.root(), time->cpus);
   std::vector<Channel> channels;
-  std::vector<Law> laws;
-  const std::vector<PackageModel> packages = package_models(machine);
+  std::vector<LinearPowerModel> laws;
+  const std::vector<PackageModel> packages = make_package_models(machine);
   for (std::size_t i = 0; i < packages.size(); ++i) {
     const PackageModel& model = packages[i];
     channels.push_back(
@@ -117,7 +120,7 @@ ProbeResult probe_estimate(const ProbeContext& context) {
     channels.back().uncertainty_w = model.uncertainty_w;
     laws.push_back({kIdlePowerFraction * model.limit_w, kBusyPowerFraction * model.limit_w});
   }
-  if (const std::optional<MemoryModel> memory = memory_model(machine)) {
+  if (const std::optional<MemoryModel> memory = make_memory_model(machine)) {
     for (std::size_t i = 0; i < packages.size(); ++i) {
       channels.push_back(
           make_channel(fmt::format("dram-{}", i), DomainClass::memory, memory->formula, memory->relative_uncertainty));

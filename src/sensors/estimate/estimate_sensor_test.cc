@@ -12,7 +12,7 @@ namespace {
 
 TEST(MachineDescription, FindsPackagesLimitsAndMemory) {
   const MachineDescription machine = describe_machine(SystemRoot{sysroot("intel-2socket")}, 8);
-  EXPECT_EQ(machine.packages, 2);
+  EXPECT_EQ(machine.package_count, 2);
   ASSERT_EQ(machine.limit_w.size(), 2u);
   EXPECT_DOUBLE_EQ(machine.limit_w[1].value(), 125);
   EXPECT_NEAR(machine.memory_gib.value(), 187.5, 0.1);
@@ -20,24 +20,26 @@ TEST(MachineDescription, FindsPackagesLimitsAndMemory) {
 
 TEST(PowerModel, UsesThePowerLimitWhereItIsKnown) {
   const std::vector<PackageModel> models =
-      package_models({.packages = 1, .threads = 8, .limit_w = {95.0}, .memory_gib = {}});
+      make_package_models({.package_count = 1, .thread_count = 8, .limit_w = {95.0}, .memory_gib = {}});
   ASSERT_EQ(models.size(), 1u);
   EXPECT_DOUBLE_EQ(models[0].limit_w, 95);
   EXPECT_NE(models[0].formula.find("its power limit"), std::string::npos);
 }
 
 TEST(PowerModel, IsLessCertainWithoutALimit) {
-  const PackageModel with = package_models({.packages = 1, .threads = 8, .limit_w = {95.0}, .memory_gib = {}})[0];
-  const PackageModel without = package_models({.packages = 1, .threads = 8, .limit_w = {}, .memory_gib = {}})[0];
+  const PackageModel with =
+      make_package_models({.package_count = 1, .thread_count = 8, .limit_w = {95.0}, .memory_gib = {}})[0];
+  const PackageModel without =
+      make_package_models({.package_count = 1, .thread_count = 8, .limit_w = {}, .memory_gib = {}})[0];
   EXPECT_DOUBLE_EQ(without.limit_w, 28);
   EXPECT_GT(without.relative_uncertainty, with.relative_uncertainty);
 }
 
 TEST(PowerModel, SplitsMemoryAcrossPackagesUnlessUnknown) {
-  const auto model = memory_model({.packages = 2, .threads = 8, .limit_w = {}, .memory_gib = 116});
+  const auto model = make_memory_model({.package_count = 2, .thread_count = 8, .limit_w = {}, .memory_gib = 116});
   ASSERT_TRUE(model);
   EXPECT_DOUBLE_EQ(model->power_w, (16 * 0.2 + 100 * 0.1) / 2);
-  EXPECT_FALSE(memory_model({.packages = 1, .threads = 1, .limit_w = {}, .memory_gib = {}}));
+  EXPECT_FALSE(make_memory_model({.package_count = 1, .thread_count = 1, .limit_w = {}, .memory_gib = {}}));
 }
 
 TEST(Estimate, IsLabelledAndCarriesItsFormula) {

@@ -15,8 +15,8 @@ namespace joulemap::sensors {
 namespace {
 
 // Plausible power limits. Where no limit is set, firmware writes 0 or the largest number of the register.
-constexpr double kMinLimit_w = 2;
-constexpr double kMaxLimit_w = 2000;
+constexpr double kMinPlausibleLimit_w = 2;
+constexpr double kMaxPlausibleLimit_w = 2000;
 constexpr double kKibPerGib = 1024.0 * 1024.0;
 
 int count_packages(const SystemRoot& root) {
@@ -34,18 +34,18 @@ int count_packages(const SystemRoot& root) {
   return packages.empty() ? 1 : static_cast<int>(packages.size());
 }
 
-std::optional<double> limit_of(const PowercapZone& zone) {
+std::optional<double> read_power_limit_w(const PowercapZone& zone) {
   for (const std::string_view file : {"/constraint_0_max_power_uw", "/constraint_0_power_limit_uw"}) {
     const Result<std::string> text = read_small_file(zone.directory + std::string(file));
     const auto microwatts = text ? parse_u64(*text) : std::nullopt;
     if (!microwatts) continue;
     const double limit_w = static_cast<double>(*microwatts) * 1e-6;
-    if (limit_w >= kMinLimit_w && limit_w <= kMaxLimit_w) return limit_w;
+    if (limit_w >= kMinPlausibleLimit_w && limit_w <= kMaxPlausibleLimit_w) return limit_w;
   }
   return std::nullopt;
 }
 
-std::optional<double> memory_gib(const SystemRoot& root) {
+std::optional<double> read_memory_gib(const SystemRoot& root) {
   const Result<std::string> text = read_small_file(root.path("/proc/meminfo"));
   if (!text) return std::nullopt;
   for (const std::string_view line : split(*text, '\n')) {
@@ -61,16 +61,16 @@ std::optional<double> memory_gib(const SystemRoot& root) {
 
 MachineDescription describe_machine(const SystemRoot& root, int threads) {
   MachineDescription machine;
-  machine.packages = count_packages(root);
-  machine.threads = threads;
-  machine.limit_w.resize(static_cast<std::size_t>(machine.packages));
-  machine.memory_gib = memory_gib(root);
+  machine.package_count = count_packages(root);
+  machine.thread_count = threads;
+  machine.limit_w.resize(static_cast<std::size_t>(machine.package_count));
+  machine.memory_gib = read_memory_gib(root);
   const Result<std::vector<PowercapZone>> zones = find_powercap_zones(root);
   if (!zones) return machine;
-  for (int package = 0; package < machine.packages; ++package) {
+  for (int package = 0; package < machine.package_count; ++package) {
     for (const PowercapZone& zone : *zones) {
       if (zone.is_duplicate || zone.domain != fmt::format("package-{}", package)) continue;
-      machine.limit_w[static_cast<std::size_t>(package)] = limit_of(zone);
+      machine.limit_w[static_cast<std::size_t>(package)] = read_power_limit_w(zone);
     }
   }
   return machine;

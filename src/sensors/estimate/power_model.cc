@@ -11,21 +11,21 @@ namespace {
 
 constexpr double kUncertaintyWithLimit = 0.4;
 constexpr double kUncertaintyWithoutLimit = 0.6;
-constexpr double kIdleUncertainty = 0.2;  // as a fraction of the limit
+constexpr double kIdleUncertaintyOfLimit = 0.2;  // as a fraction of the limit
 constexpr double kWattsPerThread = 3.5;
 
-constexpr double kFirstGib = 16;
+constexpr double kFirstMemoryGib = 16;
 constexpr double kWattsPerFirstGib = 0.2;
 constexpr double kWattsPerFurtherGib = 0.1;
 constexpr double kMemoryUncertainty = 0.67;
 
-long percent(double share) { return std::lround(share * 100); }
+long format_percent(double share) { return std::lround(share * 100); }
 
 }  // namespace
 
-std::vector<PackageModel> package_models(const MachineDescription& machine) {
+std::vector<PackageModel> make_package_models(const MachineDescription& machine) {
   std::vector<PackageModel> models;
-  const int packages = std::max(machine.packages, 1);
+  const int packages = std::max(machine.package_count, 1);
   for (int package = 0; package < packages; ++package) {
     const auto index = static_cast<std::size_t>(package);
     const std::optional<double> limit = index < machine.limit_w.size() ? machine.limit_w[index] : std::nullopt;
@@ -36,33 +36,33 @@ std::vector<PackageModel> package_models(const MachineDescription& machine) {
       model.relative_uncertainty = kUncertaintyWithLimit;
       origin = "its power limit";
     } else {
-      const double threads = static_cast<double>(machine.threads) / packages;
+      const double threads = static_cast<double>(machine.thread_count) / packages;
       model.limit_w = kWattsPerThread * threads;
       model.relative_uncertainty = kUncertaintyWithoutLimit;
       origin = fmt::format("{} W x {:.4g} hardware threads", kWattsPerThread, threads);
     }
-    model.uncertainty_w = kIdleUncertainty * model.limit_w;
-    model.formula =
-        fmt::format("{:.4g} W ({}) x ({} + {} x busy share), +-{:.3g} W and +-{} %", model.limit_w, origin,
-                    kIdlePowerFraction, kBusyPowerFraction, model.uncertainty_w, percent(model.relative_uncertainty));
+    model.uncertainty_w = kIdleUncertaintyOfLimit * model.limit_w;
+    model.formula = fmt::format("{:.4g} W ({}) x ({} + {} x busy share), +-{:.3g} W and +-{} %", model.limit_w, origin,
+                                kIdlePowerFraction, kBusyPowerFraction, model.uncertainty_w,
+                                format_percent(model.relative_uncertainty));
     models.push_back(std::move(model));
   }
   return models;
 }
 
-std::optional<MemoryModel> memory_model(const MachineDescription& machine) {
+std::optional<MemoryModel> make_memory_model(const MachineDescription& machine) {
   if (!machine.memory_gib) return std::nullopt;
   const double gib = *machine.memory_gib;
   const double all_w =
-      kWattsPerFirstGib * std::min(gib, kFirstGib) + kWattsPerFurtherGib * std::max(gib - kFirstGib, 0.0);
-  const int packages = std::max(machine.packages, 1);
+      kWattsPerFirstGib * std::min(gib, kFirstMemoryGib) + kWattsPerFurtherGib * std::max(gib - kFirstMemoryGib, 0.0);
+  const int packages = std::max(machine.package_count, 1);
   MemoryModel model;
   model.power_w = all_w / packages;
   model.relative_uncertainty = kMemoryUncertainty;
-  model.formula =
-      fmt::format("{:.4g} W = ({} W/GiB up to {} GiB, {} W/GiB beyond) x {:.3g} GiB{}, +-{} %", model.power_w,
-                  kWattsPerFirstGib, kFirstGib, kWattsPerFurtherGib, gib,
-                  packages > 1 ? fmt::format(" / {} packages", packages) : "", percent(model.relative_uncertainty));
+  model.formula = fmt::format("{:.4g} W = ({} W/GiB up to {} GiB, {} W/GiB beyond) x {:.3g} GiB{}, +-{} %",
+                              model.power_w, kWattsPerFirstGib, kFirstMemoryGib, kWattsPerFurtherGib, gib,
+                              packages > 1 ? fmt::format(" / {} packages", packages) : "",
+                              format_percent(model.relative_uncertainty));
   return model;
 }
 

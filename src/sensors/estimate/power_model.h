@@ -22,8 +22,8 @@ namespace joulemap::sensors {
 
 // Known properties of the machine.
 struct MachineDescription {
-  int packages = 1;
-  int threads = 1;                             // total of hardware threads
+  int package_count = 1;
+  int thread_count = 1;                        // total of hardware threads
   std::vector<std::optional<double>> limit_w;  // for each package, where known
   std::optional<double> memory_gib;
 };
@@ -37,13 +37,13 @@ struct PackageModel {
   double uncertainty_w = 0;
   std::string formula;  // for display
 };
-std::vector<PackageModel> package_models(const MachineDescription& machine);
+std::vector<PackageModel> make_package_models(const MachineDescription& machine);
 
 struct MemoryModel {
   double power_w = 0;  // power of the memory that belongs to one package
   double relative_uncertainty = 0;
   std::string formula;
 };
-std::optional<MemoryModel> memory_model(const MachineDescription& machine);
+std::optional<MemoryModel> make_memory_model(const MachineDescription& machine);
 
 }  // namespace joulemap::sensors

@@ -13,19 +13,20 @@
 namespace joulemap::sensors {
 namespace {
 
-constexpr std::string_view kClassPath = "/sys/class/hwmon";
-constexpr double kMicro = 1e-6;          // hwmon uses microjoules and microwatts (Documentation/hwmon/sysfs-interface)
-constexpr double kGaugeRefresh_s = 0.1;  // power meters behind hwmon average over tens to hundreds of milliseconds
-constexpr double kCounterRefresh_s = 0.01;  // assumed update period; driver or firmware accumulates these counters
+constexpr std::string_view kHwmonClassPath = "/sys/class/hwmon";
+constexpr double kUnitsPerMicroUnit =
+    1e-6;  // hwmon uses microjoules and microwatts (Documentation/hwmon/sysfs-interface)
+constexpr double kHwmonGaugePeriod_s = 0.1;  // power meters behind hwmon average over tens to hundreds of milliseconds
+constexpr double kHwmonCounterPeriod_s = 0.01;  // assumed update period; driver or firmware accumulates these counters
 
-struct Device {
+struct HwmonDevice {
   std::string directory;
-  std::string name;   // name of the driver: "amdgpu"
-  std::string where;  // PCI address or platform device; empty where unknown
-  int number = 0;     // index among devices of the same name
+  std::string driver_name;     // name of the driver: "amdgpu"
+  std::string bus_address;     // PCI address or platform device; empty where unknown
+  int index_of_same_name = 0;  // index among devices of the same name
 };
 
-std::string word_of(const std::string& path) {
+std::string read_word(const std::string& path) {
   const Result<std::string> text = read_small_file(path);
   if (!text) return {};
   std::string word(trim(*text));
@@ -35,7 +36,7 @@ std::string word_of(const std::string& path) {
   return word.substr(0, 64);
 }
 
-std::string slug(std::string_view label) {
+std::string to_lower_case(std::string_view label) {
   std::string out(label);
   std::transform(out.begin(), out.end(), out.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -43,53 +44,54 @@ std::string slug(std::string_view label) {
 }
 
 // Sets domain, class and containment from the driver's name and the file's label.
-void name_domain(const Device& device, const HwmonFileName& file, const std::string& label, Channel& channel) {
-  if (device.name == "amdgpu") {
-    channel.domain = fmt::format("amdgpu-{}", device.number);
+void set_domain(const HwmonDevice& device, const HwmonFileName& file, const std::string& label, Channel& channel) {
+  if (device.driver_name == "amdgpu") {
+    channel.domain = fmt::format("amdgpu-{}", device.index_of_same_name);
     channel.domain_class = DomainClass::gpu;
-  } else if (device.name == "i915" || device.name == "xe") {
-    const std::string card = fmt::format("intel-gpu-{}", device.number);
-    const bool inner = !label.empty() && slug(label) != "card";
-    channel.domain = inner ? fmt::format("{}-{}", card, slug(label)) : card;
+  } else if (device.driver_name == "i915" || device.driver_name == "xe") {
+    const std::string card = fmt::format("intel-gpu-{}", device.index_of_same_name);
+    const bool inner = !label.empty() && to_lower_case(label) != "card";
+    channel.domain = inner ? fmt::format("{}-{}", card, to_lower_case(label)) : card;
     channel.part_of = inner ? card : "";
     channel.domain_class = inner ? DomainClass::other : DomainClass::gpu;
-  } else if (device.name == "amd_energy" && label.starts_with("Esocket")) {
+  } else if (device.driver_name == "amd_energy" && label.starts_with("Esocket")) {
     channel.domain = fmt::format("package-{}", label.substr(7));
     channel.domain_class = DomainClass::cpu;
   } else {
-    channel.domain = fmt::format("{}-{}{}", device.name, device.number,
-                                 label.empty() ? (file.index == "1" ? "" : "-" + file.index) : "-" + slug(label));
+    channel.domain = fmt::format(
+        "{}-{}{}", device.driver_name, device.index_of_same_name,
+        label.empty() ? (file.channel_index == "1" ? "" : "-" + file.channel_index) : "-" + to_lower_case(label));
     channel.is_countable = false;
   }
 }
 
-std::vector<HwmonFile> files_of(const Device& device) {
+std::vector<HwmonFile> list_device_files(const HwmonDevice& device) {
   std::vector<HwmonFile> files;
   const Result<std::vector<std::string>> names = list_directory(device.directory);
   if (!names) return files;
   for (const std::string& name : *names) {
     const std::optional<HwmonFileName> parsed = parse_hwmon_file_name(name);
     if (!parsed) continue;
-    const bool counter = parsed->kind == ChannelKind::counter;
+    const bool counter = parsed->channel_kind == ChannelKind::counter;
     const bool has_average =
-        std::find(names->begin(), names->end(), fmt::format("power{}_average", parsed->index)) != names->end();
+        std::find(names->begin(), names->end(), fmt::format("power{}_average", parsed->channel_index)) != names->end();
     if (!counter && !parsed->is_average && has_average)
       continue;  // use the average instead: it misses nothing between reads
     const std::string label =
-        word_of(fmt::format("{}/{}{}_label", device.directory, counter ? "energy" : "power", parsed->index));
-    if (device.name == "amd_energy" && !label.starts_with("Esocket"))
+        read_word(fmt::format("{}/{}{}_label", device.directory, counter ? "energy" : "power", parsed->channel_index));
+    if (device.driver_name == "amd_energy" && !label.starts_with("Esocket"))
       continue;  // counters of single cores, which are part of the socket
 
     HwmonFile file{device.directory + "/" + name, {}};
     Channel& channel = file.channel;
-    name_domain(device, *parsed, label, channel);
+    set_domain(device, *parsed, label, channel);
     channel.name = counter ? channel.domain + "-energy" : channel.domain + "-power";
     channel.sensor = "hwmon";
-    channel.source = device.where.empty() ? file.path : fmt::format("{} ({})", file.path, device.where);
-    channel.kind = parsed->kind;
+    channel.source = device.bus_address.empty() ? file.path : fmt::format("{} ({})", file.path, device.bus_address);
+    channel.kind = parsed->channel_kind;
     channel.quantity = counter ? Quantity::energy : Quantity::power;
-    channel.scale = kMicro;
-    channel.refresh_s = counter ? kCounterRefresh_s : kGaugeRefresh_s;
+    channel.scale = kUnitsPerMicroUnit;
+    channel.refresh_s = counter ? kHwmonCounterPeriod_s : kHwmonGaugePeriod_s;
     files.push_back(std::move(file));
   }
   return files;
@@ -100,7 +102,7 @@ std::vector<HwmonFile> files_of(const Device& device) {
 std::optional<HwmonFileName> parse_hwmon_file_name(std::string_view name) {
   HwmonFileName file;
   if (name.starts_with("energy")) {
-    file.kind = ChannelKind::counter;
+    file.channel_kind = ChannelKind::counter;
     name.remove_prefix(6);
   } else if (name.starts_with("power")) {
     name.remove_prefix(5);
@@ -109,15 +111,15 @@ std::optional<HwmonFileName> parse_hwmon_file_name(std::string_view name) {
   }
   const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
   if (digits == 0 || digits > 4) return std::nullopt;
-  file.index = name.substr(0, digits);
+  file.channel_index = name.substr(0, digits);
   name.remove_prefix(digits);
-  file.is_average = name == "_average" && file.kind == ChannelKind::gauge;
+  file.is_average = name == "_average" && file.channel_kind == ChannelKind::gauge;
   if (name != "_input" && !file.is_average) return std::nullopt;
   return file;
 }
 
 Result<std::vector<HwmonFile>> find_hwmon_files(const SystemRoot& root) {
-  const std::string top = root.path(kClassPath);
+  const std::string top = root.path(kHwmonClassPath);
   std::vector<HwmonFile> files;
   Result<std::vector<std::string>> names = list_directory(top);
   if (!names) {
@@ -126,11 +128,11 @@ Result<std::vector<HwmonFile>> find_hwmon_files(const SystemRoot& root) {
   }
   std::map<std::string, int> seen;
   for (const std::string& name : *names) {
-    Device device{top + "/" + name, word_of(top + "/" + name + "/name"), {}, 0};
-    if (device.name.empty()) continue;
-    device.where = link_target_name(device.directory + "/device");
-    device.number = seen[device.name]++;
-    for (HwmonFile& file : files_of(device)) files.push_back(std::move(file));
+    HwmonDevice device{top + "/" + name, read_word(top + "/" + name + "/name"), {}, 0};
+    if (device.driver_name.empty()) continue;
+    device.bus_address = link_target_name(device.directory + "/device");
+    device.index_of_same_name = seen[device.driver_name]++;
+    for (HwmonFile& file : list_device_files(device)) files.push_back(std::move(file));
   }
   return files;
 }

@@ -30,8 +30,8 @@ Result<std::vector<HwmonFile>> find_hwmon_files(const SystemRoot& root);
 // Parsed file name: "energy2_input" is a counter with index 2; "temp1_input" gives nullopt. Power is a gauge, from
 // `_average` or `_input`.
 struct HwmonFileName {
-  ChannelKind kind = ChannelKind::gauge;
-  std::string index;
+  ChannelKind channel_kind = ChannelKind::gauge;
+  std::string channel_index;
   bool is_average = false;
 };
 std::optional<HwmonFileName> parse_hwmon_file_name(std::string_view name);

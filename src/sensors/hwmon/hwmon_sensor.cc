@@ -13,7 +13,7 @@
 namespace joulemap::sensors {
 namespace {
 
-ProbeResult verdict(SensorState state, std::string reason, std::string remedy) {
+ProbeResult make_hwmon_status(SensorState state, std::string reason, std::string remedy) {
   ProbeResult probe;
   probe.status = {.name = "hwmon", .state = state, .reason = std::move(reason), .remedy = std::move(remedy)};
   return probe;
@@ -23,11 +23,12 @@ ProbeResult verdict(SensorState state, std::string reason, std::string remedy) {
 
 ProbeResult probe_hwmon(const ProbeContext& context) {
   Result<std::vector<HwmonFile>> found = find_hwmon_files(context.root());
-  if (!found) return verdict(SensorState::absent, found.error().message, "run as root, or mount /sys");
+  if (!found) return make_hwmon_status(SensorState::absent, found.error().message, "run as root, or mount /sys");
   if (found->empty()) {
-    return verdict(SensorState::absent,
-                   fmt::format("no device in {} reports energy or power", context.root().path("/sys/class/hwmon")),
-                   "nothing to do: AMD and Intel GPUs and boards with a power meter appear there automatically");
+    return make_hwmon_status(
+        SensorState::absent,
+        fmt::format("no device in {} reports energy or power", context.root().path("/sys/class/hwmon")),
+        "nothing to do: AMD and Intel GPUs and boards with a power meter appear there automatically");
   }
   std::vector<CounterFile> files;
   std::vector<Channel> channels;
@@ -42,8 +43,8 @@ ProbeResult probe_hwmon(const ProbeContext& context) {
     channels.push_back(std::move(candidate.channel));
   }
   if (channels.empty()) {
-    ProbeResult probe = verdict(SensorState::absent, errors.front().message,
-                                "the driver does not report a value at the moment; see dmesg");
+    ProbeResult probe = make_hwmon_status(SensorState::absent, errors.front().message,
+                                          "the driver does not report a value at the moment; see dmesg");
     if (errors.front().code == ErrorCode::permission) {
       probe.status.state = SensorState::denied;
       probe.status.remedy = "run as root, or let a group of trusted users read the file";
@@ -51,8 +52,8 @@ ProbeResult probe_hwmon(const ProbeContext& context) {
     return probe;
   }
   ProbeResult probe =
-      verdict(SensorState::measured,
-              fmt::format("{} channels in {}", channels.size(), context.root().path("/sys/class/hwmon")), "");
+      make_hwmon_status(SensorState::measured,
+                        fmt::format("{} channels in {}", channels.size(), context.root().path("/sys/class/hwmon")), "");
   for (const Error& error : errors) probe.status.diagnostics.add({"sensor_unreadable", 1, error.message, ""});
   probe.status.channels = channels;
   probe.sensors.push_back(std::make_unique<FileSensor>(std::move(files), std::move(channels)));

@@ -13,7 +13,7 @@ namespace {
 ProbeResult probe(const std::string& root) { return probe_hwmon(ProbeContext(SystemRoot{root})); }
 
 TEST(HwmonFileName, KnowsEnergyAndPowerFilesOnly) {
-  EXPECT_EQ(parse_hwmon_file_name("energy12_input")->index, "12");
+  EXPECT_EQ(parse_hwmon_file_name("energy12_input")->channel_index, "12");
   EXPECT_TRUE(parse_hwmon_file_name("power1_average")->is_average);
   for (const char* name :
        {"temp1_input", "power_input", "power1_cap", "energy1_average", "energy1_label", "power99999_input"}) {

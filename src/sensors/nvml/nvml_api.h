@@ -14,7 +14,7 @@
 namespace joulemap::sensors::nvml {
 
 // nvmlReturn_t
-enum class Return : int {
+enum class NvmlReturn : int {
   success = 0,
   uninitialized = 1,
   invalid_argument = 2,
@@ -77,7 +77,7 @@ struct FieldValue {
   long long timestamp_us;  // of the call, not of the measurement (observed with driver 580)
   long long latency_us;
   ValueType value_type;
-  Return status;
+  NvmlReturn status;
   union {
     double double_value;
     unsigned unsigned_int;
@@ -112,37 +112,37 @@ inline constexpr unsigned kVirtualizationVgpu = 2;   // NVML_GPU_VIRTUALIZATION_
 inline constexpr unsigned kMigEnabled = 1;           // NVML_DEVICE_MIG_ENABLE
 inline constexpr unsigned kTextBufferSize = 96;      // NVML_DEVICE_UUID_V2_BUFFER_SIZE, the longest of our texts
 
-struct Api {
+struct NvmlFunctions {
   // Required functions.
-  Return (*init)() = nullptr;
-  Return (*shutdown)() = nullptr;
-  Return (*device_count)(unsigned*) = nullptr;
-  Return (*device_by_index)(unsigned, Device*) = nullptr;
-  Return (*device_uuid)(Device, char*, unsigned) = nullptr;
-  Return (*device_vbios)(Device, char*, unsigned) = nullptr;
+  NvmlReturn (*init)() = nullptr;
+  NvmlReturn (*shutdown)() = nullptr;
+  NvmlReturn (*device_count)(unsigned*) = nullptr;
+  NvmlReturn (*device_by_index)(unsigned, Device*) = nullptr;
+  NvmlReturn (*device_uuid)(Device, char*, unsigned) = nullptr;
+  NvmlReturn (*device_vbios)(Device, char*, unsigned) = nullptr;
   // Optional functions.
-  const char* (*error_string)(Return) = nullptr;
-  Return (*driver_version)(char*, unsigned) = nullptr;
-  Return (*device_name)(Device, char*, unsigned) = nullptr;
-  Return (*device_pci_info)(Device, PciInfo*) = nullptr;
-  Return (*device_by_uuid)(const char*, Device*) = nullptr;
-  Return (*device_of_mig_device)(Device, Device*) = nullptr;
-  Return (*mig_mode)(Device, unsigned* current, unsigned* pending) = nullptr;
-  Return (*virtualization_mode)(Device, unsigned*) = nullptr;
-  Return (*total_energy_mj)(Device, unsigned long long*) = nullptr;
-  Return (*field_values)(Device, int, FieldValue*) = nullptr;
-  Return (*samples)(Device, unsigned type, unsigned long long last_seen_us, ValueType*, unsigned* count,
-                    TimedValue*) = nullptr;
-  Return (*power_usage_mw)(Device, unsigned*) = nullptr;
-  Return (*enforced_power_limit_mw)(Device, unsigned*) = nullptr;
-  Return (*clock_mhz)(Device, unsigned type, unsigned*) = nullptr;
-  Return (*temperature_c)(Device, unsigned type, unsigned*) = nullptr;
-  Return (*utilization)(Device, Utilization*) = nullptr;
-  Return (*memory_info)(Device, Memory*) = nullptr;
-  Return (*throttle_reasons)(Device, unsigned long long*) = nullptr;
-  Return (*compute_processes)(Device, unsigned* count, ProcessInfo*) = nullptr;
-  Return (*process_utilization)(Device, ProcessUtilization*, unsigned* count,
-                                unsigned long long last_seen_us) = nullptr;
+  const char* (*error_string)(NvmlReturn) = nullptr;
+  NvmlReturn (*driver_version)(char*, unsigned) = nullptr;
+  NvmlReturn (*device_name)(Device, char*, unsigned) = nullptr;
+  NvmlReturn (*device_pci_info)(Device, PciInfo*) = nullptr;
+  NvmlReturn (*device_by_uuid)(const char*, Device*) = nullptr;
+  NvmlReturn (*device_of_mig_device)(Device, Device*) = nullptr;
+  NvmlReturn (*mig_mode)(Device, unsigned* current, unsigned* pending) = nullptr;
+  NvmlReturn (*virtualization_mode)(Device, unsigned*) = nullptr;
+  NvmlReturn (*total_energy_mj)(Device, unsigned long long*) = nullptr;
+  NvmlReturn (*field_values)(Device, int, FieldValue*) = nullptr;
+  NvmlReturn (*samples)(Device, unsigned type, unsigned long long last_seen_us, ValueType*, unsigned* count,
+                        TimedValue*) = nullptr;
+  NvmlReturn (*power_usage_mw)(Device, unsigned*) = nullptr;
+  NvmlReturn (*enforced_power_limit_mw)(Device, unsigned*) = nullptr;
+  NvmlReturn (*clock_mhz)(Device, unsigned type, unsigned*) = nullptr;
+  NvmlReturn (*temperature_c)(Device, unsigned type, unsigned*) = nullptr;
+  NvmlReturn (*utilization)(Device, Utilization*) = nullptr;
+  NvmlReturn (*memory_info)(Device, Memory*) = nullptr;
+  NvmlReturn (*throttle_reasons)(Device, unsigned long long*) = nullptr;
+  NvmlReturn (*compute_processes)(Device, unsigned* count, ProcessInfo*) = nullptr;
+  NvmlReturn (*process_utilization)(Device, ProcessUtilization*, unsigned* count,
+                                    unsigned long long last_seen_us) = nullptr;
 };
 
 }  // namespace joulemap::sensors::nvml

@@ -10,17 +10,17 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-constexpr double kMilli = 1e-3;
+constexpr double kUnitsPerMilliUnit = 1e-3;
 // Update period of counter and powers, observed on an H200 with driver 580; other cards are reported to update every 20
 // to 100 ms. The sensor's CounterClock finds the actual period.
-constexpr double kRefresh_s = 0.1;
+constexpr double kNvmlUpdatePeriod_s = 0.1;
 // The driver of an H200 stores a value every 20.000 ms, and 120 of them.
-constexpr double kHistoryRefresh_s = 0.02;
-constexpr std::size_t kMaxHistory = 1024;
+constexpr double kPowerHistoryPeriod_s = 0.02;
+constexpr std::size_t kMaxHistorySamples = 1024;
 // The instant power of an H200 fits best as the mean of the last 25 to 30 ms of each 100 ms.
-constexpr double kInstantAveraged_s = 0.025;
+constexpr double kInstantPowerAveraging_s = 0.025;
 // NVML API reference, NVML_FI_DEV_POWER_AVERAGE: "averaged over one second".
-constexpr double kAverageAveraged_s = 1.0;
+constexpr double kAveragePowerAveraging_s = 1.0;
 
 struct MetricTraits {
   std::string_view suffix;  // of the channel's name
@@ -31,13 +31,17 @@ struct MetricTraits {
   double averaging_time_s;
 };
 
-constexpr std::array<MetricTraits, kGpuMetricCount> kTraits = {{
-    {"energy", "nvmlDeviceGetTotalEnergyConsumption", ChannelKind::counter, Quantity::energy, kMilli, 0},
-    {"power-instant", "NVML field 186", ChannelKind::gauge, Quantity::power, kMilli, kInstantAveraged_s},
-    {"power-average", "NVML field 185", ChannelKind::gauge, Quantity::power, kMilli, kAverageAveraged_s},
-    {"power-average", "nvmlDeviceGetPowerUsage", ChannelKind::gauge, Quantity::power, kMilli, 0},
-    {"memory-power", "NVML field 185, memory scope", ChannelKind::gauge, Quantity::power, kMilli, kAverageAveraged_s},
-    {"power-limit", "nvmlDeviceGetEnforcedPowerLimit", ChannelKind::gauge, Quantity::power_limit, kMilli, 0},
+constexpr std::array<MetricTraits, kGpuMetricCount> kMetricTraits = {{
+    {"energy", "nvmlDeviceGetTotalEnergyConsumption", ChannelKind::counter, Quantity::energy, kUnitsPerMilliUnit, 0},
+    {"power-instant", "NVML field 186", ChannelKind::gauge, Quantity::power, kUnitsPerMilliUnit,
+     kInstantPowerAveraging_s},
+    {"power-average", "NVML field 185", ChannelKind::gauge, Quantity::power, kUnitsPerMilliUnit,
+     kAveragePowerAveraging_s},
+    {"power-average", "nvmlDeviceGetPowerUsage", ChannelKind::gauge, Quantity::power, kUnitsPerMilliUnit, 0},
+    {"memory-power", "NVML field 185, memory scope", ChannelKind::gauge, Quantity::power, kUnitsPerMilliUnit,
+     kAveragePowerAveraging_s},
+    {"power-limit", "nvmlDeviceGetEnforcedPowerLimit", ChannelKind::gauge, Quantity::power_limit, kUnitsPerMilliUnit,
+     0},
     {"sm-clock", "nvmlDeviceGetClockInfo, SM", ChannelKind::gauge, Quantity::clock, 1, 0},
     {"memory-clock", "nvmlDeviceGetClockInfo, memory", ChannelKind::gauge, Quantity::clock, 1, 0},
     {"temperature", "nvmlDeviceGetTemperature", ChannelKind::gauge, Quantity::temperature, 1, 0},
@@ -47,22 +51,23 @@ constexpr std::array<MetricTraits, kGpuMetricCount> kTraits = {{
     {"throttle-reasons", "nvmlDeviceGetCurrentClocksEventReasons", ChannelKind::gauge, Quantity::throttle_reasons, 1,
      0},
     {kCoTenantUtilization, "nvmlDeviceGetProcessUtilization, SM", ChannelKind::gauge, Quantity::utilization, 1,
-     kAverageAveraged_s},
-    {"power-history", "nvmlDeviceGetSamples, total power", ChannelKind::gauge, Quantity::power_history, kMilli, 0},
+     kAveragePowerAveraging_s},
+    {"power-history", "nvmlDeviceGetSamples, total power", ChannelKind::gauge, Quantity::power_history,
+     kUnitsPerMilliUnit, 0},
 }};
 
-const MetricTraits& traits_of(GpuMetric metric) { return kTraits[static_cast<std::size_t>(metric)]; }
+const MetricTraits& metric_traits(GpuMetric metric) { return kMetricTraits[static_cast<std::size_t>(metric)]; }
 
-FieldValue field_of(GpuMetric metric) {
+FieldValue nvml_field_of_metric(GpuMetric metric) {
   FieldValue field{};
   field.field_id = metric == GpuMetric::power_instant ? kFieldPowerInstant : kFieldPowerAverage;
   field.scope_id = metric == GpuMetric::memory_power ? kScopeMemory : kScopeGpu;
-  field.status = Return::unknown;
+  field.status = NvmlReturn::unknown;
   return field;
 }
 
-RawReadResult raw_of(const FieldValue& field) {
-  if (field.status != Return::success) return {field.status, 0};
+RawReadResult raw_field_value(const FieldValue& field) {
+  if (field.status != NvmlReturn::success) return {field.status, 0};
   switch (field.value_type) {
     case ValueType::unsigned_int:
       return {field.status, field.value.unsigned_int};
@@ -71,77 +76,78 @@ RawReadResult raw_of(const FieldValue& field) {
     case ValueType::unsigned_long_long:
       return {field.status, field.value.unsigned_long_long};
     default:  // power fields are unsigned; any other type is unexpected
-      return {Return::unknown, 0};
+      return {NvmlReturn::unknown, 0};
   }
 }
 
 // Calls a function that returns one number, if the library has it.
 template <class Value>
-RawReadResult call(Return (*function)(Device, Value*), Device handle) {
+RawReadResult call_nvml(NvmlReturn (*function)(Device, Value*), Device handle) {
   if (function == nullptr) return {};
   Value value{};
-  const Return status = function(handle, &value);
+  const NvmlReturn status = function(handle, &value);
   return {status, value};
 }
 
-RawReadResult call(Return (*function)(Device, unsigned, unsigned*), Device handle, unsigned type) {
+RawReadResult call_nvml(NvmlReturn (*function)(Device, unsigned, unsigned*), Device handle, unsigned type) {
   if (function == nullptr) return {};
   unsigned value = 0;
-  const Return status = function(handle, type, &value);
+  const NvmlReturn status = function(handle, type, &value);
   return {status, value};
 }
 
-RawReadResult read_utilization(const Api& api, Device handle, GpuMetric metric) {
+RawReadResult read_utilization(const NvmlFunctions& api, Device handle, GpuMetric metric) {
   if (api.utilization == nullptr) return {};
   Utilization rates{};
-  const Return status = api.utilization(handle, &rates);
+  const NvmlReturn status = api.utilization(handle, &rates);
   return {status, metric == GpuMetric::gpu_utilization ? rates.gpu : rates.memory};
 }
 
-RawReadResult read_memory_used(const Api& api, Device handle) {
+RawReadResult read_memory_used(const NvmlFunctions& api, Device handle) {
   if (api.memory_info == nullptr) return {};
   Memory memory{};
-  const Return status = api.memory_info(handle, &memory);
+  const NvmlReturn status = api.memory_info(handle, &memory);
   return {status, memory.used};
 }
 
 template <class Ask>
-std::string text_from(Ask ask) {
+std::string query_text(Ask ask) {
   std::array<char, kTextBufferSize> text{};
-  if (ask(text.data(), kTextBufferSize) != Return::success) return {};
+  if (ask(text.data(), kTextBufferSize) != NvmlReturn::success) return {};
   text.back() = '\0';
   return text.data();
 }
 
 }  // namespace
 
-ReadCode read_code_of(Return status) {
+ReadCode read_code_of(NvmlReturn status) {
   switch (status) {
-    case Return::success:
+    case NvmlReturn::success:
       return ReadCode::ok;
-    case Return::gpu_is_lost:
-    case Return::not_found:
-    case Return::gpu_not_found:
-    case Return::reset_required:
+    case NvmlReturn::gpu_is_lost:
+    case NvmlReturn::not_found:
+    case NvmlReturn::gpu_not_found:
+    case NvmlReturn::reset_required:
       return ReadCode::vanished;
-    case Return::no_permission:
+    case NvmlReturn::no_permission:
       return ReadCode::denied;
     default:
       return ReadCode::failed;
   }
 }
 
-bool is_supported(Return status) {
-  return status != Return::not_supported && status != Return::function_not_found && status != Return::invalid_argument;
+bool is_supported(NvmlReturn status) {
+  return status != NvmlReturn::not_supported && status != NvmlReturn::function_not_found &&
+         status != NvmlReturn::invalid_argument;
 }
 
 RawReadResult NvmlDevice::read(GpuMetric metric) const noexcept {
-  const Api& api = library_->api();
+  const NvmlFunctions& api = library_->api();
   switch (metric) {
     case GpuMetric::energy:
-      return call(api.total_energy_mj, handle_);
+      return call_nvml(api.total_energy_mj, handle_);
     case GpuMetric::power_usage:
-      return call(api.power_usage_mw, handle_);
+      return call_nvml(api.power_usage_mw, handle_);
     case GpuMetric::power_instant:
     case GpuMetric::power_average:
     case GpuMetric::memory_power: {
@@ -150,24 +156,24 @@ RawReadResult NvmlDevice::read(GpuMetric metric) const noexcept {
       return out;
     }
     case GpuMetric::power_limit:
-      return call(api.enforced_power_limit_mw, handle_);
+      return call_nvml(api.enforced_power_limit_mw, handle_);
     case GpuMetric::sm_clock:
-      return call(api.clock_mhz, handle_, kClockSm);
+      return call_nvml(api.clock_mhz, handle_, kClockSm);
     case GpuMetric::memory_clock:
-      return call(api.clock_mhz, handle_, kClockMemory);
+      return call_nvml(api.clock_mhz, handle_, kClockMemory);
     case GpuMetric::temperature:
-      return call(api.temperature_c, handle_, kTemperatureGpu);
+      return call_nvml(api.temperature_c, handle_, kTemperatureGpu);
     case GpuMetric::gpu_utilization:
     case GpuMetric::memory_utilization:
       return read_utilization(api, handle_, metric);
     case GpuMetric::memory_used:
       return read_memory_used(api, handle_);
     case GpuMetric::throttle_reasons:
-      return call(api.throttle_reasons, handle_);
+      return call_nvml(api.throttle_reasons, handle_);
     case GpuMetric::other_processes_utilization:  // OtherProcesses reads it
       return {};
     case GpuMetric::power_history: {
-      std::array<TimedValue, kMaxHistory> values;
+      std::array<TimedValue, kMaxHistorySamples> values;
       const HistoryReadResult read = read_power_history(0, values);
       return {read.status, read.count > 0 ? values[read.count - 1].value.unsigned_int : 0};
     }
@@ -181,10 +187,10 @@ void NvmlDevice::read_powers(std::span<const GpuMetric> metrics, std::span<RawRe
   std::array<FieldValue, kMaxFields> fields{};
   int count = 0;
   for (const GpuMetric metric : metrics) {
-    if (metric != GpuMetric::power_usage) fields[static_cast<std::size_t>(count++)] = field_of(metric);
+    if (metric != GpuMetric::power_usage) fields[static_cast<std::size_t>(count++)] = nvml_field_of_metric(metric);
   }
-  const Api& api = library_->api();
-  Return status = Return::function_not_found;
+  const NvmlFunctions& api = library_->api();
+  NvmlReturn status = NvmlReturn::function_not_found;
   if (count > 0 && api.field_values != nullptr) status = api.field_values(handle_, count, fields.data());
   std::size_t next = 0;
   for (std::size_t i = 0; i < metrics.size(); ++i) {
@@ -192,86 +198,86 @@ void NvmlDevice::read_powers(std::span<const GpuMetric> metrics, std::span<RawRe
       out[i] = read(GpuMetric::power_usage);
     } else {
       const FieldValue& field = fields[next++];
-      out[i] = status == Return::success ? raw_of(field) : RawReadResult{status, 0};
+      out[i] = status == NvmlReturn::success ? raw_field_value(field) : RawReadResult{status, 0};
     }
   }
 }
 
 NvmlDevice::HistoryReadResult NvmlDevice::read_power_history(unsigned long long since_us,
                                                              std::span<TimedValue> out) const noexcept {
-  const Api& api = library_->api();
+  const NvmlFunctions& api = library_->api();
   if (api.samples == nullptr) return {};
   ValueType type = ValueType::unsigned_int;
   auto count = static_cast<unsigned>(out.size());
-  const Return status = api.samples(handle_, kTotalPowerSamples, since_us, &type, &count, out.data());
-  if (status == Return::not_found) return {Return::success, 0};  // no values since then
-  if (status != Return::success) return {status, 0};
+  const NvmlReturn status = api.samples(handle_, kTotalPowerSamples, since_us, &type, &count, out.data());
+  if (status == NvmlReturn::not_found) return {NvmlReturn::success, 0};  // no values since then
+  if (status != NvmlReturn::success) return {status, 0};
   const bool is_understood = type == ValueType::unsigned_int || type == ValueType::unsigned_long_long;
-  return {is_understood ? Return::success : Return::unknown,
+  return {is_understood ? NvmlReturn::success : NvmlReturn::unknown,
           is_understood ? std::min(count, static_cast<unsigned>(out.size())) : 0};
 }
 
 NvmlDevice::ProcessReadResult NvmlDevice::read_processes(std::span<ProcessInfo> out) const noexcept {
-  const Api& api = library_->api();
+  const NvmlFunctions& api = library_->api();
   if (api.compute_processes == nullptr) return {};
   auto count = static_cast<unsigned>(out.size());
-  const Return status = api.compute_processes(handle_, &count, out.data());
-  if (status != Return::success) return {status, 0};
+  const NvmlReturn status = api.compute_processes(handle_, &count, out.data());
+  if (status != NvmlReturn::success) return {status, 0};
   return {status, std::min(count, static_cast<unsigned>(out.size()))};
 }
 
 NvmlDevice::ProcessReadResult NvmlDevice::read_process_utilization(unsigned long long since_us,
                                                                    std::span<ProcessUtilization> out) const noexcept {
-  const Api& api = library_->api();
+  const NvmlFunctions& api = library_->api();
   if (api.process_utilization == nullptr) return {};
   auto count = static_cast<unsigned>(out.size());
-  const Return status = api.process_utilization(handle_, out.data(), &count, since_us);
-  if (status == Return::not_found) return {Return::success, 0};  // no process had a kernel running
-  if (status != Return::success) return {status, 0};
+  const NvmlReturn status = api.process_utilization(handle_, out.data(), &count, since_us);
+  if (status == NvmlReturn::not_found) return {NvmlReturn::success, 0};  // no process had a kernel running
+  if (status != NvmlReturn::success) return {status, 0};
   return {status, std::min(count, static_cast<unsigned>(out.size()))};
 }
 
 std::string NvmlDevice::name() const {
-  const Api& api = library_->api();
+  const NvmlFunctions& api = library_->api();
   if (api.device_name == nullptr) return {};
-  return text_from([&](char* text, unsigned size) { return api.device_name(handle_, text, size); });
+  return query_text([&](char* text, unsigned size) { return api.device_name(handle_, text, size); });
 }
 
 std::string NvmlDevice::uuid() const {
-  return text_from([&](char* text, unsigned size) { return library_->api().device_uuid(handle_, text, size); });
+  return query_text([&](char* text, unsigned size) { return library_->api().device_uuid(handle_, text, size); });
 }
 
 std::string NvmlDevice::pci_bus_id() const {
-  const Api& api = library_->api();
+  const NvmlFunctions& api = library_->api();
   PciInfo info{};
-  if (api.device_pci_info == nullptr || api.device_pci_info(handle_, &info) != Return::success) return {};
+  if (api.device_pci_info == nullptr || api.device_pci_info(handle_, &info) != NvmlReturn::success) return {};
   info.bus_id[sizeof(info.bus_id) - 1] = '\0';
   return info.bus_id;
 }
 
 bool NvmlDevice::is_mig_enabled() const {
-  const Api& api = library_->api();
+  const NvmlFunctions& api = library_->api();
   unsigned current = 0;
   unsigned pending = 0;
-  return api.mig_mode != nullptr && api.mig_mode(handle_, &current, &pending) == Return::success &&
+  return api.mig_mode != nullptr && api.mig_mode(handle_, &current, &pending) == NvmlReturn::success &&
          current == kMigEnabled;
 }
 
 bool NvmlDevice::is_vgpu() const {
-  const RawReadResult mode = call(library_->api().virtualization_mode, handle_);
-  return mode.status == Return::success && mode.raw == kVirtualizationVgpu;
+  const RawReadResult mode = call_nvml(library_->api().virtualization_mode, handle_);
+  return mode.status == NvmlReturn::success && mode.raw == kVirtualizationVgpu;
 }
 
 std::string NvmlDevice::driver() const {
   std::string versions = fmt::format("NVIDIA {}", library_->driver_version());
   if (library_->api().device_vbios == nullptr) return versions;
   const std::string vbios =
-      text_from([&](char* text, unsigned size) { return library_->api().device_vbios(handle_, text, size); });
+      query_text([&](char* text, unsigned size) { return library_->api().device_vbios(handle_, text, size); });
   return vbios.empty() ? versions : fmt::format("{}, VBIOS {}", versions, vbios);
 }
 
-Channel NvmlDevice::channel_of(GpuMetric metric) const {
-  const MetricTraits& traits = traits_of(metric);
+Channel NvmlDevice::make_metric_channel(GpuMetric metric) const {
+  const MetricTraits& traits = metric_traits(metric);
   Channel channel;
   channel.sensor = "nvml";
   channel.name = fmt::format("gpu{}-{}", index_, traits.suffix);
@@ -289,7 +295,7 @@ Channel NvmlDevice::channel_of(GpuMetric metric) const {
   channel.kind = traits.kind;
   channel.quantity = traits.quantity;
   channel.scale = traits.scale;
-  channel.refresh_s = metric == GpuMetric::power_history ? kHistoryRefresh_s : kRefresh_s;
+  channel.refresh_s = metric == GpuMetric::power_history ? kPowerHistoryPeriod_s : kNvmlUpdatePeriod_s;
   channel.averaging_time_s = traits.averaging_time_s;
   return channel;
 }

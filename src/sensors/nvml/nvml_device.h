@@ -39,12 +39,12 @@ enum class GpuMetric : std::uint8_t {
 };
 inline constexpr std::size_t kGpuMetricCount = 15;
 
-constexpr bool is_power(GpuMetric metric) {
+constexpr bool is_power_metric(GpuMetric metric) {
   return metric >= GpuMetric::power_instant && metric <= GpuMetric::memory_power;
 }
 
 struct RawReadResult {
-  Return status = Return::function_not_found;
+  NvmlReturn status = NvmlReturn::function_not_found;
   std::uint64_t raw = 0;  // value in NVML's unit; meaningful only on success
 };
 
@@ -54,12 +54,13 @@ class NvmlDevice {
       : library_(std::move(library)), handle_(handle), index_(index) {}
 
   RawReadResult read(GpuMetric metric) const noexcept;
-  // Reads all powers of the list into `out`, which has one element for each. Powers that are NVML fields take one call.
+  // Reads all powers of the list into `out`, which has one element for each.
+  // One NVML call reads all powers that are NVML fields.
   void read_powers(std::span<const GpuMetric> metrics, std::span<RawReadResult> out) const noexcept;
 
   // The power values that the driver stored since that time, oldest first, limited to the size of `out`.
   struct HistoryReadResult {
-    Return status = Return::function_not_found;
+    NvmlReturn status = NvmlReturn::function_not_found;
     unsigned count = 0;
   };
   HistoryReadResult read_power_history(unsigned long long since_us, std::span<TimedValue> out) const noexcept;
@@ -67,7 +68,7 @@ class NvmlDevice {
   // read_processes: processes with a context on the GPU. read_process_utilization: processes that had a kernel running
   // since a time. Both limited to the size of `out`.
   struct ProcessReadResult {
-    Return status = Return::function_not_found;
+    NvmlReturn status = NvmlReturn::function_not_found;
     unsigned count = 0;
   };
   ProcessReadResult read_processes(std::span<ProcessInfo> out) const noexcept;
@@ -85,7 +86,7 @@ class NvmlDevice {
   bool is_vgpu() const;  // a vGPU guest: NVML reports a part of a GPU
 
   // Describes the metric as a channel: name, unit, kind and update period.
-  Channel channel_of(GpuMetric metric) const;
+  Channel make_metric_channel(GpuMetric metric) const;
 
  private:
   std::shared_ptr<const NvmlLibrary> library_;
@@ -94,9 +95,9 @@ class NvmlDevice {
 };
 
 // The reading code of a failed call.
-ReadCode read_code_of(Return status);
+ReadCode read_code_of(NvmlReturn status);
 
 // False when this GPU, driver or library lacks the function; true on success and on other failures.
-bool is_supported(Return status);
+bool is_supported(NvmlReturn status);
 
 }  // namespace joulemap::sensors::nvml

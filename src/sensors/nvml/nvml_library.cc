@@ -14,80 +14,80 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-constexpr const char* kUsualLibrary = "libnvidia-ml.so.1";
+constexpr const char* kDefaultNvmlLibrary = "libnvidia-ml.so.1";
 
 // Looks a function up by the first of its names that the library has. Newest name first: older drivers lack it.
 template <class Function>
-void find(void* handle, Function& function, std::initializer_list<const char*> names) {
+void find_nvml_symbol(void* handle, Function& function, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     if (function == nullptr) function = reinterpret_cast<Function>(::dlsym(handle, name));
   }
 }
 
-Api find_functions(void* handle) {
-  Api api;
-  find(handle, api.init, {"nvmlInit_v2"});
-  find(handle, api.shutdown, {"nvmlShutdown"});
-  find(handle, api.device_count, {"nvmlDeviceGetCount_v2"});
-  find(handle, api.device_by_index, {"nvmlDeviceGetHandleByIndex_v2"});
-  find(handle, api.device_uuid, {"nvmlDeviceGetUUID"});
-  find(handle, api.device_vbios, {"nvmlDeviceGetVbiosVersion"});
-  find(handle, api.error_string, {"nvmlErrorString"});
-  find(handle, api.driver_version, {"nvmlSystemGetDriverVersion"});
-  find(handle, api.device_name, {"nvmlDeviceGetName"});
-  find(handle, api.device_pci_info, {"nvmlDeviceGetPciInfo_v3"});
-  find(handle, api.device_by_uuid, {"nvmlDeviceGetHandleByUUID"});
-  find(handle, api.device_of_mig_device, {"nvmlDeviceGetDeviceHandleFromMigDeviceHandle"});
-  find(handle, api.mig_mode, {"nvmlDeviceGetMigMode"});
-  find(handle, api.virtualization_mode, {"nvmlDeviceGetVirtualizationMode"});
-  find(handle, api.total_energy_mj, {"nvmlDeviceGetTotalEnergyConsumption"});
-  find(handle, api.field_values, {"nvmlDeviceGetFieldValues"});
-  find(handle, api.samples, {"nvmlDeviceGetSamples"});
-  find(handle, api.power_usage_mw, {"nvmlDeviceGetPowerUsage"});
-  find(handle, api.enforced_power_limit_mw, {"nvmlDeviceGetEnforcedPowerLimit"});
-  find(handle, api.clock_mhz, {"nvmlDeviceGetClockInfo"});
-  find(handle, api.temperature_c, {"nvmlDeviceGetTemperature"});
-  find(handle, api.utilization, {"nvmlDeviceGetUtilizationRates"});
-  find(handle, api.memory_info, {"nvmlDeviceGetMemoryInfo"});
-  find(handle, api.throttle_reasons,
-       {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
-  find(handle, api.compute_processes,
-       {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"});
-  find(handle, api.process_utilization, {"nvmlDeviceGetProcessUtilization"});
+NvmlFunctions find_nvml_functions(void* handle) {
+  NvmlFunctions api;
+  find_nvml_symbol(handle, api.init, {"nvmlInit_v2"});
+  find_nvml_symbol(handle, api.shutdown, {"nvmlShutdown"});
+  find_nvml_symbol(handle, api.device_count, {"nvmlDeviceGetCount_v2"});
+  find_nvml_symbol(handle, api.device_by_index, {"nvmlDeviceGetHandleByIndex_v2"});
+  find_nvml_symbol(handle, api.device_uuid, {"nvmlDeviceGetUUID"});
+  find_nvml_symbol(handle, api.device_vbios, {"nvmlDeviceGetVbiosVersion"});
+  find_nvml_symbol(handle, api.error_string, {"nvmlErrorString"});
+  find_nvml_symbol(handle, api.driver_version, {"nvmlSystemGetDriverVersion"});
+  find_nvml_symbol(handle, api.device_name, {"nvmlDeviceGetName"});
+  find_nvml_symbol(handle, api.device_pci_info, {"nvmlDeviceGetPciInfo_v3"});
+  find_nvml_symbol(handle, api.device_by_uuid, {"nvmlDeviceGetHandleByUUID"});
+  find_nvml_symbol(handle, api.device_of_mig_device, {"nvmlDeviceGetDeviceHandleFromMigDeviceHandle"});
+  find_nvml_symbol(handle, api.mig_mode, {"nvmlDeviceGetMigMode"});
+  find_nvml_symbol(handle, api.virtualization_mode, {"nvmlDeviceGetVirtualizationMode"});
+  find_nvml_symbol(handle, api.total_energy_mj, {"nvmlDeviceGetTotalEnergyConsumption"});
+  find_nvml_symbol(handle, api.field_values, {"nvmlDeviceGetFieldValues"});
+  find_nvml_symbol(handle, api.samples, {"nvmlDeviceGetSamples"});
+  find_nvml_symbol(handle, api.power_usage_mw, {"nvmlDeviceGetPowerUsage"});
+  find_nvml_symbol(handle, api.enforced_power_limit_mw, {"nvmlDeviceGetEnforcedPowerLimit"});
+  find_nvml_symbol(handle, api.clock_mhz, {"nvmlDeviceGetClockInfo"});
+  find_nvml_symbol(handle, api.temperature_c, {"nvmlDeviceGetTemperature"});
+  find_nvml_symbol(handle, api.utilization, {"nvmlDeviceGetUtilizationRates"});
+  find_nvml_symbol(handle, api.memory_info, {"nvmlDeviceGetMemoryInfo"});
+  find_nvml_symbol(handle, api.throttle_reasons,
+                   {"nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"});
+  find_nvml_symbol(handle, api.compute_processes,
+                   {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"});
+  find_nvml_symbol(handle, api.process_utilization, {"nvmlDeviceGetProcessUtilization"});
   return api;
 }
 
-bool is_usable(const Api& api) {
+bool has_required_functions(const NvmlFunctions& api) {
   return api.init != nullptr && api.shutdown != nullptr && api.device_count != nullptr &&
          api.device_by_index != nullptr && api.device_uuid != nullptr;
 }
 
-std::string status_text(const Api& api, Return status) {
+std::string nvml_status_text(const NvmlFunctions& api, NvmlReturn status) {
   const char* text = api.error_string != nullptr ? api.error_string(status) : nullptr;
   if (text == nullptr) return fmt::format("NVML error {}", static_cast<int>(status));
   return fmt::format("{} (NVML error {})", text, static_cast<int>(status));
 }
 
-ErrorCode code_of(Return status) {
+ErrorCode error_code_of_status(NvmlReturn status) {
   switch (status) {
-    case Return::driver_not_loaded:
+    case NvmlReturn::driver_not_loaded:
       return ErrorCode::not_found;
-    case Return::no_permission:
+    case NvmlReturn::no_permission:
       return ErrorCode::permission;
-    case Return::lib_rm_version_mismatch:
+    case NvmlReturn::lib_rm_version_mismatch:
       return ErrorCode::unsupported;
     default:
       return ErrorCode::io;
   }
 }
 
-std::string remedy_for(Return status) {
+std::string remedy_for_load_failure(NvmlReturn status) {
   switch (status) {
-    case Return::driver_not_loaded:
+    case NvmlReturn::driver_not_loaded:
       return "sudo modprobe nvidia";
-    case Return::no_permission:
+    case NvmlReturn::no_permission:
       return "ls -l /dev/nvidiactl /dev/nvidia*\n(this user needs read and write access)";
-    case Return::lib_rm_version_mismatch:
+    case NvmlReturn::lib_rm_version_mismatch:
       return "the driver was updated but its kernel module was not: reboot, or reload the nvidia modules";
     default:
       return "nvidia-smi\n(shows the same error, with NVIDIA's advice)";
@@ -97,7 +97,7 @@ std::string remedy_for(Return status) {
 }  // namespace
 
 NvmlLibraryChoice choose_nvml_library(std::string_view named, bool has_elevated_privileges, bool root_is_real) {
-  const std::string usual = root_is_real ? kUsualLibrary : "";
+  const std::string usual = root_is_real ? kDefaultNvmlLibrary : "";
   if (named.empty()) return {usual, false};
   if (has_elevated_privileges) return {usual, true};
   return {std::string(named), false};
@@ -113,20 +113,21 @@ Result<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::load(const std::string& 
   const ScopedSignalBlock signals_are_for_the_program;
   void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
-    if (path == kUsualLibrary) {
+    if (path == kDefaultNvmlLibrary) {
       return Error{ErrorCode::not_found, fmt::format("{} not found: no NVIDIA driver is installed", path), ""};
     }
     const char* why = ::dlerror();
     return Error{ErrorCode::unsupported, fmt::format("JOULEMAP_NVML: {}", why != nullptr ? why : path),
                  "unset JOULEMAP_NVML"};
   }
-  const Api api = find_functions(handle);
-  if (!is_usable(api)) {
+  const NvmlFunctions api = find_nvml_functions(handle);
+  if (!has_required_functions(api)) {
     ::dlclose(handle);
     return Error{ErrorCode::malformed, fmt::format("{} lacks required NVML functions", path), ""};
   }
-  if (const Return status = api.init(); status != Return::success) {
-    Error error{code_of(status), fmt::format("nvmlInit: {}", status_text(api, status)), remedy_for(status)};
+  if (const NvmlReturn status = api.init(); status != NvmlReturn::success) {
+    Error error{error_code_of_status(status), fmt::format("nvmlInit: {}", nvml_status_text(api, status)),
+                remedy_for_load_failure(status)};
     ::dlclose(handle);
     return error;
   }
@@ -139,11 +140,12 @@ NvmlLibrary::~NvmlLibrary() {
   ::dlclose(handle_);
 }
 
-std::string NvmlLibrary::describe(Return status) const { return status_text(api_, status); }
+std::string NvmlLibrary::describe_status(NvmlReturn status) const { return nvml_status_text(api_, status); }
 
 std::string NvmlLibrary::driver_version() const {
   std::array<char, kTextBufferSize> text{};
-  if (api_.driver_version == nullptr || api_.driver_version(text.data(), kTextBufferSize) != Return::success) return {};
+  if (api_.driver_version == nullptr || api_.driver_version(text.data(), kTextBufferSize) != NvmlReturn::success)
+    return {};
   text.back() = '\0';
   return text.data();
 }

@@ -18,8 +18,8 @@ namespace joulemap::sensors::nvml {
 
 // Which library to load. Pure.
 struct NvmlLibraryChoice {
-  std::string path;      // empty: no library, NVML is off
-  bool refused = false;  // JOULEMAP_NVML names a library, which was refused
+  std::string path;           // empty: no library, NVML is off
+  bool refused_path = false;  // JOULEMAP_NVML names a library, which was refused
 };
 // `named`: the value of JOULEMAP_NVML, empty where it is not set. `has_elevated_privileges`: whether the kernel has set
 // AT_SECURE. `root_is_real`: false with --sysroot.
@@ -38,15 +38,15 @@ class NvmlLibrary {
   NvmlLibrary& operator=(const NvmlLibrary&) = delete;
   ~NvmlLibrary();
 
-  const Api& api() const { return api_; }
-  std::string describe(Return status) const;
+  const NvmlFunctions& api() const { return api_; }
+  std::string describe_status(NvmlReturn status) const;
   std::string driver_version() const;  // empty when unavailable
 
  private:
-  NvmlLibrary(void* handle, const Api& api) : handle_(handle), api_(api) {}
+  NvmlLibrary(void* handle, const NvmlFunctions& api) : handle_(handle), api_(api) {}
 
   void* handle_;  // handle of dlopen
-  Api api_;
+  NvmlFunctions api_;
 };
 
 }  // namespace joulemap::sensors::nvml

@@ -23,46 +23,46 @@ constexpr std::string_view kContainerRemedy =
 // A GPU that cannot be read, and why.
 struct LostDevice {
   unsigned index = 0;
-  Return status = Return::unknown;
+  NvmlReturn status = NvmlReturn::unknown;
 };
 
-struct Devices {
-  std::vector<NvmlDevice> found;
-  std::vector<ListedDevice> listed;  // one for each of `found`
-  std::vector<LostDevice> lost;
+struct ListedGpus {
+  std::vector<NvmlDevice> devices;
+  std::vector<ListedDevice> descriptions;  // one for each of `devices`
+  std::vector<LostDevice> lost_devices;
 };
 
-Devices list_devices(const std::shared_ptr<const NvmlLibrary>& library, unsigned count) {
-  Devices devices;
+ListedGpus list_devices(const std::shared_ptr<const NvmlLibrary>& library, unsigned count) {
+  ListedGpus devices;
   for (unsigned index = 0; index < count; ++index) {
     Device handle = nullptr;
-    const Return status = library->api().device_by_index(index, &handle);
-    if (status != Return::success) {
-      devices.lost.push_back({index, status});
+    const NvmlReturn status = library->api().device_by_index(index, &handle);
+    if (status != NvmlReturn::success) {
+      devices.lost_devices.push_back({index, status});
       continue;
     }
     const NvmlDevice device(library, handle, index);
-    devices.listed.push_back({device.uuid(), device.name(), device.pci_bus_id()});
-    devices.found.push_back(device);
+    devices.descriptions.push_back({device.uuid(), device.name(), device.pci_bus_id()});
+    devices.devices.push_back(device);
   }
   return devices;
 }
 
-std::optional<std::size_t> find_mig_parent(const NvmlLibrary& library, const Devices& devices,
+std::optional<std::size_t> find_mig_parent(const NvmlLibrary& library, const ListedGpus& devices,
                                            const std::string& mig_uuid) {
-  const Api& api = library.api();
+  const NvmlFunctions& api = library.api();
   if (api.device_by_uuid == nullptr || api.device_of_mig_device == nullptr) return std::nullopt;
   Device instance = nullptr;
   Device parent = nullptr;
-  if (api.device_by_uuid(mig_uuid.c_str(), &instance) != Return::success) return std::nullopt;
-  if (api.device_of_mig_device(instance, &parent) != Return::success) return std::nullopt;
-  for (std::size_t i = 0; i < devices.found.size(); ++i) {
-    if (devices.found[i].handle() == parent) return i;
+  if (api.device_by_uuid(mig_uuid.c_str(), &instance) != NvmlReturn::success) return std::nullopt;
+  if (api.device_of_mig_device(instance, &parent) != NvmlReturn::success) return std::nullopt;
+  for (std::size_t i = 0; i < devices.devices.size(); ++i) {
+    if (devices.devices[i].handle() == parent) return i;
   }
   return std::nullopt;
 }
 
-std::string remedy_for(Return status) {
+std::string remedy_for_read_status(NvmlReturn status) {
   switch (read_code_of(status)) {
     case ReadCode::vanished:
       return "sudo dmesg | grep -i xid\n(a GPU reset or a reboot restores it: sudo nvidia-smi --gpu-reset)";
@@ -75,31 +75,32 @@ std::string remedy_for(Return status) {
 }
 
 // Supported metrics of one GPU, and those that exist but are not readable.
-struct Abilities {
+struct ReadableMetrics {
   std::vector<GpuMetric> metrics;
   std::vector<UnreadableChannel> unreadable;
-  Return worst = Return::success;  // status of an existing metric that cannot be read
+  NvmlReturn last_error_status = NvmlReturn::success;  // status of an existing metric that cannot be read
 };
 
-Abilities find_abilities(const NvmlDevice& device) {
-  Abilities abilities;
+ReadableMetrics probe_metrics(const NvmlDevice& device) {
+  ReadableMetrics abilities;
   for (std::size_t i = 0; i < kGpuMetricCount; ++i) {
     const auto metric = static_cast<GpuMetric>(i);
     const bool has_average = !abilities.metrics.empty() && abilities.metrics.back() == GpuMetric::power_average;
     if (metric == GpuMetric::power_usage && has_average) continue;
-    const Return status = device.read(metric).status;
-    if (status == Return::success) {
+    const NvmlReturn status = device.read(metric).status;
+    if (status == NvmlReturn::success) {
       abilities.metrics.push_back(metric);
     } else if (is_supported(status)) {
-      abilities.worst = status;
-      abilities.unreadable.push_back({device.channel_of(metric), std::string(to_string(read_code_of(status)))});
+      abilities.last_error_status = status;
+      abilities.unreadable.push_back(
+          {device.make_metric_channel(metric), std::string(to_string(read_code_of(status)))});
     }
   }
   return abilities;
 }
 
 // Whether the GPU has no energy counter. A counter that exists but is not readable counts as present.
-bool lacks_counter(const Abilities& abilities) {
+bool has_no_energy_counter(const ReadableMetrics& abilities) {
   const bool closed =
       !abilities.unreadable.empty() && abilities.unreadable.front().channel.kind == ChannelKind::counter;
   return abilities.metrics.front() != GpuMetric::energy && !closed;
@@ -107,59 +108,59 @@ bool lacks_counter(const Abilities& abilities) {
 
 bool measures_energy_of_gpu(const std::vector<GpuMetric>& metrics) {
   return std::any_of(metrics.begin(), metrics.end(), [](GpuMetric metric) {
-    return metric == GpuMetric::energy || (is_power(metric) && metric != GpuMetric::memory_power);
+    return metric == GpuMetric::energy || (is_power_metric(metric) && metric != GpuMetric::memory_power);
   });
 }
 
-std::string label_of(const NvmlDevice& device, const ListedDevice& listed) {
+std::string gpu_label(const NvmlDevice& device, const ListedDevice& listed) {
   return fmt::format("gpu{} ({})", device.index(), listed.name.empty() ? listed.uuid : listed.name);
 }
 
-void add_in_order(std::vector<GpuMetric>& metrics, GpuMetric metric) {
+void insert_metric_in_order(std::vector<GpuMetric>& metrics, GpuMetric metric) {
   metrics.insert(std::upper_bound(metrics.begin(), metrics.end(), metric), metric);
 }
 
-class Prober {
+class NvmlProber {
  public:
-  Prober(std::shared_ptr<const NvmlLibrary> library, const MeasuredProcessCriteria& measured, SensorStatus& status)
+  NvmlProber(std::shared_ptr<const NvmlLibrary> library, const MeasuredProcessCriteria& measured, SensorStatus& status)
       : library_(std::move(library)), measured_(measured), status_(status) {}
 
-  void probe(std::vector<std::unique_ptr<Sensor>>& sensors);
+  void probe_devices(std::vector<std::unique_ptr<Sensor>>& sensors);
 
  private:
-  void note_lost(const Devices& devices);
-  void note_oddities(const NvmlDevice& device, const std::string& label, const Abilities& abilities);
-  void open(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors);
-  void set_status(const Devices& devices, unsigned count, std::size_t visible);
+  void diagnose_lost_devices(const ListedGpus& devices);
+  void diagnose_device(const NvmlDevice& device, const std::string& label, const ReadableMetrics& abilities);
+  void open_device(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors);
+  void set_status(const ListedGpus& devices, unsigned count, std::size_t visible);
 
   std::shared_ptr<const NvmlLibrary> library_;
   const MeasuredProcessCriteria& measured_;
   SensorStatus& status_;
-  std::string opened_;  // labels of the opened GPUs, for the reason of the status
+  std::string opened_labels_;  // labels of the opened GPUs, for the reason of the status
   std::size_t open_count_ = 0;
-  std::string why_not_;  // why the first GPU that failed could not be opened
-  std::string remedy_;
-  bool denied_ = false;
+  std::string first_failure_reason_;  // why the first GPU that failed could not be opened
+  std::string first_failure_remedy_;
+  bool is_any_denied_ = false;
 };
 
-void Prober::note_lost(const Devices& devices) {
-  for (const LostDevice& lost : devices.lost) {
+void NvmlProber::diagnose_lost_devices(const ListedGpus& devices) {
+  for (const LostDevice& lost : devices.lost_devices) {
     const ReadCode code = read_code_of(lost.status);
-    const std::string why = fmt::format("gpu{}: {}", lost.index, library_->describe(lost.status));
+    const std::string why = fmt::format("gpu{}: {}", lost.index, library_->describe_status(lost.status));
     status_.diagnostics.add({code == ReadCode::denied     ? "gpu_denied"
                              : code == ReadCode::vanished ? "gpu_lost"
                                                           : "gpu_failed",
-                             1, why, remedy_for(lost.status)});
-    if (why_not_.empty()) {
-      why_not_ = why;
-      remedy_ = remedy_for(lost.status);
+                             1, why, remedy_for_read_status(lost.status)});
+    if (first_failure_reason_.empty()) {
+      first_failure_reason_ = why;
+      first_failure_remedy_ = remedy_for_read_status(lost.status);
     }
-    denied_ = denied_ || code == ReadCode::denied;
+    is_any_denied_ = is_any_denied_ || code == ReadCode::denied;
   }
 }
 
-void Prober::note_oddities(const NvmlDevice& device, const std::string& label, const Abilities& abilities) {
-  if (lacks_counter(abilities)) {
+void NvmlProber::diagnose_device(const NvmlDevice& device, const std::string& label, const ReadableMetrics& abilities) {
+  if (has_no_energy_counter(abilities)) {
     status_.diagnostics.add(
         {"no_energy_counter", 1,
          fmt::format("{} has no energy counter: joulemap integrates its power, and misses changes between two readings",
@@ -170,30 +171,31 @@ void Prober::note_oddities(const NvmlDevice& device, const std::string& label, c
     status_.diagnostics.add(
         {"mig_mode", 1, fmt::format("{} is split into instances (MIG): its energy includes all of them", label), ""});
   }
-  if (abilities.worst != Return::success) {
-    const bool denied = read_code_of(abilities.worst) == ReadCode::denied;
+  if (abilities.last_error_status != NvmlReturn::success) {
+    const bool denied = read_code_of(abilities.last_error_status) == ReadCode::denied;
     status_.diagnostics.add({denied ? "sensor_denied" : "sensor_unreadable", abilities.unreadable.size(),
                              fmt::format("{}: {}: {}", label, abilities.unreadable.front().channel.name,
-                                         library_->describe(abilities.worst)),
-                             remedy_for(abilities.worst)});
+                                         library_->describe_status(abilities.last_error_status)),
+                             remedy_for_read_status(abilities.last_error_status)});
   }
 }
 
-void Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vector<std::unique_ptr<Sensor>>& sensors) {
-  const std::string label = label_of(device, listed);
-  Abilities abilities = find_abilities(device);
+void NvmlProber::open_device(const NvmlDevice& device, const ListedDevice& listed,
+                             std::vector<std::unique_ptr<Sensor>>& sensors) {
+  const std::string label = gpu_label(device, listed);
+  ReadableMetrics abilities = probe_metrics(device);
   for (UnreadableChannel& channel : abilities.unreadable) {
     if (measures_energy(channel.channel)) status_.unreadable.push_back(channel);
   }
   if (measures_energy_of_gpu(abilities.metrics)) {
-    note_oddities(device, label, abilities);
-    opened_ += fmt::format("{}{}{}", opened_.empty() ? "" : ", ", label,
-                           lacks_counter(abilities) ? " from its power, without an energy counter" : "");
+    diagnose_device(device, label, abilities);
+    opened_labels_ += fmt::format("{}{}{}", opened_labels_.empty() ? "" : ", ", label,
+                                  has_no_energy_counter(abilities) ? " from its power, without an energy counter" : "");
     ++open_count_;
     std::optional<OtherProcesses> others = find_other_processes(device, MeasuredProcessSet(measured_));
     if (others) {
-      status_.diagnostics.add_all(describe(*others, label, device));
-      add_in_order(abilities.metrics, GpuMetric::other_processes_utilization);
+      status_.diagnostics.add_all(describe_other_processes(*others, label, device));
+      insert_metric_in_order(abilities.metrics, GpuMetric::other_processes_utilization);
     }
     auto sensor = std::make_unique<NvmlSensor>(device, std::move(abilities.metrics), std::move(others));
     status_.channels.insert(status_.channels.end(), sensor->channels().begin(), sensor->channels().end());
@@ -202,29 +204,29 @@ void Prober::open(const NvmlDevice& device, const ListedDevice& listed, std::vec
   }
   std::string why = fmt::format("{} reports neither energy nor power", label);
   std::string remedy;
-  if (abilities.worst != Return::success) {
-    why = fmt::format("{}: {}", label, library_->describe(abilities.worst));
-    remedy = remedy_for(abilities.worst);
-    denied_ = denied_ || read_code_of(abilities.worst) == ReadCode::denied;
+  if (abilities.last_error_status != NvmlReturn::success) {
+    why = fmt::format("{}: {}", label, library_->describe_status(abilities.last_error_status));
+    remedy = remedy_for_read_status(abilities.last_error_status);
+    is_any_denied_ = is_any_denied_ || read_code_of(abilities.last_error_status) == ReadCode::denied;
   } else if (device.is_vgpu()) {
     why = fmt::format("{} is a virtual GPU: its host does not expose energy to guests", label);
     remedy = "not possible in this VM; measure on the host, or use a machine that passes the whole GPU through";
   }
   status_.diagnostics.add({"gpu_without_energy", 1, why, remedy});
-  if (why_not_.empty()) {
-    why_not_ = why;
-    remedy_ = remedy;
+  if (first_failure_reason_.empty()) {
+    first_failure_reason_ = why;
+    first_failure_remedy_ = remedy;
   }
 }
 
-void Prober::set_status(const Devices& devices, unsigned count, std::size_t visible) {
-  const std::size_t hidden = devices.found.size() - visible;
+void NvmlProber::set_status(const ListedGpus& devices, unsigned count, std::size_t visible) {
+  const std::size_t hidden = devices.devices.size() - visible;
   const std::string hidden_text =
-      hidden == 0 ? "" : fmt::format("; CUDA_VISIBLE_DEVICES hides {} of {}", hidden, devices.found.size());
+      hidden == 0 ? "" : fmt::format("; CUDA_VISIBLE_DEVICES hides {} of {}", hidden, devices.devices.size());
   if (open_count_ > 0) {
     const std::string driver = library_->driver_version();
     status_.state = SensorState::measured;
-    status_.reason = fmt::format("{}{}{}", opened_, driver.empty() ? "" : ", driver " + driver, hidden_text);
+    status_.reason = fmt::format("{}{}{}", opened_labels_, driver.empty() ? "" : ", driver " + driver, hidden_text);
     return;
   }
   if (count == 0) {
@@ -232,32 +234,32 @@ void Prober::set_status(const Devices& devices, unsigned count, std::size_t visi
     status_.remedy = kContainerRemedy;
     return;
   }
-  status_.state = denied_ ? SensorState::denied : SensorState::absent;
-  if (why_not_.empty()) {
-    status_.reason = fmt::format("CUDA_VISIBLE_DEVICES hides all GPUs ({})", devices.found.size());
+  status_.state = is_any_denied_ ? SensorState::denied : SensorState::absent;
+  if (first_failure_reason_.empty()) {
+    status_.reason = fmt::format("CUDA_VISIBLE_DEVICES hides all GPUs ({})", devices.devices.size());
     status_.remedy = "unset CUDA_VISIBLE_DEVICES";
     return;
   }
-  status_.reason = why_not_ + hidden_text;
-  status_.remedy = remedy_;
+  status_.reason = first_failure_reason_ + hidden_text;
+  status_.remedy = first_failure_remedy_;
 }
 
-void Prober::probe(std::vector<std::unique_ptr<Sensor>>& sensors) {
+void NvmlProber::probe_devices(std::vector<std::unique_ptr<Sensor>>& sensors) {
   unsigned count = 0;
-  if (const Return status = library_->api().device_count(&count); status != Return::success) {
-    status_.reason = fmt::format("nvmlDeviceGetCount: {}", library_->describe(status));
-    status_.remedy = remedy_for(status);
+  if (const NvmlReturn status = library_->api().device_count(&count); status != NvmlReturn::success) {
+    status_.reason = fmt::format("nvmlDeviceGetCount: {}", library_->describe_status(status));
+    status_.remedy = remedy_for_read_status(status);
     status_.diagnostics.add({"gpu_failed", 1, status_.reason, status_.remedy});
     return;
   }
-  const Devices devices = list_devices(library_, count);
+  const ListedGpus devices = list_devices(library_, count);
   const VisibleDevices visible =
-      select_visible_devices(devices.listed, read_cuda_environment(),
+      select_visible_devices(devices.descriptions, read_cuda_environment(),
                              [&](const std::string& uuid) { return find_mig_parent(*library_, devices, uuid); });
-  note_lost(devices);
+  diagnose_lost_devices(devices);
   status_.diagnostics.add_all(visible.diagnostics);
-  for (const std::size_t i : visible.chosen) open(devices.found[i], devices.listed[i], sensors);
-  set_status(devices, count, visible.chosen.size());
+  for (const std::size_t i : visible.device_indexes) open_device(devices.devices[i], devices.descriptions[i], sensors);
+  set_status(devices, count, visible.device_indexes.size());
 }
 
 }  // namespace
@@ -267,7 +269,7 @@ ProbeResult probe_nvml(const ProbeContext& context) {
   ProbeResult probe;
   probe.status.name = "nvml";
   const nvml::NvmlLibraryChoice choice = nvml::choose_nvml_library(context.root().is_real());
-  if (choice.refused) {
+  if (choice.refused_path) {
     probe.status.diagnostics.add({"nvml_library_refused", 1,
                                   "JOULEMAP_NVML was ignored: this program has more privileges than its user and would "
                                   "run that library with them",
@@ -296,7 +298,7 @@ ProbeResult probe_nvml(const ProbeContext& context) {
     }
     return probe;
   }
-  nvml::Prober(*library, context.measured(), probe.status).probe(probe.sensors);
+  nvml::NvmlProber(*library, context.measured_processes(), probe.status).probe_devices(probe.sensors);
   return probe;
 }
 

@@ -9,21 +9,21 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-constexpr std::int64_t kPause_ns =
+constexpr std::int64_t kPauseBetweenReads_ns =
     kNanosecondsPerMillisecond;  // between two reads of the counter, so that other threads can use the driver
 // Between two reads near an edge while update times are unknown: a read spins, and a resolution of a few hundredths of
 // a second suffices.
-constexpr std::int64_t kUpdateSearchPause_ns = 5 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kNearEdgeSearchPause_ns = 5 * kNanosecondsPerMillisecond;
 constexpr std::int64_t kUpdateSearchPeriod_ns =
-    2 * kNanosecondsPerMillisecond;                        // between reads while the update period is unknown
-constexpr std::int64_t kRetry_ns = kNanosecondsPerSecond;  // between reads after a failed one
-constexpr std::int64_t kMaxWait_ns = 10 * kNanosecondsPerSecond;
-constexpr std::int64_t kPowerPeriod_ns = 10 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kNearEdgePowerPeriod_ns = kNanosecondsPerMillisecond;
+    2 * kNanosecondsPerMillisecond;                                  // between reads while the update period is unknown
+constexpr std::int64_t kReadRetryPeriod_ns = kNanosecondsPerSecond;  // between reads after a failed one
+constexpr std::int64_t kMaxTimeBetweenReads_ns = 10 * kNanosecondsPerSecond;
+constexpr std::int64_t kDefaultPowerReadPeriod_ns = 10 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kNearEdgePowerReadPeriod_ns = kNanosecondsPerMillisecond;
 // How long powers are polled quickly to find their updates before falling back to the default period.
 constexpr std::int64_t kPowerUpdateSearch_ns = kNanosecondsPerSecond;
-constexpr std::int64_t kMinPeriod_ns = kNanosecondsPerMillisecond / 10;
-constexpr std::int64_t kPreciseUpdateWidth_ns = kNanosecondsPerMillisecond;
+constexpr std::int64_t kMinReadPeriod_ns = kNanosecondsPerMillisecond / 10;
+constexpr std::int64_t kMaxPreciseUpdateWidth_ns = kNanosecondsPerMillisecond;
 
 // On an H200 (driver 580) a read that begins within 15 ms after an update takes 15 to 30 ms. One that begins a third of
 // the period later takes 3 ms. Every fifth of the period, and longest after an update, the firmware is busy with its
@@ -39,126 +39,132 @@ constexpr std::int64_t kSearchReadsPerPeriod = 3;
 constexpr int kMaxUpdateSearchReads = 5;
 
 // Exponential moving average over about the last eight values.
-std::int64_t blend(std::int64_t mean, std::int64_t value) { return mean + (value - mean) / 8; }
+std::int64_t update_moving_average(std::int64_t mean, std::int64_t value) { return mean + (value - mean) / 8; }
 
 bool is_between_edges(SamplingMode mode) { return mode == SamplingMode::relaxed || mode == SamplingMode::every_update; }
 
 }  // namespace
 
-void CounterReadSchedule::note_read(std::int64_t before_ns, std::int64_t after_ns, std::int64_t cpu_ns,
-                                    std::uint64_t raw, SamplingMode mode) noexcept {
+void CounterReadSchedule::add_read(std::int64_t before_ns, std::int64_t after_ns, std::int64_t cpu_ns,
+                                   std::uint64_t raw, SamplingMode mode) noexcept {
   const std::int64_t wall_ns = after_ns - before_ns;
-  mean_cpu_ns_ = has_read_ ? blend(mean_cpu_ns_, cpu_ns) : cpu_ns;
-  mean_wall_ns_ = has_read_ ? blend(mean_wall_ns_, std::min(wall_ns, 2 * mean_wall_ns_)) : wall_ns;
-  ++reads_;
-  long_wall_ns_ = std::max(wall_ns, blend(long_wall_ns_, mean_wall_ns_));
-  const bool phase_unknown = clock_.has_period() && !clock_.is_locked();
-  update_search_reads_ =
-      is_between_edges(mode) && phase_unknown ? (update_search_reads_ + 1) % kMaxUpdateSearchReads : 0;
-  clock_.observe(before_ns, after_ns, raw);
+  mean_cpu_ns_ = has_read_ ? update_moving_average(mean_cpu_ns_, cpu_ns) : cpu_ns;
+  mean_read_ns_ = has_read_ ? update_moving_average(mean_read_ns_, std::min(wall_ns, 2 * mean_read_ns_)) : wall_ns;
+  ++read_count_;
+  long_read_ns_ = std::max(wall_ns, update_moving_average(long_read_ns_, mean_read_ns_));
+  const bool phase_unknown = update_clock_.has_period() && !update_clock_.is_locked();
+  update_search_read_count_ =
+      is_between_edges(mode) && phase_unknown ? (update_search_read_count_ + 1) % kMaxUpdateSearchReads : 0;
+  update_clock_.observe(before_ns, after_ns, raw);
   has_read_ = true;
-  has_failed_ = false;
-  last_before_ns_ = before_ns;
-  last_after_ns_ = after_ns;
+  has_last_read_failed_ = false;
+  last_read_begin_ns_ = before_ns;
+  last_read_end_ns_ = after_ns;
   // Only relaxed reads add up against kCounterReadCpuFraction: other modes were requested at any cost.
-  const std::int64_t paid_until_ns = mode == SamplingMode::relaxed ? std::max(affordable_ns_, before_ns) : before_ns;
+  const std::int64_t paid_until_ns =
+      mode == SamplingMode::relaxed ? std::max(affordable_period_ns_, before_ns) : before_ns;
   const auto price_ns = static_cast<std::int64_t>(static_cast<double>(mean_cpu_ns_) / kCounterReadCpuFraction);
-  affordable_ns_ = std::min(paid_until_ns + price_ns, before_ns + kMaxWait_ns);
+  affordable_period_ns_ = std::min(paid_until_ns + price_ns, before_ns + kMaxTimeBetweenReads_ns);
 }
 
-void CounterReadSchedule::note_failure(std::int64_t after_ns) noexcept {
-  has_failed_ = true;
-  last_after_ns_ = after_ns;
+void CounterReadSchedule::add_failure(std::int64_t after_ns) noexcept {
+  has_last_read_failed_ = true;
+  last_read_end_ns_ = after_ns;
 }
 
 void CounterReadSchedule::suggest_period(const CounterClock& other) noexcept {
   const std::optional<UpdatePeriod> known = other.shared_period();
-  if (known) clock_.suggest_period(known->period_ns, known->tolerance_ns);
+  if (known) update_clock_.suggest_period(known->period_ns, known->tolerance_ns);
 }
 
-std::int64_t CounterReadSchedule::next_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept {
-  if (has_failed_) return last_after_ns_ + kRetry_ns;
+std::int64_t CounterReadSchedule::next_read_ns(SamplingMode mode,
+                                               std::optional<std::int64_t> requested_ns) const noexcept {
+  if (has_last_read_failed_) return last_read_end_ns_ + kReadRetryPeriod_ns;
   if (!has_read_) return 0;
   if (!is_between_edges(mode)) return next_near_edge_ns();
-  if (mode == SamplingMode::every_update) return next_relaxed_ns(last_before_ns_ + kMinPeriod_ns);
-  if (!requested_ns) return next_relaxed_ns(affordable_ns_);
-  return next_relaxed_ns(last_before_ns_ + std::max(*requested_ns, kMinPeriod_ns));
+  if (mode == SamplingMode::every_update) return next_relaxed_ns(last_read_begin_ns_ + kMinReadPeriod_ns);
+  if (!requested_ns) return next_relaxed_ns(affordable_period_ns_);
+  return next_relaxed_ns(last_read_begin_ns_ + std::max(*requested_ns, kMinReadPeriod_ns));
 }
 
 // Half width, in ns, up to which the time of an update counts as precise.
 std::int64_t CounterReadSchedule::cheapest_read_ns(const UpdateInterval& step) const {
-  return step.latest_ns + static_cast<std::int64_t>(kCheapestReadPhase * clock_.period_ns());
+  return step.latest_ns + static_cast<std::int64_t>(kCheapestReadPhase * update_clock_.period_ns());
 }
 
 // A read at the midpoint of an update's uncertainty interval halves it, whatever its result.
 std::int64_t CounterReadSchedule::uncertainty_midpoint_ns(const UpdateInterval& step) const {
-  return step.midpoint_ns() - std::min(mean_wall_ns_, kNvmlLatch_ns) / 2;
+  return step.midpoint_ns() - std::min(mean_read_ns_, kNvmlLatchDelay_ns) / 2;
 }
 
 std::int64_t CounterReadSchedule::next_near_edge_ns() const noexcept {
-  if (!clock_.is_locked()) return last_after_ns_ + kUpdateSearchPause_ns;
-  const std::int64_t soonest_ns = last_after_ns_ + kMinPeriod_ns;
+  if (!update_clock_.is_locked()) return last_read_end_ns_ + kNearEdgeSearchPause_ns;
+  const std::int64_t soonest_ns = last_read_end_ns_ + kMinReadPeriod_ns;
   // The first update that the last read may have missed: read before it, within it while its time is uncertain, and
   // after it.
-  const UpdateInterval step = clock_.next_update_after(last_before_ns_);
-  const bool is_precise = step.half_width_ns() <= kPreciseUpdateWidth_ns;
-  const std::array<std::int64_t, 3> moments = {step.earliest_ns - long_wall_ns_, step.midpoint_ns() - mean_wall_ns_ / 2,
+  const UpdateInterval step = update_clock_.next_update_after(last_read_begin_ns_);
+  const bool is_precise = step.half_width_ns() <= kMaxPreciseUpdateWidth_ns;
+  const std::array<std::int64_t, 3> moments = {step.earliest_ns - long_read_ns_, step.midpoint_ns() - mean_read_ns_ / 2,
                                                step.latest_ns};
   for (std::size_t i = 0; i < moments.size(); ++i) {
     if (i == 1 && is_precise) continue;
-    if (moments[i] > last_before_ns_ + mean_wall_ns_ / 2) return std::max(moments[i], soonest_ns);
+    if (moments[i] > last_read_begin_ns_ + mean_read_ns_ / 2) return std::max(moments[i], soonest_ns);
   }
   return std::max(step.latest_ns, soonest_ns);
 }
 
 std::int64_t CounterReadSchedule::next_relaxed_ns(std::int64_t affordable_ns) const noexcept {
-  const std::int64_t soonest_ns = last_after_ns_ + kPause_ns;
-  if (!clock_.has_period()) return std::max({soonest_ns, affordable_ns, last_before_ns_ + kUpdateSearchPeriod_ns});
-  const auto period_ns = static_cast<std::int64_t>(clock_.period_ns());
-  if (!clock_.is_locked()) {
-    return std::max(soonest_ns,
-                    update_search_reads_ > 0 ? last_before_ns_ + period_ns / kSearchReadsPerPeriod : affordable_ns);
+  const std::int64_t soonest_ns = last_read_end_ns_ + kPauseBetweenReads_ns;
+  if (!update_clock_.has_period())
+    return std::max({soonest_ns, affordable_ns, last_read_begin_ns_ + kUpdateSearchPeriod_ns});
+  const auto period_ns = static_cast<std::int64_t>(update_clock_.period_ns());
+  if (!update_clock_.is_locked()) {
+    return std::max(soonest_ns, update_search_read_count_ > 0 ? last_read_begin_ns_ + period_ns / kSearchReadsPerPeriod
+                                                              : affordable_ns);
   }
   // Locating an update takes a pair of reads: only a second read within the same period shows whether the first one saw
   // it.
-  const UpdateInterval open = clock_.next_update_after(last_before_ns_);
-  if (last_after_ns_ > open.earliest_ns) return std::max(cheapest_read_ns(open), soonest_ns);
-  UpdateInterval step = clock_.next_update_after(std::max(affordable_ns, soonest_ns));
+  const UpdateInterval open = update_clock_.next_update_after(last_read_begin_ns_);
+  if (last_read_end_ns_ > open.earliest_ns) return std::max(cheapest_read_ns(open), soonest_ns);
+  UpdateInterval step = update_clock_.next_update_after(std::max(affordable_ns, soonest_ns));
   // If the next affordable update would be too uncertain, read an earlier one: that is cheaper than losing the phase
   // and searching for it again.
-  if (step.width_ns() > period_ns / 2) step = clock_.next_update_after(soonest_ns + mean_wall_ns_);
-  const bool locates_update = step.half_width_ns() > kPreciseUpdateWidth_ns && reads_ % kReadsPerUpdateLocation == 0;
+  if (step.width_ns() > period_ns / 2) step = update_clock_.next_update_after(soonest_ns + mean_read_ns_);
+  const bool locates_update =
+      step.half_width_ns() > kMaxPreciseUpdateWidth_ns && read_count_ % kReadsPerUpdateLocation == 0;
   return std::max(locates_update ? uncertainty_midpoint_ns(step) : cheapest_read_ns(step), soonest_ns);
 }
 
-void PowerReadSchedule::note_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept {
-  if (!has_read_) first_ns_ = before_ns;
+void PowerReadSchedule::add_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept {
+  if (!has_read_) first_read_ns_ = before_ns;
   has_read_ = true;
-  has_failed_ = false;
-  last_before_ns_ = before_ns;
-  clock_.observe(before_ns, after_ns, raw);
+  has_last_read_failed_ = false;
+  last_read_begin_ns_ = before_ns;
+  update_clock_.observe(before_ns, after_ns, raw);
 }
 
-void PowerReadSchedule::note_failure(std::int64_t after_ns) noexcept {
-  has_failed_ = true;
-  last_before_ns_ = after_ns;
+void PowerReadSchedule::add_failure(std::int64_t after_ns) noexcept {
+  has_last_read_failed_ = true;
+  last_read_begin_ns_ = after_ns;
 }
 
-std::int64_t PowerReadSchedule::next_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept {
-  if (has_failed_) return last_before_ns_ + kRetry_ns;
+std::int64_t PowerReadSchedule::next_read_ns(SamplingMode mode,
+                                             std::optional<std::int64_t> requested_ns) const noexcept {
+  if (has_last_read_failed_) return last_read_begin_ns_ + kReadRetryPeriod_ns;
   if (!has_read_) return 0;
-  if (!is_between_edges(mode)) return last_before_ns_ + kNearEdgePowerPeriod_ns;
-  const std::int64_t requested_period_ns = std::max(requested_ns.value_or(kPowerPeriod_ns), kMinPeriod_ns);
-  if (!clock_.is_locked()) {
-    const bool seeking = !requested_ns && last_before_ns_ < first_ns_ + kPowerUpdateSearch_ns;
-    return last_before_ns_ + (seeking ? kUpdateSearchPeriod_ns : requested_period_ns);
+  if (!is_between_edges(mode)) return last_read_begin_ns_ + kNearEdgePowerReadPeriod_ns;
+  const std::int64_t requested_period_ns =
+      std::max(requested_ns.value_or(kDefaultPowerReadPeriod_ns), kMinReadPeriod_ns);
+  if (!update_clock_.is_locked()) {
+    const bool seeking = !requested_ns && last_read_begin_ns_ < first_read_ns_ + kPowerUpdateSearch_ns;
+    return last_read_begin_ns_ + (seeking ? kUpdateSearchPeriod_ns : requested_period_ns);
   }
-  const auto period_ns = static_cast<std::int64_t>(clock_.period_ns());
-  if (requested_ns && requested_period_ns > period_ns / 2) return last_before_ns_ + requested_period_ns;
+  const auto period_ns = static_cast<std::int64_t>(update_clock_.period_ns());
+  if (requested_ns && requested_period_ns > period_ns / 2) return last_read_begin_ns_ + requested_period_ns;
   // Values do not change between updates; a few polls there guard against a wrong clock.
-  const std::int64_t guard_ns = last_before_ns_ + std::max(requested_period_ns, requested_ns ? 0 : period_ns / 4);
-  const UpdateInterval step = clock_.next_update_after(last_before_ns_);
-  const bool before_midpoint = last_before_ns_ < step.midpoint_ns() && step.half_width_ns() > kMinPeriod_ns * 2;
+  const std::int64_t guard_ns = last_read_begin_ns_ + std::max(requested_period_ns, requested_ns ? 0 : period_ns / 4);
+  const UpdateInterval step = update_clock_.next_update_after(last_read_begin_ns_);
+  const bool before_midpoint = last_read_begin_ns_ < step.midpoint_ns() && step.half_width_ns() > kMinReadPeriod_ns * 2;
   return std::min(guard_ns, before_midpoint ? step.midpoint_ns() : step.latest_ns);
 }
 

@@ -26,18 +26,18 @@ inline constexpr double kCounterReadCpuFraction = 0.003;
 
 class CounterReadSchedule {
  public:
-  void note_read(std::int64_t before_ns, std::int64_t after_ns, std::int64_t cpu_ns, std::uint64_t raw,
-                 SamplingMode mode) noexcept;
-  void note_failure(std::int64_t after_ns) noexcept;
+  void add_read(std::int64_t before_ns, std::int64_t after_ns, std::int64_t cpu_ns, std::uint64_t raw,
+                SamplingMode mode) noexcept;
+  void add_failure(std::int64_t after_ns) noexcept;
 
   // Time of the next read. `requested_ns`: a read period that replaces the one from kCounterReadCpuFraction. Once
   // update times are known, relaxed reads are not closer than the updates.
-  std::int64_t next_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept;
+  std::int64_t next_read_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept;
 
   // Passes the update period of another value of the same device to the counter's clock (CounterClock::suggest_period).
   void suggest_period(const CounterClock& other) noexcept;
 
-  const CounterClock& clock() const { return clock_; }
+  const CounterClock& update_clock() const { return update_clock_; }
   std::int64_t mean_cpu_ns() const { return mean_cpu_ns_; }
 
  private:
@@ -46,32 +46,33 @@ class CounterReadSchedule {
   std::int64_t cheapest_read_ns(const UpdateInterval& step) const;  // when a read after that update is cheapest
   std::int64_t uncertainty_midpoint_ns(const UpdateInterval& step) const;
 
-  CounterClock clock_{CounterClock::EqualValues::mean_no_update, kNvmlLatch_ns};
-  std::int64_t last_before_ns_ = 0;
-  std::int64_t last_after_ns_ = 0;
+  CounterClock update_clock_{CounterClock::EqualValues::mean_no_update, kNvmlLatchDelay_ns};
+  std::int64_t last_read_begin_ns_ = 0;
+  std::int64_t last_read_end_ns_ = 0;
   std::int64_t mean_cpu_ns_ = 0;
-  std::int64_t mean_wall_ns_ = 0;  // moving average of the read duration; each read counts with at most twice this
-  std::int64_t long_wall_ns_ = 0;  // upper bound of the duration of most reads
-  unsigned reads_ = 0;
-  std::int64_t affordable_ns_ = 0;
+  std::int64_t mean_read_ns_ = 0;  // moving average of the read duration; each read counts with at most twice this
+  std::int64_t long_read_ns_ = 0;  // upper bound of the duration of most reads
+  unsigned read_count_ = 0;
+  std::int64_t affordable_period_ns_ = 0;
   bool has_read_ = false;
-  bool has_failed_ = false;
-  int update_search_reads_ = 0;  // reads in the current search for an update, while the period is known, its phase not
+  bool has_last_read_failed_ = false;
+  int update_search_read_count_ =
+      0;  // reads in the current search for an update, while the period is known, its phase not
 };
 
 class PowerReadSchedule {
  public:
-  void note_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept;
-  void note_failure(std::int64_t after_ns) noexcept;
-  std::int64_t next_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept;
-  const CounterClock& clock() const { return clock_; }
+  void add_read(std::int64_t before_ns, std::int64_t after_ns, std::uint64_t raw) noexcept;
+  void add_failure(std::int64_t after_ns) noexcept;
+  std::int64_t next_read_ns(SamplingMode mode, std::optional<std::int64_t> requested_ns) const noexcept;
+  const CounterClock& update_clock() const { return update_clock_; }
 
  private:
-  CounterClock clock_{CounterClock::EqualValues::are_inconclusive};
-  std::int64_t first_ns_ = 0;
-  std::int64_t last_before_ns_ = 0;
+  CounterClock update_clock_{CounterClock::EqualValues::are_inconclusive};
+  std::int64_t first_read_ns_ = 0;
+  std::int64_t last_read_begin_ns_ = 0;
   bool has_read_ = false;
-  bool has_failed_ = false;
+  bool has_last_read_failed_ = false;
 };
 
 }  // namespace joulemap::sensors::nvml

@@ -41,8 +41,8 @@ class SimulatedGpu {
   void run(std::int64_t for_ns, SamplingMode mode, std::optional<std::int64_t> requested_ns = {}) {
     const std::int64_t end_ns = now_ns + for_ns;
     while (now_ns < end_ns) {
-      const std::int64_t counter_due_ns = counter.next_ns(mode, requested_ns);
-      const std::int64_t power_due_ns = has_power ? power.next_ns(mode, requested_ns) : INT64_MAX;
+      const std::int64_t counter_due_ns = counter.next_read_ns(mode, requested_ns);
+      const std::int64_t power_due_ns = has_power ? power.next_read_ns(mode, requested_ns) : INT64_MAX;
       now_ns = std::max(now_ns, std::min(counter_due_ns, power_due_ns)) + 50'000;  // a thread wakes a little late
       if (power_due_ns <= now_ns) read_power();
       if (counter_due_ns <= now_ns) read_counter(mode);
@@ -55,8 +55,8 @@ class SimulatedGpu {
                                       std::floor((static_cast<double>(time_ns - kStart_ns) - phase_ns) / period_ns));
   }
   void read_power() {
-    power.note_read(now_ns, now_ns + 5'000, updates_until(now_ns, power_phase_ns));
-    counter.suggest_period(power.clock());
+    power.add_read(now_ns, now_ns + 5'000, updates_until(now_ns, power_phase_ns));
+    counter.suggest_period(power.update_clock());
     now_ns += 5'000;
     ++power_reads;
   }
@@ -65,7 +65,7 @@ class SimulatedGpu {
     if (takes_ns > kMs && random_() % 100 == 0) takes_ns += static_cast<std::int64_t>(random_() % 20) * kMs;
     const std::int64_t latched_ns =
         now_ns + static_cast<std::int64_t>(random_() % static_cast<std::uint64_t>(std::min(takes_ns, kMs)));
-    counter.note_read(now_ns, now_ns + takes_ns, takes_ns, updates_until(latched_ns, counter_phase_ns), mode);
+    counter.add_read(now_ns, now_ns + takes_ns, takes_ns, updates_until(latched_ns, counter_phase_ns), mode);
     counter_reads_ns.push_back(now_ns);
     counter_cpu_ns += takes_ns;
     now_ns += takes_ns;
@@ -75,8 +75,8 @@ class SimulatedGpu {
 };
 
 void expect_true_update_inside(const SimulatedGpu& gpu) {
-  ASSERT_TRUE(gpu.counter.clock().is_locked());
-  const UpdateInterval update = gpu.counter.clock().next_update_after(gpu.now_ns);
+  ASSERT_TRUE(gpu.counter.update_clock().is_locked());
+  const UpdateInterval update = gpu.counter.update_clock().next_update_after(gpu.now_ns);
   const std::int64_t true_ns = gpu.nearest_counter_update_ns(update.midpoint_ns());
   EXPECT_GE(true_ns, update.earliest_ns);
   EXPECT_LE(true_ns, update.latest_ns);
@@ -91,7 +91,7 @@ TEST(NvmlReadSchedule, LocatesUpdatesOfASlowCounterWithLittleCpuTime) {
     EXPECT_LT(static_cast<double>(gpu.counter_cpu_ns), 0.005 * 120e9);
     EXPECT_GT(gpu.counter_reads_ns.size(), 80u);
     expect_true_update_inside(gpu);
-    EXPECT_LT(gpu.counter.clock().half_width_ns(), 2 * kMs);
+    EXPECT_LT(gpu.counter.update_clock().known_update_half_width_ns(), 2 * kMs);
   }
 }
 
@@ -145,10 +145,10 @@ TEST(NvmlReadSchedule, LocksWithinHalfASecondInNearEdgeMode) {
     SimulatedGpu gpu(seed);
     gpu.counter_phase_ns = static_cast<double>(seed * 13 % 100) * 1e6;
     gpu.run(500 * kMs, SamplingMode::near_edge);
-    EXPECT_TRUE(gpu.counter.clock().is_locked());
+    EXPECT_TRUE(gpu.counter.update_clock().is_locked());
     gpu.run(3 * kNanosecondsPerSecond, SamplingMode::near_edge);
     expect_true_update_inside(gpu);
-    EXPECT_LT(gpu.counter.clock().half_width_ns(), 5 * kMs / 2);
+    EXPECT_LT(gpu.counter.update_clock().known_update_half_width_ns(), 5 * kMs / 2);
   }
 }
 
@@ -188,8 +188,8 @@ TEST(NvmlReadSchedule, PollsPowerSeveralTimesPerUpdateAndLocks) {
   gpu.run(5 * kNanosecondsPerSecond, SamplingMode::relaxed);
   gpu.power_reads = 0;
   gpu.run(10 * kNanosecondsPerSecond, SamplingMode::relaxed);
-  EXPECT_TRUE(gpu.power.clock().is_locked());
-  EXPECT_LT(gpu.power.clock().half_width_ns(), 3 * kMs / 2);
+  EXPECT_TRUE(gpu.power.update_clock().is_locked());
+  EXPECT_LT(gpu.power.update_clock().known_update_half_width_ns(), 3 * kMs / 2);
   EXPECT_GT(gpu.power_reads, 300);
   EXPECT_LT(gpu.power_reads, 1010);
 }
@@ -204,11 +204,11 @@ TEST(NvmlReadSchedule, WorksWithoutAPowerField) {
 
 TEST(NvmlReadSchedule, RetriesOnceASecondAfterAFailure) {
   CounterReadSchedule schedule;
-  schedule.note_failure(kStart_ns);
-  EXPECT_EQ(schedule.next_ns(SamplingMode::near_edge, {}), kStart_ns + kNanosecondsPerSecond);
+  schedule.add_failure(kStart_ns);
+  EXPECT_EQ(schedule.next_read_ns(SamplingMode::near_edge, {}), kStart_ns + kNanosecondsPerSecond);
   PowerReadSchedule power;
-  power.note_failure(kStart_ns);
-  EXPECT_EQ(power.next_ns(SamplingMode::relaxed, 10 * kMs), kStart_ns + kNanosecondsPerSecond);
+  power.add_failure(kStart_ns);
+  EXPECT_EQ(power.next_read_ns(SamplingMode::relaxed, 10 * kMs), kStart_ns + kNanosecondsPerSecond);
 }
 
 }  // namespace

@@ -11,16 +11,16 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-constexpr std::int64_t kSlowPeriod_ns = kNanosecondsPerSecond;
-constexpr std::int64_t kRetryPeriod_ns = kNanosecondsPerSecond;
-constexpr std::int64_t kMinPause_ns = 50 * kNanosecondsPerMicrosecond;
-constexpr std::size_t kMaxPowers = 4;
+constexpr std::int64_t kSlowMetricPeriod_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kNvmlRetryPeriod_ns = kNanosecondsPerSecond;
+constexpr std::int64_t kMinPauseBetweenReads_ns = 50 * kNanosecondsPerMicrosecond;
+constexpr std::size_t kMaxPowerChannels = 4;
 
-Reading reading_of(const RawReadResult& read, std::int64_t before_ns, std::int64_t after_ns) {
+Reading make_reading(const RawReadResult& read, std::int64_t before_ns, std::int64_t after_ns) {
   return {read.raw, before_ns, after_ns, read_code_of(read.status)};
 }
 
-Reading skipped() {
+Reading make_skipped_reading() {
   Reading reading;
   reading.code = ReadCode::skipped;
   return reading;
@@ -32,41 +32,41 @@ NvmlSensor::NvmlSensor(NvmlDevice device, std::vector<GpuMetric> metrics, std::o
     : device_(std::move(device)), other_processes_(std::move(others)), metrics_(std::move(metrics)) {
   JOULEMAP_CHECK(std::is_sorted(metrics_.begin(), metrics_.end()), "metrics are listed in their order");
   channels_.reserve(metrics_.size());
-  for (const GpuMetric metric : metrics_) channels_.push_back(device_.channel_of(metric));
+  for (const GpuMetric metric : metrics_) channels_.push_back(device_.make_metric_channel(metric));
   if (!metrics_.empty() && metrics_.back() == GpuMetric::power_history) {
-    history_.emplace(static_cast<std::uint32_t>(metrics_.size() - 1));
+    power_history_.emplace(static_cast<std::uint32_t>(metrics_.size() - 1));
     metrics_.pop_back();
   }
   has_counter_ = !metrics_.empty() && metrics_.front() == GpuMetric::energy;
-  first_power_ = has_counter_ ? 1 : 0;
-  first_slow_ = first_power_;
-  update_tracked_power_ = first_power_;
-  while (first_slow_ < metrics_.size() && is_power(metrics_[first_slow_])) {
-    const bool is_average =
-        metrics_[first_slow_] == GpuMetric::power_average || metrics_[first_slow_] == GpuMetric::power_usage;
-    if (is_average) update_tracked_power_ = first_slow_;
-    ++first_slow_;
+  first_power_channel_ = has_counter_ ? 1 : 0;
+  first_slow_channel_ = first_power_channel_;
+  update_tracked_channel_ = first_power_channel_;
+  while (first_slow_channel_ < metrics_.size() && is_power_metric(metrics_[first_slow_channel_])) {
+    const bool is_average = metrics_[first_slow_channel_] == GpuMetric::power_average ||
+                            metrics_[first_slow_channel_] == GpuMetric::power_usage;
+    if (is_average) update_tracked_channel_ = first_slow_channel_;
+    ++first_slow_channel_;
   }
-  JOULEMAP_CHECK(first_slow_ - first_power_ <= kMaxPowers, "more powers than there are");
+  JOULEMAP_CHECK(first_slow_channel_ - first_power_channel_ <= kMaxPowerChannels, "more powers than there are");
 }
 
 void NvmlSensor::read_powers(std::span<Reading> readings) noexcept {
-  const std::size_t count = first_slow_ - first_power_;
-  std::array<RawReadResult, kMaxPowers> reads;
+  const std::size_t count = first_slow_channel_ - first_power_channel_;
+  std::array<RawReadResult, kMaxPowerChannels> reads;
   const std::int64_t before_ns = monotonic_ns();
-  device_.read_powers(std::span(metrics_).subspan(first_power_, count), std::span(reads).first(count));
+  device_.read_powers(std::span(metrics_).subspan(first_power_channel_, count), std::span(reads).first(count));
   const std::int64_t after_ns = monotonic_ns();
   bool any_good = false;
   for (std::size_t i = 0; i < count; ++i) {
-    readings[first_power_ + i] = reading_of(reads[i], before_ns, after_ns);
-    any_good = any_good || reads[i].status == Return::success;
+    readings[first_power_channel_ + i] = make_reading(reads[i], before_ns, after_ns);
+    any_good = any_good || reads[i].status == NvmlReturn::success;
   }
-  const RawReadResult& clocked = reads[update_tracked_power_ - first_power_];
-  if (clocked.status == Return::success) {
-    power_schedule_.note_read(before_ns, after_ns, clocked.raw);
-    counter_schedule_.suggest_period(power_schedule_.clock());
+  const RawReadResult& clocked = reads[update_tracked_channel_ - first_power_channel_];
+  if (clocked.status == NvmlReturn::success) {
+    power_schedule_.add_read(before_ns, after_ns, clocked.raw);
+    counter_schedule_.suggest_period(power_schedule_.update_clock());
   } else if (!any_good) {
-    power_schedule_.note_failure(after_ns);
+    power_schedule_.add_failure(after_ns);
   }
 }
 
@@ -76,63 +76,66 @@ void NvmlSensor::read_counter(Reading& reading, SamplingMode mode) noexcept {
   const RawReadResult read = device_.read(GpuMetric::energy);
   const std::int64_t after_ns = monotonic_ns();
   const std::int64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_before_ns;
-  reading = reading_of(read, before_ns, after_ns);
+  reading = make_reading(read, before_ns, after_ns);
   if (reading.code == ReadCode::ok) {
-    counter_schedule_.note_read(before_ns, after_ns, cpu_ns, read.raw, mode);
+    counter_schedule_.add_read(before_ns, after_ns, cpu_ns, read.raw, mode);
   } else {
-    counter_schedule_.note_failure(after_ns);
+    counter_schedule_.add_failure(after_ns);
   }
 }
 
 void NvmlSensor::read_other_processes(Reading& reading) noexcept {
   const std::int64_t before_ns = monotonic_ns();
   if (const std::optional<RawReadResult> read = other_processes_->read_utilization(device_))
-    reading = reading_of(*read, before_ns, monotonic_ns());
+    reading = make_reading(*read, before_ns, monotonic_ns());
 }
 
 void NvmlSensor::read_slow_metrics(std::span<Reading> readings, bool all) noexcept {
   bool any_good = false;
-  for (std::size_t i = first_slow_; i < metrics_.size(); ++i) {
+  for (std::size_t i = first_slow_channel_; i < metrics_.size(); ++i) {
     const std::int64_t before_ns = monotonic_ns();
     if (metrics_[i] == GpuMetric::other_processes_utilization) {
-      if (other_processes_ && other_processes_->is_due(before_ns, all)) read_other_processes(readings[i]);
+      if (other_processes_ && other_processes_->is_read_due(before_ns, all)) read_other_processes(readings[i]);
       continue;
     }
     const RawReadResult read = device_.read(metrics_[i]);
-    readings[i] = reading_of(read, before_ns, monotonic_ns());
-    any_good = any_good || read.status == Return::success;
+    readings[i] = make_reading(read, before_ns, monotonic_ns());
+    any_good = any_good || read.status == NvmlReturn::success;
   }
-  const std::int64_t wanted_ns = std::max(kSlowPeriod_ns, requested_period_ns_.value_or(0));
-  slow_due_ns_ = monotonic_ns() + (any_good ? wanted_ns : std::max(wanted_ns, kRetryPeriod_ns));
+  const std::int64_t wanted_ns = std::max(kSlowMetricPeriod_ns, requested_period_ns_.value_or(0));
+  next_slow_read_ns_ = monotonic_ns() + (any_good ? wanted_ns : std::max(wanted_ns, kNvmlRetryPeriod_ns));
 }
 
 void NvmlSensor::read(std::span<Reading> readings, SamplingMode mode) noexcept {
   JOULEMAP_CHECK(readings.size() >= channels_.size(), "one reading for each channel");
   const ForkGate::ScopedCall inside(nvml_fork_gate);
-  std::fill(readings.begin(), readings.end(), skipped());
-  if (history_) history_->clear();
+  std::fill(readings.begin(), readings.end(), make_skipped_reading());
+  if (power_history_) power_history_->clear();
   const bool all = mode == SamplingMode::immediate;
   const std::int64_t now_ns = monotonic_ns();
-  const bool counter_due = has_counter_ && (all || counter_schedule_.next_ns(mode, requested_period_ns_) <= now_ns);
+  const bool counter_due =
+      has_counter_ && (all || counter_schedule_.next_read_ns(mode, requested_period_ns_) <= now_ns);
   // Powers first: their reads take microseconds, while a read of the counter takes milliseconds and would delay them.
-  if (first_slow_ > first_power_ && (all || power_schedule_.next_ns(mode, requested_period_ns_) <= now_ns))
+  if (first_slow_channel_ > first_power_channel_ &&
+      (all || power_schedule_.next_read_ns(mode, requested_period_ns_) <= now_ns))
     read_powers(readings);
   if (counter_due) read_counter(readings[0], mode);
-  if (all || (!counter_due && slow_due_ns_ <= now_ns)) read_slow_metrics(readings, all);
-  if (history_ && (all || (!counter_due && history_->is_due(now_ns)))) history_->read(device_);
-  last_end_ns_ = monotonic_ns();
+  if (all || (!counter_due && next_slow_read_ns_ <= now_ns)) read_slow_metrics(readings, all);
+  if (power_history_ && (all || (!counter_due && power_history_->is_read_due(now_ns)))) power_history_->read(device_);
+  last_read_end_ns_ = monotonic_ns();
 }
 
 std::span<const Sample> NvmlSensor::history() const noexcept {
-  return history_ ? history_->samples() : std::span<const Sample>();
+  return power_history_ ? power_history_->samples() : std::span<const Sample>();
 }
 
 std::int64_t NvmlSensor::next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept {
-  std::int64_t next_ns = std::max(slow_due_ns_, last_ns);
-  if (first_slow_ > first_power_) next_ns = std::min(next_ns, power_schedule_.next_ns(mode, requested_period_ns_));
-  if (history_) next_ns = std::min(next_ns, history_->due_ns());
-  if (has_counter_) next_ns = std::min(next_ns, counter_schedule_.next_ns(mode, requested_period_ns_));
-  return std::max({next_ns, last_ns + kMinPause_ns, last_end_ns_ + kMinPause_ns});
+  std::int64_t next_ns = std::max(next_slow_read_ns_, last_ns);
+  if (first_slow_channel_ > first_power_channel_)
+    next_ns = std::min(next_ns, power_schedule_.next_read_ns(mode, requested_period_ns_));
+  if (power_history_) next_ns = std::min(next_ns, power_history_->next_read_ns());
+  if (has_counter_) next_ns = std::min(next_ns, counter_schedule_.next_read_ns(mode, requested_period_ns_));
+  return std::max({next_ns, last_ns + kMinPauseBetweenReads_ns, last_read_end_ns_ + kMinPauseBetweenReads_ns});
 }
 
 }  // namespace joulemap::sensors::nvml

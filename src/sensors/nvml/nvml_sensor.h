@@ -40,8 +40,8 @@ class NvmlSensor final : public Sensor {
   std::span<const Sample> history() const noexcept override;
   std::int64_t next_read_ns(std::int64_t last_ns, SamplingMode mode) const noexcept override;
 
-  const CounterClock& counter_clock() const { return counter_schedule_.clock(); }
-  const CounterClock& power_clock() const { return power_schedule_.clock(); }
+  const CounterClock& counter_clock() const { return counter_schedule_.update_clock(); }
+  const CounterClock& power_clock() const { return power_schedule_.update_clock(); }
 
  private:
   void read_powers(std::span<Reading> readings) noexcept;
@@ -55,16 +55,16 @@ class NvmlSensor final : public Sensor {
   std::vector<Channel> channels_;
   // Indices among the channels: the energy counter is channel 0, then come the powers, then the slow metrics.
   bool has_counter_ = false;
-  std::size_t first_power_ = 0;
-  std::size_t first_slow_ = 0;
-  std::size_t update_tracked_power_ =
+  std::size_t first_power_channel_ = 0;
+  std::size_t first_slow_channel_ = 0;
+  std::size_t update_tracked_channel_ =
       0;  // the power whose update times are tracked: the average, if supported, changes at nearly every update
 
   CounterReadSchedule counter_schedule_;
   PowerReadSchedule power_schedule_;
-  std::optional<PowerHistory> history_;  // values of the last channel
-  std::int64_t slow_due_ns_ = 0;
-  std::int64_t last_end_ns_ = 0;
+  std::optional<PowerHistory> power_history_;  // values of the last channel
+  std::int64_t next_slow_read_ns_ = 0;
+  std::int64_t last_read_end_ns_ = 0;
 };
 
 }  // namespace nvml

@@ -59,10 +59,10 @@ TEST_F(Nvml, RefusesANamedLibraryToAProgramWithMoreRightsThanItsUser) {
   EXPECT_EQ(nvml::choose_nvml_library("", false, true).path, "libnvidia-ml.so.1");
   EXPECT_EQ(nvml::choose_nvml_library("", false, false).path, "");
   EXPECT_EQ(nvml::choose_nvml_library("/tmp/a.so", false, false).path, "/tmp/a.so");
-  EXPECT_FALSE(nvml::choose_nvml_library("/tmp/a.so", false, true).refused);
+  EXPECT_FALSE(nvml::choose_nvml_library("/tmp/a.so", false, true).refused_path);
   const nvml::NvmlLibraryChoice refused = nvml::choose_nvml_library("/tmp/a.so", true, true);
   EXPECT_EQ(refused.path, "libnvidia-ml.so.1");
-  EXPECT_TRUE(refused.refused);
+  EXPECT_TRUE(refused.refused_path);
   EXPECT_EQ(nvml::choose_nvml_library("/tmp/a.so", true, false).path, "");
 }
 
@@ -279,9 +279,9 @@ TEST(RealGpu, HasCounterUpdatesThatAreLocated) {
   ASSERT_TRUE(sensor.counter_clock().is_locked());
   std::printf("period %.4f ms, half width %.2f ms, %llu slips, %.2f %% of a core\n",
               sensor.counter_clock().period_ns() * 1e-6,
-              static_cast<double>(sensor.counter_clock().half_width_ns()) * 1e-6,
-              static_cast<unsigned long long>(sensor.counter_clock().irregular_updates()), 100 * share);
-  EXPECT_EQ(sensor.counter_clock().irregular_updates(), 0u);
+              static_cast<double>(sensor.counter_clock().known_update_half_width_ns()) * 1e-6,
+              static_cast<unsigned long long>(sensor.counter_clock().irregular_update_count()), 100 * share);
+  EXPECT_EQ(sensor.counter_clock().irregular_update_count(), 0u);
 }
 
 TEST_F(Nvml, RetriesSlowlyWhenTheGpuFallsOffTheBus) {

@@ -10,31 +10,31 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-constexpr std::int64_t kUtilizationPeriod_ns = 2 * kNanosecondsPerSecond;
+constexpr std::int64_t kUtilizationReadPeriod_ns = 2 * kNanosecondsPerSecond;
 // An H200 takes a utilization sample about every 0.2 s: a span shorter than this may contain none.
-constexpr std::int64_t kMinLookBack_ns = kNanosecondsPerSecond / 2;
+constexpr std::int64_t kMinUtilizationSpan_ns = kNanosecondsPerSecond / 2;
 // Period of classifying an unchanged list again, unless all its processes are measured: another process may have joined
 // the recording, or a measured process may have begun to use CUDA.
-constexpr std::int64_t kClassifyPeriod_ns = 10 * kNanosecondsPerSecond;
-constexpr unsigned kAllTime_percent = 100;
+constexpr std::int64_t kReclassifyPeriod_ns = 10 * kNanosecondsPerSecond;
+constexpr unsigned kMaxUtilization_percent = 100;
 
 std::string pid_list_text(const OtherProcesses::FoundProcesses& found) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(found.count, found.first.size()); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", found.first[i]);
-  return found.count > found.first.size() ? text + ", ..." : text;
+  for (std::size_t i = 0; i < std::min(found.count, found.first_pids.size()); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", found.first_pids[i]);
+  return found.count > found.first_pids.size() ? text + ", ..." : text;
 }
 
 Diagnostic gpu_shared_diagnostic(const std::string& who, std::size_t count) {
   return {"gpu_shared", count, who + ": its energy includes theirs", "joulemap record separates it, as background"};
 }
 
-Diagnostic utilization_unreadable_diagnostic(const std::string& who, std::size_t count, Return status,
+Diagnostic utilization_unreadable_diagnostic(const std::string& who, std::size_t count, NvmlReturn status,
                                              const NvmlDevice& device) {
   return {"gpu_shared_untold", count,
           fmt::format("{}: its energy includes theirs, and their utilization cannot be read: {}", who,
-                      status == Return::function_not_found ? "this driver does not report it"
-                                                           : device.library().describe(status)),
+                      status == NvmlReturn::function_not_found ? "this driver does not report it"
+                                                               : device.library().describe_status(status)),
           "to measure one program, give it the GPU exclusively"};
 }
 
@@ -50,91 +50,96 @@ Diagnostic owner_unknown_diagnostic(const std::string& label, const OtherProcess
 }  // namespace
 
 std::optional<ProcessOwner> OtherProcesses::ListedProcesses::owner_of(unsigned pid) const noexcept {
-  const auto end = pids.begin() + static_cast<std::ptrdiff_t>(count);
+  const auto end = pids.begin() + static_cast<std::ptrdiff_t>(pid_count);
   const auto found = std::find(pids.begin(), end, pid);
   if (found == end) return std::nullopt;
   return owners[static_cast<std::size_t>(found - pids.begin())];
 }
 
 bool OtherProcesses::ListedProcesses::has(ProcessOwner owner) const noexcept {
-  const auto end = owners.begin() + static_cast<std::ptrdiff_t>(count);
+  const auto end = owners.begin() + static_cast<std::ptrdiff_t>(pid_count);
   return std::find(owners.begin(), end, owner) != end;
 }
 
-bool OtherProcesses::is_due(std::int64_t now_ns, bool soon) const noexcept {
-  return now_ns - last_ns_ >= (soon ? kMinLookBack_ns : kUtilizationPeriod_ns);
+bool OtherProcesses::is_read_due(std::int64_t now_ns, bool soon) const noexcept {
+  return now_ns - last_read_ns_ >= (soon ? kMinUtilizationSpan_ns : kUtilizationReadPeriod_ns);
 }
 
-const OtherProcesses::ListedProcesses& OtherProcesses::list(const NvmlDevice& device, std::int64_t now_ns) noexcept {
+const OtherProcesses::ListedProcesses& OtherProcesses::update_process_list(const NvmlDevice& device,
+                                                                           std::int64_t now_ns) noexcept {
   std::array<ProcessInfo, kMaxProcesses> processes;
   const NvmlDevice::ProcessReadResult read = device.read_processes(processes);
   ListedProcesses now;
-  now.is_readable = read.status == Return::success;
+  now.is_readable = read.status == NvmlReturn::success;
   for (const ProcessInfo& process : std::span(processes).first(read.count)) {
     // In containers, NVML was observed to list a pid twice.
     const bool is_repeated = process.pid != 0 && now.owner_of(process.pid).has_value();
-    if (!is_repeated) now.pids[now.count++] = process.pid;
+    if (!is_repeated) now.pids[now.pid_count++] = process.pid;
   }
-  const bool is_unchanged = classified_ns_ != 0 && now.pids == listed_.pids && now.count == listed_.count;
-  const bool are_all_ours = !listed_.has(ProcessOwner::unknown) && !listed_.has(ProcessOwner::other);
-  const bool is_settled = are_all_ours || now_ns - classified_ns_ < kClassifyPeriod_ns;
-  if (is_unchanged && is_settled && now.is_readable == listed_.is_readable) return listed_;
-  owners_.classify(std::span(now.pids).first(now.count), now.owners);
-  listed_ = now;
-  classified_ns_ = now_ns;
-  return listed_;
+  const bool is_unchanged =
+      last_classified_ns_ != 0 && now.pids == process_list_.pids && now.pid_count == process_list_.pid_count;
+  const bool are_all_ours = !process_list_.has(ProcessOwner::unknown) && !process_list_.has(ProcessOwner::other);
+  const bool is_settled = are_all_ours || now_ns - last_classified_ns_ < kReclassifyPeriod_ns;
+  if (is_unchanged && is_settled && now.is_readable == process_list_.is_readable) return process_list_;
+  classifier_.classify(std::span(now.pids).first(now.pid_count), now.owners);
+  process_list_ = now;
+  last_classified_ns_ = now_ns;
+  return process_list_;
 }
 
 RawReadResult OtherProcesses::sum_other_utilization(std::span<const ProcessUtilization> uses) noexcept {
   unsigned sum = 0;
   unsigned unknown = 0;
-  const auto before = unlisted_;
+  const auto before = unlisted_pids_;
   const auto before_end = before.begin() + static_cast<std::ptrdiff_t>(unlisted_count_);
   unlisted_count_ = 0;
   for (const ProcessUtilization& use : uses) {
-    const std::optional<ProcessOwner> owner = listed_.owner_of(use.pid);
-    if (owner == ProcessOwner::measured) nvml_pids_match_proc_ = nvml_pids_match_proc_ || owners_.exists(use.pid);
-    if (owner == ProcessOwner::other) sum += std::min(use.sm, kAllTime_percent);
+    const std::optional<ProcessOwner> owner = process_list_.owner_of(use.pid);
+    if (owner == ProcessOwner::measured)
+      nvml_pids_match_proc_ = nvml_pids_match_proc_ || classifier_.does_process_exist(use.pid);
+    if (owner == ProcessOwner::other) sum += std::min(use.sm, kMaxUtilization_percent);
     if (owner == ProcessOwner::unknown) unknown += use.sm;
-    if (owner || owners_.is_initial_pid_namespace() || owners_.exists(use.pid))
+    if (owner || classifier_.is_initial_pid_namespace() || classifier_.does_process_exist(use.pid))
       continue;  // an unlisted process of the same namespace may be a measured one that has ended
-    if (unlisted_count_ < unlisted_.size()) unlisted_[unlisted_count_++] = use.pid;
+    if (unlisted_count_ < unlisted_pids_.size()) unlisted_pids_[unlisted_count_++] = use.pid;
     if (nvml_pids_match_proc_ && std::find(before.begin(), before_end, use.pid) != before_end)
-      sum += std::min(use.sm, kAllTime_percent);
+      sum += std::min(use.sm, kMaxUtilization_percent);
   }
-  if (unknown > 0) return {Return::unknown, 0};
-  return {Return::success, std::min(sum, kAllTime_percent)};
+  if (unknown > 0) return {NvmlReturn::unknown, 0};
+  return {NvmlReturn::success, std::min(sum, kMaxUtilization_percent)};
 }
 
 std::optional<RawReadResult> OtherProcesses::read_utilization(const NvmlDevice& device) noexcept {
   const std::int64_t now_ns = monotonic_ns();
-  const std::int64_t look_back_ns = std::clamp(now_ns - last_ns_, kMinLookBack_ns, 2 * kUtilizationPeriod_ns);
-  last_ns_ = now_ns;
-  const ListedProcesses& listed = list(device, now_ns);
+  const std::int64_t look_back_ns =
+      std::clamp(now_ns - last_read_ns_, kMinUtilizationSpan_ns, 2 * kUtilizationReadPeriod_ns);
+  last_read_ns_ = now_ns;
+  const ListedProcesses& listed = update_process_list(device, now_ns);
   if (!listed.is_readable) return std::nullopt;
-  if (listed.count == 0 && !owners_.is_initial_pid_namespace()) {
+  if (listed.pid_count == 0 && !classifier_.is_initial_pid_namespace()) {
     // A measured process uses CUDA and the GPU is busy, but the list is empty: it may omit other processes, too.
     const RawReadResult busy = device.read(GpuMetric::gpu_utilization);
-    const bool is_busy = busy.status == Return::success && busy.raw > 0;
-    if (is_busy && owners_.uses_cuda().value_or(false)) return RawReadResult{Return::unknown, 0};
+    const bool is_busy = busy.status == NvmlReturn::success && busy.raw > 0;
+    if (is_busy && classifier_.uses_cuda().value_or(false)) return RawReadResult{NvmlReturn::unknown, 0};
   }
-  const bool may_hide = !owners_.is_initial_pid_namespace() && listed.has(ProcessOwner::measured);
+  const bool may_hide = !classifier_.is_initial_pid_namespace() && listed.has(ProcessOwner::measured);
   if (!may_hide && !listed.has(ProcessOwner::other) && !listed.has(ProcessOwner::unknown))
-    return RawReadResult{Return::success, 0};
+    return RawReadResult{NvmlReturn::success, 0};
   std::array<ProcessUtilization, kMaxProcesses> uses;
   const auto since_us = static_cast<unsigned long long>((unix_ns() - look_back_ns) / kNanosecondsPerMicrosecond);
   const NvmlDevice::ProcessReadResult read = device.read_process_utilization(since_us, uses);
-  if (read.status == Return::success) return sum_other_utilization(std::span(uses).first(read.count));
+  if (read.status == NvmlReturn::success) return sum_other_utilization(std::span(uses).first(read.count));
   const bool matters = listed.has(ProcessOwner::other) || listed.has(ProcessOwner::unknown);
-  return RawReadResult{matters ? read.status : Return::success, 0};
+  return RawReadResult{matters ? read.status : NvmlReturn::success, 0};
 }
 
-OtherProcesses::FoundProcesses OtherProcesses::find(const NvmlDevice& device, ProcessOwner owner) noexcept {
+OtherProcesses::FoundProcesses OtherProcesses::find_processes_of_owner(const NvmlDevice& device,
+                                                                       ProcessOwner owner) noexcept {
   FoundProcesses found;
-  const ListedProcesses& listed = list(device, monotonic_ns());
-  for (std::size_t i = 0; i < listed.count; ++i) {
+  const ListedProcesses& listed = update_process_list(device, monotonic_ns());
+  for (std::size_t i = 0; i < listed.pid_count; ++i) {
     if (listed.owners[i] != owner) continue;
-    if (found.count < found.first.size()) found.first[found.count] = listed.pids[i];
+    if (found.count < found.first_pids.size()) found.first_pids[found.count] = listed.pids[i];
     ++found.count;
   }
   return found;
@@ -143,22 +148,22 @@ OtherProcesses::FoundProcesses OtherProcesses::find(const NvmlDevice& device, Pr
 std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device, MeasuredProcessSet own) {
   std::array<ProcessInfo, ProcessClassifier::kMaxListedProcesses> processes;
   const NvmlDevice::ProcessReadResult read = device.read_processes(processes);
-  if (read.status != Return::success) return std::nullopt;
+  if (read.status != NvmlReturn::success) return std::nullopt;
   std::vector<unsigned> listed;
   for (const ProcessInfo& process : std::span(processes).first(read.count)) listed.push_back(process.pid);
   return OtherProcesses(ProcessClassifier(std::move(own), listed));
 }
 
-Diagnostics describe(OtherProcesses others, const std::string& label, const NvmlDevice& device) {
+Diagnostics describe_other_processes(OtherProcesses others, const std::string& label, const NvmlDevice& device) {
   Diagnostics diagnostics;
-  const OtherProcesses::FoundProcesses found = others.find(device, ProcessOwner::other);
-  const OtherProcesses::FoundProcesses unknown = others.find(device, ProcessOwner::unknown);
+  const OtherProcesses::FoundProcesses found = others.find_processes_of_owner(device, ProcessOwner::other);
+  const OtherProcesses::FoundProcesses unknown = others.find_processes_of_owner(device, ProcessOwner::unknown);
   if (found.count > 0) {
-    const Return status = others.read_utilization(device).value_or(RawReadResult{}).status;
+    const NvmlReturn status = others.read_utilization(device).value_or(RawReadResult{}).status;
     const std::string who =
         found.count == 1 ? fmt::format("another process uses {} (pid {})", label, pid_list_text(found))
                          : fmt::format("{} other processes use {} (pids {})", found.count, label, pid_list_text(found));
-    const bool is_readable = status == Return::success || unknown.count > 0;
+    const bool is_readable = status == NvmlReturn::success || unknown.count > 0;
     diagnostics.add(is_readable ? gpu_shared_diagnostic(who, found.count)
                                 : utilization_unreadable_diagnostic(who, found.count, status, device));
   }

@@ -30,10 +30,10 @@ namespace joulemap::sensors::nvml {
 
 class OtherProcesses {
  public:
-  explicit OtherProcesses(ProcessClassifier owners) : owners_(std::move(owners)) {}
+  explicit OtherProcesses(ProcessClassifier owners) : classifier_(std::move(owners)) {}
 
   // Whether the utilization should be read: with `soon` after 0.5 s, when a new value can exist, otherwise after 2 s.
-  bool is_due(std::int64_t now_ns, bool soon) const noexcept;
+  bool is_read_due(std::int64_t now_ns, bool soon) const noexcept;
   // Percent of the time since the last read in which other processes had a kernel running; the sum over processes, at
   // most 100. The status is an error where their utilization cannot be read, or where the owner of a busy process is
   // unknown. None where NVML's list of processes is not readable.
@@ -41,39 +41,39 @@ class OtherProcesses {
 
   // The processes of an owner that are on the GPU now, for diagnostics.
   struct FoundProcesses {
-    std::array<unsigned, 4> first{};  // up to four of the pids
+    std::array<unsigned, 4> first_pids{};  // up to four of the pids
     std::size_t count = 0;
   };
-  FoundProcesses find(const NvmlDevice& device, ProcessOwner owner) noexcept;
+  FoundProcesses find_processes_of_owner(const NvmlDevice& device, ProcessOwner owner) noexcept;
 
  private:
   static constexpr std::size_t kMaxProcesses = ProcessClassifier::kMaxListedProcesses;
   struct ListedProcesses {
     std::array<unsigned, kMaxProcesses> pids{};
     std::array<ProcessOwner, kMaxProcesses> owners{};
-    std::size_t count = 0;
+    std::size_t pid_count = 0;
     bool is_readable = false;
 
     std::optional<ProcessOwner> owner_of(unsigned pid) const noexcept;
     bool has(ProcessOwner owner) const noexcept;
   };
-  const ListedProcesses& list(const NvmlDevice& device, std::int64_t now_ns) noexcept;
+  const ListedProcesses& update_process_list(const NvmlDevice& device, std::int64_t now_ns) noexcept;
   RawReadResult sum_other_utilization(std::span<const ProcessUtilization> uses) noexcept;
 
-  ProcessClassifier owners_;
-  ListedProcesses listed_;
-  std::int64_t classified_ns_ = 0;
-  bool nvml_pids_match_proc_ = false;    // NVML has reported the utilization of a measured process under its pid in
-                                         // /proc
-  std::array<unsigned, 16> unlisted_{};  // pids with utilization in the last read that NVML does not list
+  ProcessClassifier classifier_;
+  ListedProcesses process_list_;
+  std::int64_t last_classified_ns_ = 0;
+  bool nvml_pids_match_proc_ = false;  // NVML has reported the utilization of a measured process under its pid in
+                                       // /proc
+  std::array<unsigned, 16> unlisted_pids_{};  // pids with utilization in the last read that NVML does not list
   std::size_t unlisted_count_ = 0;
-  std::int64_t last_ns_ = 0;
+  std::int64_t last_read_ns_ = 0;
 };
 
 // None where NVML does not list processes.
 std::optional<OtherProcesses> find_other_processes(const NvmlDevice& device, MeasuredProcessSet own);
 
 // Diagnostics on the processes that use the GPU now. `label`: name of the GPU.
-Diagnostics describe(OtherProcesses others, const std::string& label, const NvmlDevice& device);
+Diagnostics describe_other_processes(OtherProcesses others, const std::string& label, const NvmlDevice& device);
 
 }  // namespace joulemap::sensors::nvml

@@ -20,7 +20,7 @@ constexpr pid_t kMeasured = 40;
 const FakeProcess kUsesCuda = {.files = {"/dev/nvidia-uvm"}};
 
 std::size_t co_tenants_on(const NvmlDevice& device) {
-  return find_other_processes(device, MeasuredProcessSet())->find(device, ProcessOwner::other).count;
+  return find_other_processes(device, MeasuredProcessSet())->find_processes_of_owner(device, ProcessOwner::other).count;
 }
 
 class OtherProcessesOnGpu : public testing::Test {
@@ -32,7 +32,7 @@ class OtherProcessesOnGpu : public testing::Test {
     ::setenv("JOULEMAP_FAKE_NVML", directory_.write("script", script).c_str(), 1);
     auto library = NvmlLibrary::load(JOULEMAP_FAKE_NVML_LIBRARY);
     Device handle = nullptr;
-    EXPECT_EQ((*library)->api().device_by_index(0, &handle), Return::success);
+    EXPECT_EQ((*library)->api().device_by_index(0, &handle), NvmlReturn::success);
     return {*library, handle, 0};
   }
 
@@ -41,7 +41,7 @@ class OtherProcessesOnGpu : public testing::Test {
     proc_.add(50);
     proc_.set_self(50, false);
     proc_.add(kMeasured, program);
-    return find_other_processes(device, MeasuredProcessSet({.roots = {kMeasured}}, proc_.path())).value();
+    return find_other_processes(device, MeasuredProcessSet({.root_pids = {kMeasured}}, proc_.path())).value();
   }
 
   FakeProc proc_;
@@ -54,10 +54,10 @@ TEST_F(OtherProcessesOnGpu, UseNothingWhereThereAreNone) {
   const NvmlDevice device = gpu("");
   OtherProcesses other_processes = find_other_processes(device, MeasuredProcessSet()).value();
   EXPECT_EQ(co_tenants_on(device), 0u);
-  EXPECT_TRUE(describe(other_processes, "gpu0", device).empty());
+  EXPECT_TRUE(describe_other_processes(other_processes, "gpu0", device).empty());
   const std::optional<RawReadResult> read = other_processes.read_utilization(device);
   ASSERT_TRUE(read);
-  EXPECT_EQ(read->status, Return::success);
+  EXPECT_EQ(read->status, NvmlReturn::success);
   EXPECT_EQ(read->raw, 0u);
 }
 
@@ -76,23 +76,23 @@ TEST_F(OtherProcessesOnGpu, ExcludeTheProgramThatStartedTheRecorder) {
   proc_.set_self(50, true);
   const NvmlDevice device = gpu(fmt::format("process {} 90\nprocess {} 25\n", kMeasured, kOther));
   OtherProcesses attached =
-      find_other_processes(device, MeasuredProcessSet({.roots = {kMeasured}}, proc_.path())).value();
+      find_other_processes(device, MeasuredProcessSet({.root_pids = {kMeasured}}, proc_.path())).value();
   EXPECT_EQ(attached.read_utilization(device)->raw, 25u);
-  EXPECT_EQ(attached.find(device, ProcessOwner::other).count, 1u);
+  EXPECT_EQ(attached.find_processes_of_owner(device, ProcessOwner::other).count, 1u);
 }
 
 TEST_F(OtherProcessesOnGpu, ExcludeMeasuredProcessesByHostPid) {
   const NvmlDevice device = gpu("process 70001 90\n");
   OtherProcesses attached = in_container(device, kUsesCuda);
   EXPECT_EQ(attached.read_utilization(device)->raw, 0u);
-  EXPECT_TRUE(describe(attached, "gpu0", device).empty());
+  EXPECT_TRUE(describe_other_processes(attached, "gpu0", device).empty());
 }
 
 TEST_F(OtherProcessesOnGpu, ThatCannotBeDistinguishedAreReportedAndNotBackground) {
   const NvmlDevice device = gpu("process 70001 90\nprocess 70002 5\n");
   OtherProcesses attached = in_container(device, kUsesCuda);
-  EXPECT_NE(attached.read_utilization(device)->status, Return::success);
-  const Diagnostics diagnostics = describe(attached, "gpu0", device);
+  EXPECT_NE(attached.read_utilization(device)->status, NvmlReturn::success);
+  const Diagnostics diagnostics = describe_other_processes(attached, "gpu0", device);
   EXPECT_TRUE(diagnostics.contains("gpu_owner_unknown"));
   EXPECT_FALSE(diagnostics.contains("gpu_shared"));
 }
@@ -107,17 +107,17 @@ TEST_F(OtherProcessesOnGpu, ThatAContainerDoesNotListAreDetectedByUtilization) {
 TEST_F(OtherProcessesOnGpu, AreNotAssumedWhenAnUnlistedPidShowsMeasuredUse) {
   const NvmlDevice device = gpu("unlisted 70001 90\n");
   OtherProcesses attached = in_container(device, kUsesCuda);
-  for (int reads = 0; reads < 3; ++reads) EXPECT_NE(attached.read_utilization(device)->status, Return::success);
+  for (int reads = 0; reads < 3; ++reads) EXPECT_NE(attached.read_utilization(device)->status, NvmlReturn::success);
 }
 
 TEST_F(OtherProcessesOnGpu, AreReportedWithoutUtilization) {
   for (const char* what : {"denied process_utilization\n", "unsupported process_utilization\n"}) {
     const NvmlDevice device = gpu(fmt::format("process {} 40\n{}", kOther, what));
     OtherProcesses other_processes = find_other_processes(device, MeasuredProcessSet()).value();
-    EXPECT_TRUE(describe(other_processes, "gpu0", device).contains("gpu_shared_untold"));
+    EXPECT_TRUE(describe_other_processes(other_processes, "gpu0", device).contains("gpu_shared_untold"));
     const std::optional<RawReadResult> read = other_processes.read_utilization(device);
     ASSERT_TRUE(read);
-    EXPECT_NE(read->status, Return::success);
+    EXPECT_NE(read->status, NvmlReturn::success);
   }
 }
 

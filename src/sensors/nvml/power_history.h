@@ -21,8 +21,8 @@ class PowerHistory {
  public:
   explicit PowerHistory(std::uint32_t channel) : channel_(channel) { samples_.reserve(kMaxValues); }
 
-  bool is_due(std::int64_t now_ns) const { return now_ns >= due_ns_; }
-  std::int64_t due_ns() const { return due_ns_; }
+  bool is_read_due(std::int64_t now_ns) const { return now_ns >= next_read_ns_; }
+  std::int64_t next_read_ns() const { return next_read_ns_; }
   // Reads the values since the last read. Values from before the first read are dropped.
   void read(const NvmlDevice& device) noexcept;
   // The same with values that the driver returned. Their timestamps are of the wall clock, which is `unix_now_ns` at
@@ -36,13 +36,13 @@ class PowerHistory {
   static constexpr std::size_t kMaxValues = 1024;
 
   std::uint32_t channel_;
-  std::array<TimedValue, kMaxValues> values_{};
+  std::array<TimedValue, kMaxValues> nvml_samples_{};
   std::vector<Sample> samples_;
-  unsigned long long last_us_ = 0;   // timestamp of the newest returned value
-  std::int64_t unix_offset_ns_ = 0;  // wall clock minus monotonic clock at the last read
-  std::int64_t discard_until_ns_ = 0;
+  unsigned long long last_sample_us_ = 0;  // timestamp of the newest returned value
+  std::int64_t unix_offset_ns_ = 0;        // wall clock minus monotonic clock at the last read
+  std::int64_t ignore_samples_until_ns_ = 0;
   std::int64_t first_read_ns_ = 0;
-  std::int64_t due_ns_ = 0;
+  std::int64_t next_read_ns_ = 0;
   bool has_read_ = false;
 };
 

@@ -12,53 +12,54 @@ namespace {
 // Every process that has initialized CUDA has this file open; one that only uses NVML does not.
 constexpr std::string_view kCudaDeviceFile = "/nvidia-uvm";
 // nvidia-cuda-mps-server, truncated to the kernel's limit of process names.
-constexpr std::string_view kMpsServer = "nvidia-cuda-mps";
+constexpr std::string_view kMpsServerName = "nvidia-cuda-mps";
 
 // Whether this process has loaded CUDA, so that NVML may list it.
-bool has_loaded_cuda() {
+bool has_this_process_loaded_cuda() {
   void* const loaded = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (loaded != nullptr) ::dlclose(loaded);
   return loaded != nullptr;
 }
 
-bool has_number(const NamespacePids& numbers, unsigned number) noexcept {
+bool contains_pid(const NamespacePids& numbers, unsigned number) noexcept {
   return number != 0 && std::find(numbers.begin(), numbers.end(), static_cast<pid_t>(number)) != numbers.end();
 }
 
 }  // namespace
 
 ProcessClassifier::ProcessClassifier(MeasuredProcessSet own, std::span<const unsigned> listed)
-    : own_(std::move(own)), is_initial_pid_namespace_(is_in_initial_pid_namespace(own_.proc())) {
-  if (is_initial_pid_namespace_ || has_loaded_cuda() || uses_cuda().value_or(true)) return;
+    : measured_processes_(std::move(own)),
+      is_initial_pid_namespace_(is_in_initial_pid_namespace(measured_processes_.proc_path())) {
+  if (is_initial_pid_namespace_ || has_this_process_loaded_cuda() || uses_cuda().value_or(true)) return;
   for (const unsigned number : listed) {
     if (number != 0) known_other_pids_.push_back(number);
   }
 }
 
 bool ProcessClassifier::is_mps_server(unsigned number) const noexcept {
-  const ProgramName name = program_name_of(static_cast<pid_t>(number), own_.proc());
-  return std::string_view(name.data()) == kMpsServer;
+  const ProgramName name = program_name_of(static_cast<pid_t>(number), measured_processes_.proc_path());
+  return std::string_view(name.data()) == kMpsServerName;
 }
 
-bool ProcessClassifier::is_known_other(unsigned number) const noexcept {
+bool ProcessClassifier::is_process_of_others(unsigned number) const noexcept {
   return std::find(known_other_pids_.begin(), known_other_pids_.end(), number) != known_other_pids_.end();
 }
 
-bool ProcessClassifier::exists(unsigned number) const noexcept {
-  return start_ticks_of(static_cast<pid_t>(number), own_.proc()).has_value();
+bool ProcessClassifier::does_process_exist(unsigned number) const noexcept {
+  return start_ticks_of(static_cast<pid_t>(number), measured_processes_.proc_path()).has_value();
 }
 
 ProcessClassifier::CudaProcesses ProcessClassifier::find_cuda_processes() noexcept {
   CudaProcesses found;
-  NumericDirectoryEntries processes(own_.proc());
+  NumericDirectoryEntries processes(measured_processes_.proc_path());
   while (const std::optional<int> pid = processes.next()) {
-    const std::optional<bool> uses = has_open_file(*pid, "", kCudaDeviceFile, own_.proc());
+    const std::optional<bool> uses = has_open_file(*pid, "", kCudaDeviceFile, measured_processes_.proc_path());
     if (uses && !*uses) continue;
-    const bool is_ours = own_.contains(*pid);
+    const bool is_ours = measured_processes_.contains(*pid);
     if (!uses) {
       found.has_unreadable_process = found.has_unreadable_process || is_ours;
     } else if (found.count < found.processes.size()) {
-      found.processes[found.count++] = {*pid, namespace_pids_of(*pid, own_.proc()), is_ours};
+      found.processes[found.count++] = {*pid, namespace_pids_of(*pid, measured_processes_.proc_path()), is_ours};
     }
   }
   return found;
@@ -67,14 +68,15 @@ ProcessClassifier::CudaProcesses ProcessClassifier::find_cuda_processes() noexce
 std::optional<bool> ProcessClassifier::uses_cuda() noexcept {
   const CudaProcesses found = find_cuda_processes();
   const auto begin = found.processes.begin();
-  const bool any = std::any_of(begin, begin + found.count, [](const CudaProcess& process) { return process.is_ours; });
+  const bool any =
+      std::any_of(begin, begin + found.count, [](const CudaProcess& process) { return process.is_measured; });
   if (!any && found.has_unreadable_process) return std::nullopt;
   return any;
 }
 
 ProcessOwner ProcessClassifier::owner_of_pid(unsigned number) noexcept {
   if (number == 0) return ProcessOwner::unknown;
-  return own_.contains(static_cast<pid_t>(number)) ? ProcessOwner::measured : ProcessOwner::other;
+  return measured_processes_.contains(static_cast<pid_t>(number)) ? ProcessOwner::measured : ProcessOwner::other;
 }
 
 void ProcessClassifier::classify_by_pid(std::span<const unsigned> listed, std::span<ProcessOwner> owners) noexcept {
@@ -100,19 +102,19 @@ void ProcessClassifier::classify_by_elimination(std::span<const unsigned> listed
   std::size_t unnamed_count = 0;
   for (std::size_t i = 0; i < listed.size(); ++i) {
     const auto named = std::find_if(known.begin(), known.end(), [&](const CudaProcess& process) {
-      return has_number(process.namespace_pids, listed[i]);
+      return contains_pid(process.namespace_pids, listed[i]);
     });
-    owners[i] = is_known_other(listed[i]) ? ProcessOwner::other : ProcessOwner::unknown;
+    owners[i] = is_process_of_others(listed[i]) ? ProcessOwner::other : ProcessOwner::unknown;
     if (named != known.end()) {
-      named->is_listed = true;
-      owners[i] = named->is_ours ? ProcessOwner::measured : ProcessOwner::other;
+      named->is_listed_by_nvml = true;
+      owners[i] = named->is_measured ? ProcessOwner::measured : ProcessOwner::other;
     } else if (owners[i] == ProcessOwner::unknown) {
       const auto end = unnamed.begin() + static_cast<std::ptrdiff_t>(unnamed_count);
       const bool is_new = listed[i] == 0 || std::find(unnamed.begin(), end, listed[i]) == end;
       if (is_new) unnamed[unnamed_count++] = listed[i];
     }
   }
-  const std::size_t ours_not_listed = count_unlisted(known);
+  const std::size_t ours_not_listed = count_unlisted_processes(known);
   const bool are_ours = unnamed_count == ours_not_listed || (unnamed_count == 1 && ours_not_listed > 1);
   if (!are_ours) return;
   std::replace(owners.begin(), owners.begin() + static_cast<std::ptrdiff_t>(listed.size()), ProcessOwner::unknown,
@@ -121,13 +123,14 @@ void ProcessClassifier::classify_by_elimination(std::span<const unsigned> listed
 
 // Number of measured CUDA processes that NVML does not list by pid. Forked children of another one do not count: they
 // inherit the open file but cannot use CUDA.
-std::size_t ProcessClassifier::count_unlisted(std::span<const CudaProcess> known) const noexcept {
+std::size_t ProcessClassifier::count_unlisted_processes(std::span<const CudaProcess> known) const noexcept {
   std::size_t count = 0;
   for (const CudaProcess& process : known) {
-    if (!process.is_ours || process.is_listed) continue;
-    const std::optional<pid_t> parent = parent_of(process.pid, own_.proc());
+    if (!process.is_measured || process.is_listed_by_nvml) continue;
+    const std::optional<pid_t> parent = parent_of(process.pid, measured_processes_.proc_path());
     const bool is_inherited = std::any_of(known.begin(), known.end(), [&](const CudaProcess& other) {
-      return parent == other.pid && other.is_ours && is_fork_of_parent(process.pid, own_.proc());
+      return parent == other.pid && other.is_measured &&
+             is_fork_of_parent(process.pid, measured_processes_.proc_path());
     });
     if (!is_inherited) ++count;
   }

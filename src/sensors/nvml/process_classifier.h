@@ -45,14 +45,14 @@ class ProcessClassifier {
   // Whether a measured process uses CUDA; none where a measured process denies access to its open files.
   std::optional<bool> uses_cuda() noexcept;
   // Whether a process with that pid exists in /proc.
-  bool exists(unsigned number) const noexcept;
+  bool does_process_exist(unsigned number) const noexcept;
 
  private:
   struct CudaProcess {
     pid_t pid = 0;
     NamespacePids namespace_pids{};
-    bool is_ours = false;
-    bool is_listed = false;
+    bool is_measured = false;
+    bool is_listed_by_nvml = false;
   };
   struct CudaProcesses {
     std::array<CudaProcess, kMaxListedProcesses> processes{};
@@ -64,11 +64,11 @@ class ProcessClassifier {
   void classify_by_pid(std::span<const unsigned> listed, std::span<ProcessOwner> owners) noexcept;
   void classify_by_elimination(std::span<const unsigned> listed, std::span<ProcessOwner> owners) noexcept;
   void classify_mps_servers(std::span<const unsigned> listed, std::span<ProcessOwner> owners) const noexcept;
-  std::size_t count_unlisted(std::span<const CudaProcess> known) const noexcept;
+  std::size_t count_unlisted_processes(std::span<const CudaProcess> known) const noexcept;
   bool is_mps_server(unsigned number) const noexcept;
-  bool is_known_other(unsigned number) const noexcept;
+  bool is_process_of_others(unsigned number) const noexcept;
 
-  MeasuredProcessSet own_;
+  MeasuredProcessSet measured_processes_;
   bool is_initial_pid_namespace_;
   std::vector<unsigned> known_other_pids_;  // classified as another's by elimination
 };

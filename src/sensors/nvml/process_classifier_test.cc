@@ -27,7 +27,7 @@ class ProcessClassifierTest : public testing::Test {
     proc_.set_self(kRecorder, is_initial_pid_namespace);
   }
   ProcessClassifier owners(const std::vector<unsigned>& listed, std::vector<pid_t> roots = {}) {
-    return {MeasuredProcessSet({.roots = std::move(roots)}, proc_.path()), listed};
+    return {MeasuredProcessSet({.root_pids = std::move(roots)}, proc_.path()), listed};
   }
   static Owners classify(ProcessClassifier& owners, const std::vector<unsigned>& listed) {
     Owners judged(listed.size());
@@ -128,7 +128,7 @@ TEST_F(ProcessClassifierTest, AnMpsServerBelongsToItsClients) {
     proc.add(kProgram, {.files = kCuda});
     proc.add(60, {.files = kCuda});
     proc.add(90, {.name = "nvidia-cuda-mps-server", .files = kCuda});
-    ProcessClassifier attached(MeasuredProcessSet({.roots = {kProgram}}, proc.path()),
+    ProcessClassifier attached(MeasuredProcessSet({.root_pids = {kProgram}}, proc.path()),
                                std::vector<unsigned>{kProgram, 90});
     EXPECT_EQ(classify(attached, {kProgram, 90}), (Owners{measured, measured}));
     EXPECT_EQ(classify(attached, {kProgram, 60, 90}), (Owners{measured, other, unknown}));

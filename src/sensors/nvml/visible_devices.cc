@@ -12,9 +12,9 @@
 namespace joulemap::sensors::nvml {
 namespace {
 
-constexpr std::string_view kByPciAddress = "PCI_BUS_ID";
+constexpr std::string_view kPciBusOrder = "PCI_BUS_ID";
 
-std::vector<std::size_t> in_cuda_order(const std::vector<ListedDevice>& devices) {
+std::vector<std::size_t> device_indexes_in_cuda_order(const std::vector<ListedDevice>& devices) {
   std::vector<std::size_t> order(devices.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -22,7 +22,7 @@ std::vector<std::size_t> in_cuda_order(const std::vector<ListedDevice>& devices)
   return order;
 }
 
-bool names_differ(const std::vector<ListedDevice>& devices) {
+bool have_different_names(const std::vector<ListedDevice>& devices) {
   return std::any_of(devices.begin(), devices.end(),
                      [&](const ListedDevice& device) { return device.name != devices.front().name; });
 }
@@ -37,21 +37,21 @@ std::optional<std::size_t> find_by_uuid_prefix(const std::vector<ListedDevice>& 
   return found;
 }
 
-class Chooser {
+class VisibleDeviceSelection {
  public:
-  Chooser(const std::vector<ListedDevice>& devices, const CudaEnvironment& environment,
-          const MigParentLookup& find_mig_parent)
+  VisibleDeviceSelection(const std::vector<ListedDevice>& devices, const CudaEnvironment& environment,
+                         const MigParentLookup& find_mig_parent)
       : devices_(devices),
         environment_(environment),
         find_mig_parent_(find_mig_parent),
-        cuda_order_(in_cuda_order(devices)) {}
+        cuda_order_(device_indexes_in_cuda_order(devices)) {}
 
-  VisibleDevices choose() {
+  VisibleDevices select_devices() {
     const std::vector<std::string_view> entries = split(*environment_.visible_devices, ',');
     for (const std::string_view raw : entries) {
       const std::string_view entry = trim(raw);
       if (entry == "-1" || (entry.empty() && entries.size() == 1)) break;
-      const std::optional<std::size_t> device = find(entry);
+      const std::optional<std::size_t> device = find_device(entry);
       if (!device) {
         visible_.diagnostics.add({"cuda_visible_devices_invalid", 1,
                                   fmt::format("CUDA_VISIBLE_DEVICES: {} is not a GPU of this machine; CUDA ends the "
@@ -60,19 +60,19 @@ class Chooser {
                                   "nvidia-smi -L"});
         break;
       }
-      take(*device, entry);
+      add_device(*device, entry);
     }
-    std::sort(visible_.chosen.begin(), visible_.chosen.end());
+    std::sort(visible_.device_indexes.begin(), visible_.device_indexes.end());
     return std::move(visible_);
   }
 
  private:
-  std::optional<std::size_t> find(std::string_view entry) {
-    if (entry.rfind("MIG-", 0) == 0) return find_mig(entry);
+  std::optional<std::size_t> find_device(std::string_view entry) {
+    if (entry.rfind("MIG-", 0) == 0) return find_mig_device(entry);
     if (entry.rfind("GPU-", 0) == 0) return find_by_uuid_prefix(devices_, entry);
     const std::optional<std::uint64_t> index = parse_u64(entry);
     if (!index || *index >= devices_.size()) return std::nullopt;
-    if (names_differ(devices_) && environment_.device_order != kByPciAddress) {
+    if (have_different_names(devices_) && environment_.device_order != kPciBusOrder) {
       visible_.diagnostics.add({"cuda_device_order", 1,
                                 "CUDA_VISIBLE_DEVICES uses CUDA's order, fastest first, which NVML does not report; "
                                 "joulemap assumes the order of PCI addresses and may measure another GPU",
@@ -83,7 +83,7 @@ class Chooser {
 
   // "MIG-GPU-<uuid>/<gpu instance>/<compute instance>" contains its GPU; since driver 470 an instance has a UUID of its
   // own.
-  std::optional<std::size_t> find_mig(std::string_view entry) {
+  std::optional<std::size_t> find_mig_device(std::string_view entry) {
     const std::string_view rest = entry.substr(4);
     const std::optional<std::size_t> parent = rest.rfind("GPU-", 0) == 0
                                                   ? find_by_uuid_prefix(devices_, rest.substr(0, rest.find('/')))
@@ -97,9 +97,10 @@ class Chooser {
     return parent;
   }
 
-  void take(std::size_t device, std::string_view entry) {
-    if (std::find(visible_.chosen.begin(), visible_.chosen.end(), device) == visible_.chosen.end()) {
-      visible_.chosen.push_back(device);
+  void add_device(std::size_t device, std::string_view entry) {
+    if (std::find(visible_.device_indexes.begin(), visible_.device_indexes.end(), device) ==
+        visible_.device_indexes.end()) {
+      visible_.device_indexes.push_back(device);
     } else if (entry.rfind("MIG-", 0) != 0) {
       visible_.diagnostics.add({"cuda_visible_devices_repeated", 1,
                                 fmt::format("CUDA_VISIBLE_DEVICES names {} twice; it is measured once", quoted(entry)),
@@ -125,10 +126,11 @@ CudaEnvironment read_cuda_environment() {
 
 VisibleDevices select_visible_devices(const std::vector<ListedDevice>& devices, const CudaEnvironment& environment,
                                       const MigParentLookup& find_mig_parent) {
-  if (environment.visible_devices) return Chooser(devices, environment, find_mig_parent).choose();
+  if (environment.visible_devices)
+    return VisibleDeviceSelection(devices, environment, find_mig_parent).select_devices();
   VisibleDevices all;
-  all.chosen.resize(devices.size());
-  std::iota(all.chosen.begin(), all.chosen.end(), std::size_t{0});
+  all.device_indexes.resize(devices.size());
+  std::iota(all.device_indexes.begin(), all.device_indexes.end(), std::size_t{0});
   return all;
 }
 

@@ -39,7 +39,7 @@ struct CudaEnvironment {
 CudaEnvironment read_cuda_environment();
 
 struct VisibleDevices {
-  std::vector<std::size_t> chosen;  // indices into the list of devices, each once, in its order
+  std::vector<std::size_t> device_indexes;  // indices into the list of devices, each once, in its order
   Diagnostics diagnostics;
 };
 

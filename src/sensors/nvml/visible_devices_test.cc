@@ -24,44 +24,44 @@ VisibleDevices choose(std::optional<std::string> value, const std::vector<Listed
 }
 
 TEST(VisibleDevices, AreAllOfThemWithoutTheVariable) {
-  EXPECT_EQ(choose(std::nullopt).chosen, (Indices{0, 1, 2}));
+  EXPECT_EQ(choose(std::nullopt).device_indexes, (Indices{0, 1, 2}));
   EXPECT_TRUE(choose(std::nullopt).diagnostics.empty());
 }
 
 TEST(VisibleDevices, AreNoneForAnEmptyText) {
-  EXPECT_TRUE(choose("").chosen.empty());
-  EXPECT_TRUE(choose(" ").chosen.empty());
+  EXPECT_TRUE(choose("").device_indexes.empty());
+  EXPECT_TRUE(choose(" ").device_indexes.empty());
   EXPECT_TRUE(choose("").diagnostics.empty());
 }
 
 TEST(VisibleDevices, CountInTheOrderOfPciAddresses) {
-  EXPECT_EQ(choose("1").chosen, (Indices{2}));
-  EXPECT_EQ(choose(" 2 , 0").chosen, (Indices{0, 1}));
+  EXPECT_EQ(choose("1").device_indexes, (Indices{2}));
+  EXPECT_EQ(choose(" 2 , 0").device_indexes, (Indices{0, 1}));
 }
 
 TEST(VisibleDevices, EndAtMinusOneSilently) {
   const VisibleDevices visible = choose("0,-1,1");
-  EXPECT_EQ(visible.chosen, (Indices{0}));
+  EXPECT_EQ(visible.device_indexes, (Indices{0}));
   EXPECT_TRUE(visible.diagnostics.empty());
 }
 
 TEST(VisibleDevices, EndAtTheFirstInvalidEntryAndReportIt) {
   for (const char* text : {"0,7,1", "0,x,1", "0,,1", "0,GPU-nobody,1", "0,MIG-nobody,1", "0,0x,1"}) {
     const VisibleDevices visible = choose(text);
-    EXPECT_EQ(visible.chosen, (Indices{0})) << text;
+    EXPECT_EQ(visible.device_indexes, (Indices{0})) << text;
     EXPECT_TRUE(visible.diagnostics.contains("cuda_visible_devices_invalid")) << text;
   }
 }
 
 TEST(VisibleDevices, AreFoundByUuidAndUniquePrefix) {
-  EXPECT_EQ(choose("GPU-8932f937-0002").chosen, (Indices{1}));
-  EXPECT_EQ(choose("GPU-11").chosen, (Indices{2}));
-  EXPECT_TRUE(choose("GPU-8932f937").chosen.empty());  // a prefix of two GPUs
+  EXPECT_EQ(choose("GPU-8932f937-0002").device_indexes, (Indices{1}));
+  EXPECT_EQ(choose("GPU-11").device_indexes, (Indices{2}));
+  EXPECT_TRUE(choose("GPU-8932f937").device_indexes.empty());  // a prefix of two GPUs
 }
 
 TEST(VisibleDevices, NamedTwiceAreMeasuredOnce) {
   const VisibleDevices visible = choose("0,GPU-8932f937-0001");
-  EXPECT_EQ(visible.chosen, (Indices{0}));
+  EXPECT_EQ(visible.device_indexes, (Indices{0}));
   EXPECT_TRUE(visible.diagnostics.contains("cuda_visible_devices_repeated"));
 }
 
@@ -80,7 +80,7 @@ TEST(VisibleDevices, MeasureTheWholeGpuOfAMigInstance) {
   };
   for (const char* text : {"MIG-c6d4f1ef", "MIG-GPU-8932f937-0002/1/0", "MIG-GPU-8932f937-0002/1/0,MIG-c6d4f1ef"}) {
     const VisibleDevices visible = select_visible_devices(kThree, {text, ""}, parent);
-    EXPECT_EQ(visible.chosen, (Indices{1})) << text;
+    EXPECT_EQ(visible.device_indexes, (Indices{1})) << text;
     EXPECT_TRUE(visible.diagnostics.contains("mig_whole_gpu")) << text;
   }
 }

@@ -18,11 +18,11 @@
 namespace joulemap::sensors {
 namespace {
 
-constexpr std::string_view kName = "perf_event";
+constexpr std::string_view kPerfEventSensorName = "perf_event";
 
 // Counts start at 0. A working counter changes within a millisecond or two; on some guests events open and stay at 0.
-constexpr std::int64_t kPatience_ns = 8 * kNanosecondsPerMillisecond;
-constexpr std::int64_t kPollEvery_ns = 200 * kNanosecondsPerMicrosecond;
+constexpr std::int64_t kFirstCountTimeout_ns = 8 * kNanosecondsPerMillisecond;
+constexpr std::int64_t kFirstCountPollPeriod_ns = 200 * kNanosecondsPerMicrosecond;
 
 class PerfEventSensor final : public Sensor {
  public:
@@ -43,12 +43,12 @@ class PerfEventSensor final : public Sensor {
   }
 
   // Drops the channels that stay at 0, and returns their sources.
-  std::vector<std::string> drop_dead_channels() {
+  std::vector<std::string> drop_channels_without_counts() {
     std::vector<Reading> readings(events_.size());
-    const std::int64_t deadline_ns = monotonic_ns() + kPatience_ns;
+    const std::int64_t deadline_ns = monotonic_ns() + kFirstCountTimeout_ns;
     const auto is_dead = [](const Reading& reading) { return reading.code != ReadCode::ok || reading.raw == 0; };
     do {
-      sleep_until(monotonic_ns() + kPollEvery_ns);
+      sleep_until(monotonic_ns() + kFirstCountPollPeriod_ns);
       read(readings, SamplingMode::immediate);
     } while (monotonic_ns() < deadline_ns && std::any_of(readings.begin(), readings.end(), is_dead));
 
@@ -74,7 +74,7 @@ Result<std::unique_ptr<PerfEventSensor>> open_events(const RaplPmu& pmu, const s
   for (const RaplCounter& counter : counters) {
     perf_event_attr attributes{};
     attributes.size = sizeof attributes;
-    attributes.type = pmu.type;
+    attributes.type = pmu.pmu_type;
     attributes.config = counter.event.config;
     // Uncore events belong to no process: pid -1, and a CPU of the package to count.
     FileDescriptor event(
@@ -90,14 +90,17 @@ Result<std::unique_ptr<PerfEventSensor>> open_events(const RaplPmu& pmu, const s
   return std::make_unique<PerfEventSensor>(std::move(events), std::move(channels));
 }
 
-std::string paranoid_level(const SystemRoot& root) {
+std::string read_paranoid_level(const SystemRoot& root) {
   const Result<std::string> text = read_small_file(root.path("/proc/sys/kernel/perf_event_paranoid"));
   return text ? std::string(trim(*text)) : "unknown";
 }
 
-ProbeResult verdict(SensorState state, std::string reason, std::string remedy) {
+ProbeResult make_perf_event_status(SensorState state, std::string reason, std::string remedy) {
   ProbeResult probe;
-  probe.status = {.name = std::string(kName), .state = state, .reason = std::move(reason), .remedy = std::move(remedy)};
+  probe.status = {.name = std::string(kPerfEventSensorName),
+                  .state = state,
+                  .reason = std::move(reason),
+                  .remedy = std::move(remedy)};
   return probe;
 }
 
@@ -111,32 +114,35 @@ Result<std::unique_ptr<Sensor>> open_rapl_counters(const RaplPmu& pmu, const std
 
 ProbeResult probe_perf_event(const ProbeContext& context) {
   if (!context.root().is_real())
-    return verdict(SensorState::absent, "off with --sysroot: it reads from the kernel, not from files",
-                   "omit --sysroot");
+    return make_perf_event_status(SensorState::absent, "off with --sysroot: it reads from the kernel, not from files",
+                                  "omit --sysroot");
   const Result<RaplPmu> pmu = read_rapl_pmu(context.root());
   const auto absent = [&](std::string_view found) {
-    return verdict(SensorState::absent, fmt::format("{}: {}", found, reason_for_absent_rapl(context.host())),
-                   remedy_for_absent_rapl(context.host()));
+    return make_perf_event_status(SensorState::absent,
+                                  fmt::format("{}: {}", found, reason_for_absent_rapl(context.host())),
+                                  remedy_for_absent_rapl(context.host()));
   };
   if (!pmu && pmu.error().code == ErrorCode::not_found) return absent("no power PMU");
   if (!pmu)
-    return verdict(SensorState::absent, pmu.error().message,
-                   "the kernel's file is malformed: update the kernel, or use powercap");
+    return make_perf_event_status(SensorState::absent, pmu.error().message,
+                                  "the kernel's file is malformed: update the kernel, or use powercap");
   if (pmu->events.empty()) return absent("the power PMU has no events");
 
   Result<std::unique_ptr<PerfEventSensor>> sensor = open_events(*pmu, rapl_counters(*pmu, context.root()));
   if (!sensor && sensor.error().code == ErrorCode::permission) {
-    return verdict(
+    return make_perf_event_status(
         SensorState::denied,
-        fmt::format("{} (perf_event_paranoid is {})", sensor.error().message, paranoid_level(context.root())),
-        remedy_for_denied_perf_event(context.host(), context.program()));
+        fmt::format("{} (perf_event_paranoid is {})", sensor.error().message, read_paranoid_level(context.root())),
+        remedy_for_denied_perf_event(context.host(), context.program_path()));
   }
-  if (!sensor) return verdict(SensorState::absent, sensor.error().message, remedy_for_absent_rapl(context.host()));
+  if (!sensor)
+    return make_perf_event_status(SensorState::absent, sensor.error().message, remedy_for_absent_rapl(context.host()));
 
-  const std::vector<std::string> dead = (*sensor)->drop_dead_channels();
+  const std::vector<std::string> dead = (*sensor)->drop_channels_without_counts();
   if ((*sensor)->channels().empty())
     return absent(fmt::format("{} opens but stays at 0", dead.empty() ? "RAPL" : dead.front()));
-  ProbeResult probe = verdict(SensorState::measured, fmt::format("{} RAPL events", (*sensor)->channels().size()), "");
+  ProbeResult probe =
+      make_perf_event_status(SensorState::measured, fmt::format("{} RAPL events", (*sensor)->channels().size()), "");
   for (const std::string& source : dead) {
     probe.status.diagnostics.add({"sensor_unreadable", 1, fmt::format("{} opens but stays at 0", source), ""});
   }

@@ -14,8 +14,8 @@ namespace {
 TEST(RaplPmu, ReadsTypeConfigScaleAndCpus) {
   const Result<RaplPmu> pmu = read_rapl_pmu(SystemRoot{sysroot("intel-2socket")});
   ASSERT_TRUE(pmu.has_value());
-  EXPECT_EQ(pmu->type, 9u);
-  EXPECT_EQ(pmu->cpus, (std::vector<int>{0, 4}));
+  EXPECT_EQ(pmu->pmu_type, 9u);
+  EXPECT_EQ(pmu->package_cpus, (std::vector<int>{0, 4}));
   ASSERT_EQ(pmu->events.size(), 2u);
   EXPECT_EQ(pmu->events[0].name, "energy-pkg");
   EXPECT_EQ(pmu->events[0].config, 2u);

@@ -23,9 +23,9 @@ struct RaplEvent {
 };
 
 struct RaplPmu {
-  std::uint32_t type = 0;
+  std::uint32_t pmu_type = 0;
   std::vector<RaplEvent> events;
-  std::vector<int> cpus;  // CPUs on which each event is opened: one for each package or die
+  std::vector<int> package_cpus;  // CPUs on which each event is opened: one for each package or die
 };
 
 // Returns a RaplPmu without events if the folder has none; fails with not_found if the folder is missing.

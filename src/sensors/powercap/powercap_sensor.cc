@@ -17,13 +17,13 @@
 namespace joulemap::sensors {
 namespace {
 
-constexpr std::string_view kName = "powercap";
+constexpr std::string_view kPowercapSensorName = "powercap";
 constexpr double kJoulesPerMicrojoule = 1e-6;
 
-Channel channel_of(const PowercapZone& zone, const std::string& path) {
+Channel make_zone_channel(const PowercapZone& zone, const std::string& path) {
   Channel channel;
   channel.name = zone.is_duplicate ? zone.domain + "-mmio" : zone.domain;
-  channel.sensor = kName;
+  channel.sensor = kPowercapSensorName;
   channel.source = path;
   channel.domain = zone.domain;
   channel.part_of = zone.part_of;
@@ -42,10 +42,10 @@ struct OpenedZones {
   std::vector<CounterFile> files;
   std::vector<Channel> channels;
   std::vector<UnreadableChannel> unreadable;
-  std::vector<Error> errors;  // one for each unreadable channel
+  std::vector<Error> open_errors;  // one for each unreadable channel
 };
 
-std::string word_for(ErrorCode code) {
+std::string read_code_text(ErrorCode code) {
   switch (code) {
     case ErrorCode::permission:
       return std::string(to_string(ReadCode::denied));
@@ -63,33 +63,33 @@ OpenedZones open_zones(const std::vector<PowercapZone>& zones) {
     Result<CounterFile> file = open_counter_file(path);
     if (!file && file.error().code == ErrorCode::not_found) continue;  // a zone that only limits power
     if (!file) {
-      opened.unreadable.push_back({channel_of(zone, path), word_for(file.error().code)});
-      opened.errors.push_back(std::move(file).error());
+      opened.unreadable.push_back({make_zone_channel(zone, path), read_code_text(file.error().code)});
+      opened.open_errors.push_back(std::move(file).error());
       continue;
     }
     opened.files.push_back(std::move(*file));
-    opened.channels.push_back(channel_of(zone, path));
+    opened.channels.push_back(make_zone_channel(zone, path));
   }
   return opened;
 }
 
-void judge_failures(const std::vector<Error>& errors, const ProbeContext& context, SensorStatus& status) {
+void set_status_from_errors(const std::vector<Error>& errors, const ProbeContext& context, SensorStatus& status) {
   const auto denied = std::find_if(errors.begin(), errors.end(),
                                    [](const Error& error) { return error.code == ErrorCode::permission; });
   status.state = denied != errors.end() ? SensorState::denied : SensorState::absent;
   status.reason = denied != errors.end() ? denied->message : errors.front().message;
   if (status.state == SensorState::denied) {
-    status.remedy = remedy_for_denied_powercap(context.host(), context.program());
+    status.remedy = remedy_for_denied_powercap(context.host(), context.program_path());
   } else {
     status.remedy = "the powercap driver did not write this file; check where it comes from";
   }
 }
 
-void note_oddities(const OpenedZones& opened, const ProbeContext& context, SensorStatus& status) {
-  for (const Error& error : opened.errors) {
+void diagnose_zones(const OpenedZones& opened, const ProbeContext& context, SensorStatus& status) {
+  for (const Error& error : opened.open_errors) {
     const bool denied = error.code == ErrorCode::permission;
     status.diagnostics.add({denied ? "sensor_denied" : "sensor_unreadable", 1, error.message,
-                            denied ? remedy_for_denied_powercap(context.host(), context.program()) : ""});
+                            denied ? remedy_for_denied_powercap(context.host(), context.program_path()) : ""});
   }
   for (const Channel& channel : opened.channels) {
     if (channel.wrap_range) continue;
@@ -103,16 +103,16 @@ void note_oddities(const OpenedZones& opened, const ProbeContext& context, Senso
 
 ProbeResult probe_powercap(const ProbeContext& context) {
   ProbeResult probe;
-  probe.status.name = kName;
+  probe.status.name = kPowercapSensorName;
   const Result<std::vector<PowercapZone>> zones = find_powercap_zones(context.root());
   if (!zones) {
-    judge_failures({zones.error()}, context, probe.status);
+    set_status_from_errors({zones.error()}, context, probe.status);
     return probe;
   }
   OpenedZones opened = open_zones(*zones);
   probe.status.unreadable = opened.unreadable;
-  if (opened.channels.empty() && !opened.errors.empty()) {
-    judge_failures(opened.errors, context, probe.status);
+  if (opened.channels.empty() && !opened.open_errors.empty()) {
+    set_status_from_errors(opened.open_errors, context, probe.status);
     return probe;
   }
   if (opened.channels.empty()) {
@@ -121,7 +121,7 @@ ProbeResult probe_powercap(const ProbeContext& context) {
     probe.status.remedy = remedy_for_absent_rapl(context.host());
     return probe;
   }
-  note_oddities(opened, context, probe.status);
+  diagnose_zones(opened, context, probe.status);
   probe.status.state = SensorState::measured;
   probe.status.reason =
       fmt::format("{} energy counters in {}", opened.channels.size(), context.root().path("/sys/class/powercap"));

@@ -13,25 +13,25 @@
 namespace joulemap::sensors {
 namespace {
 
-constexpr std::string_view kClassPath = "/sys/class/powercap";
+constexpr std::string_view kPowercapClassPath = "/sys/class/powercap";
 
-std::string_view control_type(std::string_view id) { return id.substr(0, id.find(':')); }
+std::string_view control_type_of_zone(std::string_view id) { return id.substr(0, id.find(':')); }
 
-std::string parent_id(std::string_view id) {
+std::string parent_zone_id(std::string_view id) {
   const std::size_t last = id.rfind(':');
   const std::size_t first = id.find(':');
   return last == first ? std::string() : std::string(id.substr(0, last));
 }
 
 // "package-0-die-1" and "core" give "core-0-die-1"; a parent of another name gives "core-<parent>".
-std::string name_below(std::string_view name, std::string_view parent_domain) {
+std::string domain_name_below(std::string_view name, std::string_view parent_domain) {
   constexpr std::string_view kPackage = "package";
   if (parent_domain.starts_with(kPackage))
     return std::string(name) + std::string(parent_domain.substr(kPackage.size()));
   return std::string(name) + "-" + std::string(parent_domain);
 }
 
-std::string unique_name(std::string wanted, const std::set<std::string>& taken) {
+std::string make_unique_name(std::string wanted, const std::set<std::string>& taken) {
   if (!taken.contains(wanted)) return wanted;
   int number = 1;
   while (taken.contains(wanted + "-" + std::to_string(number))) ++number;
@@ -39,18 +39,18 @@ std::string unique_name(std::string wanted, const std::set<std::string>& taken) 
 }
 
 // True if the text is safe to print: zone names appear in reports.
-bool is_plain_word(std::string_view text) {
+bool is_safe_to_print(std::string_view text) {
   return !text.empty() && text.size() <= 64 &&
          std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127; });
 }
 
 // The number of the top zone of an id: "1" for "intel-rapl:1:0".
-std::string_view top_number(std::string_view id) {
+std::string_view top_zone_number(std::string_view id) {
   id.remove_prefix(std::min(id.find(':') + 1, id.size()));
   return id.substr(0, id.find(':'));
 }
 
-DomainClass class_of(std::string_view name) {
+DomainClass domain_class_of_zone(std::string_view name) {
   if (name.starts_with("package")) return DomainClass::cpu;
   if (name == "dram") return DomainClass::memory;
   if (name == "psys") return DomainClass::platform;
@@ -60,7 +60,7 @@ DomainClass class_of(std::string_view name) {
 }  // namespace
 
 Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root) {
-  const std::string top = root.path(kClassPath);
+  const std::string top = root.path(kPowercapClassPath);
   Result<std::vector<std::string>> ids = list_directory(top);
   if (!ids) {
     if (ids.error().code == ErrorCode::not_found) return std::vector<PowercapZone>{};
@@ -72,9 +72,9 @@ Result<std::vector<PowercapZone>> find_powercap_zones(const SystemRoot& root) {
     PowercapZone zone;
     zone.id = id;
     zone.directory = top + "/" + id;
-    zone.is_duplicate = control_type(id).ends_with("-mmio");
+    zone.is_duplicate = control_type_of_zone(id).ends_with("-mmio");
     const Result<std::string> name = read_small_file(zone.directory + "/name");
-    if (name && is_plain_word(trim(*name))) zone.name = std::string(trim(*name));
+    if (name && is_safe_to_print(trim(*name))) zone.name = std::string(trim(*name));
     zones.push_back(std::move(zone));
   }
   std::stable_partition(zones.begin(), zones.end(), [](const PowercapZone& zone) { return !zone.is_duplicate; });
@@ -88,18 +88,18 @@ void assign_domains(std::vector<PowercapZone>& zones) {
       taken;  // by control type: a duplicate zone may have the same domain name
   std::string platform;
   for (PowercapZone& zone : zones) {
-    zone.domain_class = class_of(zone.name);
-    const auto parent = domain_of_id.find(parent_id(zone.id));
+    zone.domain_class = domain_class_of_zone(zone.name);
+    const auto parent = domain_of_id.find(parent_zone_id(zone.id));
     std::string wanted = zone.name;
     if (zone.name.empty()) {
       wanted = zone.id;
     } else if (parent != domain_of_id.end()) {
-      wanted = name_below(zone.name, parent->second);
-    } else if (!parent_id(zone.id).empty()) {
-      wanted = zone.name + "-" + std::string(top_number(zone.id));
+      wanted = domain_name_below(zone.name, parent->second);
+    } else if (!parent_zone_id(zone.id).empty()) {
+      wanted = zone.name + "-" + std::string(top_zone_number(zone.id));
     }
-    std::set<std::string>& names = taken[std::string(control_type(zone.id))];
-    zone.domain = unique_name(wanted, names);
+    std::set<std::string>& names = taken[std::string(control_type_of_zone(zone.id))];
+    zone.domain = make_unique_name(wanted, names);
     names.insert(zone.domain);
     domain_of_id[zone.id] = zone.domain;
     const bool separate = zone.domain_class != DomainClass::other;  // DRAM is a subzone of the package, not a part

@@ -24,23 +24,23 @@ class ReplaySensor final : public Sensor {
   void read(std::span<Reading> readings, SamplingMode mode) noexcept override;
 
  private:
-  // The value and code of a channel from `from_ns` on, in ns since the begin of the recording.
+  // The value and code of a channel from `valid_from_ns` on, in ns since the begin of the recording.
   struct TimedReading {
-    std::int64_t from_ns = 0;
+    std::int64_t valid_from_ns = 0;
     std::uint64_t raw = 0;
     ReadCode code = ReadCode::ok;
   };
   struct ReplayChannel {
     std::vector<TimedReading> timed_readings;
-    std::size_t next = 0;
+    std::size_t next_reading = 0;
   };
 
-  static std::uint64_t energy_at(const ReplayChannel& track, std::int64_t into_ns);
+  static std::uint64_t raw_energy_at(const ReplayChannel& track, std::int64_t into_ns);
 
   std::vector<Channel> channels_;
-  std::vector<ReplayChannel> tracks_;
-  std::int64_t length_ns_ = 0;
-  std::optional<std::int64_t> start_ns_;
+  std::vector<ReplayChannel> replay_channels_;
+  std::int64_t recording_length_ns_ = 0;
+  std::optional<std::int64_t> replay_start_ns_;
 };
 
 }  // namespace joulemap::sensors

@@ -11,38 +11,38 @@ namespace joulemap::predict::keras {
 
 void emit_dense(LayerCall& call, std::int64_t rows, std::int64_t in, std::int64_t out, bool has_bias,
                 std::int64_t count) {
-  call.weights({saturating_product(in, out), has_bias ? out : 0});
-  call.emit(Kind::dense, "", {{"rows", rows}, {"in", in}, {"out", out}, {"bias", has_bias}}, count);
+  call.count_weights({saturating_product(in, out), has_bias ? out : 0});
+  call.emit_operation(Kind::dense, "", {{"rows", rows}, {"in", in}, {"out", out}, {"bias", has_bias}}, count);
 }
 
 namespace {
 
-std::vector<Shape> dense(LayerCall& call) {
-  call.need_dimensions(1, kMaxDimensions);
-  Shape out = call.shape();
-  const std::int64_t in = call.dimension(-1);
+std::vector<Shape> apply_dense(LayerCall& call) {
+  call.require_dimension_count(1, kMaxTensorDimensions);
+  Shape out = call.input_shape();
+  const std::int64_t in = call.input_dimension(-1);
   if (out.empty()) out = {1};
-  out.back() = call.size("units");
-  emit_dense(call, elements(out, 0, out.size() - 1), in, out.back(), call.flag("use_bias", true));
-  call.activation(call.word("activation"), out);
+  out.back() = call.required_size_option("units");
+  emit_dense(call, element_count(out, 0, out.size() - 1), in, out.back(), call.boolean_option("use_bias", true));
+  call.emit_activation(call.text_option("activation"), out);
   return {std::move(out)};
 }
 
-std::vector<Shape> embedding(LayerCall& call) {
-  Shape out = call.shape();
-  const std::int64_t vocabulary = call.size("input_dim");
-  const std::int64_t width = call.size("output_dim");
-  const std::int64_t tokens = elements(out);
+std::vector<Shape> apply_embedding(LayerCall& call) {
+  Shape out = call.input_shape();
+  const std::int64_t vocabulary = call.required_size_option("input_dim");
+  const std::int64_t width = call.required_size_option("output_dim");
+  const std::int64_t tokens = element_count(out);
   out.push_back(width);
-  call.weights({saturating_product(vocabulary, width)});
-  call.emit(Kind::embedding, "", {{"vocabulary", vocabulary}, {"width", width}, {"tokens", tokens}});
+  call.count_weights({saturating_product(vocabulary, width)});
+  call.emit_operation(Kind::embedding, "", {{"vocabulary", vocabulary}, {"width", width}, {"tokens", tokens}});
   return {std::move(out)};
 }
 
-bool has(std::string_view letters, char letter) { return letters.find(letter) != std::string_view::npos; }
+bool has_letter(std::string_view letters, char letter) { return letters.find(letter) != std::string_view::npos; }
 
-std::int64_t size_of(const Einsum& einsum, char letter) {
-  for (const auto& [known, size] : einsum.sizes) {
+std::int64_t dimension_of_letter(const ParsedEinsum& einsum, char letter) {
+  for (const auto& [known, size] : einsum.size_by_letter) {
     if (known == letter) return size;
   }
   return 0;  // no size yet
@@ -50,150 +50,157 @@ std::int64_t size_of(const Einsum& einsum, char letter) {
 
 // Sizes of an einsum of two operands as a matrix product. batch: letters in both operands and the result; k: in both
 // operands only; m and n: in the first or second operand only.
-struct Product {
+struct EinsumProduct {
   std::int64_t batch = 1;
   std::int64_t m = 1;
   std::int64_t k = 1;
   std::int64_t n = 1;
-  Shape out;
+  Shape output_shape;
 };
 
-Product product_of(const Einsum& einsum) {
-  Product product;
-  const std::string& one = einsum.operands.front();
-  const std::string& other = einsum.operands.back();
-  for (const auto& [letter, size] : einsum.sizes) {
-    std::int64_t& part = has(one, letter) && has(other, letter) ? (has(einsum.out, letter) ? product.batch : product.k)
-                         : has(one, letter)                     ? product.m
-                                                                : product.n;
+EinsumProduct to_matrix_product(const ParsedEinsum& einsum) {
+  EinsumProduct product;
+  const std::string& one = einsum.operand_letters.front();
+  const std::string& other = einsum.operand_letters.back();
+  for (const auto& [letter, size] : einsum.size_by_letter) {
+    std::int64_t& part = has_letter(one, letter) && has_letter(other, letter)
+                             ? (has_letter(einsum.output_letters, letter) ? product.batch : product.k)
+                         : has_letter(one, letter) ? product.m
+                                                   : product.n;
     part = saturating_product(part, size);
   }
-  for (const char letter : einsum.out) product.out.push_back(std::max<std::int64_t>(1, size_of(einsum, letter)));
+  for (const char letter : einsum.output_letters)
+    product.output_shape.push_back(std::max<std::int64_t>(1, dimension_of_letter(einsum, letter)));
   return product;
 }
 
-std::vector<Shape> einsum_dense(LayerCall& call) {
-  const Shape in = call.shape();
-  Einsum einsum = read_einsum(call, call.word("equation"), {in});
-  if (call.failure() || einsum.operands.size() != 2) {
-    call.fail("its equation does not combine one tensor with its weights");
+std::vector<Shape> apply_einsum_dense(LayerCall& call) {
+  const Shape in = call.input_shape();
+  ParsedEinsum einsum = parse_einsum(call, call.text_option("equation"), {in});
+  if (call.failure() || einsum.operand_letters.size() != 2) {
+    call.set_failure("its equation does not combine one tensor with its weights");
     return {in};
   }
   // Letters that the input does not have get their sizes from output_shape, which may omit the batch.
-  const DocumentValue* const wanted = call.option("output_shape");
+  const DocumentValue* const wanted = call.find_option("output_shape");
   Shape sizes;
   if (wanted != nullptr && wanted->array() != nullptr) {
     for (const DocumentValue& each : *wanted->array()) sizes.push_back(each.integer().value_or(0));
   } else if (wanted != nullptr) {
     sizes.push_back(wanted->integer().value_or(0));
   }
-  for (std::size_t i = 0; i < std::min(sizes.size(), einsum.out.size()); ++i) {
-    const char letter = einsum.out[einsum.out.size() - 1 - i];
+  for (std::size_t i = 0; i < std::min(sizes.size(), einsum.output_letters.size()); ++i) {
+    const char letter = einsum.output_letters[einsum.output_letters.size() - 1 - i];
     const std::int64_t size = sizes[sizes.size() - 1 - i];
-    if (size_of(einsum, letter) == 0 && size > 0) einsum.sizes.emplace_back(letter, std::min(size, kSaturatedCount));
+    if (dimension_of_letter(einsum, letter) == 0 && size > 0)
+      einsum.size_by_letter.emplace_back(letter, std::min(size, kSaturatedElementCount));
   }
   std::int64_t kernel = 1;
-  for (const char letter : einsum.operands.back()) {
-    if (size_of(einsum, letter) == 0) call.fail("its output_shape does not define the size of its weights");
-    kernel = saturating_product(kernel, std::max<std::int64_t>(1, size_of(einsum, letter)));
+  for (const char letter : einsum.operand_letters.back()) {
+    if (dimension_of_letter(einsum, letter) == 0)
+      call.set_failure("its output_shape does not define the size of its weights");
+    kernel = saturating_product(kernel, std::max<std::int64_t>(1, dimension_of_letter(einsum, letter)));
   }
-  std::int64_t bias = call.word("bias_axes").empty() ? 0 : 1;
-  for (const char letter : call.word("bias_axes"))
-    bias = saturating_product(bias, std::max<std::int64_t>(1, size_of(einsum, letter)));
-  const Product product = product_of(einsum);
-  call.weights({kernel, bias});
-  call.emit(Kind::dense, "", {{"rows", product.m}, {"in", product.k}, {"out", product.n}, {"bias", bias > 0}},
-            std::min(product.batch, kMaxElements));
-  call.activation(call.word("activation"), product.out);
-  return {product.out};
+  std::int64_t bias = call.text_option("bias_axes").empty() ? 0 : 1;
+  for (const char letter : call.text_option("bias_axes"))
+    bias = saturating_product(bias, std::max<std::int64_t>(1, dimension_of_letter(einsum, letter)));
+  const EinsumProduct product = to_matrix_product(einsum);
+  call.count_weights({kernel, bias});
+  call.emit_operation(Kind::dense, "", {{"rows", product.m}, {"in", product.k}, {"out", product.n}, {"bias", bias > 0}},
+                      std::min(product.batch, kMaxElements));
+  call.emit_activation(call.text_option("activation"), product.output_shape);
+  return {product.output_shape};
 }
 
-void emit_bmm(LayerCall& call, const Product& product, bool is_transposed) {
+void emit_bmm(LayerCall& call, const EinsumProduct& product, bool is_transposed) {
   Parameters parameters{{"batch", product.batch}, {"m", product.m}, {"k", product.k}, {"n", product.n}};
   if (is_transposed) parameters.set("transposed", 1);
-  call.emit(Kind::bmm, "", std::move(parameters));
+  call.emit_operation(Kind::bmm, "", std::move(parameters));
 }
 
-std::vector<Shape> einsum_function(LayerCall& call) {
+std::vector<Shape> apply_einsum(LayerCall& call) {
   std::vector<Shape> shapes;
   for (const Input& input : call.inputs) shapes.push_back(input.tensor.sizes);
-  const std::string equation = call.word("subscripts").empty() ? call.word("equation") : call.word("subscripts");
-  const Einsum einsum = read_einsum(call, equation, shapes);
-  if (call.failure() || einsum.operands.size() != shapes.size() || shapes.size() != 2) {
-    call.fail("its equation does not combine two tensors");
-    return {call.shape()};
+  const std::string equation =
+      call.text_option("subscripts").empty() ? call.text_option("equation") : call.text_option("subscripts");
+  const ParsedEinsum einsum = parse_einsum(call, equation, shapes);
+  if (call.failure() || einsum.operand_letters.size() != shapes.size() || shapes.size() != 2) {
+    call.set_failure("its equation does not combine two tensors");
+    return {call.input_shape()};
   }
-  const Product product = product_of(einsum);
+  const EinsumProduct product = to_matrix_product(einsum);
   emit_bmm(call, product, false);
-  return {product.out};
+  return {product.output_shape};
 }
 
-std::vector<Shape> matmul(LayerCall& call) {
-  Shape one = call.shape(0);
-  Shape other = call.shape(1);
+std::vector<Shape> apply_matmul(LayerCall& call) {
+  Shape one = call.input_shape(0);
+  Shape other = call.input_shape(1);
   if (one.size() < 2 || other.size() < 2) {
-    call.fail(fmt::format("{} and {} cannot be multiplied as matrices", text(one), text(other)));
+    call.set_failure(fmt::format("{} and {} cannot be multiplied as matrices", shape_text(one), shape_text(other)));
     return {one};
   }
-  const bool transposes = call.flag("transpose_b", false);
-  if (call.flag("transpose_a", false)) std::swap(one[one.size() - 1], one[one.size() - 2]);
+  const bool transposes = call.boolean_option("transpose_b", false);
+  if (call.boolean_option("transpose_a", false)) std::swap(one[one.size() - 1], one[one.size() - 2]);
   if (transposes) std::swap(other[other.size() - 1], other[other.size() - 2]);
-  Product product;
+  EinsumProduct product;
   product.m = one[one.size() - 2];
   product.k = one.back();
   product.n = other.back();
   if (other[other.size() - 2] != product.k)
-    call.fail(fmt::format("{} is incompatible with {}", text(one), text(other)));
+    call.set_failure(fmt::format("{} is incompatible with {}", shape_text(one), shape_text(other)));
   const std::optional<Shape> batches =
-      broadcast(Shape(one.begin(), one.end() - 2), Shape(other.begin(), other.end() - 2));
-  if (!batches) call.fail(fmt::format("{} is incompatible with {}", text(one), text(other)));
-  product.out = batches.value_or(Shape{});
-  product.batch = elements(product.out);
-  product.out.push_back(product.m);
-  product.out.push_back(product.n);
+      broadcast_shapes(Shape(one.begin(), one.end() - 2), Shape(other.begin(), other.end() - 2));
+  if (!batches) call.set_failure(fmt::format("{} is incompatible with {}", shape_text(one), shape_text(other)));
+  product.output_shape = batches.value_or(Shape{});
+  product.batch = element_count(product.output_shape);
+  product.output_shape.push_back(product.m);
+  product.output_shape.push_back(product.n);
   emit_bmm(call, product, transposes);
-  return {product.out};
+  return {product.output_shape};
 }
 
 // The Dot layer: contracts one axis of each input. The result is the batch, the other axes of the first input, then
 // those of the second.
-std::vector<Shape> dot(LayerCall& call) {
-  const Shape one = call.shape(0);
-  const Shape other = call.shape(1);
-  std::vector<std::int64_t> axes = call.axes("axes");
+std::vector<Shape> apply_dot(LayerCall& call) {
+  const Shape one = call.input_shape(0);
+  const Shape other = call.input_shape(1);
+  std::vector<std::int64_t> axes = call.axes_option("axes");
   if (axes.size() == 1) axes.push_back(axes.front());
-  if (axes.size() != 2) call.fail("its axes are missing");
+  if (axes.size() != 2) call.set_failure("its axes are missing");
   if (call.failure()) return {one};
-  const std::size_t left = call.axis(axes[0], one.size());
-  const std::size_t right = call.axis(axes[1], other.size());
+  const std::size_t left = call.normalize_axis(axes[0], one.size());
+  const std::size_t right = call.normalize_axis(axes[1], other.size());
   if (call.failure() || left == 0 || right == 0 || one[left] != other[right]) {
-    call.fail(fmt::format("{} is incompatible with {} along its axes", text(one), text(other)));
+    call.set_failure(fmt::format("{} is incompatible with {} along its axes", shape_text(one), shape_text(other)));
     return {one};
   }
-  Product product;
+  EinsumProduct product;
   product.batch = one.front();
   product.k = one[left];
-  product.m = elements(one) / one.front() / product.k;
-  product.n = elements(other) / other.front() / product.k;
-  product.out = {one.front()};
+  product.m = element_count(one) / one.front() / product.k;
+  product.n = element_count(other) / other.front() / product.k;
+  product.output_shape = {one.front()};
   for (std::size_t i = 1; i < one.size(); ++i) {
-    if (i != left) product.out.push_back(one[i]);
+    if (i != left) product.output_shape.push_back(one[i]);
   }
   for (std::size_t i = 1; i < other.size(); ++i) {
-    if (i != right) product.out.push_back(other[i]);
+    if (i != right) product.output_shape.push_back(other[i]);
   }
-  if (product.out.size() == 1) product.out.push_back(1);
+  if (product.output_shape.size() == 1) product.output_shape.push_back(1);
   emit_bmm(call, product, false);
-  return {product.out};
+  return {product.output_shape};
 }
 
-constexpr NamedRule kRules[] = {
-    {"Dense", dense},   {"EinsumDense", einsum_dense}, {"Embedding", embedding}, {"Dot", dot},
-    {"matmul", matmul}, {"batchmatmulv2", matmul},     {"batchmatmul", matmul},  {"einsum", einsum_function},
+constexpr LayerClassRule kRules[] = {
+    {"Dense", apply_dense},         {"EinsumDense", apply_einsum_dense},
+    {"Embedding", apply_embedding}, {"Dot", apply_dot},
+    {"matmul", apply_matmul},       {"batchmatmulv2", apply_matmul},
+    {"batchmatmul", apply_matmul},  {"einsum", apply_einsum},
 };
 
 }  // namespace
 
-std::span<const NamedRule> dense_rules() { return kRules; }
+std::span<const LayerClassRule> dense_rules() { return kRules; }
 
 }  // namespace joulemap::predict::keras

@@ -10,30 +10,30 @@
 namespace joulemap::predict::keras {
 namespace {
 
-constexpr std::string_view kDots = "...";
+constexpr std::string_view kEllipsis = "...";
 // Characters that represent the dimensions of an ellipsis; an equation cannot contain them.
-constexpr std::string_view kHidden = "0123456789!#$%&*";
-static_assert(kHidden.size() >= kMaxDimensions);
+constexpr std::string_view kEllipsisLetters = "0123456789!#$%&*";
+static_assert(kEllipsisLetters.size() >= kMaxTensorDimensions);
 
-// Replaces the ellipsis by `count` characters of kHidden, numbered from the last dimension because dimensions broadcast
-// from there.
-std::string spelled_out(std::string letters, std::size_t count) {
-  const std::size_t dots = letters.find(kDots);
+// Replaces the ellipsis by `count` characters of kEllipsisLetters, numbered from the last dimension because dimensions
+// broadcast from there.
+std::string expand_ellipsis(std::string letters, std::size_t count) {
+  const std::size_t dots = letters.find(kEllipsis);
   if (dots == std::string::npos) return letters;
   std::string hidden;
-  for (std::size_t i = count; i > 0; --i) hidden += kHidden[i - 1];
-  return letters.replace(dots, kDots.size(), hidden);
+  for (std::size_t i = count; i > 0; --i) hidden += kEllipsisLetters[i - 1];
+  return letters.replace(dots, kEllipsis.size(), hidden);
 }
 
 }  // namespace
 
-Einsum read_einsum(LayerCall& call, std::string_view equation, const std::vector<Shape>& shapes) {
-  Einsum einsum;
+ParsedEinsum parse_einsum(LayerCall& call, std::string_view equation, const std::vector<Shape>& shapes) {
+  ParsedEinsum einsum;
   std::string plain;
   std::copy_if(equation.begin(), equation.end(), std::back_inserter(plain), [](char letter) { return letter != ' '; });
   const std::size_t arrow = plain.find("->");
   if (arrow == std::string::npos || plain.size() > 200) {
-    call.fail(fmt::format("its equation \"{}\" has no result", equation.substr(0, 80)));
+    call.set_failure(fmt::format("its equation \"{}\" has no result", equation.substr(0, 80)));
     return einsum;
   }
   std::string operands = plain.substr(0, arrow) + ",";
@@ -41,31 +41,31 @@ Einsum read_einsum(LayerCall& call, std::string_view equation, const std::vector
   for (std::size_t comma = operands.find(','); comma != std::string::npos; comma = operands.find(',')) {
     std::string letters = operands.substr(0, comma);
     operands.erase(0, comma + 1);
-    const std::size_t position = einsum.operands.size();
+    const std::size_t position = einsum.operand_letters.size();
     if (position < shapes.size()) {
       const std::size_t named =
-          letters.find(kDots) == std::string::npos ? letters.size() : letters.size() - kDots.size();
+          letters.find(kEllipsis) == std::string::npos ? letters.size() : letters.size() - kEllipsis.size();
       const std::size_t dimensions = shapes[position].size();
       const std::size_t hidden = dimensions > named ? dimensions - named : 0;
       most_hidden = std::max(most_hidden, hidden);
-      letters = spelled_out(std::move(letters), std::min(hidden, kMaxDimensions));
+      letters = expand_ellipsis(std::move(letters), std::min(hidden, kMaxTensorDimensions));
       if (letters.size() != dimensions) {
-        call.fail(fmt::format("its equation {} is incompatible with {}", plain, text(shapes[position])));
+        call.set_failure(fmt::format("its equation {} is incompatible with {}", plain, shape_text(shapes[position])));
         return einsum;
       }
       for (std::size_t i = 0; i < dimensions; ++i) {
-        const auto known = std::find_if(einsum.sizes.begin(), einsum.sizes.end(),
+        const auto known = std::find_if(einsum.size_by_letter.begin(), einsum.size_by_letter.end(),
                                         [&](const auto& size) { return size.first == letters[i]; });
-        if (known == einsum.sizes.end()) {
-          einsum.sizes.emplace_back(letters[i], shapes[position][i]);
+        if (known == einsum.size_by_letter.end()) {
+          einsum.size_by_letter.emplace_back(letters[i], shapes[position][i]);
         } else {
           known->second = std::max(known->second, shapes[position][i]);
         }
       }
     }
-    einsum.operands.push_back(std::move(letters));
+    einsum.operand_letters.push_back(std::move(letters));
   }
-  einsum.out = spelled_out(plain.substr(arrow + 2), std::min(most_hidden, kMaxDimensions));
+  einsum.output_letters = expand_ellipsis(plain.substr(arrow + 2), std::min(most_hidden, kMaxTensorDimensions));
   return einsum;
 }
 

@@ -9,14 +9,14 @@ namespace joulemap::predict::keras {
 namespace {
 
 // For functions of each element, the name is the form of the operation: relu, exp, sqrt.
-std::vector<Shape> each_element(LayerCall& call) {
-  const Shape shape = call.shape();
-  const std::vector<std::int64_t> axes = call.axes("axis");
-  call.activation(call.traits.class_name, shape, axes.empty() ? -1 : axes.front());
+std::vector<Shape> apply_elementwise(LayerCall& call) {
+  const Shape shape = call.input_shape();
+  const std::vector<std::int64_t> axes = call.axes_option("axis");
+  call.emit_activation(call.traits.class_name, shape, axes.empty() ? -1 : axes.front());
   return {shape};
 }
 
-std::string_view reduce_form(std::string_view name) {
+std::string_view reduction_form(std::string_view name) {
   if (name.find("mean") != std::string_view::npos || name.find("average") != std::string_view::npos) return "mean";
   if (name.find("max") != std::string_view::npos || name.find("min") != std::string_view::npos) return "amax";
   return "sum";
@@ -24,30 +24,30 @@ std::string_view reduce_form(std::string_view name) {
 
 // The reduction of a tensor [batch, rows, width] that it equals: over the width (trailing axes) or all of it. Any other
 // axes are treated as rows. `over`: see operation.h.
-Parameters reduced(const Shape& shape, const std::vector<bool>& goes) {
+Parameters reduced_shape(const Shape& shape, const std::vector<bool>& goes) {
   std::size_t first = 0;
   while (first < goes.size() && !goes[first]) ++first;
   std::int64_t gone = 1;
   for (std::size_t i = 0; i < goes.size(); ++i) gone = goes[i] ? saturating_product(gone, shape[i]) : gone;
-  const std::int64_t all = elements(shape);
+  const std::int64_t all = element_count(shape);
   const bool is_behind =
       std::all_of(goes.begin() + static_cast<std::ptrdiff_t>(first), goes.end(), [](bool go) { return go; });
   if (gone == all) return {{"batch", 1}, {"rows", 1}, {"width", all}, {"over", 2}};
   if (is_behind) return {{"batch", 1}, {"rows", all / gone}, {"width", gone}, {"over", 0}};
-  const std::int64_t before = elements(shape, 0, first);
+  const std::int64_t before = element_count(shape, 0, first);
   return {{"batch", before}, {"rows", gone}, {"width", all / gone / before}, {"over", 1}};
 }
 
-std::vector<Shape> reduce(LayerCall& call) {
-  const Shape shape = call.shape();
-  std::vector<bool> goes(shape.size(), call.option("axis") == nullptr);
-  for (const std::int64_t each : call.axes("axis")) {
-    const std::size_t position = call.axis(each, shape.size());
+std::vector<Shape> apply_reduction(LayerCall& call) {
+  const Shape shape = call.input_shape();
+  std::vector<bool> goes(shape.size(), call.find_option("axis") == nullptr);
+  for (const std::int64_t each : call.axes_option("axis")) {
+    const std::size_t position = call.normalize_axis(each, shape.size());
     if (position < goes.size()) goes[position] = true;
   }
   if (call.failure()) return {shape};
-  call.emit(Kind::reduce, reduce_form(call.traits.class_name), reduced(shape, goes));
-  const bool keeps = call.flag("keepdims", false) || call.flag("keep_dims", false);
+  call.emit_operation(Kind::reduce, reduction_form(call.traits.class_name), reduced_shape(shape, goes));
+  const bool keeps = call.boolean_option("keepdims", false) || call.boolean_option("keep_dims", false);
   Shape out;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (!goes[i]) out.push_back(shape[i]);
@@ -56,114 +56,115 @@ std::vector<Shape> reduce(LayerCall& call) {
   return {std::move(out)};
 }
 
-std::vector<Shape> cast(LayerCall& call) {
-  const Shape shape = call.shape();
-  const std::string to = call.word("dtype");
-  call.elementwise(Kind::cast, to == "float16" ? "fp16" : to == "bfloat16" ? "bf16" : "fp32", shape);
+std::vector<Shape> apply_cast(LayerCall& call) {
+  const Shape shape = call.input_shape();
+  const std::string to = call.text_option("dtype");
+  call.emit_elementwise(Kind::cast, to == "float16" ? "fp16" : to == "bfloat16" ? "bf16" : "fp32", shape);
   return {shape};
 }
 
-std::vector<Shape> one_hot(LayerCall& call) {
-  Shape out = call.shape();
-  out.push_back(call.option("num_classes") != nullptr ? call.size("num_classes") : call.size("depth"));
-  call.elementwise(Kind::activation, "onehot", out);
+std::vector<Shape> apply_one_hot(LayerCall& call) {
+  Shape out = call.input_shape();
+  out.push_back(call.find_option("num_classes") != nullptr ? call.required_size_option("num_classes")
+                                                           : call.required_size_option("depth"));
+  call.emit_elementwise(Kind::activation, "onehot", out);
   return {std::move(out)};
 }
 
-constexpr NamedRule kRules[] = {
-    {"reducemean", reduce},
-    {"mean", reduce},
-    {"average", reduce},
-    {"reducesum", reduce},
-    {"sum", reduce},
-    {"reducemax", reduce},
-    {"max", reduce},
-    {"amax", reduce},
-    {"reducemin", reduce},
-    {"min", reduce},
-    {"amin", reduce},
-    {"prod", reduce},
-    {"reduceprod", reduce},
-    {"any", reduce},
-    {"all", reduce},
-    {"logsumexp", reduce},
-    {"reducelogsumexp", reduce},
-    {"argmax", reduce},
-    {"argmin", reduce},
-    {"norm", reduce},
-    {"var", reduce},
-    {"std", reduce},
-    {"reducevariance", reduce},
-    {"reducestd", reduce},
-    {"cast", cast},
-    {"onehot", one_hot},
-    {"relu", each_element},
-    {"relu6", each_element},
-    {"sigmoid", each_element},
-    {"silu", each_element},
-    {"swish", each_element},
-    {"gelu", each_element},
-    {"tanh", each_element},
-    {"softmax", each_element},
-    {"softmaxv2", each_element},
-    {"logsoftmax", each_element},
-    {"leakyrelu", each_element},
-    {"elu", each_element},
-    {"selu", each_element},
-    {"celu", each_element},
-    {"glu", each_element},
-    {"mish", each_element},
-    {"softplus", each_element},
-    {"softsign", each_element},
-    {"hardsigmoid", each_element},
-    {"hardsilu", each_element},
-    {"hardswish", each_element},
-    {"hardtanh", each_element},
-    {"logsigmoid", each_element},
-    {"threshold", each_element},
-    {"exp", each_element},
-    {"expm1", each_element},
-    {"log", each_element},
-    {"log1p", each_element},
-    {"log2", each_element},
-    {"log10", each_element},
-    {"sqrt", each_element},
-    {"rsqrt", each_element},
-    {"square", each_element},
-    {"abs", each_element},
-    {"absolute", each_element},
-    {"negative", each_element},
-    {"neg", each_element},
-    {"sign", each_element},
-    {"reciprocal", each_element},
-    {"erf", each_element},
-    {"sin", each_element},
-    {"cos", each_element},
-    {"tan", each_element},
-    {"sinh", each_element},
-    {"cosh", each_element},
-    {"arctan", each_element},
-    {"floor", each_element},
-    {"ceil", each_element},
-    {"round", each_element},
-    {"clip", each_element},
-    {"clipbyvalue", each_element},
-    {"isnan", each_element},
-    {"isfinite", each_element},
-    {"logicalnot", each_element},
-    {"nantonum", each_element},
-    {"zeroslike", each_element},
-    {"oneslike", each_element},
-    {"fulllike", each_element},
-    {"cumsum", each_element},
-    {"cumprod", each_element},
-    {"dropout", each_element},
-    {"tril", each_element},
-    {"triu", each_element},
+constexpr LayerClassRule kRules[] = {
+    {"reducemean", apply_reduction},
+    {"mean", apply_reduction},
+    {"average", apply_reduction},
+    {"reducesum", apply_reduction},
+    {"sum", apply_reduction},
+    {"reducemax", apply_reduction},
+    {"max", apply_reduction},
+    {"amax", apply_reduction},
+    {"reducemin", apply_reduction},
+    {"min", apply_reduction},
+    {"amin", apply_reduction},
+    {"prod", apply_reduction},
+    {"reduceprod", apply_reduction},
+    {"any", apply_reduction},
+    {"all", apply_reduction},
+    {"logsumexp", apply_reduction},
+    {"reducelogsumexp", apply_reduction},
+    {"argmax", apply_reduction},
+    {"argmin", apply_reduction},
+    {"norm", apply_reduction},
+    {"var", apply_reduction},
+    {"std", apply_reduction},
+    {"reducevariance", apply_reduction},
+    {"reducestd", apply_reduction},
+    {"cast", apply_cast},
+    {"onehot", apply_one_hot},
+    {"relu", apply_elementwise},
+    {"relu6", apply_elementwise},
+    {"sigmoid", apply_elementwise},
+    {"silu", apply_elementwise},
+    {"swish", apply_elementwise},
+    {"gelu", apply_elementwise},
+    {"tanh", apply_elementwise},
+    {"softmax", apply_elementwise},
+    {"softmaxv2", apply_elementwise},
+    {"logsoftmax", apply_elementwise},
+    {"leakyrelu", apply_elementwise},
+    {"elu", apply_elementwise},
+    {"selu", apply_elementwise},
+    {"celu", apply_elementwise},
+    {"glu", apply_elementwise},
+    {"mish", apply_elementwise},
+    {"softplus", apply_elementwise},
+    {"softsign", apply_elementwise},
+    {"hardsigmoid", apply_elementwise},
+    {"hardsilu", apply_elementwise},
+    {"hardswish", apply_elementwise},
+    {"hardtanh", apply_elementwise},
+    {"logsigmoid", apply_elementwise},
+    {"threshold", apply_elementwise},
+    {"exp", apply_elementwise},
+    {"expm1", apply_elementwise},
+    {"log", apply_elementwise},
+    {"log1p", apply_elementwise},
+    {"log2", apply_elementwise},
+    {"log10", apply_elementwise},
+    {"sqrt", apply_elementwise},
+    {"rsqrt", apply_elementwise},
+    {"square", apply_elementwise},
+    {"abs", apply_elementwise},
+    {"absolute", apply_elementwise},
+    {"negative", apply_elementwise},
+    {"neg", apply_elementwise},
+    {"sign", apply_elementwise},
+    {"reciprocal", apply_elementwise},
+    {"erf", apply_elementwise},
+    {"sin", apply_elementwise},
+    {"cos", apply_elementwise},
+    {"tan", apply_elementwise},
+    {"sinh", apply_elementwise},
+    {"cosh", apply_elementwise},
+    {"arctan", apply_elementwise},
+    {"floor", apply_elementwise},
+    {"ceil", apply_elementwise},
+    {"round", apply_elementwise},
+    {"clip", apply_elementwise},
+    {"clipbyvalue", apply_elementwise},
+    {"isnan", apply_elementwise},
+    {"isfinite", apply_elementwise},
+    {"logicalnot", apply_elementwise},
+    {"nantonum", apply_elementwise},
+    {"zeroslike", apply_elementwise},
+    {"oneslike", apply_elementwise},
+    {"fulllike", apply_elementwise},
+    {"cumsum", apply_elementwise},
+    {"cumprod", apply_elementwise},
+    {"dropout", apply_elementwise},
+    {"tril", apply_elementwise},
+    {"triu", apply_elementwise},
 };
 
 }  // namespace
 
-std::span<const NamedRule> function_rules() { return kRules; }
+std::span<const LayerClassRule> elementwise_function_rules() { return kRules; }
 
 }  // namespace joulemap::predict::keras

@@ -10,22 +10,24 @@
 namespace joulemap::predict::keras {
 namespace {
 
-using Pair = std::pair<std::int64_t, std::int64_t>;  // counts before and after
+using IntegerPair = std::pair<std::int64_t, std::int64_t>;  // counts before and after
 
 // Parses a padding or cropping: 2 for all sides, [1, 2] for each side, [[1, 2], [3, 4]] for before and after each side.
 // With a single side, [1, 2] is before and after.
-std::vector<Pair> pairs(LayerCall& call, std::string_view key, std::size_t sides, std::int64_t otherwise) {
-  std::vector<Pair> found;
+std::vector<IntegerPair> read_integer_pairs(LayerCall& call, std::string_view key, std::size_t sides,
+                                            std::int64_t otherwise) {
+  std::vector<IntegerPair> found;
   const auto checked = [&](const DocumentValue& value) {
     const std::int64_t number = value.integer().value_or(-1);
-    if (number < 0 || number > kMaxFactor) call.fail(fmt::format("its {} is not between 0 and {}", key, kMaxFactor));
-    return std::clamp<std::int64_t>(number, 0, kMaxFactor);
+    if (number < 0 || number > kMaxWindowFactor)
+      call.set_failure(fmt::format("its {} is not between 0 and {}", key, kMaxWindowFactor));
+    return std::clamp<std::int64_t>(number, 0, kMaxWindowFactor);
   };
-  const DocumentValue* const value = call.option(key);
+  const DocumentValue* const value = call.find_option(key);
   const DocumentValue::Array* const list = value == nullptr ? nullptr : value->array();
   if (list == nullptr) {
     const std::int64_t same = value == nullptr ? otherwise : checked(*value);
-    return std::vector<Pair>(sides, {same, same});
+    return std::vector<IntegerPair>(sides, {same, same});
   }
   if (sides == 1 && list->size() == 2) return {{checked(list->front()), checked(list->back())}};
   for (const DocumentValue& each : *list) {
@@ -37,139 +39,144 @@ std::vector<Pair> pairs(LayerCall& call, std::string_view key, std::size_t sides
       found.emplace_back(checked(both->front()), checked(both->back()));
     }
   }
-  if (found.size() != sides) call.fail(fmt::format("its {} does not have a value for each of {} sides", key, sides));
+  if (found.size() != sides)
+    call.set_failure(fmt::format("its {} does not have a value for each of {} sides", key, sides));
   found.resize(sides);
   return found;
 }
 
-struct Resized {
-  Shape in;
-  Shape out;
-  std::size_t first = 1;  // index of the first spatial dimension
+struct ResizedImage {
+  Shape input_shape;
+  Shape output_shape;
+  std::size_t first_spatial_axis = 1;  // index of the first spatial dimension
   std::size_t channels = 0;
 };
 
-Resized begin(LayerCall& call, std::size_t sides, bool is_channels_last) {
-  call.need_dimensions(sides + 2, sides + 2);
-  Resized resized;
-  resized.in = call.shape();
-  resized.in.resize(sides + 2, 1);
-  resized.out = resized.in;
-  resized.first = is_channels_last ? 1 : 2;
+ResizedImage begin_resized_image(LayerCall& call, std::size_t sides, bool is_channels_last) {
+  call.require_dimension_count(sides + 2, sides + 2);
+  ResizedImage resized;
+  resized.input_shape = call.input_shape();
+  resized.input_shape.resize(sides + 2, 1);
+  resized.output_shape = resized.input_shape;
+  resized.first_spatial_axis = is_channels_last ? 1 : 2;
   resized.channels = is_channels_last ? sides + 1 : 1;
   return resized;
 }
 
-void emit(LayerCall& call, Kind kind, std::string_view form, const Resized& resized, std::int64_t padding) {
-  const std::size_t sides = resized.in.size() - 2;
-  const std::size_t last = resized.first + sides - 1;
-  const std::int64_t height = elements(resized.in, resized.first, last);
-  const std::int64_t out_height = elements(resized.out, resized.first, last);
-  Parameters parameters{{"batch", resized.in.front()},
-                        {"channels", resized.in[resized.channels]},
+void emit_resized_image(LayerCall& call, Kind kind, std::string_view form, const ResizedImage& resized,
+                        std::int64_t padding) {
+  const std::size_t sides = resized.input_shape.size() - 2;
+  const std::size_t last = resized.first_spatial_axis + sides - 1;
+  const std::int64_t height = element_count(resized.input_shape, resized.first_spatial_axis, last);
+  const std::int64_t out_height = element_count(resized.output_shape, resized.first_spatial_axis, last);
+  Parameters parameters{{"batch", resized.input_shape.front()},
+                        {"channels", resized.input_shape[resized.channels]},
                         {"height", height},
-                        {"width", resized.in[last]}};
+                        {"width", resized.input_shape[last]}};
   if (kind == Kind::padding) {
     parameters.set("padding", padding);
   } else {
-    parameters.set("out", resized.out[last]);
+    parameters.set("out", resized.output_shape[last]);
   }
-  const bool is_even = kind == Kind::padding
-                           ? out_height == height + 2 * padding && resized.out[last] == resized.in[last] + 2 * padding
-                           : out_height == resized.out[last];
+  const bool is_even = kind == Kind::padding ? out_height == height + 2 * padding &&
+                                                   resized.output_shape[last] == resized.input_shape[last] + 2 * padding
+                                             : out_height == resized.output_shape[last];
   if (!is_even) {
     parameters.set("out_height", out_height);
-    parameters.set("out_width", resized.out[last]);
+    parameters.set("out_width", resized.output_shape[last]);
   }
-  call.emit(kind, form, std::move(parameters));
+  call.emit_operation(kind, form, std::move(parameters));
 }
 
 template <std::size_t kSides>
-std::vector<Shape> zero_padding(LayerCall& call) {
-  const std::vector<Pair> padded = pairs(call, "padding", kSides, 1);
-  Resized resized = begin(call, kSides, call.is_channels_last());
-  for (std::size_t i = 0; i < kSides; ++i) resized.out[resized.first + i] += padded[i].first + padded[i].second;
-  emit(call, Kind::padding, "constant", resized, padded.back().first);
-  return {resized.out};
+std::vector<Shape> apply_zero_padding(LayerCall& call) {
+  const std::vector<IntegerPair> padded = read_integer_pairs(call, "padding", kSides, 1);
+  ResizedImage resized = begin_resized_image(call, kSides, call.is_channels_last());
+  for (std::size_t i = 0; i < kSides; ++i)
+    resized.output_shape[resized.first_spatial_axis + i] += padded[i].first + padded[i].second;
+  emit_resized_image(call, Kind::padding, "constant", resized, padded.back().first);
+  return {resized.output_shape};
 }
 
 // Cropping copies the part that remains.
 template <std::size_t kSides>
-std::vector<Shape> cropping(LayerCall& call) {
-  const std::vector<Pair> cropped = pairs(call, "cropping", kSides, 1);
-  Resized resized = begin(call, kSides, call.is_channels_last());
+std::vector<Shape> apply_cropping(LayerCall& call) {
+  const std::vector<IntegerPair> cropped = read_integer_pairs(call, "cropping", kSides, 1);
+  ResizedImage resized = begin_resized_image(call, kSides, call.is_channels_last());
   for (std::size_t i = 0; i < kSides; ++i) {
-    std::int64_t& side = resized.out[resized.first + i];
+    std::int64_t& side = resized.output_shape[resized.first_spatial_axis + i];
     side -= cropped[i].first + cropped[i].second;
-    if (side < 1) call.fail("it crops the whole input", "set a larger input with --input");
+    if (side < 1) call.set_failure("it crops the whole input", "set a larger input with --input");
     side = std::max<std::int64_t>(side, 1);
   }
-  call.elementwise(Kind::reshape, "gather", resized.out);
-  return {resized.out};
+  call.emit_elementwise(Kind::reshape, "gather", resized.output_shape);
+  return {resized.output_shape};
 }
 
-std::string_view resize_form(const std::string& interpolation) {
+std::string_view interpolation_form(const std::string& interpolation) {
   return interpolation.empty() || interpolation == "nearest" ? "nearest" : "bilinear";
 }
 
 template <std::size_t kSides>
-std::vector<Shape> upsampling(LayerCall& call) {
-  const std::vector<std::int64_t> factor = call.factors("size", kSides, 2);
-  Resized resized = begin(call, kSides, call.is_channels_last());
+std::vector<Shape> apply_upsampling(LayerCall& call) {
+  const std::vector<std::int64_t> factor = call.factor_options("size", kSides, 2);
+  ResizedImage resized = begin_resized_image(call, kSides, call.is_channels_last());
   for (std::size_t i = 0; i < kSides; ++i) {
-    resized.out[resized.first + i] = saturating_product(resized.out[resized.first + i], factor[i]);
+    resized.output_shape[resized.first_spatial_axis + i] =
+        saturating_product(resized.output_shape[resized.first_spatial_axis + i], factor[i]);
   }
-  emit(call, Kind::resize, resize_form(call.word("interpolation")), resized, 0);
-  return {resized.out};
+  emit_resized_image(call, Kind::resize, interpolation_form(call.text_option("interpolation")), resized, 0);
+  return {resized.output_shape};
 }
 
-std::vector<Shape> resizing(LayerCall& call) {
-  if (call.shape().size() == 3 && !call.inputs.empty()) {  // an image without a batch
+std::vector<Shape> apply_resizing(LayerCall& call) {
+  if (call.input_shape().size() == 3 && !call.inputs.empty()) {  // an image without a batch
     Shape& sizes = call.inputs.front().tensor.sizes;
     sizes.insert(sizes.begin(), 1);
   }
-  Resized resized = begin(call, 2, call.is_channels_last());
-  resized.out[resized.first] = call.size("height");
-  resized.out[resized.first + 1] = call.size("width");
-  const std::string interpolation = call.word("interpolation");
-  emit(call, Kind::resize, interpolation.empty() ? "bilinear" : resize_form(interpolation), resized, 0);
-  return {resized.out};
+  ResizedImage resized = begin_resized_image(call, 2, call.is_channels_last());
+  resized.output_shape[resized.first_spatial_axis] = call.required_size_option("height");
+  resized.output_shape[resized.first_spatial_axis + 1] = call.required_size_option("width");
+  const std::string interpolation = call.text_option("interpolation");
+  emit_resized_image(call, Kind::resize, interpolation.empty() ? "bilinear" : interpolation_form(interpolation),
+                     resized, 0);
+  return {resized.output_shape};
 }
 
-std::vector<Shape> center_crop(LayerCall& call) {
-  Resized resized = begin(call, 2, call.is_channels_last());
-  resized.out[resized.first] = call.size("height");
-  resized.out[resized.first + 1] = call.size("width");
-  call.elementwise(Kind::reshape, "gather", resized.out);
-  return {resized.out};
+std::vector<Shape> apply_center_crop(LayerCall& call) {
+  ResizedImage resized = begin_resized_image(call, 2, call.is_channels_last());
+  resized.output_shape[resized.first_spatial_axis] = call.required_size_option("height");
+  resized.output_shape[resized.first_spatial_axis + 1] = call.required_size_option("width");
+  call.emit_elementwise(Kind::reshape, "gather", resized.output_shape);
+  return {resized.output_shape};
 }
 
 // tf.image.resize and keras.ops.image.resize, whose size is a list.
-std::vector<Shape> resize_function(LayerCall& call) {
-  Resized resized = begin(call, 2, call.is_channels_last());
-  const std::vector<std::int64_t> size = call.axes("size");
-  if (size.size() != 2 || size.front() < 1 || size.back() < 1) call.fail("its size is not two numbers");
+std::vector<Shape> apply_resize_function(LayerCall& call) {
+  ResizedImage resized = begin_resized_image(call, 2, call.is_channels_last());
+  const std::vector<std::int64_t> size = call.axes_option("size");
+  if (size.size() != 2 || size.front() < 1 || size.back() < 1) call.set_failure("its size is not two numbers");
   if (size.size() == 2) {
-    resized.out[resized.first] = std::max<std::int64_t>(1, size.front());
-    resized.out[resized.first + 1] = std::max<std::int64_t>(1, size.back());
+    resized.output_shape[resized.first_spatial_axis] = std::max<std::int64_t>(1, size.front());
+    resized.output_shape[resized.first_spatial_axis + 1] = std::max<std::int64_t>(1, size.back());
   }
-  const std::string method = call.word("interpolation") + call.word("method");
-  emit(call, Kind::resize, method.empty() ? "bilinear" : resize_form(method), resized, 0);
-  return {resized.out};
+  const std::string method = call.text_option("interpolation") + call.text_option("method");
+  emit_resized_image(call, Kind::resize, method.empty() ? "bilinear" : interpolation_form(method), resized, 0);
+  return {resized.output_shape};
 }
 
-constexpr NamedRule kRules[] = {
-    {"ZeroPadding1D", zero_padding<1>}, {"ZeroPadding2D", zero_padding<2>},
-    {"ZeroPadding3D", zero_padding<3>}, {"Cropping1D", cropping<1>},
-    {"Cropping2D", cropping<2>},        {"Cropping3D", cropping<3>},
-    {"UpSampling1D", upsampling<1>},    {"UpSampling2D", upsampling<2>},
-    {"UpSampling3D", upsampling<3>},    {"Resizing", resizing},
-    {"CenterCrop", center_crop},        {"RandomCrop", center_crop},
-    {"resize", resize_function},        {"resizev2", resize_function},
+constexpr LayerClassRule kRules[] = {
+    {"ZeroPadding1D", apply_zero_padding<1>}, {"ZeroPadding2D", apply_zero_padding<2>},
+    {"ZeroPadding3D", apply_zero_padding<3>}, {"Cropping1D", apply_cropping<1>},
+    {"Cropping2D", apply_cropping<2>},        {"Cropping3D", apply_cropping<3>},
+    {"UpSampling1D", apply_upsampling<1>},    {"UpSampling2D", apply_upsampling<2>},
+    {"UpSampling3D", apply_upsampling<3>},    {"Resizing", apply_resizing},
+    {"CenterCrop", apply_center_crop},        {"RandomCrop", apply_center_crop},
+    {"resize", apply_resize_function},        {"resizev2", apply_resize_function},
 };
 
 }  // namespace
 
-std::span<const NamedRule> image_rules() { return kRules; }
+std::span<const LayerClassRule> image_rules() { return kRules; }
 
 }  // namespace joulemap::predict::keras

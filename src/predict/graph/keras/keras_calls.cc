@@ -8,7 +8,7 @@
 namespace joulemap::predict::keras {
 namespace {
 
-constexpr std::string_view kConstant = "_CONSTANT_VALUE";  // name that Keras 2 writes for a constant
+constexpr std::string_view kKeras2ConstantName = "_CONSTANT_VALUE";  // name that Keras 2 writes for a constant
 
 struct NamedTensor {
   std::string layer;
@@ -17,7 +17,7 @@ struct NamedTensor {
 };
 
 // Parses a tensor name: ["conv1", 0, 0] or ["conv1", 0, 0, {...}].
-std::optional<NamedTensor> named_tensor(const DocumentValue& value) {
+std::optional<NamedTensor> parse_tensor_reference(const DocumentValue& value) {
   const DocumentValue::Array* const list = value.array();
   if (list == nullptr || list->size() < 3 || list->size() > 4) return std::nullopt;
   const std::optional<std::string> layer = (*list)[0].text();
@@ -29,19 +29,20 @@ std::optional<NamedTensor> named_tensor(const DocumentValue& value) {
 
 bool is_constant(const DocumentValue& value) {
   const DocumentValue::Array* const list = value.array();
-  return list != nullptr && list->size() >= 3 && (*list)[0].text() == kConstant;
+  return list != nullptr && list->size() >= 3 && (*list)[0].text() == kKeras2ConstantName;
 }
 
-Shape shape_of(const DocumentValue* value) {
+Shape parse_declared_shape(const DocumentValue* value) {
   Shape shape;
-  while (value != nullptr && value->array() != nullptr && !value->array()->empty() && shape.size() < kMaxDimensions) {
+  while (value != nullptr && value->array() != nullptr && !value->array()->empty() &&
+         shape.size() < kMaxTensorDimensions) {
     shape.push_back(static_cast<std::int64_t>(value->array()->size()));
     value = &value->array()->front();
   }
   return shape;
 }
 
-Error no_such_layer(const std::string& name) {
+Error missing_layer_error(const std::string& name) {
   return Error{ErrorCode::malformed,
                fmt::format("a layer takes a tensor from \"{}\", which is not a layer of the model", name),
                "save the model again with model.to_json()"};
@@ -63,24 +64,25 @@ class CallParser {
     const DocumentValue* const config = value.find("config");
     if (class_name == "__keras_tensor__" && config != nullptr) {
       const DocumentValue* const history = config->find("keras_history");
-      const std::optional<NamedTensor> named = history == nullptr ? std::nullopt : named_tensor(*history);
-      if (named) add(*named, keyword, parse_partial_shape(config->find("shape")));
+      const std::optional<NamedTensor> named = history == nullptr ? std::nullopt : parse_tensor_reference(*history);
+      if (named) add_tensor_argument(*named, keyword, parse_partial_shape(config->find("shape")));
       return;
     }
     if (class_name == "__tensor__" || class_name == "__numpy__") {
-      call_.arguments.push_back({keyword, std::nullopt, shape_of(config == nullptr ? nullptr : config->find("value"))});
+      call_.arguments.push_back(
+          {keyword, std::nullopt, parse_declared_shape(config == nullptr ? nullptr : config->find("value"))});
       return;
     }
     if (!class_name.empty()) return;  // a slice, a type or another object that is no tensor
-    read_sorted(*members, keyword);
+    read_sorted_members(*members, keyword);
   }
 
   // Keras 2: a tensor name, or nested lists of them, each with the keyword arguments of the call.
   void read_lists(const DocumentValue& value) {
-    if (const std::optional<NamedTensor> named = named_tensor(value)) {
-      if (*value.array()->front().text() != kConstant) add(*named, "", std::nullopt);
+    if (const std::optional<NamedTensor> named = parse_tensor_reference(value)) {
+      if (*value.array()->front().text() != kKeras2ConstantName) add_tensor_argument(*named, "", std::nullopt);
     }
-    if (named_tensor(value) || is_constant(value)) {
+    if (parse_tensor_reference(value) || is_constant(value)) {
       if (value.array()->size() == 4) read_keywords(value.array()->back());
       return;
     }
@@ -91,13 +93,13 @@ class CallParser {
     }
   }
 
-  const std::optional<Error>& failure() const { return failure_; }
+  const std::optional<Error>& error() const { return error_; }
 
  private:
   using DocumentMember = formats::DocumentMember;
 
   // Keras flattens the members of a table in the order of their names.
-  void read_sorted(const DocumentValue::Table& members, const std::string& keyword) {
+  void read_sorted_members(const DocumentValue::Table& members, const std::string& keyword) {
     std::vector<const DocumentMember*> sorted;
     for (const DocumentMember& member : members) sorted.push_back(&member);
     std::stable_sort(sorted.begin(), sorted.end(),
@@ -110,41 +112,41 @@ class CallParser {
     if (keywords.table() == nullptr || keywords.table()->empty() || call_.keywords != nullptr) return;
     call_.keywords = &keywords;
     for (const DocumentMember& member : *keywords.table()) {
-      if (const std::optional<NamedTensor> named = named_tensor(member.value)) {
-        if (context_.names.find(named->layer)) add(*named, member.key, std::nullopt);
+      if (const std::optional<NamedTensor> named = parse_tensor_reference(member.value)) {
+        if (context_.names.find(named->layer)) add_tensor_argument(*named, member.key, std::nullopt);
       } else if (const DocumentValue::Array* const list = member.value.array()) {
         for (const DocumentValue& each : *list) {
-          const std::optional<NamedTensor> one = named_tensor(each);
-          if (one && context_.names.find(one->layer)) add(*one, member.key, std::nullopt);
+          const std::optional<NamedTensor> one = parse_tensor_reference(each);
+          if (one && context_.names.find(one->layer)) add_tensor_argument(*one, member.key, std::nullopt);
         }
       }
     }
   }
 
-  void add(const NamedTensor& named, const std::string& keyword, std::optional<PartialShape> declared) {
+  void add_tensor_argument(const NamedTensor& named, const std::string& keyword, std::optional<PartialShape> declared) {
     const std::optional<std::size_t> layer = context_.names.find(named.layer);
     if (!layer) {
-      if (!failure_) failure_ = no_such_layer(named.layer);
+      if (!error_) error_ = missing_layer_error(named.layer);
       return;
     }
     call_.arguments.push_back({keyword, TensorReference{*layer, named.call, named.tensor}, {}});
-    if (declared) context_.model.declared.try_emplace({*layer, named.call, named.tensor}, *std::move(declared));
+    if (declared) context_.model.declared_shapes.try_emplace({*layer, named.call, named.tensor}, *std::move(declared));
   }
 
   CallContext context_;
   ModelCall& call_;
-  std::optional<Error> failure_;
+  std::optional<Error> error_;
 };
 
 }  // namespace
 
 LayerNames::LayerNames(const std::vector<Layer>& layers) {
-  for (std::size_t i = 0; i < layers.size(); ++i) by_name_.try_emplace(layers[i].name, i);
+  for (std::size_t i = 0; i < layers.size(); ++i) layer_index_by_name_.try_emplace(layers[i].name, i);
 }
 
 std::optional<std::size_t> LayerNames::find(const std::string& name) const {
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? std::nullopt : std::optional(found->second);
+  const auto found = layer_index_by_name_.find(name);
+  return found == layer_index_by_name_.end() ? std::nullopt : std::optional(found->second);
 }
 
 Result<ModelCall> parse_call(const DocumentValue& text, CallContext context) {
@@ -162,13 +164,13 @@ Result<ModelCall> parse_call(const DocumentValue& text, CallContext context) {
   } else {
     parser.read_lists(text);
   }
-  if (parser.failure()) return *parser.failure();
+  if (parser.error()) return *parser.error();
   return call;
 }
 
 void collect_tensor_references(const DocumentValue& value, const LayerNames& names,
                                std::vector<TensorReference>& found) {
-  if (const std::optional<NamedTensor> named = named_tensor(value)) {
+  if (const std::optional<NamedTensor> named = parse_tensor_reference(value)) {
     if (const std::optional<std::size_t> layer = names.find(named->layer)) {
       found.push_back({*layer, named->call, named->tensor});
     }

@@ -12,7 +12,7 @@ namespace {
 
 using namespace keras;
 
-std::string open_text(const PartialShape& shape) {
+std::string partial_shape_text(const PartialShape& shape) {
   std::string out;
   for (const std::optional<std::int64_t>& size : shape) {
     out += (out.empty() ? "" : "x") + (size ? fmt::format("{}", *size) : std::string("?"));
@@ -21,7 +21,7 @@ std::string open_text(const PartialShape& shape) {
 }
 
 // An example of a complete shape, for error messages.
-std::string example(const PartialShape& shape) {
+std::string example_input_option(const PartialShape& shape) {
   std::string out;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     out += fmt::format("{}{}", i == 0 ? "" : "x", shape[i].value_or(i == 0 ? 1 : 224));
@@ -29,7 +29,8 @@ std::string example(const PartialShape& shape) {
   return out;
 }
 
-const InputShape* given_for(const std::string& name, std::size_t number, const std::vector<InputShape>& inputs) {
+const InputShape* requested_input_shape(const std::string& name, std::size_t number,
+                                        const std::vector<InputShape>& inputs) {
   const auto named =
       std::find_if(inputs.begin(), inputs.end(), [&](const InputShape& input) { return input.name == name; });
   if (named != inputs.end()) return &*named;
@@ -40,9 +41,9 @@ const InputShape* given_for(const std::string& name, std::size_t number, const s
 }
 
 // The shape of an input from the file or from the user, who may omit the batch.
-PartialShape wanted_shape(const Layer& layer, std::size_t number, const GraphOptions& options) {
+PartialShape choose_input_shape(const Layer& layer, std::size_t number, const GraphOptions& options) {
   PartialShape shape = layer.input_shape.value_or(PartialShape{});
-  if (const InputShape* const given = given_for(layer.name, number, options.inputs)) {
+  if (const InputShape* const given = requested_input_shape(layer.name, number, options.inputs)) {
     const bool has_batch = given->sizes.size() + 1 != shape.size();
     PartialShape sizes(given->sizes.begin(), given->sizes.end());
     if (!has_batch) sizes.insert(sizes.begin(), shape.front());
@@ -52,8 +53,8 @@ PartialShape wanted_shape(const Layer& layer, std::size_t number, const GraphOpt
   return shape;
 }
 
-Result<Shape> input_sizes(const Layer& layer, std::size_t number, const GraphOptions& options) {
-  PartialShape shape = wanted_shape(layer, number, options);
+Result<Shape> resolve_input_sizes(const Layer& layer, std::size_t number, const GraphOptions& options) {
+  PartialShape shape = choose_input_shape(layer, number, options);
   if (shape.empty()) {
     return Error{ErrorCode::usage, fmt::format("the model does not contain the shape of its input {}", layer.name),
                  "set its sizes, including the batch, as in --input 1x224x224x3"};
@@ -62,44 +63,46 @@ Result<Shape> input_sizes(const Layer& layer, std::size_t number, const GraphOpt
   Shape sizes;
   for (const std::optional<std::int64_t>& size : shape) {
     if (!size) {
-      return Error{ErrorCode::usage, fmt::format("the input {} has unknown sizes: {}", layer.name, open_text(shape)),
-                   fmt::format("set them, as in --input {}", example(shape))};
+      return Error{ErrorCode::usage,
+                   fmt::format("the input {} has unknown sizes: {}", layer.name, partial_shape_text(shape)),
+                   fmt::format("set them, as in --input {}", example_input_option(shape))};
     }
     if (*size < 1) {
-      return Error{ErrorCode::usage, fmt::format("the input {} of {} is empty", layer.name, open_text(shape)),
+      return Error{ErrorCode::usage, fmt::format("the input {} of {} is empty", layer.name, partial_shape_text(shape)),
                    "use sizes of at least 1"};
     }
     sizes.push_back(*size);
   }
-  if (sizes.size() > kMaxDimensions || elements(sizes) > kMaxElements) {
-    return Error{ErrorCode::usage, fmt::format("the input {} of {} is too large", layer.name, open_text(shape)),
+  if (sizes.size() > kMaxTensorDimensions || element_count(sizes) > kMaxElements) {
+    return Error{ErrorCode::usage,
+                 fmt::format("the input {} of {} is too large", layer.name, partial_shape_text(shape)),
                  "use a smaller --batch or --input"};
   }
   return sizes;
 }
 
-Operation input_operation(const Layer& layer, const Tensor& tensor, std::string_view type) {
+Operation make_input_operation(const Layer& layer, const Tensor& tensor, std::string_view type) {
   const Shape& sizes = tensor.sizes;
   const std::size_t last = sizes.size() - 1;
   const bool has_channels = sizes.size() > 2;
   Operation input{layer.name, layer.class_name, Kind::input, "", {}, tensor.dtype};
   input.parameters = {{"batch", sizes.front()},
                       {"channels", has_channels ? sizes[last] : 1},
-                      {"height", has_channels ? elements(sizes, 1, last - 1) : 1},
-                      {"width", has_channels ? sizes[last - 1] : elements(sizes, 1, sizes.size())}};
+                      {"height", has_channels ? element_count(sizes, 1, last - 1) : 1},
+                      {"width", has_channels ? sizes[last - 1] : element_count(sizes, 1, sizes.size())}};
   if (type == "uint8" || type == "int8" || type == "bool") input.parameters.set("bytes", 1);
   input.gradient = NeededGradients::none;
   return input;
 }
 
-void note_batch(Graph& graph, std::optional<std::int64_t> file_batch, std::int64_t batch, bool is_chosen) {
+void note_assumed_batch(Graph& graph, std::optional<std::int64_t> file_batch, std::int64_t batch, bool is_chosen) {
   if (!file_batch && !is_chosen) graph.notes.emplace_back("batch 1: the model does not fix it");
   if (file_batch && *file_batch != batch) {
     graph.notes.push_back(fmt::format("batch {} instead of the file's {}", batch, *file_batch));
   }
 }
 
-Result<formats::DocumentValue> parse_text(std::string_view json) {
+Result<formats::DocumentValue> parse_json_document(std::string_view json) {
   Result<formats::DocumentValue> text = formats::read_json(json, "Keras model");
   if (!text) {
     Error error = std::move(text).error();
@@ -116,7 +119,7 @@ Result<Graph> read_keras(std::string_view json, const GraphOptions& options) {
   if (options.batch && (*options.batch < 1 || *options.batch > kMaxElements)) {
     return Error{ErrorCode::usage, fmt::format("a batch of {} is invalid", *options.batch), "use --batch 1 or more"};
   }
-  const Result<formats::DocumentValue> text = parse_text(json);
+  const Result<formats::DocumentValue> text = parse_json_document(json);
   if (!text) return text.error();
   const Result<Model> model = parse_model(*text);
   if (!model) return model.error();
@@ -125,20 +128,20 @@ Result<Graph> read_keras(std::string_view json, const GraphOptions& options) {
   graph.format = "keras";
   std::vector<Tensor> inputs;
   std::optional<std::int64_t> file_batch;
-  for (std::size_t i = 0; i < model->inputs.size(); ++i) {
-    const Layer& layer = model->layers[model->inputs[i]];
-    Result<Shape> sizes = input_sizes(layer, i, options);
+  for (std::size_t i = 0; i < model->input_layers.size(); ++i) {
+    const Layer& layer = model->layers[model->input_layers[i]];
+    Result<Shape> sizes = resolve_input_sizes(layer, i, options);
     if (!sizes) return std::move(sizes).error();
-    const std::string type = layer.config == nullptr ? "" : layer.config->text_or_empty("dtype");
+    const std::string type = layer.config_json == nullptr ? "" : layer.config_json->text_or_empty("dtype");
     const bool is_whole = type.find("int") != std::string::npos || type == "bool" || type == "string";
     const DtypePolicy policy =
-        parse_dtype_policy(layer.config == nullptr ? nullptr : layer.config->find("dtype"), options.dtype);
-    inputs.push_back({*std::move(sizes), policy.dtype, false, !is_whole});
-    graph.operations.push_back(input_operation(layer, inputs.back(), type));
+        parse_dtype_policy(layer.config_json == nullptr ? nullptr : layer.config_json->find("dtype"), options.dtype);
+    inputs.push_back({*std::move(sizes), policy.compute_dtype, false, !is_whole});
+    graph.operations.push_back(make_input_operation(layer, inputs.back(), type));
     if (i == 0 && layer.input_shape) file_batch = layer.input_shape->front();
   }
   const std::int64_t batch = inputs.front().sizes.front();
-  note_batch(graph, file_batch, batch, options.batch || !options.inputs.empty());
+  note_assumed_batch(graph, file_batch, batch, options.batch || !options.inputs.empty());
   const formats::DocumentValue* const config = text->find("config");
   InheritedTraits inherited;
   inherited.is_trainable = config->boolean("trainable").value_or(true);

@@ -43,9 +43,9 @@ TEST(KerasGraph, ReadsTheOperationsOfAKeras3Network) {
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_EQ(graph->name, "tiny_cnn");
   EXPECT_EQ(graph->format, "keras");
-  EXPECT_TRUE(graph->unknown.empty());
-  EXPECT_EQ(graph->weight_tensors, 9);
-  EXPECT_EQ(graph->weight_elements, 1066);  // the count of Keras's model.trainable_weights
+  EXPECT_TRUE(graph->unknown_operations.empty());
+  EXPECT_EQ(graph->weight_tensor_count, 9);
+  EXPECT_EQ(graph->weight_element_count, 1066);  // the count of Keras's model.trainable_weights
   const std::vector<std::string> expected = {
       "rescale rescaling batch=4;rows=1024;width=3",
       "stem convolution batch=4;channels=3;out=16;height=32;width=32;kernel=3;stride=2;padding=0;dilation=1;groups=1;"
@@ -70,7 +70,7 @@ TEST(KerasGraph, ReadsTheSameNetworkOfKeras2) {
   const Result<Graph> older = read_keras(file("tiny_cnn_keras2.json"), {});
   ASSERT_TRUE(newer && older);
   EXPECT_EQ(lines_of(*newer), lines_of(*older));
-  EXPECT_EQ(newer->weight_elements, older->weight_elements);
+  EXPECT_EQ(newer->weight_element_count, older->weight_element_count);
 }
 
 TEST(KerasGraph, AnOpenBatchIsOneWithANote) {
@@ -121,8 +121,8 @@ TEST(KerasGraph, ASharedLayerRunsTwiceAndHasItsWeightsOnce) {
   const Result<Graph> graph = read_keras(functional(layers, R"([["x", 0, 0]])", R"([["add", 0, 0]])"), {});
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_EQ(lines_of(*graph).size(), 3);
-  EXPECT_EQ(graph->weight_tensors, 2);
-  EXPECT_EQ(graph->weight_elements, 8 * 3 + 3);
+  EXPECT_EQ(graph->weight_tensor_count, 2);
+  EXPECT_EQ(graph->weight_element_count, 8 * 3 + 3);
 }
 
 TEST(KerasGraph, LayersOfNestedModelsHaveBothNames) {
@@ -148,8 +148,8 @@ TEST(KerasGraph, GradientsReachTheFirstTrainableLayer) {
   EXPECT_EQ(find_operation(*graph, "first", Kind::activation).gradient, NeededGradients::all);
   EXPECT_EQ(find_operation(*graph, "second", Kind::dense).gradient, NeededGradients::all);
   EXPECT_EQ(find_operation(*graph, "norm", Kind::normalization).parameters.find("frozen"), 1);
-  EXPECT_EQ(graph->weight_tensors, 4);
-  EXPECT_EQ(graph->weight_elements, 2 * (4 * 4 + 4));
+  EXPECT_EQ(graph->weight_tensor_count, 4);
+  EXPECT_EQ(graph->weight_element_count, 2 * (4 * 4 + 4));
 }
 
 TEST(KerasGraph, MixedPrecisionComputesInHalfAndCastsInputsAndWeights) {
@@ -179,10 +179,10 @@ TEST(KerasGraph, ListsALayerWithoutARuleAndBoundsItByTheFile) {
       "build_config": {"input_shape": [null, 6]}})";
   const Result<Graph> graph = read_keras(keras_sequential("[null, 8]", {custom, next}), {.batch = 2});
   ASSERT_TRUE(graph) << graph.error().message;
-  ASSERT_EQ(graph->unknown.size(), 1);
-  EXPECT_EQ(graph->unknown.front().layer, "whiten");
-  EXPECT_EQ(graph->unknown.front().source, "Whiten");
-  EXPECT_TRUE(graph->unknown.front().bounded);
+  ASSERT_EQ(graph->unknown_operations.size(), 1);
+  EXPECT_EQ(graph->unknown_operations.front().layer, "whiten");
+  EXPECT_EQ(graph->unknown_operations.front().source, "Whiten");
+  EXPECT_TRUE(graph->unknown_operations.front().has_lower_bound);
   EXPECT_EQ(lines_of(*graph), (std::vector<std::string>{"whiten unknown batch=1;rows=1;width=16;in=16;out=12",
                                                         "dense dense rows=2;in=6;out=3;bias=1"}));
 }
@@ -190,9 +190,9 @@ TEST(KerasGraph, ListsALayerWithoutARuleAndBoundsItByTheFile) {
 TEST(KerasGraph, ALayerWithoutARuleAndShapesIsUnbounded) {
   const Result<Graph> graph = read_keras(keras_sequential("[1, 8]", {keras_layer("Lambda", "lambda"), kDense}), {});
   ASSERT_TRUE(graph);
-  ASSERT_EQ(graph->unknown.size(), 1);
-  EXPECT_FALSE(graph->unknown.front().bounded);
-  EXPECT_NE(graph->unknown.front().reason.find("a user-defined function"), std::string::npos);
+  ASSERT_EQ(graph->unknown_operations.size(), 1);
+  EXPECT_FALSE(graph->unknown_operations.front().has_lower_bound);
+  EXPECT_NE(graph->unknown_operations.front().reason.find("a user-defined function"), std::string::npos);
 }
 
 }  // namespace

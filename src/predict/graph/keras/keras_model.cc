@@ -9,10 +9,10 @@
 namespace joulemap::predict::keras {
 namespace {
 
-constexpr std::size_t kMaxTensors = 1024;  // limit of output tensors of one call
-constexpr std::string_view kSaveAgain = "save the model again with model.to_json()";
+constexpr std::size_t kMaxOutputTensorsPerCall = 1024;  // limit of output tensors of one call
+constexpr std::string_view kSaveModelAgainRemedy = "save the model again with model.to_json()";
 
-const DocumentValue* layers_of(const DocumentValue& model) {
+const DocumentValue* find_layer_list(const DocumentValue& model) {
   const DocumentValue* const config = model.find("config");
   if (config == nullptr) return nullptr;
   if (config->array() != nullptr) return config;  // format of a Sequential in the first versions of Keras
@@ -25,7 +25,7 @@ bool is_keras_function(std::string_view module) {
 }
 
 // Normalizes the name of a function: "math.reduce_mean" becomes "reducemean", "Mean" of keras.ops becomes "mean".
-std::string function_name(std::string_view name) {
+std::string keras_function_name(std::string_view name) {
   name.remove_prefix(name.rfind('.') == std::string_view::npos ? 0 : name.rfind('.') + 1);
   std::string plain;
   for (const char letter : name) {
@@ -34,7 +34,7 @@ std::string function_name(std::string_view name) {
   return plain;
 }
 
-std::optional<PartialShape> stated_input_shape(const DocumentValue& layer) {
+std::optional<PartialShape> parse_stated_input_shape(const DocumentValue& layer) {
   const DocumentValue* const config = layer.find("config");
   if (config != nullptr) {
     for (const std::string_view key : {"batch_shape", "batch_input_shape", "build_input_shape"}) {
@@ -45,38 +45,38 @@ std::optional<PartialShape> stated_input_shape(const DocumentValue& layer) {
   if (build != nullptr) {
     if (std::optional<PartialShape> shape = parse_partial_shape(build->find("input_shape"))) return shape;
   }
-  const DocumentValue* const layers = layers_of(layer);
+  const DocumentValue* const layers = find_layer_list(layer);
   if (layers == nullptr || layers->array()->empty()) return std::nullopt;
-  return stated_input_shape(layers->array()->front());
+  return parse_stated_input_shape(layers->array()->front());
 }
 
 // Makes the calls of a Sequential: each layer once, with the output of the previous one.
-void make_chain(Model& model, const DocumentValue& text) {
+void connect_layers_in_sequence(Model& model, const DocumentValue& text) {
   if (!model.layers.front().is_input) {
     Layer input;
     input.name = "input";
     input.class_name = "InputLayer";
     input.is_input = true;
-    input.input_shape = stated_input_shape(text);
+    input.input_shape = parse_stated_input_shape(text);
     model.layers.insert(model.layers.begin(), std::move(input));
   }
   for (std::size_t i = 1; i < model.layers.size(); ++i) {
     ModelCall call;
     call.arguments.push_back({"", TensorReference{i - 1, 0, 0}, {}});
     model.layers[i].calls = {std::move(call)};
-    model.order.emplace_back(i, 0);
-    const DocumentValue* const build = model.layers[i].text->find("build_config");
+    model.layer_order.emplace_back(i, 0);
+    const DocumentValue* const build = model.layers[i].layer_json->find("build_config");
     const std::optional<PartialShape> shape =
         build == nullptr ? std::nullopt : parse_partial_shape(build->find("input_shape"));
-    if (shape) model.declared[{i - 1, 0, 0}] = *shape;
+    if (shape) model.declared_shapes[{i - 1, 0, 0}] = *shape;
   }
-  model.inputs = {0};
-  model.outputs = {{model.layers.size() - 1, 0, 0}};
+  model.input_layers = {0};
+  model.output_tensors = {{model.layers.size() - 1, 0, 0}};
 }
 
-// Sets used_outputs of each layer. Also numbers calls of nested models from 0: Keras 2 counts their construction as the
-// first call, without writing it.
-void number_calls_and_tensors(Model& model) {
+// Sets used_output_count of each layer. Also numbers calls of nested models from 0: Keras 2 counts their construction
+// as the first call, without writing it.
+void assign_call_and_tensor_numbers(Model& model) {
   std::vector<std::size_t> first(model.layers.size(), SIZE_MAX);
   const auto each_tensor = [&](const auto& visit) {
     for (Layer& layer : model.layers) {
@@ -86,22 +86,22 @@ void number_calls_and_tensors(Model& model) {
         }
       }
     }
-    for (TensorReference& output : model.outputs) visit(output);
+    for (TensorReference& output : model.output_tensors) visit(output);
   };
   each_tensor([&](const TensorReference& tensor) {
-    first[tensor.layer] = std::min(first[tensor.layer], tensor.call);
-    std::size_t& used = model.layers[tensor.layer].used_outputs;
-    used = std::max(used, std::min(tensor.tensor, kMaxTensors) + 1);
+    first[tensor.layer_index] = std::min(first[tensor.layer_index], tensor.call_index);
+    std::size_t& used = model.layers[tensor.layer_index].used_output_count;
+    used = std::max(used, std::min(tensor.output_index, kMaxOutputTensorsPerCall) + 1);
   });
   each_tensor([&](TensorReference& tensor) {
-    const Layer& layer = model.layers[tensor.layer];
+    const Layer& layer = model.layers[tensor.layer_index];
     const bool is_old = !layer.calls.empty() && layer.calls.front().positional == nullptr;
-    if (is_old && is_model(*layer.text) && first[tensor.layer] >= 1) --tensor.call;
+    if (is_old && is_model(*layer.layer_json) && first[tensor.layer_index] >= 1) --tensor.call_index;
   });
 }
 
 // Topological sort of the calls (Kahn's algorithm), in file order where possible. Fails if there is a cycle.
-Status find_order(Model& model) {
+Status sort_layers_by_dependency(Model& model) {
   using Call = std::pair<std::size_t, std::size_t>;
   std::map<Call, std::vector<Call>> waiting;  // calls that read a call's outputs
   std::map<Call, std::size_t> missing;
@@ -111,15 +111,15 @@ Status find_order(Model& model) {
     for (std::size_t j = 0; j < model.layers[i].calls.size(); ++j, ++count) {
       std::size_t& open = missing[{i, j}];
       for (const Argument& argument : model.layers[i].calls[j].arguments) {
-        if (!argument.tensor || model.layers[argument.tensor->layer].is_input) continue;
-        const Layer& from = model.layers[argument.tensor->layer];
-        if (argument.tensor->call >= from.calls.size()) {
+        if (!argument.tensor || model.layers[argument.tensor->layer_index].is_input) continue;
+        const Layer& from = model.layers[argument.tensor->layer_index];
+        if (argument.tensor->call_index >= from.calls.size()) {
           return Error{ErrorCode::malformed,
                        fmt::format("layer {} takes a tensor from call {} of layer {}, which has {}",
-                                   model.layers[i].name, argument.tensor->call, from.name, from.calls.size()),
-                       std::string(kSaveAgain)};
+                                   model.layers[i].name, argument.tensor->call_index, from.name, from.calls.size()),
+                       std::string(kSaveModelAgainRemedy)};
         }
-        waiting[{argument.tensor->layer, argument.tensor->call}].emplace_back(i, j);
+        waiting[{argument.tensor->layer_index, argument.tensor->call_index}].emplace_back(i, j);
         ++open;
       }
       if (open == 0) ready.emplace(i, j);
@@ -128,23 +128,23 @@ Status find_order(Model& model) {
   while (!ready.empty()) {
     const Call call = ready.top();
     ready.pop();
-    model.order.push_back(call);
+    model.layer_order.push_back(call);
     for (const Call& next : waiting[call]) {
       if (--missing[next] == 0) ready.push(next);
     }
   }
-  if (model.order.size() == count) return Done{};
+  if (model.layer_order.size() == count) return Done{};
   const auto stuck = std::find_if(missing.begin(), missing.end(), [](const auto& call) { return call.second > 0; });
   return Error{
       ErrorCode::malformed,
       fmt::format("layer {} depends on its own output: the model has a cycle", model.layers[stuck->first.first].name),
-      std::string(kSaveAgain)};
+      std::string(kSaveModelAgainRemedy)};
 }
 
-Status parse_calls(Model& model, const DocumentValue& config) {
+Status parse_inbound_calls(Model& model, const DocumentValue& config) {
   const LayerNames names(model.layers);
   for (Layer& layer : model.layers) {
-    const DocumentValue* const nodes = layer.text->find("inbound_nodes");
+    const DocumentValue* const nodes = layer.layer_json->find("inbound_nodes");
     if (nodes == nullptr || nodes->array() == nullptr || layer.is_input) continue;
     for (const DocumentValue& node : *nodes->array()) {
       Result<ModelCall> call = parse_call(node, {names, model});
@@ -155,10 +155,10 @@ Status parse_calls(Model& model, const DocumentValue& config) {
   std::vector<TensorReference> inputs;
   if (const DocumentValue* const named = config.find("input_layers")) collect_tensor_references(*named, names, inputs);
   for (const TensorReference& input : inputs) {
-    if (model.layers[input.layer].is_input) model.inputs.push_back(input.layer);
+    if (model.layers[input.layer_index].is_input) model.input_layers.push_back(input.layer_index);
   }
   if (const DocumentValue* const named = config.find("output_layers"))
-    collect_tensor_references(*named, names, model.outputs);
+    collect_tensor_references(*named, names, model.output_tensors);
   return Done{};
 }
 
@@ -166,29 +166,30 @@ Status parse_calls(Model& model, const DocumentValue& config) {
 
 Layer parse_layer(const DocumentValue& text, std::size_t number) {
   Layer layer;
-  layer.text = &text;
-  layer.config = text.find("config");
+  layer.layer_json = &text;
+  layer.config_json = text.find("config");
   layer.class_name = text.text_or_empty("class_name");
   layer.name = text.text_or_empty("name");
-  if (layer.name.empty() && layer.config != nullptr) layer.name = layer.config->text_or_empty("name");
+  if (layer.name.empty() && layer.config_json != nullptr) layer.name = layer.config_json->text_or_empty("name");
   if (layer.name.empty()) layer.name = fmt::format("{}_{}", layer.class_name, number);
   layer.is_input = layer.class_name == "InputLayer";
   const bool is_tensorflow = layer.class_name == "TFOpLambda" || layer.class_name == "SlicingOpLambda";
   layer.is_function = is_tensorflow || is_keras_function(text.text_or_empty("module"));
   if (is_tensorflow) {
-    layer.class_name = function_name(layer.config == nullptr ? "" : layer.config->text_or_empty("function"));
+    layer.class_name =
+        keras_function_name(layer.config_json == nullptr ? "" : layer.config_json->text_or_empty("function"));
   } else if (layer.is_function) {
-    layer.class_name = function_name(layer.class_name);
+    layer.class_name = keras_function_name(layer.class_name);
   }
-  if (layer.is_input) layer.input_shape = stated_input_shape(text);
+  if (layer.is_input) layer.input_shape = parse_stated_input_shape(text);
   return layer;
 }
 
-bool is_model(const DocumentValue& layer) { return layers_of(layer) != nullptr; }
+bool is_model(const DocumentValue& layer) { return find_layer_list(layer) != nullptr; }
 
 std::optional<PartialShape> parse_partial_shape(const DocumentValue* value) {
   const DocumentValue::Array* const list = value == nullptr ? nullptr : value->array();
-  if (list == nullptr || list->empty() || list->size() > kMaxDimensions) return std::nullopt;
+  if (list == nullptr || list->empty() || list->size() > kMaxTensorDimensions) return std::nullopt;
   PartialShape shape;
   for (const DocumentValue& each : *list) {
     if (!each.is_null() && !each.integer()) return std::nullopt;
@@ -198,7 +199,7 @@ std::optional<PartialShape> parse_partial_shape(const DocumentValue* value) {
 }
 
 Result<Model> parse_model(const DocumentValue& text) {
-  const DocumentValue* const layers = layers_of(text);
+  const DocumentValue* const layers = find_layer_list(text);
   if (layers == nullptr) {
     const std::string class_name = text.text_or_empty("class_name");
     return Error{ErrorCode::unsupported,
@@ -213,23 +214,24 @@ Result<Model> parse_model(const DocumentValue& text) {
     if (layer.text_or_empty("class_name").empty()) {
       return Error{ErrorCode::malformed,
                    fmt::format("layer {} of {} has no class_name", model.layers.size(), model.name),
-                   std::string(kSaveAgain)};
+                   std::string(kSaveModelAgainRemedy)};
     }
     model.layers.push_back(parse_layer(layer, model.layers.size()));
   }
   if (model.layers.empty()) {
-    return Error{ErrorCode::malformed, fmt::format("the model {} has no layers", model.name), std::string(kSaveAgain)};
+    return Error{ErrorCode::malformed, fmt::format("the model {} has no layers", model.name),
+                 std::string(kSaveModelAgainRemedy)};
   }
   if (config->find("input_layers") == nullptr) {
-    make_chain(model, text);
+    connect_layers_in_sequence(model, text);
     return model;
   }
-  if (Status parsed = parse_calls(model, *config); !parsed) return std::move(parsed).error();
-  number_calls_and_tensors(model);
-  if (Status ordered = find_order(model); !ordered) return std::move(ordered).error();
-  if (model.inputs.empty() || model.outputs.empty()) {
+  if (Status parsed = parse_inbound_calls(model, *config); !parsed) return std::move(parsed).error();
+  assign_call_and_tensor_numbers(model);
+  if (Status ordered = sort_layers_by_dependency(model); !ordered) return std::move(ordered).error();
+  if (model.input_layers.empty() || model.output_tensors.empty()) {
     return Error{ErrorCode::malformed, fmt::format("the model {} has no inputs or no outputs", model.name),
-                 std::string(kSaveAgain)};
+                 std::string(kSaveModelAgainRemedy)};
   }
   return model;
 }

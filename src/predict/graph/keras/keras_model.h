@@ -24,11 +24,11 @@ using formats::DocumentValue;
 // Sizes of a tensor including the batch; unknown sizes are empty.
 using PartialShape = std::vector<std::optional<std::int64_t>>;
 
-// Output `tensor` of call `call` of a layer, by index.
+// Output `output_index` of call `call_index` of a layer, by index.
 struct TensorReference {
-  std::size_t layer = 0;
-  std::size_t call = 0;
-  std::size_t tensor = 0;
+  std::size_t layer_index = 0;
+  std::size_t call_index = 0;
+  std::size_t output_index = 0;
 };
 
 struct Argument {
@@ -46,23 +46,23 @@ struct ModelCall {
 struct Layer {
   std::string name;
   std::string class_name;
-  const DocumentValue* text = nullptr;  // class_name, config, build_config
-  const DocumentValue* config = nullptr;
+  const DocumentValue* layer_json = nullptr;  // class_name, config, build_config
+  const DocumentValue* config_json = nullptr;
   bool is_input = false;
   bool is_function = false;                 // from keras.ops or TensorFlow
   std::optional<PartialShape> input_shape;  // for an input layer
-  std::size_t used_outputs = 1;             // number of outputs of a call that other layers read
+  std::size_t used_output_count = 1;        // number of outputs of a call that other layers read
   std::vector<ModelCall> calls;
 };
 
 struct Model {
   std::string name;
   std::vector<Layer> layers;
-  std::vector<std::pair<std::size_t, std::size_t>> order;  // layer and call, in topological order
-  std::vector<std::size_t> inputs;                         // indices of input layers, in the order of the given tensors
-  std::vector<TensorReference> outputs;
+  std::vector<std::pair<std::size_t, std::size_t>> layer_order;  // layer and call, in topological order
+  std::vector<std::size_t> input_layers;  // indices of input layers, in the order of the given tensors
+  std::vector<TensorReference> output_tensors;
   // Output shapes that the document declares, by layer, call and tensor.
-  std::map<std::tuple<std::size_t, std::size_t, std::size_t>, PartialShape> declared;
+  std::map<std::tuple<std::size_t, std::size_t, std::size_t>, PartialShape> declared_shapes;
 };
 
 // Whether the layer is a model: a Sequential or Functional model of any class name.
@@ -80,7 +80,7 @@ class LayerNames {
   std::optional<std::size_t> find(const std::string& name) const;
 
  private:
-  std::map<std::string, std::size_t> by_name_;
+  std::map<std::string, std::size_t> layer_index_by_name_;
 };
 struct CallContext {
   const LayerNames& names;

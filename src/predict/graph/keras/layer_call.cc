@@ -12,10 +12,10 @@
 namespace joulemap::predict::keras {
 namespace {
 
-const Shape kOnePixel = {1, 1, 1, 1};  // placeholder shape after a failure
+const Shape kPlaceholderShape = {1, 1, 1, 1};  // placeholder shape after a failure
 
 // Maps the name of a Keras activation to the form in operation.h; other names stay unchanged, in lower case.
-std::string activation_form(std::string_view name) {
+std::string canonical_activation_form(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kOthers = {{{"swish", "silu"},
                                                                                      {"hard_swish", "hardswish"},
                                                                                      {"hard_silu", "hardswish"},
@@ -37,23 +37,23 @@ std::string activation_form(std::string_view name) {
 }  // namespace
 
 LayerCall::LayerCall(LayerTraits layer_traits, CallJson call_text, std::vector<Input> call_inputs, Graph& into)
-    : traits(std::move(layer_traits)), written(call_text), inputs(std::move(call_inputs)), graph_(into) {
+    : traits(std::move(layer_traits)), call_json(call_text), inputs(std::move(call_inputs)), graph_(into) {
   for (const Input& input : inputs) needs_gradient_ = needs_gradient_ || input.tensor.needs_gradient;
 }
 
-void LayerCall::fail(std::string_view what, std::string_view remedy) {
+void LayerCall::set_failure(std::string_view what, std::string_view remedy) {
   if (failure_) return;
-  failure_ = Error{ErrorCode::malformed, fmt::format("layer {} ({}): {}", traits.path, traits.class_name, what),
+  failure_ = Error{ErrorCode::malformed, fmt::format("layer {} ({}): {}", traits.layer_path, traits.class_name, what),
                    std::string(remedy)};
 }
 
-const Shape& LayerCall::shape(std::size_t input) {
+const Shape& LayerCall::input_shape(std::size_t input) {
   if (input < inputs.size()) return inputs[input].tensor.sizes;
-  fail(fmt::format("it has only {} of its input tensors", inputs.size()));
-  return kOnePixel;
+  set_failure(fmt::format("it has only {} of its input tensors", inputs.size()));
+  return kPlaceholderShape;
 }
 
-const Input* LayerCall::named(std::string_view keyword, std::size_t position) const {
+const Input* LayerCall::find_input_named(std::string_view keyword, std::size_t position) const {
   std::size_t seen = 0;
   for (const Input& input : inputs) {
     if (input.keyword == keyword) return &input;
@@ -62,116 +62,119 @@ const Input* LayerCall::named(std::string_view keyword, std::size_t position) co
   return nullptr;
 }
 
-std::size_t LayerCall::axis(std::int64_t axis, std::size_t dimensions) {
-  const std::optional<std::size_t> found = axis_of(axis, dimensions);
-  if (!found) fail(fmt::format("axis {} is out of range for {} dimensions", axis, dimensions));
+std::size_t LayerCall::normalize_axis(std::int64_t axis, std::size_t dimensions) {
+  const std::optional<std::size_t> found = normalize_axis_index(axis, dimensions);
+  if (!found) set_failure(fmt::format("axis {} is out of range for {} dimensions", axis, dimensions));
   return found.value_or(0);
 }
 
-std::int64_t LayerCall::dimension(std::int64_t which) {
-  const Shape& sizes = shape();
-  const std::size_t position = axis(which, sizes.size());
+std::int64_t LayerCall::input_dimension(std::int64_t which) {
+  const Shape& sizes = input_shape();
+  const std::size_t position = normalize_axis(which, sizes.size());
   return position < sizes.size() ? sizes[position] : 1;
 }
 
-void LayerCall::need_dimensions(std::size_t least, std::size_t most) {
-  const Shape& sizes = shape();
+void LayerCall::require_dimension_count(std::size_t least, std::size_t most) {
+  const Shape& sizes = input_shape();
   if (sizes.size() >= least && sizes.size() <= most) return;
-  fail(least == most
-           ? fmt::format("it takes a tensor of {} dimensions, but its input is {}", least, text(sizes))
-           : fmt::format("it takes a tensor of {} or more dimensions, but its input is {}", least, text(sizes)));
+  set_failure(
+      least == most
+          ? fmt::format("it takes a tensor of {} dimensions, but its input is {}", least, shape_text(sizes))
+          : fmt::format("it takes a tensor of {} or more dimensions, but its input is {}", least, shape_text(sizes)));
   if (inputs.empty()) return;
   inputs.front().tensor.sizes.assign(least, 1);
 }
 
 bool LayerCall::is_channels_last(std::string_view otherwise) const {
-  const std::string format = word("data_format");
+  const std::string format = text_option("data_format");
   return (format.empty() ? otherwise : std::string_view(format)) != "channels_first";
 }
 
-const DocumentValue* LayerCall::option(std::string_view key) const {
-  for (const DocumentValue* position : {written.config, written.keywords}) {
+const DocumentValue* LayerCall::find_option(std::string_view key) const {
+  for (const DocumentValue* position : {call_json.config, call_json.keywords}) {
     if (position == nullptr) continue;
     if (const DocumentValue* const value = position->find(key); value != nullptr && !value->is_null()) return value;
   }
   return nullptr;
 }
 
-bool LayerCall::flag(std::string_view key, bool otherwise) const {
-  const DocumentValue* const value = option(key);
+bool LayerCall::boolean_option(std::string_view key, bool otherwise) const {
+  const DocumentValue* const value = find_option(key);
   return value == nullptr ? otherwise : value->boolean().value_or(otherwise);
 }
 
-std::string LayerCall::word(std::string_view key) const {
-  const DocumentValue* const value = option(key);
+std::string LayerCall::text_option(std::string_view key) const {
+  const DocumentValue* const value = find_option(key);
   if (value == nullptr) return {};
   if (std::optional<std::string> plain = value->text()) return *std::move(plain);
   const std::string class_name = value->text_or_empty("class_name");
   return class_name == "function" ? value->text_or_empty("config") : class_name;
 }
 
-std::int64_t LayerCall::checked(std::optional<std::int64_t> value, std::string_view key, std::int64_t most) {
+std::int64_t LayerCall::check_size_option(std::optional<std::int64_t> value, std::string_view key, std::int64_t most) {
   if (value && *value >= 1 && *value <= most) return *value;
-  fail(value ? fmt::format("its {} is {}, which is not between 1 and {}", key, *value, most)
-             : fmt::format("its {} is missing or not an integer", key),
-       "save the model again with model.to_json()");
+  set_failure(value ? fmt::format("its {} is {}, which is not between 1 and {}", key, *value, most)
+                    : fmt::format("its {} is missing or not an integer", key),
+              "save the model again with model.to_json()");
   return 1;
 }
 
-std::int64_t LayerCall::size(std::string_view key) {
-  const DocumentValue* const value = option(key);
-  return checked(value == nullptr ? std::nullopt : value->integer(), key, kMaxElements);
+std::int64_t LayerCall::required_size_option(std::string_view key) {
+  const DocumentValue* const value = find_option(key);
+  return check_size_option(value == nullptr ? std::nullopt : value->integer(), key, kMaxElements);
 }
 
-std::int64_t LayerCall::size_or(std::string_view key, std::int64_t otherwise) {
-  return option(key) == nullptr ? otherwise : size(key);
+std::int64_t LayerCall::size_option_or(std::string_view key, std::int64_t otherwise) {
+  return find_option(key) == nullptr ? otherwise : required_size_option(key);
 }
 
-std::vector<std::int64_t> LayerCall::factors(std::string_view key, std::size_t dimensions, std::int64_t otherwise) {
-  const DocumentValue* const value = option(key);
+std::vector<std::int64_t> LayerCall::factor_options(std::string_view key, std::size_t dimensions,
+                                                    std::int64_t otherwise) {
+  const DocumentValue* const value = find_option(key);
   if (value == nullptr) return std::vector<std::int64_t>(dimensions, otherwise);
   const DocumentValue::Array* const list = value->array();
-  if (list == nullptr) return std::vector<std::int64_t>(dimensions, checked(value->integer(), key, kMaxFactor));
+  if (list == nullptr)
+    return std::vector<std::int64_t>(dimensions, check_size_option(value->integer(), key, kMaxWindowFactor));
   if (list->size() != dimensions && list->size() != 1) {
-    fail(fmt::format("its {} has {} values for {} dimensions", key, list->size(), dimensions));
+    set_failure(fmt::format("its {} has {} values for {} dimensions", key, list->size(), dimensions));
     return std::vector<std::int64_t>(dimensions, 1);
   }
   std::vector<std::int64_t> each;
-  for (const DocumentValue& one : *list) each.push_back(checked(one.integer(), key, kMaxFactor));
+  for (const DocumentValue& one : *list) each.push_back(check_size_option(one.integer(), key, kMaxWindowFactor));
   each.resize(dimensions, each.front());
   return each;
 }
 
-std::vector<std::int64_t> LayerCall::axes(std::string_view key) const {
+std::vector<std::int64_t> LayerCall::axes_option(std::string_view key) const {
   std::vector<std::int64_t> found;
-  const DocumentValue* const value = option(key);
+  const DocumentValue* const value = find_option(key);
   if (value == nullptr) return found;
   if (const std::optional<std::int64_t> one = value->integer()) found.push_back(*one);
   const DocumentValue::Array* list = value->array();
   // The document stores a tuple argument of a TensorFlow function as {"items": [...]}.
   if (const DocumentValue* const items = value->find("items")) list = items->array();
-  if (list == nullptr || list->size() > kMaxDimensions) return found;
+  if (list == nullptr || list->size() > kMaxTensorDimensions) return found;
   for (const DocumentValue& each : *list) {
     if (const std::optional<std::int64_t> one = each.integer()) found.push_back(*one);
   }
   return found;
 }
 
-Padding LayerCall::padding() {
-  const std::string name = word("padding");
+Padding LayerCall::padding_option() {
+  const std::string name = text_option("padding");
   if (name.empty() || name == "valid" || name == "VALID") return Padding::valid;
   if (name == "same" || name == "SAME") return Padding::same;
   if (name == "causal") return Padding::causal;
-  fail(fmt::format("its padding is \"{}\", not valid, same or causal", name));
+  set_failure(fmt::format("its padding is \"{}\", not valid, same or causal", name));
   return Padding::valid;
 }
 
-void LayerCall::weights(std::initializer_list<std::int64_t> sizes) {
+void LayerCall::count_weights(std::initializer_list<std::int64_t> sizes) {
   for (const std::int64_t size : sizes) {
     if (size == 0) continue;  // no bias
-    if (size > kMaxElements) fail(fmt::format("its weights have more than {} elements", kMaxElements));
-    if (traits.is_mixed) {
-      const Operation cast{traits.path,
+    if (size > kMaxElements) set_failure(fmt::format("its weights have more than {} elements", kMaxElements));
+    if (traits.has_mixed_precision) {
+      const Operation cast{traits.layer_path,
                            traits.class_name,
                            Kind::cast,
                            std::string(name_of(traits.dtype)),
@@ -181,14 +184,16 @@ void LayerCall::weights(std::initializer_list<std::int64_t> sizes) {
     }
     if (!traits.is_trainable) continue;
     has_trainable_weights_ = true;
-    if (!traits.counts_weights) continue;
-    ++graph_.weight_tensors;
-    graph_.weight_elements = std::min(graph_.weight_elements + std::min(size, kSaturatedCount), kSaturatedCount);
+    if (!traits.adds_weights_to_graph) continue;
+    ++graph_.weight_tensor_count;
+    graph_.weight_element_count =
+        std::min(graph_.weight_element_count + std::min(size, kSaturatedElementCount), kSaturatedElementCount);
   }
 }
 
-void LayerCall::emit(Kind kind, std::string_view form, Parameters parameters, std::int64_t count) {
-  Operation operation{traits.path, traits.class_name, kind, std::string(form), std::move(parameters), traits.dtype};
+void LayerCall::emit_operation(Kind kind, std::string_view form, Parameters parameters, std::int64_t count) {
+  Operation operation{traits.layer_path, traits.class_name,     kind,
+                      std::string(form), std::move(parameters), traits.dtype};
   operation.count = count;
   operation.gradient = needs_gradient_          ? NeededGradients::all
                        : has_trainable_weights_ ? NeededGradients::weights
@@ -199,55 +204,58 @@ void LayerCall::emit(Kind kind, std::string_view form, Parameters parameters, st
 }
 
 std::size_t LayerCall::emit_recurrent(std::string_view form, Parameters parameters) {
-  emit(Kind::recurrent, form, std::move(parameters));
+  emit_operation(Kind::recurrent, form, std::move(parameters));
   const std::optional<std::size_t> read = inputs.empty() ? std::nullopt : inputs.front().tensor.stack;
-  if (!read || !is_next_layer(graph_.operations[*read], graph_.operations.back())) return graph_.operations.size() - 1;
-  add_layer(graph_.operations[*read], graph_.operations.back());
+  if (!read || !is_next_recurrent_layer(graph_.operations[*read], graph_.operations.back()))
+    return graph_.operations.size() - 1;
+  append_recurrent_layer(graph_.operations[*read], graph_.operations.back());
   graph_.operations.pop_back();
   return *read;
 }
 
-void LayerCall::elementwise(Kind kind, std::string_view form, const Shape& sizes, std::int64_t count) {
-  emit(kind, form, batch_rows_width(sizes), count);
+void LayerCall::emit_elementwise(Kind kind, std::string_view form, const Shape& sizes, std::int64_t count) {
+  emit_operation(kind, form, batch_rows_width(sizes), count);
 }
 
-void LayerCall::activation(std::string_view name, const Shape& sizes, std::int64_t which) {
-  const std::string form = activation_form(name);
+void LayerCall::emit_activation(std::string_view name, const Shape& sizes, std::int64_t which) {
+  const std::string form = canonical_activation_form(name);
   if (form.empty() || form == "linear") return;
   Shape ordered = sizes;
   // Softmax runs along one axis, which must become the last dimension, `width`.
   if (!ordered.empty() && (form == "softmax" || form == "log_softmax")) {
-    const auto along = ordered.begin() + static_cast<std::ptrdiff_t>(axis(which, ordered.size()));
+    const auto along = ordered.begin() + static_cast<std::ptrdiff_t>(normalize_axis(which, ordered.size()));
     std::rotate(along, along + 1, ordered.end());
   }
-  elementwise(Kind::activation, form, ordered);
+  emit_elementwise(Kind::activation, form, ordered);
 }
 
-void LayerCall::unknown(std::string_view reason, const std::vector<Shape>& outputs, bool is_bounded) {
+void LayerCall::emit_unknown(std::string_view reason, const std::vector<Shape>& outputs, bool is_bounded) {
   std::int64_t in = 0;
   std::int64_t out = 0;
-  for (const Input& input : inputs) in = std::min(kSaturatedCount, in + elements(input.tensor.sizes));
-  for (const Shape& output : outputs) out = std::min(kSaturatedCount, out + elements(output));
-  emit(Kind::unknown, "",
-       {{"batch", 1}, {"rows", 1}, {"width", std::max<std::int64_t>({in, out, 1})}, {"in", in}, {"out", out}});
-  graph_.unknown.push_back({traits.path, traits.class_name, std::string(reason), is_bounded});
+  for (const Input& input : inputs) in = std::min(kSaturatedElementCount, in + element_count(input.tensor.sizes));
+  for (const Shape& output : outputs) out = std::min(kSaturatedElementCount, out + element_count(output));
+  emit_operation(
+      Kind::unknown, "",
+      {{"batch", 1}, {"rows", 1}, {"width", std::max<std::int64_t>({in, out, 1})}, {"in", in}, {"out", out}});
+  graph_.unknown_operations.push_back({traits.layer_path, traits.class_name, std::string(reason), is_bounded});
 }
 
 Parameters batch_rows_width(const Shape& shape) {
-  if (shape.size() < 2) return {{"batch", 1}, {"rows", 1}, {"width", elements(shape)}};
-  return {{"batch", shape.front()}, {"rows", elements(shape, 1, shape.size() - 1)}, {"width", shape.back()}};
+  if (shape.size() < 2) return {{"batch", 1}, {"rows", 1}, {"width", element_count(shape)}};
+  return {{"batch", shape.front()}, {"rows", element_count(shape, 1, shape.size() - 1)}, {"width", shape.back()}};
 }
 
 BroadcastForm broadcast_form(const Shape& out, const Shape& one, const Shape& other) {
-  const std::int64_t all = elements(out);
-  const Shape& small = elements(one) < elements(other) ? one : other;
-  const std::int64_t few = elements(small);
+  const std::int64_t all = element_count(out);
+  const Shape& small = element_count(one) < element_count(other) ? one : other;
+  const std::int64_t few = element_count(small);
   if (few == all || few == 0 || all % few != 0) return {"same", batch_rows_width(out)};
   if (few == 1) return {"scalar", batch_rows_width(out)};
   // Form `last`: a vector along the last dimensions. Otherwise `row`: one value per sample or channel.
   std::size_t leading = 0;
   while (leading < small.size() && small[leading] == 1) ++leading;
-  if (elements(small, leading, small.size()) == elements(out, out.size() - (small.size() - leading), out.size())) {
+  if (element_count(small, leading, small.size()) ==
+      element_count(out, out.size() - (small.size() - leading), out.size())) {
     return {"last", {{"batch", 1}, {"rows", all / few}, {"width", few}}};
   }
   const std::int64_t batch = out.empty() || few % out.front() != 0 ? 1 : out.front();

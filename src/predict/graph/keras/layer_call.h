@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One call of one Keras layer, for the layer rules: its configuration, its input tensors, and methods that emit
-// operations and weights. A rule returns the output shapes. fail() stores the first error, with the layer's name, and
-// the rule continues with sizes of 1: rules stay short, and the caller checks for errors once. For one thread; lives as
-// long as the call and refers to the model's document.
+// operations and weights. A rule returns the output shapes. set_failure() stores the first error, with the layer's
+// name, and the rule continues with sizes of 1: rules stay short, and the caller checks for errors once. For one
+// thread; lives as long as the call and refers to the model's document.
 #pragma once
 
 #include <cstdint>
@@ -38,13 +38,13 @@ struct Input {
 
 // Properties of a layer, its own and those inherited from enclosing models.
 struct LayerTraits {
-  std::string path;        // "outer.inner.conv"
+  std::string layer_path;  // "outer.inner.conv"
   std::string class_name;  // "Conv2D"; for a TensorFlow function its name
   Dtype dtype = Dtype::fp32;
-  bool is_mixed = false;  // weights are stored in 32 bits and cast for every call
+  bool has_mixed_precision = false;  // weights are stored in 32 bits and cast for every call
   bool is_trainable = true;
-  bool is_inference = false;   // called with training=False, also in a training step
-  bool counts_weights = true;  // false for repeated calls, which share the weights
+  bool runs_in_inference_mode = false;  // called with training=False, also in a training step
+  bool adds_weights_to_graph = true;    // false for repeated calls, which share the weights
 };
 
 // Parts of the model's document: the layer's configuration and its call arguments. Null if absent.
@@ -59,49 +59,52 @@ class LayerCall {
   LayerCall(LayerTraits layer_traits, CallJson call_text, std::vector<Input> call_inputs, Graph& into);
 
   LayerTraits traits;
-  CallJson written;
+  CallJson call_json;
   std::vector<Input> inputs;
-  std::optional<std::size_t> stack;  // for a recurrent layer that returns its sequence: index of its operation
+  std::optional<std::size_t>
+      recurrent_stack;  // for a recurrent layer that returns its sequence: index of its operation
 
   // ---- inputs
-  const Shape& shape(std::size_t input = 0);  // calls fail() if there is none
-  const Input* named(std::string_view keyword, std::size_t position) const;
-  std::int64_t dimension(std::int64_t axis);  // of the first input
-  std::size_t axis(std::int64_t axis, std::size_t dimensions);
-  void need_dimensions(std::size_t least, std::size_t most);  // of the first input
+  const Shape& input_shape(std::size_t input = 0);  // calls set_failure() if there is none
+  const Input* find_input_named(std::string_view keyword, std::size_t position) const;
+  std::int64_t input_dimension(std::int64_t axis);  // of the first input
+  std::size_t normalize_axis(std::int64_t axis, std::size_t dimensions);
+  void require_dimension_count(std::size_t least, std::size_t most);  // of the first input
   bool is_channels_last(std::string_view otherwise = "channels_last") const;
 
   // ---- configuration: of the layer, else from the keyword arguments of the call
-  const DocumentValue* option(std::string_view key) const;
-  bool flag(std::string_view key, bool otherwise) const;
-  std::string word(std::string_view key) const;  // a text, or the class name of an object; empty if absent
-  std::int64_t size(std::string_view key);       // a required option of at least 1
-  std::int64_t size_or(std::string_view key, std::int64_t otherwise);
+  const DocumentValue* find_option(std::string_view key) const;
+  bool boolean_option(std::string_view key, bool otherwise) const;
+  std::string text_option(std::string_view key) const;      // a text, or the class name of an object; empty if absent
+  std::int64_t required_size_option(std::string_view key);  // a required option of at least 1
+  std::int64_t size_option_or(std::string_view key, std::int64_t otherwise);
   // One number for all dimensions, or one for each; `otherwise` if absent.
-  std::vector<std::int64_t> factors(std::string_view key, std::size_t dimensions, std::int64_t otherwise);
-  std::vector<std::int64_t> axes(std::string_view key) const;  // a number or a list; empty if absent
-  Padding padding();
+  std::vector<std::int64_t> factor_options(std::string_view key, std::size_t dimensions, std::int64_t otherwise);
+  std::vector<std::int64_t> axes_option(std::string_view key) const;  // a number or a list; empty if absent
+  Padding padding_option();
 
   // Element counts of the weights of the next operation (0: none). Adds trainable ones to the graph's count.
-  void weights(std::initializer_list<std::int64_t> sizes);
-  void emit(Kind kind, std::string_view form, Parameters parameters, std::int64_t count = 1);
-  void elementwise(Kind kind, std::string_view form, const Shape& shape, std::int64_t count = 1);
-  void activation(std::string_view name, const Shape& shape, std::int64_t axis = -1);  // "linear" and "" emit nothing
-  void view(const Shape& shape) { elementwise(Kind::view, "", shape); }
-  // Emits a recurrent layer. If the input comes from a recurrent operation that can include it (is_next_layer()), it
-  // becomes a further layer of that operation. Returns the operation's index in the graph.
+  void count_weights(std::initializer_list<std::int64_t> sizes);
+  void emit_operation(Kind kind, std::string_view form, Parameters parameters, std::int64_t count = 1);
+  void emit_elementwise(Kind kind, std::string_view form, const Shape& shape, std::int64_t count = 1);
+  void emit_activation(std::string_view name, const Shape& shape,
+                       std::int64_t axis = -1);  // "linear" and "" emit nothing
+  void emit_view(const Shape& shape) { emit_elementwise(Kind::view, "", shape); }
+  // Emits a recurrent layer. If the input comes from a recurrent operation that can include it, as
+  // is_next_recurrent_layer() decides, it becomes a further layer of that operation. Returns the operation's index in
+  // the graph.
   std::size_t emit_recurrent(std::string_view form, Parameters parameters);
-  void unknown(std::string_view reason, const std::vector<Shape>& outputs, bool is_bounded);
+  void emit_unknown(std::string_view reason, const std::vector<Shape>& outputs, bool is_bounded);
 
   // Whether the next operation's input needs a gradient. Layers with branches set it for each branch.
   bool needs_gradient() const { return needs_gradient_; }
   void set_needs_gradient(bool needs) { needs_gradient_ = needs; }
 
-  void fail(std::string_view what, std::string_view remedy = "");
+  void set_failure(std::string_view what, std::string_view remedy = "");
   const std::optional<Error>& failure() const { return failure_; }
 
  private:
-  std::int64_t checked(std::optional<std::int64_t> value, std::string_view key, std::int64_t most);
+  std::int64_t check_size_option(std::optional<std::int64_t> value, std::string_view key, std::int64_t most);
 
   Graph& graph_;
   bool needs_gradient_ = false;

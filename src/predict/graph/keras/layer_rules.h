@@ -15,22 +15,22 @@ namespace joulemap::predict::keras {
 
 using LayerRule = std::vector<Shape> (*)(LayerCall& call);
 
-struct NamedRule {
+struct LayerClassRule {
   std::string_view class_name;
-  LayerRule rule;
+  LayerRule apply_rule;
 };
 
-std::span<const NamedRule> attention_rules();
-std::span<const NamedRule> convolution_rules();
-std::span<const NamedRule> dense_rules();
-std::span<const NamedRule> element_rules();
-std::span<const NamedRule> function_rules();
-std::span<const NamedRule> image_rules();
-std::span<const NamedRule> merge_rules();
-std::span<const NamedRule> normalization_rules();
-std::span<const NamedRule> pooling_rules();
-std::span<const NamedRule> recurrent_rules();
-std::span<const NamedRule> shape_rules();
+std::span<const LayerClassRule> attention_rules();
+std::span<const LayerClassRule> convolution_rules();
+std::span<const LayerClassRule> dense_rules();
+std::span<const LayerClassRule> element_rules();
+std::span<const LayerClassRule> elementwise_function_rules();
+std::span<const LayerClassRule> image_rules();
+std::span<const LayerClassRule> merge_rules();
+std::span<const LayerClassRule> normalization_rules();
+std::span<const LayerClassRule> pooling_rules();
+std::span<const LayerClassRule> recurrent_rules();
+std::span<const LayerClassRule> shape_rules();
 
 // The rule of a class; null if there is none.
 LayerRule find_rule(std::string_view class_name);
@@ -39,13 +39,13 @@ LayerRule find_rule(std::string_view class_name);
 void emit_dense(LayerCall& call, std::int64_t rows, std::int64_t in, std::int64_t out, bool has_bias,
                 std::int64_t count = 1);
 void emit_binary(LayerCall& call, Kind kind, const Shape& out, const Shape& one, const Shape& other);
-// An einsum equation with the sizes of its letters, from the shapes of its operands. read_einsum() calls fail() if they
-// do not match.
-struct Einsum {
-  std::vector<std::string> operands;  // letters, with the ellipsis expanded
-  std::string out;
-  std::vector<std::pair<char, std::int64_t>> sizes;
+// An einsum equation with the sizes of its letters, from the shapes of its operands. parse_einsum() calls fail() if
+// they do not match.
+struct ParsedEinsum {
+  std::vector<std::string> operand_letters;  // letters, with the ellipsis expanded
+  std::string output_letters;
+  std::vector<std::pair<char, std::int64_t>> size_by_letter;
 };
-Einsum read_einsum(LayerCall& call, std::string_view equation, const std::vector<Shape>& shapes);
+ParsedEinsum parse_einsum(LayerCall& call, std::string_view equation, const std::vector<Shape>& shapes);
 
 }  // namespace joulemap::predict::keras

@@ -28,8 +28,8 @@ struct InheritedTraits {
 
 // Computing type of a Keras dtype policy such as "mixed_bfloat16", and whether weights are stored in 32 bits.
 struct DtypePolicy {
-  Dtype dtype = Dtype::fp32;
-  bool is_mixed = false;
+  Dtype compute_dtype = Dtype::fp32;
+  bool has_mixed_precision = false;
 };
 DtypePolicy parse_dtype_policy(const DocumentValue* dtype, Dtype otherwise);
 
@@ -48,28 +48,28 @@ class ModelWalk {
     bool is_complete = false;
   };
 
-  Result<const Model*> parsed(const DocumentValue& text);
+  Result<const Model*> parse_cached_model(const DocumentValue& text);
   DeclaredShapes declared_shapes(const Model& model, std::size_t layer, std::size_t call) const;
   Tensors run_layer(const Layer& layer, const CallJson& written, std::vector<Input> inputs,
                     const InheritedTraits& inherited, const DeclaredShapes& declared);
-  Tensors run_rule(LayerCall& call, const DeclaredShapes& declared, const Layer& layer);
-  Tensors run_time_distributed(const Layer& layer, std::vector<Input> inputs, const InheritedTraits& inside);
-  Tensors run_bidirectional(const Layer& layer, const std::vector<Input>& inputs, const InheritedTraits& inside,
-                            LayerTraits traits);
-  std::optional<std::size_t> merge_directions(std::size_t begin, const std::string& path,
-                                              std::optional<std::size_t> stack);
-  Tensors checked(const LayerCall& call, const std::vector<Shape>& shapes) const;
-  LayerTraits traits_of(const Layer& layer, const std::vector<Input>& inputs, const InheritedTraits& inherited,
-                        const CallJson& written) const;
+  Tensors apply_layer_rule(LayerCall& call, const DeclaredShapes& declared, const Layer& layer);
+  Tensors run_time_distributed_layer(const Layer& layer, std::vector<Input> inputs, const InheritedTraits& inside);
+  Tensors run_bidirectional_layer(const Layer& layer, const std::vector<Input>& inputs, const InheritedTraits& inside,
+                                  LayerTraits traits);
+  std::optional<std::size_t> merge_bidirectional_passes(std::size_t begin, const std::string& path,
+                                                        std::optional<std::size_t> stack);
+  Tensors check_output_shapes(const LayerCall& call, const std::vector<Shape>& shapes) const;
+  LayerTraits compute_layer_traits(const Layer& layer, const std::vector<Input>& inputs,
+                                   const InheritedTraits& inherited, const CallJson& written) const;
   void cast_inputs(LayerCall& call) const;
 
   Graph& graph_;
-  Dtype dtype_;
-  std::int64_t batch_;
-  std::optional<std::int64_t> file_batch_;
-  std::map<const DocumentValue*, Model> models_;       // parsed once each, because a model may be called often
-  std::set<std::string> layers_with_counted_weights_;  // paths of layers whose weights are counted
-  std::int64_t calls_ = 0;
+  Dtype default_dtype_policy_;
+  std::int64_t batch_size_;
+  std::optional<std::int64_t> batch_size_in_file_;
+  std::map<const DocumentValue*, Model> parsed_models_;  // parsed once each, because a model may be called often
+  std::set<std::string> layers_with_counted_weights_;    // paths of layers whose weights are counted
+  std::int64_t call_count_ = 0;
 };
 
 }  // namespace joulemap::predict::keras

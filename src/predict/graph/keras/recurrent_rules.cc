@@ -9,173 +9,179 @@
 namespace joulemap::predict::keras {
 namespace {
 
-struct Cell {
-  std::int64_t units = 1;
-  std::int64_t gates = 1;
-  std::int64_t states = 1;  // state tensors passed to the next step: an LSTM has two
+struct RecurrentCell {
+  std::int64_t unit_count = 1;
+  std::int64_t gate_count = 1;
+  std::int64_t state_count = 1;  // state tensors passed to the next step: an LSTM has two
   bool has_bias = true;
-  bool has_two_biases = false;  // one for the input, one for the state
-  bool resets_after = true;     // of a GRU: applies the reset gate after the product with the state
+  bool has_two_biases = false;       // one for the input, one for the state
+  bool resets_after_product = true;  // of a GRU: applies the reset gate after the product with the state
   std::string activation;
   std::string recurrent_activation;
 };
 
-struct Sequence {
-  std::int64_t batch = 1;
-  std::int64_t steps = 1;
-  std::int64_t width = 1;
+struct InputSequence {
+  std::int64_t batch_size = 1;
+  std::int64_t time_steps = 1;
+  std::int64_t feature_count = 1;
 };
 
 // Emits all gates as one kernel, as in PyTorch's cells and in compiled code.
-void emit_gates(LayerCall& call, const Sequence& sequence, const Cell& cell) {
-  const std::string_view form = cell.gates == 4 ? "lstm_cell" : cell.gates == 3 ? "gru_cell" : "rnn_cell";
-  call.elementwise(Kind::activation, form, {sequence.batch, cell.gates, cell.units}, sequence.steps);
+void emit_gate_products(LayerCall& call, const InputSequence& sequence, const RecurrentCell& cell) {
+  const std::string_view form = cell.gate_count == 4 ? "lstm_cell" : cell.gate_count == 3 ? "gru_cell" : "rnn_cell";
+  call.emit_elementwise(Kind::activation, form, {sequence.batch_size, cell.gate_count, cell.unit_count},
+                        sequence.time_steps);
 }
 
 // Whether cuDNN supports the layer. Keras uses cuDNN under the same conditions.
-bool is_one_call(const LayerCall& call, const Cell& cell) {
-  if (cell.gates == 1) return cell.activation == "tanh" || cell.activation == "relu";
-  const bool drops_states =
-      call.option("recurrent_dropout") != nullptr && call.option("recurrent_dropout")->number().value_or(0) > 0;
-  return cell.activation == "tanh" && cell.recurrent_activation == "sigmoid" && cell.resets_after && !drops_states;
+bool runs_as_one_cudnn_call(const LayerCall& call, const RecurrentCell& cell) {
+  if (cell.gate_count == 1) return cell.activation == "tanh" || cell.activation == "relu";
+  const bool drops_states = call.find_option("recurrent_dropout") != nullptr &&
+                            call.find_option("recurrent_dropout")->number().value_or(0) > 0;
+  return cell.activation == "tanh" && cell.recurrent_activation == "sigmoid" && cell.resets_after_product &&
+         !drops_states;
 }
 
-std::string_view cell_form(const Cell& cell) {
-  if (cell.gates == 4) return "lstm";
-  if (cell.gates == 3) return "gru";
+std::string_view recurrent_form_of_cell(const RecurrentCell& cell) {
+  if (cell.gate_count == 4) return "lstm";
+  if (cell.gate_count == 3) return "gru";
   return cell.activation == "relu" ? "rnn_relu" : "rnn_tanh";
 }
 
 // PyTorch and cuDNN have two biases; Keras trains one of them in an LSTM.
-void emit_one_call(LayerCall& call, const Sequence& sequence, const Cell& cell) {
-  const std::int64_t out = saturating_product(cell.gates, cell.units);
+void emit_cudnn_call(LayerCall& call, const InputSequence& sequence, const RecurrentCell& cell) {
+  const std::int64_t out = saturating_product(cell.gate_count, cell.unit_count);
   const std::int64_t bias = saturating_product(cell.has_two_biases ? 2 : 1, out);
-  call.weights(
-      {saturating_product(sequence.width, out), saturating_product(cell.units, out), cell.has_bias ? bias : 0});
-  const std::size_t operation = call.emit_recurrent(cell_form(cell), {{"batch", sequence.batch},
-                                                                      {"steps", sequence.steps},
-                                                                      {"in", sequence.width},
-                                                                      {"hidden", cell.units},
-                                                                      {"layers", 1},
-                                                                      {"directions", 1},
-                                                                      {"bias", cell.has_bias ? 1 : 0}});
-  if (call.flag("return_sequences", false)) call.stack = operation;
+  call.count_weights({saturating_product(sequence.feature_count, out), saturating_product(cell.unit_count, out),
+                      cell.has_bias ? bias : 0});
+  const std::size_t operation = call.emit_recurrent(recurrent_form_of_cell(cell), {{"batch", sequence.batch_size},
+                                                                                   {"steps", sequence.time_steps},
+                                                                                   {"in", sequence.feature_count},
+                                                                                   {"hidden", cell.unit_count},
+                                                                                   {"layers", 1},
+                                                                                   {"directions", 1},
+                                                                                   {"bias", cell.has_bias ? 1 : 0}});
+  if (call.boolean_option("return_sequences", false)) call.recurrent_stack = operation;
 }
 
-void emit_cell(LayerCall& call, const Sequence& sequence, const Cell& cell) {
-  const std::int64_t out = saturating_product(cell.gates, cell.units);
+void emit_cell_operations(LayerCall& call, const InputSequence& sequence, const RecurrentCell& cell) {
+  const std::int64_t out = saturating_product(cell.gate_count, cell.unit_count);
   const std::int64_t bias = saturating_product(cell.has_two_biases ? 2 : 1, out);
-  call.weights({saturating_product(sequence.width, out), cell.has_bias ? bias : 0});
-  call.emit(Kind::dense, "", {{"rows", sequence.batch}, {"in", sequence.width}, {"out", out}, {"bias", cell.has_bias}},
-            sequence.steps);
-  call.weights({saturating_product(cell.units, out)});
-  call.emit(Kind::dense, "",
-            {{"rows", sequence.batch}, {"in", cell.units}, {"out", out}, {"bias", cell.has_two_biases}},
-            sequence.steps);
-  emit_gates(call, sequence, cell);
+  call.count_weights({saturating_product(sequence.feature_count, out), cell.has_bias ? bias : 0});
+  call.emit_operation(
+      Kind::dense, "",
+      {{"rows", sequence.batch_size}, {"in", sequence.feature_count}, {"out", out}, {"bias", cell.has_bias}},
+      sequence.time_steps);
+  call.count_weights({saturating_product(cell.unit_count, out)});
+  call.emit_operation(
+      Kind::dense, "",
+      {{"rows", sequence.batch_size}, {"in", cell.unit_count}, {"out", out}, {"bias", cell.has_two_biases}},
+      sequence.time_steps);
+  emit_gate_products(call, sequence, cell);
 }
 
 // Reads the options of a cell from `config`, or from the layer itself if it is null.
-Cell read_cell(LayerCall& call, std::string_view class_name, const DocumentValue* config) {
-  Cell cell;
+RecurrentCell parse_recurrent_cell(LayerCall& call, std::string_view class_name, const DocumentValue* config) {
+  RecurrentCell cell;
   const auto text = [&](std::string_view key, std::string_view otherwise) {
-    const std::string found = config == nullptr ? call.word(key) : config->text_or_empty(key);
+    const std::string found = config == nullptr ? call.text_option(key) : config->text_or_empty(key);
     return found.empty() ? std::string(otherwise) : found;
   };
   const auto flag = [&](std::string_view key, bool otherwise) {
-    return config == nullptr ? call.flag(key, otherwise) : config->boolean(key).value_or(otherwise);
+    return config == nullptr ? call.boolean_option(key, otherwise) : config->boolean(key).value_or(otherwise);
   };
   if (config == nullptr) {
-    cell.units = call.size("units");
+    cell.unit_count = call.required_size_option("units");
   } else if (const std::int64_t units = config->integer("units").value_or(0); units >= 1 && units <= kMaxElements) {
-    cell.units = units;
+    cell.unit_count = units;
   } else {
-    call.fail("its cell has no units");
+    call.set_failure("its cell has no units");
   }
   cell.has_bias = flag("use_bias", true);
   cell.activation = text("activation", "tanh");
   cell.recurrent_activation = text("recurrent_activation", "sigmoid");
   if (class_name.starts_with("LSTM") || class_name.starts_with("CuDNNLSTM")) {
-    cell.gates = 4;
-    cell.states = 2;
+    cell.gate_count = 4;
+    cell.state_count = 2;
   } else if (class_name.starts_with("GRU") || class_name.starts_with("CuDNNGRU")) {
-    cell.gates = 3;
-    cell.resets_after = flag("reset_after", true);
-    cell.has_two_biases = cell.has_bias && cell.resets_after;
+    cell.gate_count = 3;
+    cell.resets_after_product = flag("reset_after", true);
+    cell.has_two_biases = cell.has_bias && cell.resets_after_product;
   } else if (!class_name.starts_with("SimpleRNN")) {
-    call.fail(fmt::format("its cell is a {}, which is not supported", class_name));
+    call.set_failure(fmt::format("its cell is a {}, which is not supported", class_name));
   }
   return cell;
 }
 
-std::vector<Shape> outputs(LayerCall& call, const Sequence& sequence, const std::vector<Cell>& cells) {
-  const std::int64_t units = cells.back().units;
+std::vector<Shape> recurrent_output_shapes(LayerCall& call, const InputSequence& sequence,
+                                           const std::vector<RecurrentCell>& cells) {
+  const std::int64_t units = cells.back().unit_count;
   std::vector<Shape> shapes;
-  if (call.flag("return_sequences", false)) {
-    shapes.push_back({sequence.batch, sequence.steps, units});
+  if (call.boolean_option("return_sequences", false)) {
+    shapes.push_back({sequence.batch_size, sequence.time_steps, units});
   } else {
-    shapes.push_back({sequence.batch, units});
+    shapes.push_back({sequence.batch_size, units});
   }
-  if (!call.flag("return_state", false)) return shapes;
-  for (const Cell& cell : cells)
-    shapes.insert(shapes.end(), static_cast<std::size_t>(cell.states), {sequence.batch, cell.units});
+  if (!call.boolean_option("return_state", false)) return shapes;
+  for (const RecurrentCell& cell : cells)
+    shapes.insert(shapes.end(), static_cast<std::size_t>(cell.state_count), {sequence.batch_size, cell.unit_count});
   return shapes;
 }
 
-Sequence sequence_of(LayerCall& call) {
-  call.need_dimensions(3, 3);
-  const Shape& shape = call.shape();
-  return shape.size() == 3 ? Sequence{shape[0], shape[1], shape[2]} : Sequence{};
+InputSequence read_input_sequence(LayerCall& call) {
+  call.require_dimension_count(3, 3);
+  const Shape& shape = call.input_shape();
+  return shape.size() == 3 ? InputSequence{shape[0], shape[1], shape[2]} : InputSequence{};
 }
 
-std::vector<Shape> recurrent(LayerCall& call) {
-  const Sequence sequence = sequence_of(call);
-  const Cell cell = read_cell(call, call.traits.class_name, nullptr);
-  if (is_one_call(call, cell)) {
-    emit_one_call(call, sequence, cell);
+std::vector<Shape> apply_recurrent(LayerCall& call) {
+  const InputSequence sequence = read_input_sequence(call);
+  const RecurrentCell cell = parse_recurrent_cell(call, call.traits.class_name, nullptr);
+  if (runs_as_one_cudnn_call(call, cell)) {
+    emit_cudnn_call(call, sequence, cell);
   } else {
-    emit_cell(call, sequence, cell);
+    emit_cell_operations(call, sequence, cell);
   }
-  return outputs(call, sequence, {cell});
+  return recurrent_output_shapes(call, sequence, {cell});
 }
 
 // A recurrent layer with custom cells, one or several stacked.
-std::vector<Shape> recurrent_cells(LayerCall& call) {
-  Sequence sequence = sequence_of(call);
-  const Sequence whole = sequence;
-  const DocumentValue* const cell = call.option("cell");
+std::vector<Shape> apply_recurrent_cells(LayerCall& call) {
+  InputSequence sequence = read_input_sequence(call);
+  const InputSequence whole = sequence;
+  const DocumentValue* const cell = call.find_option("cell");
   const DocumentValue* const config = cell == nullptr ? nullptr : cell->find("config");
   if (config == nullptr) {
-    call.fail("it has no cell");
-    return {call.shape()};
+    call.set_failure("it has no cell");
+    return {call.input_shape()};
   }
-  std::vector<Cell> cells;
+  std::vector<RecurrentCell> cells;
   const DocumentValue* const stacked = config->find("cells");
   if (stacked != nullptr && stacked->array() != nullptr) {
     for (const DocumentValue& each : *stacked->array()) {
-      cells.push_back(read_cell(call, each.text_or_empty("class_name"), each.find("config")));
+      cells.push_back(parse_recurrent_cell(call, each.text_or_empty("class_name"), each.find("config")));
     }
   } else {
-    cells.push_back(read_cell(call, cell->text_or_empty("class_name"), config));
+    cells.push_back(parse_recurrent_cell(call, cell->text_or_empty("class_name"), config));
   }
   if (cells.empty()) {
-    call.fail("it has no cell");
-    return {call.shape()};
+    call.set_failure("it has no cell");
+    return {call.input_shape()};
   }
-  for (const Cell& each : cells) {
-    emit_cell(call, sequence, each);
-    sequence.width = each.units;
+  for (const RecurrentCell& each : cells) {
+    emit_cell_operations(call, sequence, each);
+    sequence.feature_count = each.unit_count;
   }
-  return outputs(call, whole, cells);
+  return recurrent_output_shapes(call, whole, cells);
 }
 
-constexpr NamedRule kRules[] = {
-    {"LSTM", recurrent},      {"GRU", recurrent},      {"SimpleRNN", recurrent},
-    {"CuDNNLSTM", recurrent}, {"CuDNNGRU", recurrent}, {"RNN", recurrent_cells},
+constexpr LayerClassRule kRules[] = {
+    {"LSTM", apply_recurrent},      {"GRU", apply_recurrent},      {"SimpleRNN", apply_recurrent},
+    {"CuDNNLSTM", apply_recurrent}, {"CuDNNGRU", apply_recurrent}, {"RNN", apply_recurrent_cells},
 };
 
 }  // namespace
 
-std::span<const NamedRule> recurrent_rules() { return kRules; }
+std::span<const LayerClassRule> recurrent_rules() { return kRules; }
 
 }  // namespace joulemap::predict::keras

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Tensor shapes and their arithmetic: element counts, axes, broadcasts, sliding windows. Pure. Products saturate at
-// kSaturatedCount instead of overflowing, so that one check after the last product is enough. Input sizes are at most
-// kMaxElements, factors at most kMaxFactor.
+// kSaturatedElementCount instead of overflowing, so that one check after the last product is enough. Input sizes are at
+// most kMaxElements, factors at most kMaxWindowFactor.
 #pragma once
 
 #include <cstdint>
@@ -16,39 +16,40 @@ namespace joulemap::predict::keras {
 
 using Shape = std::vector<std::int64_t>;
 
-inline constexpr std::int64_t kSaturatedCount = kMaxElements + 1;
-inline constexpr std::int64_t kMaxFactor = 65536;  // limit of kernel sizes, strides and dilations
-inline constexpr std::size_t kMaxDimensions = 16;
+inline constexpr std::int64_t kSaturatedElementCount = kMaxElements + 1;
+inline constexpr std::int64_t kMaxWindowFactor = 65536;  // limit of kernel sizes, strides and dilations
+inline constexpr std::size_t kMaxTensorDimensions = 16;
 
-// Product of two numbers of at least 0; saturates at kSaturatedCount.
+// Product of two numbers of at least 0; saturates at kSaturatedElementCount.
 std::int64_t saturating_product(std::int64_t one, std::int64_t other);
-std::int64_t elements(const Shape& shape);
-std::int64_t elements(const Shape& shape, std::size_t from, std::size_t to);  // of the dimensions [from, to)
+std::int64_t element_count(const Shape& shape);
+std::int64_t element_count(const Shape& shape, std::size_t from, std::size_t to);  // of the dimensions [from, to)
 
-std::string text(const Shape& shape);  // "8x224x224x3"; "a number" for a scalar
+std::string shape_text(const Shape& shape);  // "8x224x224x3"; "a number" for a scalar
 
 // Resolves a Keras axis, which may be negative; empty if the shape has no such axis.
-std::optional<std::size_t> axis_of(std::int64_t axis, std::size_t dimensions);
+std::optional<std::size_t> normalize_axis_index(std::int64_t axis, std::size_t dimensions);
 
 // The broadcast shape of both; empty if they do not match.
-std::optional<Shape> broadcast(const Shape& one, const Shape& other);
+std::optional<Shape> broadcast_shapes(const Shape& one, const Shape& other);
 
 enum class Padding : std::uint8_t { valid, same, causal };
 
 // A kernel that slides along one dimension.
 struct SlidingWindow {
-  std::int64_t in = 1;
+  std::int64_t input_size = 1;
   std::int64_t kernel = 1;
   std::int64_t stride = 1;
   std::int64_t dilation = 1;
-  std::int64_t out = 1;      // 0 if the kernel does not fit
-  std::int64_t padding = 0;  // per side; the smaller one if they differ
-  bool is_even = true;       // whether `out` follows from the other sizes and `padding`
+  std::int64_t output_size = 1;   // 0 if the kernel does not fit
+  std::int64_t padding = 0;       // per side; the smaller one if they differ
+  bool has_equal_padding = true;  // whether `output_size` follows from the other sizes and `padding`
 };
-SlidingWindow sliding_window(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
-                             Padding padding);
-// The window of a transposed convolution, whose `out` is larger than `in`; with Keras's output_padding if given.
-SlidingWindow transposed_window(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
-                                Padding padding, std::optional<std::int64_t> output_padding);
+SlidingWindow make_sliding_window(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
+                                  Padding padding);
+// The window of a transposed convolution, whose `output_size` is larger than `input_size`; with Keras's output_padding
+// if given.
+SlidingWindow make_transposed_window(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t dilation,
+                                     Padding padding, std::optional<std::int64_t> output_padding);
 
 }  // namespace joulemap::predict::keras

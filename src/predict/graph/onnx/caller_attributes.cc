@@ -5,19 +5,19 @@
 
 namespace joulemap::predict::onnx {
 
-bool refers_to_caller(const Node& node) {
+bool refers_to_caller_attribute(const Node& node) {
   return std::any_of(node.attributes.begin(), node.attributes.end(),
-                     [](const Attribute& attribute) { return !attribute.reference.empty(); });
+                     [](const Attribute& attribute) { return !attribute.caller_attribute_name.empty(); });
 }
 
-Node with_attributes_of(const Node& caller, const Function& function, const Node& node) {
+Node copy_caller_attributes(const Node& caller, const Function& function, const Node& node) {
   Node copy = node;
   copy.attributes.clear();
   for (const Attribute& attribute : node.attributes) {
     const Attribute* given = &attribute;
-    if (!attribute.reference.empty()) given = find_attribute(caller, attribute.reference);
-    for (const Attribute& standard : function.defaults) {
-      if (given == nullptr && standard.name == attribute.reference) given = &standard;
+    if (!attribute.caller_attribute_name.empty()) given = find_attribute(caller, attribute.caller_attribute_name);
+    for (const Attribute& standard : function.default_attributes) {
+      if (given == nullptr && standard.name == attribute.caller_attribute_name) given = &standard;
     }
     if (given == nullptr) continue;  // neither caller nor function has it: the node's default applies
     copy.attributes.push_back(*given);

@@ -7,8 +7,8 @@
 
 namespace joulemap::predict::onnx {
 
-bool refers_to_caller(const Node& node);
+bool refers_to_caller_attribute(const Node& node);
 // Returns a copy of `node` in which attributes of the caller, or else the function's defaults, replace the references.
-Node with_attributes_of(const Node& caller, const Function& function, const Node& node);
+Node copy_caller_attributes(const Node& caller, const Function& function, const Node& node);
 
 }  // namespace joulemap::predict::onnx

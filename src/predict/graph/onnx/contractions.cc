@@ -12,34 +12,34 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-Error wrong(const char* what) { return {ErrorCode::malformed, what, ""}; }
+Error malformed_error(const char* what) { return {ErrorCode::malformed, what, ""}; }
 
-const Sizes* given(const std::vector<const Sizes*>& inputs, std::size_t position) {
+const Sizes* find_input_sizes(const std::vector<const Sizes*>& inputs, std::size_t position) {
   return position < inputs.size() ? inputs[position] : nullptr;
 }
 
 // Sizes of a tensor [batch, heads, tokens, width] or [batch, tokens, heads * width].
-struct Heads {
-  std::int64_t heads = 0;
-  std::int64_t tokens = 0;
-  std::int64_t width = 0;
+struct HeadSizes {
+  std::int64_t head_count = 0;
+  std::int64_t token_count = 0;
+  std::int64_t width_per_head = 0;
 };
 
-std::optional<Heads> heads_of(const Sizes& sizes, std::int64_t heads) {
-  if (sizes.size() == 4) return Heads{sizes[1], sizes[2], sizes[3]};
+std::optional<HeadSizes> split_into_heads(const Sizes& sizes, std::int64_t heads) {
+  if (sizes.size() == 4) return HeadSizes{sizes[1], sizes[2], sizes[3]};
   if (sizes.size() != 3 || heads < 1) return std::nullopt;
-  return Heads{heads, sizes[1], sizes[2] / heads};
+  return HeadSizes{heads, sizes[1], sizes[2] / heads};
 }
 
 // An operand of an einsum: a letter and a size for each dimension. Dimensions of "..." have the letters 0 to 7, aligned
 // at 7 because they broadcast from the last.
-struct Term {
+struct EinsumTerm {
   std::string letters;
   Sizes sizes;
 };
 
-std::optional<Term> term_of(std::string_view text, const Sizes& sizes) {
-  Term term;
+std::optional<EinsumTerm> parse_einsum_term(std::string_view text, const Sizes& sizes) {
+  EinsumTerm term;
   std::string plain;
   const std::size_t dots = text.find("...");
   for (const char letter : text) {
@@ -60,12 +60,13 @@ std::optional<Term> term_of(std::string_view text, const Sizes& sizes) {
 
 using LetterSizes = std::array<std::int64_t, 128>;
 
-bool contains(const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; }
+bool contains_letter(const std::string& letters, char letter) { return letters.find(letter) != std::string::npos; }
 
-std::string implied_output(const std::vector<Term>& terms, std::string_view left) {
+std::string implied_output_letters(const std::vector<EinsumTerm>& terms, std::string_view left) {
   std::string output;
   for (char letter = '0'; letter < '8'; ++letter) {
-    if (std::any_of(terms.begin(), terms.end(), [=](const Term& term) { return contains(term.letters, letter); })) {
+    if (std::any_of(terms.begin(), terms.end(),
+                    [=](const EinsumTerm& term) { return contains_letter(term.letters, letter); })) {
       output += letter;
     }
   }
@@ -75,28 +76,28 @@ std::string implied_output(const std::vector<Term>& terms, std::string_view left
   return output;
 }
 
-void count_product(const std::vector<Term>& terms, const std::string& output, const LetterSizes& size_of,
-                   Contraction& contraction) {
+void set_product_sizes(const std::vector<EinsumTerm>& terms, const std::string& output, const LetterSizes& size_of,
+                       Contraction& contraction) {
   if (terms.size() != 2) return;
-  Contraction product{.out = {}, .batch = 1, .m = 1, .k = 1, .n = 1};
+  Contraction product{.output_sizes = {}, .batch_count = 1, .m = 1, .k = 1, .n = 1};
   std::string seen;
   for (const char letter : terms[0].letters + terms[1].letters) {
-    if (contains(seen, letter)) continue;
+    if (contains_letter(seen, letter)) continue;
     seen += letter;
-    const bool left = contains(terms[0].letters, letter);
-    const bool right = contains(terms[1].letters, letter);
-    const bool stays = contains(output, letter);
+    const bool left = contains_letter(terms[0].letters, letter);
+    const bool right = contains_letter(terms[1].letters, letter);
+    const bool stays = contains_letter(output, letter);
     if (!stays && !(left && right)) return;  // a letter that is summed over in one operand only: no matrix product
-    std::int64_t& part = !stays ? product.k : left && right ? product.batch : left ? product.m : product.n;
-    part = product_of({part, size_of[static_cast<unsigned char>(letter)]}, 0, 2);
+    std::int64_t& part = !stays ? product.k : left && right ? product.batch_count : left ? product.m : product.n;
+    part = product_of_sizes({part, size_of[static_cast<unsigned char>(letter)]}, 0, 2);
   }
-  product.out = std::move(contraction.out);
+  product.output_sizes = std::move(contraction.output_sizes);
   contraction = std::move(product);
 }
 
-std::string explicit_output(std::string_view right, const std::vector<Term>& terms) {
+std::string parse_explicit_output(std::string_view right, const std::vector<EinsumTerm>& terms) {
   std::string output;
-  for (const char letter : implied_output(terms, "")) output += letter;
+  for (const char letter : implied_output_letters(terms, "")) output += letter;
   const bool has_dots = right.find("...") != std::string_view::npos;
   std::string before;
   std::string after;
@@ -111,79 +112,82 @@ std::string explicit_output(std::string_view right, const std::vector<Term>& ter
 }  // namespace
 
 Result<AttentionSizes> attention_sizes(const Node& node, const std::vector<const Sizes*>& inputs) {
-  const bool of_onnx = node.domain.empty();
-  const Sizes* const query = given(inputs, 0);
-  const Sizes* const key = given(inputs, 1);
-  const Sizes* const value = given(inputs, 2);
-  if (query == nullptr || key == nullptr || value == nullptr) return wrong("attention with packed inputs");
+  const bool of_onnx = node.operator_domain.empty();
+  const Sizes* const query = find_input_sizes(inputs, 0);
+  const Sizes* const key = find_input_sizes(inputs, 1);
+  const Sizes* const value = find_input_sizes(inputs, 2);
+  if (query == nullptr || key == nullptr || value == nullptr) return malformed_error("attention with packed inputs");
   const std::int64_t heads = integer_attribute(node, of_onnx ? "q_num_heads" : "num_heads", 0);
   const std::int64_t key_heads = integer_attribute(node, "kv_num_heads", heads);
-  const std::optional<Heads> q = heads_of(*query, heads);
-  const std::optional<Heads> k = heads_of(*key, key_heads);
-  const std::optional<Heads> v = heads_of(*value, key_heads);
-  if (!q || !k || !v) return wrong("attention with incompatible sizes");
-  AttentionSizes sizes{.batch = (*query)[0],
-                       .heads = q->heads,
-                       .queries = q->tokens,
-                       .keys = k->tokens,
-                       .width = q->width,
-                       .value_width = v->width,
-                       .key_heads = k->heads};
-  const bool grouped = node.type == "GroupQueryAttention";
-  const Sizes* const past = given(inputs, grouped ? 3 : of_onnx ? 4 : 6);
-  if (past != nullptr && past->size() == 4) sizes.keys = std::min(kMaxElements, sizes.keys + (*past)[2]);
-  sizes.causal = grouped || integer_attribute(node, of_onnx ? "is_causal" : "unidirectional", 0) != 0;
+  const std::optional<HeadSizes> q = split_into_heads(*query, heads);
+  const std::optional<HeadSizes> k = split_into_heads(*key, key_heads);
+  const std::optional<HeadSizes> v = split_into_heads(*value, key_heads);
+  if (!q || !k || !v) return malformed_error("attention with incompatible sizes");
+  AttentionSizes sizes{.batch_size = (*query)[0],
+                       .head_count = q->head_count,
+                       .query_count = q->token_count,
+                       .key_count = k->token_count,
+                       .width_per_head = q->width_per_head,
+                       .value_width_per_head = v->width_per_head,
+                       .key_head_count = k->head_count};
+  const bool grouped = node.operator_type == "GroupQueryAttention";
+  const Sizes* const past = find_input_sizes(inputs, grouped ? 3 : of_onnx ? 4 : 6);
+  if (past != nullptr && past->size() == 4) sizes.key_count = std::min(kMaxElements, sizes.key_count + (*past)[2]);
+  sizes.is_causal = grouped || integer_attribute(node, of_onnx ? "is_causal" : "unidirectional", 0) != 0;
   return sizes;
 }
 
 Result<AttentionSizes> weighted_attention_sizes(const Node& node, const std::vector<const Sizes*>& inputs) {
-  const Sizes* const input = given(inputs, 0);
-  const Sizes* const weight = given(inputs, 1);
+  const Sizes* const input = find_input_sizes(inputs, 0);
+  const Sizes* const weight = find_input_sizes(inputs, 1);
   const std::int64_t heads = integer_attribute(node, "num_heads", 0);
   if (input == nullptr || weight == nullptr || input->size() != 3 || weight->size() != 2 || heads < 1) {
-    return wrong("attention with incompatible sizes");
+    return malformed_error("attention with incompatible sizes");
   }
   const Sizes parts = integers_attribute(node, "qkv_hidden_sizes");
   const std::int64_t query = parts.size() == 3 ? parts[0] : (*weight)[1] / 3;
   const std::int64_t value = parts.size() == 3 ? parts[2] : (*weight)[1] / 3;
   if (query < 0 || value < 0 || std::max(query, value) > (*weight)[1])
-    return wrong("attention with incompatible sizes");
-  return AttentionSizes{.batch = (*input)[0],
-                        .heads = heads,
-                        .queries = (*input)[1],
-                        .keys = (*input)[1],
-                        .width = query / heads,
-                        .value_width = value / heads,
-                        .key_heads = heads,
-                        .causal = integer_attribute(node, "unidirectional", 0) != 0};
+    return malformed_error("attention with incompatible sizes");
+  return AttentionSizes{.batch_size = (*input)[0],
+                        .head_count = heads,
+                        .query_count = (*input)[1],
+                        .key_count = (*input)[1],
+                        .width_per_head = query / heads,
+                        .value_width_per_head = value / heads,
+                        .key_head_count = heads,
+                        .is_causal = integer_attribute(node, "unidirectional", 0) != 0};
 }
 
-Result<Contraction> contraction_of(std::string_view equation, const std::vector<const Sizes*>& inputs) {
+Result<Contraction> parse_contraction(std::string_view equation, const std::vector<const Sizes*>& inputs) {
   const std::size_t arrow = equation.find("->");
   const std::string_view left = equation.substr(0, arrow);
   const std::vector<std::string_view> texts = split(left, ',');
-  if (texts.size() != inputs.size() || equation.size() > 256) return wrong("an equation with another number of inputs");
-  std::vector<Term> terms;
+  if (texts.size() != inputs.size() || equation.size() > 256)
+    return malformed_error("an equation with another number of inputs");
+  std::vector<EinsumTerm> terms;
   LetterSizes size_of{};
   size_of.fill(0);
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    const std::optional<Term> term = inputs[i] == nullptr ? std::nullopt : term_of(texts[i], *inputs[i]);
-    if (!term) return wrong("an equation that does not match the dimensions of its inputs");
+    const std::optional<EinsumTerm> term =
+        inputs[i] == nullptr ? std::nullopt : parse_einsum_term(texts[i], *inputs[i]);
+    if (!term) return malformed_error("an equation that does not match the dimensions of its inputs");
     for (std::size_t position = 0; position < term->letters.size(); ++position) {
       const auto letter = static_cast<unsigned char>(term->letters[position]);
-      if (letter >= size_of.size()) return wrong("an equation with an invalid letter");
+      if (letter >= size_of.size()) return malformed_error("an equation with an invalid letter");
       size_of[letter] = std::max(size_of[letter], term->sizes[position]);
     }
     terms.push_back(*term);
   }
-  const std::string output = arrow == std::string_view::npos ? implied_output(terms, left)
-                                                             : explicit_output(equation.substr(arrow + 2), terms);
+  const std::string output = arrow == std::string_view::npos ? implied_output_letters(terms, left)
+                                                             : parse_explicit_output(equation.substr(arrow + 2), terms);
   Contraction contraction;
   for (const char letter : output) {
-    if (static_cast<unsigned char>(letter) >= size_of.size()) return wrong("an equation with an invalid letter");
-    contraction.out.push_back(size_of[static_cast<unsigned char>(letter)]);
+    if (static_cast<unsigned char>(letter) >= size_of.size())
+      return malformed_error("an equation with an invalid letter");
+    contraction.output_sizes.push_back(size_of[static_cast<unsigned char>(letter)]);
   }
-  count_product(terms, output, size_of, contraction);
+  set_product_sizes(terms, output, size_of, contraction);
   return contraction;
 }
 

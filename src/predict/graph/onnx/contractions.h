@@ -14,14 +14,14 @@
 namespace joulemap::predict::onnx {
 
 struct AttentionSizes {
-  std::int64_t batch = 0;
-  std::int64_t heads = 0;
-  std::int64_t queries = 0;
-  std::int64_t keys = 0;
-  std::int64_t width = 0;  // of the queries and keys of a head
-  std::int64_t value_width = 0;
-  std::int64_t key_heads = 0;  // fewer than `heads` if several heads share keys and values
-  bool causal = false;
+  std::int64_t batch_size = 0;
+  std::int64_t head_count = 0;
+  std::int64_t query_count = 0;
+  std::int64_t key_count = 0;
+  std::int64_t width_per_head = 0;  // of the queries and keys of a head
+  std::int64_t value_width_per_head = 0;
+  std::int64_t key_head_count = 0;  // fewer than `head_count` if several heads share keys and values
+  bool is_causal = false;
 };
 
 // For Attention of ai.onnx, and MultiHeadAttention and GroupQueryAttention of com.microsoft. `inputs` are the sizes of
@@ -31,13 +31,13 @@ Result<AttentionSizes> attention_sizes(const Node& node, const std::vector<const
 Result<AttentionSizes> weighted_attention_sizes(const Node& node, const std::vector<const Sizes*>& inputs);
 
 struct Contraction {
-  Sizes out;
+  Sizes output_sizes;
   // For a product of two operands: y[batch, m, n] = a[batch, m, k] b[batch, k, n]. All 0 for other equations.
-  std::int64_t batch = 0;
+  std::int64_t batch_count = 0;
   std::int64_t m = 0;
   std::int64_t k = 0;
   std::int64_t n = 0;
 };
-Result<Contraction> contraction_of(std::string_view equation, const std::vector<const Sizes*>& inputs);
+Result<Contraction> parse_contraction(std::string_view equation, const std::vector<const Sizes*>& inputs);
 
 }  // namespace joulemap::predict::onnx

@@ -10,11 +10,13 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-using Numbers = std::vector<double>;
+using ConstantValues = std::vector<double>;
 
-const Numbers& numbers_of(const ShapeInference& at, std::size_t position) { return *at.inputs[position]->numbers; }
+const ConstantValues& constant_input_values(const ShapeInference& at, std::size_t position) {
+  return *at.inputs[position]->constant_values;
+}
 
-std::optional<double> unary(std::string_view type, double x) {
+std::optional<double> fold_unary_value(std::string_view type, double x) {
   if (type == "Neg") return -x;
   if (type == "Abs") return std::fabs(x);
   if (type == "Sqrt") return std::sqrt(x);
@@ -28,24 +30,24 @@ std::optional<double> unary(std::string_view type, double x) {
   return std::nullopt;
 }
 
-std::optional<double> whole_division(double x, double y, DataType type) {
+std::optional<double> onnx_integer_division(double x, double y, DataType type) {
   if (is_floating_point(type)) return x / y;
   if (y == 0) return std::nullopt;
   return std::trunc(x / y);
 }
 
-std::optional<double> modulo(double x, double y, DataType type) {
+std::optional<double> onnx_modulo(double x, double y, DataType type) {
   if (y == 0) return std::nullopt;
   const double rest = std::fmod(x, y);
   return !is_floating_point(type) && rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
 }
 
-std::optional<double> binary(std::string_view type, double x, double y, DataType of) {
+std::optional<double> fold_binary_value(std::string_view type, double x, double y, DataType of) {
   if (type == "Add" || type == "Sum") return x + y;
   if (type == "Sub") return x - y;
   if (type == "Mul") return x * y;
-  if (type == "Div") return whole_division(x, y, of);
-  if (type == "Mod") return modulo(x, y, of);
+  if (type == "Div") return onnx_integer_division(x, y, of);
+  if (type == "Mod") return onnx_modulo(x, y, of);
   if (type == "Pow") return std::pow(x, y);
   if (type == "Min") return std::min(x, y);
   if (type == "Max") return std::max(x, y);
@@ -61,7 +63,7 @@ std::optional<double> binary(std::string_view type, double x, double y, DataType
 }
 
 // Maps element `index` of the broadcast shape `wide` to its element in `sizes`.
-std::size_t repeated_index(std::size_t index, const Sizes& wide, const Sizes& sizes) {
+std::size_t broadcast_source_index(std::size_t index, const Sizes& wide, const Sizes& sizes) {
   std::size_t position = 0;
   std::size_t stride = 1;
   for (std::size_t i = 0; i < wide.size(); ++i) {
@@ -76,42 +78,42 @@ std::size_t repeated_index(std::size_t index, const Sizes& wide, const Sizes& si
   return position;
 }
 
-std::optional<Numbers> fold_binary(const ShapeInference& at, const Sizes& out) {
-  // Only types that binary() knows are sure to broadcast.
-  if (!at.has_input(1) || !binary(at.node.type, 1, 1, DataType::float32)) return std::nullopt;
-  Numbers result;
-  const auto count = static_cast<std::size_t>(elements_of(out));
+std::optional<ConstantValues> fold_binary(const ShapeInference& at, const Sizes& out) {
+  // Only types that fold_binary_value() knows are sure to broadcast.
+  if (!at.has_input(1) || !fold_binary_value(at.node.operator_type, 1, 1, DataType::float32)) return std::nullopt;
+  ConstantValues result;
+  const auto count = static_cast<std::size_t>(onnx_element_count(out));
   for (std::size_t i = 0; i < count; ++i) {
-    const double x = numbers_of(at, 0)[repeated_index(i, out, at.input_sizes(0))];
-    const double y = numbers_of(at, 1)[repeated_index(i, out, at.input_sizes(1))];
-    const std::optional<double> number = binary(at.node.type, x, y, at.inputs[0]->type);
+    const double x = constant_input_values(at, 0)[broadcast_source_index(i, out, at.input_sizes(0))];
+    const double y = constant_input_values(at, 1)[broadcast_source_index(i, out, at.input_sizes(1))];
+    const std::optional<double> number = fold_binary_value(at.node.operator_type, x, y, at.inputs[0]->type);
     if (!number) return std::nullopt;
     result.push_back(*number);
   }
   return result;
 }
 
-Numbers fold_where(const ShapeInference& at, const Sizes& out) {
-  Numbers result;
-  const auto count = static_cast<std::size_t>(elements_of(out));
+ConstantValues fold_where(const ShapeInference& at, const Sizes& out) {
+  ConstantValues result;
+  const auto count = static_cast<std::size_t>(onnx_element_count(out));
   for (std::size_t i = 0; i < count; ++i) {
-    const bool first = numbers_of(at, 0)[repeated_index(i, out, at.input_sizes(0))] != 0;
+    const bool first = constant_input_values(at, 0)[broadcast_source_index(i, out, at.input_sizes(0))] != 0;
     const std::size_t from = first ? 1 : 2;
-    result.push_back(numbers_of(at, from)[repeated_index(i, out, at.input_sizes(from))]);
+    result.push_back(constant_input_values(at, from)[broadcast_source_index(i, out, at.input_sizes(from))]);
   }
   return result;
 }
 
-Numbers fold_expand(const ShapeInference& at, const Sizes& out) {
-  Numbers result;
-  const auto count = static_cast<std::size_t>(elements_of(out));
+ConstantValues fold_expand(const ShapeInference& at, const Sizes& out) {
+  ConstantValues result;
+  const auto count = static_cast<std::size_t>(onnx_element_count(out));
   for (std::size_t i = 0; i < count; ++i)
-    result.push_back(numbers_of(at, 0)[repeated_index(i, out, at.input_sizes(0))]);
+    result.push_back(constant_input_values(at, 0)[broadcast_source_index(i, out, at.input_sizes(0))]);
   return result;
 }
 
-Numbers fold_cast(const ShapeInference& at) {
-  Numbers result = numbers_of(at, 0);
+ConstantValues fold_cast(const ShapeInference& at) {
+  ConstantValues result = constant_input_values(at, 0);
   const DataType to = at.outputs[0].type;
   for (double& number : result) {
     if (to == DataType::boolean) number = number != 0 ? 1 : 0;
@@ -121,11 +123,11 @@ Numbers fold_cast(const ShapeInference& at) {
 }
 
 // Only from one-dimensional data: shapes are lists, and exporters pick entries of them.
-std::optional<Numbers> fold_gather(const ShapeInference& at) {
+std::optional<ConstantValues> fold_gather(const ShapeInference& at) {
   if (at.input_sizes(0).size() != 1) return std::nullopt;
-  const Numbers& data = numbers_of(at, 0);
-  Numbers result;
-  for (const double index : numbers_of(at, 1)) {
+  const ConstantValues& data = constant_input_values(at, 0);
+  ConstantValues result;
+  for (const double index : constant_input_values(at, 1)) {
     const double position = index < 0 ? index + static_cast<double>(data.size()) : index;
     if (!(position >= 0 && position < static_cast<double>(data.size()))) return std::nullopt;
     result.push_back(data[static_cast<std::size_t>(position)]);
@@ -139,10 +141,11 @@ struct StridedAxis {
   std::int64_t step = 0;
 };
 
-std::optional<Numbers> fold_along(const ShapeInference& at, const Sizes& out, const std::vector<StridedAxis>& ways) {
-  const Numbers& from = numbers_of(at, 0);
-  Numbers result;
-  for (std::int64_t i = 0; i < elements_of(out); ++i) {
+std::optional<ConstantValues> fold_strided(const ShapeInference& at, const Sizes& out,
+                                           const std::vector<StridedAxis>& ways) {
+  const ConstantValues& from = constant_input_values(at, 0);
+  ConstantValues result;
+  for (std::int64_t i = 0; i < onnx_element_count(out); ++i) {
     std::int64_t rest = i;
     std::int64_t position = 0;
     for (std::size_t axis = out.size(); axis-- > 0; rest /= out[axis]) {
@@ -154,76 +157,76 @@ std::optional<Numbers> fold_along(const ShapeInference& at, const Sizes& out, co
   return result;
 }
 
-std::vector<std::int64_t> strides_of(const Sizes& sizes) {
+std::vector<std::int64_t> row_major_strides(const Sizes& sizes) {
   std::vector<std::int64_t> strides(sizes.size(), 1);
   for (std::size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sizes[i];
   return strides;
 }
 
-std::optional<Numbers> fold_slice(const ShapeInference& at, const Sizes& out) {
+std::optional<ConstantValues> fold_slice(const ShapeInference& at, const Sizes& out) {
   const std::optional<Sizes> begins = at.constant_input(1);
   const std::optional<Sizes> axes = at.has_input(3) ? at.constant_input(3) : Sizes();
   const std::optional<Sizes> steps = at.has_input(4) ? at.constant_input(4) : Sizes();
   if (!begins || !axes || !steps) return std::nullopt;
   const Sizes& from = at.input_sizes(0);
-  const std::vector<std::int64_t> strides = strides_of(from);
+  const std::vector<std::int64_t> strides = row_major_strides(from);
   std::vector<StridedAxis> ways(from.size());
   for (std::size_t i = 0; i < from.size(); ++i) ways[i].step = strides[i];
   for (std::size_t i = 0; i < begins->size(); ++i) {
     const auto number = i < axes->size() ? (*axes)[i] : static_cast<std::int64_t>(i);
-    const Result<std::size_t> axis = axis_of(number, from.size());
+    const Result<std::size_t> axis = checked_axis(number, from.size());
     if (!axis) return std::nullopt;
     const std::int64_t size = from[*axis];
     const std::int64_t begin = (*begins)[i] < 0 ? (*begins)[i] + size : (*begins)[i];
-    const std::int64_t most = kMaxStoredNumbers;
+    const std::int64_t most = kMaxStoredConstantValues;
     ways[*axis].begin = std::clamp<std::int64_t>(begin, 0, std::max<std::int64_t>(0, size - 1)) * strides[*axis];
     ways[*axis].step = std::clamp(i < steps->size() ? (*steps)[i] : 1, -most, most) * strides[*axis];
   }
-  return fold_along(at, out, ways);
+  return fold_strided(at, out, ways);
 }
 
-std::optional<Numbers> fold_transpose(const ShapeInference& at, const Sizes& out) {
+std::optional<ConstantValues> fold_transpose(const ShapeInference& at, const Sizes& out) {
   const Sizes order = integers_attribute(at.node, "perm");
-  const std::vector<std::int64_t> strides = strides_of(at.input_sizes(0));
+  const std::vector<std::int64_t> strides = row_major_strides(at.input_sizes(0));
   std::vector<StridedAxis> ways(out.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::size_t reversed = out.size() - 1 - i;
-    const Result<std::size_t> axis = order.empty() ? reversed : axis_of(order[i], out.size());
+    const Result<std::size_t> axis = order.empty() ? reversed : checked_axis(order[i], out.size());
     if (!axis) return std::nullopt;
     ways[i].step = strides[*axis];
   }
-  return fold_along(at, out, ways);
+  return fold_strided(at, out, ways);
 }
 
-std::optional<Numbers> fold_concat(const ShapeInference& at) {
+std::optional<ConstantValues> fold_concat(const ShapeInference& at) {
   const std::int64_t axis = integer_attribute(at.node, "axis", 0);
   if (axis != 0 && axis + static_cast<std::int64_t>(at.input_sizes(0).size()) != 0) return std::nullopt;
-  Numbers result;
+  ConstantValues result;
   for (std::size_t position = 0; position < at.inputs.size(); ++position) {
     if (!at.has_input(position)) return std::nullopt;
-    result.insert(result.end(), numbers_of(at, position).begin(), numbers_of(at, position).end());
+    result.insert(result.end(), constant_input_values(at, position).begin(), constant_input_values(at, position).end());
   }
   return result;
 }
 
-std::optional<Numbers> fold_reduce(const ShapeInference& at, const Sizes& out) {
-  if (elements_of(out) != 1) return std::nullopt;
-  const Numbers& numbers = numbers_of(at, 0);
+std::optional<ConstantValues> fold_reduce(const ShapeInference& at, const Sizes& out) {
+  if (onnx_element_count(out) != 1) return std::nullopt;
+  const ConstantValues& numbers = constant_input_values(at, 0);
   if (numbers.empty()) return std::nullopt;
   double result = numbers[0];
   for (std::size_t i = 1; i < numbers.size(); ++i) {
-    if (at.node.type == "ReduceProd") result *= numbers[i];
-    if (at.node.type == "ReduceSum") result += numbers[i];
-    if (at.node.type == "ReduceMax") result = std::max(result, numbers[i]);
-    if (at.node.type == "ReduceMin") result = std::min(result, numbers[i]);
+    if (at.node.operator_type == "ReduceProd") result *= numbers[i];
+    if (at.node.operator_type == "ReduceSum") result += numbers[i];
+    if (at.node.operator_type == "ReduceMax") result = std::max(result, numbers[i]);
+    if (at.node.operator_type == "ReduceMin") result = std::min(result, numbers[i]);
   }
-  return Numbers{result};
+  return ConstantValues{result};
 }
 
-std::optional<Numbers> fold(const ShapeInference& at, const Sizes& out) {
-  const std::string_view type = at.node.type;
+std::optional<ConstantValues> try_fold_node(const ShapeInference& at, const Sizes& out) {
+  const std::string_view type = at.node.operator_type;
   if (type == "Reshape" || type == "Squeeze" || type == "Unsqueeze" || type == "Flatten" || type == "Identity") {
-    return numbers_of(at, 0);
+    return constant_input_values(at, 0);
   }
   if (type == "Cast" || type == "CastLike") return fold_cast(at);
   if (type == "Gather") return fold_gather(at);
@@ -238,9 +241,9 @@ std::optional<Numbers> fold(const ShapeInference& at, const Sizes& out) {
   }
   if (at.inputs.size() == 2) return fold_binary(at, out);
   if (at.inputs.size() != 1) return std::nullopt;
-  Numbers result;
-  for (const double x : numbers_of(at, 0)) {
-    const std::optional<double> number = unary(type, x);
+  ConstantValues result;
+  for (const double x : constant_input_values(at, 0)) {
+    const std::optional<double> number = fold_unary_value(type, x);
     if (!number) return std::nullopt;
     result.push_back(*number);
   }
@@ -249,18 +252,18 @@ std::optional<Numbers> fold(const ShapeInference& at, const Sizes& out) {
 
 }  // namespace
 
-void fold_constants(ShapeInference& at) {
-  if (at.outputs.size() != 1 || at.outputs[0].numbers || !at.outputs[0].sizes || at.inputs.empty()) return;
-  if (!at.node.domain.empty()) return;
+void fold_constant_outputs(ShapeInference& at) {
+  if (at.outputs.size() != 1 || at.outputs[0].constant_values || !at.outputs[0].sizes || at.inputs.empty()) return;
+  if (!at.node.operator_domain.empty()) return;
   for (const Value* const input : at.inputs) {
-    if (input != nullptr && !input->numbers) return;
+    if (input != nullptr && !input->constant_values) return;
   }
   if (at.inputs[0] == nullptr) return;
   const Sizes& out = *at.outputs[0].sizes;
-  const std::int64_t count = elements_of(out);
-  if (count > static_cast<std::int64_t>(kMaxStoredNumbers)) return;
-  std::optional<Numbers> numbers = fold(at, out);
-  if (numbers && numbers->size() == static_cast<std::size_t>(count)) at.outputs[0].numbers = std::move(numbers);
+  const std::int64_t count = onnx_element_count(out);
+  if (count > static_cast<std::int64_t>(kMaxStoredConstantValues)) return;
+  std::optional<ConstantValues> numbers = try_fold_node(at, out);
+  if (numbers && numbers->size() == static_cast<std::size_t>(count)) at.outputs[0].constant_values = std::move(numbers);
 }
 
 }  // namespace joulemap::predict::onnx

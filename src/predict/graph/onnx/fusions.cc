@@ -6,17 +6,17 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
+std::size_t to_index(int number) { return static_cast<std::size_t>(number); }
 
 // Whether no step outside of `parts` reads an intermediate value, that is, an output of a part other than `last`.
-bool is_closed(Program& program, const std::vector<int>& parts, int last) {
+bool has_no_outside_reader(Program& program, const std::vector<int>& parts, int last) {
   const auto is_part = [&](int step) { return std::find(parts.begin(), parts.end(), step) != parts.end(); };
   for (const int part : parts) {
     if (part == last) continue;
-    for (const int output : step_at(program, part).outputs) {
-      const Value& value = value_at(program, output);
-      if (value.is_output || value.consumers.size() > parts.size()) return false;
-      if (!std::all_of(value.consumers.begin(), value.consumers.end(), is_part)) return false;
+    for (const int output : find_step(program, part).outputs) {
+      const Value& value = find_value(program, output);
+      if (value.is_output || value.consumer_steps.size() > parts.size()) return false;
+      if (!std::all_of(value.consumer_steps.begin(), value.consumer_steps.end(), is_part)) return false;
     }
   }
   return true;
@@ -24,78 +24,79 @@ bool is_closed(Program& program, const std::vector<int>& parts, int last) {
 
 }  // namespace
 
-ProgramStep& step_at(Program& program, int step) { return program.steps[index(step)]; }
+ProgramStep& find_step(Program& program, int step) { return program.steps[to_index(step)]; }
 
-Value& value_at(Program& program, int value) { return program.values[index(value)]; }
+Value& find_value(Program& program, int value) { return program.values[to_index(value)]; }
 
-int only_consumer(const Program& program, int value) {
-  if (value == kNone) return kNone;
-  const Value& at = program.values[index(value)];
-  if (at.is_output || at.consumers.empty()) return kNone;
-  const int first = at.consumers[0];
-  const bool alone = std::all_of(at.consumers.begin(), at.consumers.end(), [=](int other) { return other == first; });
-  return alone && program.steps[index(first)].fused_into == kNone ? first : kNone;
+int single_consumer_step(const Program& program, int value) {
+  if (value == kNoIndex) return kNoIndex;
+  const Value& at = program.values[to_index(value)];
+  if (at.is_output || at.consumer_steps.empty()) return kNoIndex;
+  const int first = at.consumer_steps[0];
+  const bool alone =
+      std::all_of(at.consumer_steps.begin(), at.consumer_steps.end(), [=](int other) { return other == first; });
+  return alone && program.steps[to_index(first)].fused_into == kNoIndex ? first : kNoIndex;
 }
 
-int producer_of(const Program& program, int value) {
-  const int step = value == kNone ? kNone : program.values[index(value)].producer;
-  return step != kNone && program.steps[index(step)].fused_into == kNone ? step : kNone;
+int producer_step(const Program& program, int value) {
+  const int step = value == kNoIndex ? kNoIndex : program.values[to_index(value)].producer_step;
+  return step != kNoIndex && program.steps[to_index(step)].fused_into == kNoIndex ? step : kNoIndex;
 }
 
-bool is_step(const Program& program, int step, std::string_view type) {
-  return step != kNone && program.steps[index(step)].type == type && program.steps[index(step)].failure.empty() &&
-         !program.steps[index(step)].outputs.empty();
+bool is_step_of_type(const Program& program, int step, std::string_view type) {
+  return step != kNoIndex && program.steps[to_index(step)].type == type &&
+         program.steps[to_index(step)].failure_reason.empty() && !program.steps[to_index(step)].outputs.empty();
 }
 
-std::optional<double> constant_scalar(const Program& program, int value) {
-  if (value == kNone) return std::nullopt;
-  const Value& at = program.values[index(value)];
-  if (!at.numbers || at.numbers->size() != 1) return std::nullopt;
-  return (*at.numbers)[0];
+std::optional<double> constant_scalar_value(const Program& program, int value) {
+  if (value == kNoIndex) return std::nullopt;
+  const Value& at = program.values[to_index(value)];
+  if (!at.constant_values || at.constant_values->size() != 1) return std::nullopt;
+  return (*at.constant_values)[0];
 }
 
-int other_input(const Program& program, int step, int value) {
-  const std::vector<int>& inputs = program.steps[index(step)].inputs;
-  if (inputs.size() != 2) return kNone;
+int other_input_value(const Program& program, int step, int value) {
+  const std::vector<int>& inputs = program.steps[to_index(step)].inputs;
+  if (inputs.size() != 2) return kNoIndex;
   if (inputs[0] == value) return inputs[1];
-  return inputs[1] == value ? inputs[0] : kNone;
+  return inputs[1] == value ? inputs[0] : kNoIndex;
 }
 
-int scaled_input(const Program& program, int step) {
-  const std::vector<int>& inputs = program.steps[index(step)].inputs;
-  if (inputs.size() != 2) return kNone;
+int input_of_scaling_step(const Program& program, int step) {
+  const std::vector<int>& inputs = program.steps[to_index(step)].inputs;
+  if (inputs.size() != 2) return kNoIndex;
   const auto is_single = [&](int value) {
-    if (value == kNone) return false;
-    const Value& at = program.values[index(value)];
-    return at.constant && at.sizes && elements_of(*at.sizes) == 1;
+    if (value == kNoIndex) return false;
+    const Value& at = program.values[to_index(value)];
+    return at.is_constant && at.sizes && onnx_element_count(*at.sizes) == 1;
   };
   if (is_single(inputs[1])) return inputs[0];
-  return is_single(inputs[0]) && !is_step(program, step, "Div") ? inputs[1] : kNone;
+  return is_single(inputs[0]) && !is_step_of_type(program, step, "Div") ? inputs[1] : kNoIndex;
 }
 
 bool fuse_steps(Program& program, const std::vector<int>& parts, int last, std::string_view type,
                 std::vector<int> inputs, int main) {
-  if (!is_closed(program, parts, last)) return false;
-  std::string layer = step_at(program, main).layer;
-  const Node* const node = step_at(program, main).node;
+  if (!has_no_outside_reader(program, parts, last)) return false;
+  std::string layer = find_step(program, main).layer;
+  const Node* const node = find_step(program, main).node;
   for (const int part : parts) {
-    if (part != last) step_at(program, part).fused_into = last;
+    if (part != last) find_step(program, part).fused_into = last;
   }
-  ProgramStep& whole = step_at(program, last);
+  ProgramStep& whole = find_step(program, last);
   whole.node = node;
   whole.type = type;
   whole.inputs = std::move(inputs);
   whole.layer = std::move(layer);
   for (const int input : whole.inputs) {
-    if (input != kNone) value_at(program, input).consumers.push_back(last);
+    if (input != kNoIndex) find_value(program, input).consumer_steps.push_back(last);
   }
   return true;
 }
 
-void fuse(Program& program) {
+void fuse_known_patterns(Program& program) {
   for (const auto fusion : {&fuse_norm, &fuse_activation, &fuse_attention, &fuse_bias}) {
     for (int step = 0; step < static_cast<int>(program.steps.size()); ++step) {
-      if (step_at(program, step).fused_into == kNone) fusion(program, step);
+      if (find_step(program, step).fused_into == kNoIndex) fusion(program, step);
     }
   }
 }

@@ -12,27 +12,28 @@
 
 namespace joulemap::predict::onnx {
 
-void fuse(Program& program);
+void fuse_known_patterns(Program& program);
 
-// Each tries to fuse the pattern around a step; returns whether it did. fuse() calls them for every step.
+// Each tries to fuse the pattern around a step; returns whether it did. fuse_known_patterns() calls them for every
+// step.
 bool fuse_norm(Program& program, int step);
 bool fuse_bias(Program& program, int step);
 bool fuse_activation(Program& program, int step);
 bool fuse_attention(Program& program, int step);
 
 // Helpers of all fusions.
-ProgramStep& step_at(Program& program, int step);
-Value& value_at(Program& program, int value);
+ProgramStep& find_step(Program& program, int step);
+Value& find_value(Program& program, int value);
 // The only step that reads a value; kNone if there are none or several, if it was fused into another step, or if the
 // value is an output of the network.
-int only_consumer(const Program& program, int value);
-int producer_of(const Program& program, int value);
-bool is_step(const Program& program, int step, std::string_view type);
-std::optional<double> constant_scalar(const Program& program, int value);
+int single_consumer_step(const Program& program, int value);
+int producer_step(const Program& program, int value);
+bool is_step_of_type(const Program& program, int step, std::string_view type);
+std::optional<double> constant_scalar_value(const Program& program, int value);
 // The other input of a step with two inputs; kNone if `value` is neither.
-int other_input(const Program& program, int step, int value);
+int other_input_value(const Program& program, int step, int value);
 // The non-scalar input of a step that adds, multiplies or divides by a single number; else kNone.
-int scaled_input(const Program& program, int step);
+int input_of_scaling_step(const Program& program, int step);
 // Fuses all `parts` into the step `last`, which gets the type, the inputs, and the layer of `main`. Returns false and
 // changes nothing if another step reads an intermediate value.
 bool fuse_steps(Program& program, const std::vector<int>& parts, int last, std::string_view type,

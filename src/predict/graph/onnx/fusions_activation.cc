@@ -8,73 +8,77 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-int output_of(Program& program, int step) { return step_at(program, step).outputs[0]; }
+int output_value_of_step(Program& program, int step) { return find_step(program, step).outputs[0]; }
 
 // Whether the value is x, or x times or divided by a number. Appends the scaling step to `parts`.
-bool is_scaled(Program& program, int value, int x, std::vector<int>& parts) {
+bool is_scaled_copy_of(Program& program, int value, int x, std::vector<int>& parts) {
   if (value == x) return true;
-  const int step = producer_of(program, value);
-  if ((!is_step(program, step, "Mul") && !is_step(program, step, "Div")) || scaled_input(program, step) != x)
+  const int step = producer_step(program, value);
+  if ((!is_step_of_type(program, step, "Mul") && !is_step_of_type(program, step, "Div")) ||
+      input_of_scaling_step(program, step) != x)
     return false;
-  if (only_consumer(program, value) == kNone) return false;
+  if (single_consumer_step(program, value) == kNoIndex) return false;
   parts.push_back(step);
   return true;
 }
 
-// Steps of a product with x, including a scaling of x by a number; `x` is the value x, or kNone.
-struct Product {
+// Steps of a product with x, including a scaling of x by a number; `x` is the value x, or kNoIndex.
+struct HalfProductMatch {
   std::vector<int> parts;
-  int x = kNone;
+  int x = kNoIndex;
 };
 
 // Matches (1 + f) * x * 0.5, with the factors in any order, starting at the sum.
-Product half_of_x_times(Program& program, int sum) {
-  Product product;
+HalfProductMatch match_half_product(Program& program, int sum) {
+  HalfProductMatch product;
   product.parts.push_back(sum);
-  int value = output_of(program, sum);
+  int value = output_value_of_step(program, sum);
   for (int factors = 0; factors < 2; ++factors) {
-    const int next = only_consumer(program, value);
-    if (!is_step(program, next, "Mul")) break;
-    const int other = other_input(program, next, value);
-    if (other == kNone) break;
-    if (!constant_scalar(program, other)) {
-      if (product.x != kNone) break;
+    const int next = single_consumer_step(program, value);
+    if (!is_step_of_type(program, next, "Mul")) break;
+    const int other = other_input_value(program, next, value);
+    if (other == kNoIndex) break;
+    if (!constant_scalar_value(program, other)) {
+      if (product.x != kNoIndex) break;
       product.x = other;
-      const int scaling = producer_of(program, other);
-      const bool scales = is_step(program, scaling, "Mul") && scaled_input(program, scaling) != kNone;
-      if (scales && only_consumer(program, other) == next) {
+      const int scaling = producer_step(program, other);
+      const bool scales =
+          is_step_of_type(program, scaling, "Mul") && input_of_scaling_step(program, scaling) != kNoIndex;
+      if (scales && single_consumer_step(program, other) == next) {
         product.parts.push_back(scaling);
-        product.x = scaled_input(program, scaling);
+        product.x = input_of_scaling_step(program, scaling);
       }
     }
     product.parts.push_back(next);
-    value = output_of(program, next);
+    value = output_value_of_step(program, next);
   }
   return product;
 }
 
 // Whether a value is a polynomial of x: sums, products and powers, of at most a dozen steps, which are appended to
 // `parts`.
-bool is_polynomial(Program& program, int value, int x, std::vector<int>& parts) {
-  if (value == x || constant_scalar(program, value)) return true;
-  const int step = producer_of(program, value);
-  const bool known = is_step(program, step, "Mul") || is_step(program, step, "Add") || is_step(program, step, "Pow");
+bool is_gelu_polynomial(Program& program, int value, int x, std::vector<int>& parts) {
+  if (value == x || constant_scalar_value(program, value)) return true;
+  const int step = producer_step(program, value);
+  const bool known = is_step_of_type(program, step, "Mul") || is_step_of_type(program, step, "Add") ||
+                     is_step_of_type(program, step, "Pow");
   if (!known || parts.size() >= 12) return false;
   if (std::find(parts.begin(), parts.end(), step) != parts.end()) return true;
   parts.push_back(step);
-  const std::vector<int> inputs = step_at(program, step).inputs;
-  return std::all_of(inputs.begin(), inputs.end(), [&](int input) { return is_polynomial(program, input, x, parts); });
+  const std::vector<int> inputs = find_step(program, step).inputs;
+  return std::all_of(inputs.begin(), inputs.end(),
+                     [&](int input) { return is_gelu_polynomial(program, input, x, parts); });
 }
 
 bool fuse_gelu(Program& program, int main_step, bool by_tanh) {
-  const int sum = only_consumer(program, output_of(program, main_step));
-  if (!is_step(program, sum, "Add") || scaled_input(program, sum) == kNone) return false;
-  Product product = half_of_x_times(program, sum);
-  if (product.x == kNone) return false;
+  const int sum = single_consumer_step(program, output_value_of_step(program, main_step));
+  if (!is_step_of_type(program, sum, "Add") || input_of_scaling_step(program, sum) == kNoIndex) return false;
+  HalfProductMatch product = match_half_product(program, sum);
+  if (product.x == kNoIndex) return false;
   std::vector<int> before;
-  const int argument = step_at(program, main_step).inputs[0];
-  const bool fits = by_tanh ? is_polynomial(program, argument, product.x, before) && before.size() >= 3
-                            : is_scaled(program, argument, product.x, before);
+  const int argument = find_step(program, main_step).inputs[0];
+  const bool fits = by_tanh ? is_gelu_polynomial(program, argument, product.x, before) && before.size() >= 3
+                            : is_scaled_copy_of(program, argument, product.x, before);
   if (!fits) return false;
   before.push_back(main_step);
   before.insert(before.end(), product.parts.begin(), product.parts.end());
@@ -84,10 +88,10 @@ bool fuse_gelu(Program& program, int main_step, bool by_tanh) {
 
 // Fuses x * f(x), where `gate` are the steps of f.
 bool fuse_gate(Program& program, const std::vector<int>& gate, std::string_view type) {
-  const int x = step_at(program, gate.front()).inputs[0];
-  const int value = output_of(program, gate.back());
-  const int product = only_consumer(program, value);
-  if (!is_step(program, product, "Mul") || other_input(program, product, value) != x) return false;
+  const int x = find_step(program, gate.front()).inputs[0];
+  const int value = output_value_of_step(program, gate.back());
+  const int product = single_consumer_step(program, value);
+  if (!is_step_of_type(program, product, "Mul") || other_input_value(program, product, value) != x) return false;
   std::vector<int> parts = gate;
   parts.push_back(product);
   return fuse_steps(program, parts, product, type, {x}, gate.front());
@@ -95,18 +99,19 @@ bool fuse_gate(Program& program, const std::vector<int>& gate, std::string_view 
 
 // Fuses x * clip(x + 3, 0, 6) / 6.
 bool fuse_hard_swish(Program& program, int clip) {
-  const int sum = producer_of(program, step_at(program, clip).inputs[0]);
-  if (!is_step(program, sum, "Add") || scaled_input(program, sum) == kNone) return false;
-  const int x = scaled_input(program, sum);
-  if (only_consumer(program, output_of(program, sum)) != clip) return false;
+  const int sum = producer_step(program, find_step(program, clip).inputs[0]);
+  if (!is_step_of_type(program, sum, "Add") || input_of_scaling_step(program, sum) == kNoIndex) return false;
+  const int x = input_of_scaling_step(program, sum);
+  if (single_consumer_step(program, output_value_of_step(program, sum)) != clip) return false;
   std::vector<int> parts = {sum, clip};
   bool has_x = false;
   for (int factors = 0; factors < 2; ++factors) {
-    const int value = output_of(program, parts.back());
-    const int next = only_consumer(program, value);
-    const bool divides = is_step(program, next, "Div") && scaled_input(program, next) == value;
-    const bool scales = divides || (is_step(program, next, "Mul") && scaled_input(program, next) == value);
-    const bool multiplies = is_step(program, next, "Mul") && other_input(program, next, value) == x;
+    const int value = output_value_of_step(program, parts.back());
+    const int next = single_consumer_step(program, value);
+    const bool divides = is_step_of_type(program, next, "Div") && input_of_scaling_step(program, next) == value;
+    const bool scales =
+        divides || (is_step_of_type(program, next, "Mul") && input_of_scaling_step(program, next) == value);
+    const bool multiplies = is_step_of_type(program, next, "Mul") && other_input_value(program, next, value) == x;
     if (!scales && !multiplies) break;
     has_x = has_x || multiplies;
     parts.push_back(next);
@@ -118,15 +123,15 @@ bool fuse_hard_swish(Program& program, int clip) {
 }  // namespace
 
 bool fuse_activation(Program& program, int step) {
-  if (step_at(program, step).inputs.empty() || step_at(program, step).inputs[0] == kNone) return false;
-  if (is_step(program, step, "Erf")) return fuse_gelu(program, step, false);
-  if (is_step(program, step, "Tanh")) return fuse_gelu(program, step, true);
-  if (is_step(program, step, "Sigmoid")) return fuse_gate(program, {step}, "Swish");
-  if (is_step(program, step, "HardSigmoid")) return fuse_gate(program, {step}, "HardSwish");
-  if (is_step(program, step, "Clip")) return fuse_hard_swish(program, step);
-  if (!is_step(program, step, "Softplus")) return false;
-  const int tanh = only_consumer(program, output_of(program, step));
-  return is_step(program, tanh, "Tanh") && fuse_gate(program, {step, tanh}, "Mish");
+  if (find_step(program, step).inputs.empty() || find_step(program, step).inputs[0] == kNoIndex) return false;
+  if (is_step_of_type(program, step, "Erf")) return fuse_gelu(program, step, false);
+  if (is_step_of_type(program, step, "Tanh")) return fuse_gelu(program, step, true);
+  if (is_step_of_type(program, step, "Sigmoid")) return fuse_gate(program, {step}, "Swish");
+  if (is_step_of_type(program, step, "HardSigmoid")) return fuse_gate(program, {step}, "HardSwish");
+  if (is_step_of_type(program, step, "Clip")) return fuse_hard_swish(program, step);
+  if (!is_step_of_type(program, step, "Softplus")) return false;
+  const int tanh = single_consumer_step(program, output_value_of_step(program, step));
+  return is_step_of_type(program, tanh, "Tanh") && fuse_gate(program, {step, tanh}, "Mish");
 }
 
 }  // namespace joulemap::predict::onnx

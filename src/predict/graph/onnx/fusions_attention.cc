@@ -8,35 +8,37 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-constexpr int kDeepest = 8;
+constexpr int kMaxAttentionPatternDepth = 8;
 
-int output_of(Program& program, int step) { return step_at(program, step).outputs[0]; }
+int output_value_of_step(Program& program, int step) { return find_step(program, step).outputs[0]; }
 
-bool is_any(Program& program, int step, std::initializer_list<std::string_view> types) {
-  return std::any_of(types.begin(), types.end(), [&](std::string_view type) { return is_step(program, step, type); });
+bool is_step_of_any_type(Program& program, int step, std::initializer_list<std::string_view> types) {
+  return std::any_of(types.begin(), types.end(),
+                     [&](std::string_view type) { return is_step_of_type(program, step, type); });
 }
 
 // Searches backwards from the softmax for the product of queries and keys. Appends the steps on the way to `parts`, the
 // product last.
 bool find_scores(Program& program, int value, int depth, std::vector<int>& parts) {
-  const int step = producer_of(program, value);
-  if (step == kNone || depth > kDeepest || only_consumer(program, value) == kNone) return false;
-  if (is_step(program, step, "MatMul")) {
-    const std::vector<int>& inputs = step_at(program, step).inputs;
-    const bool of_computed = !value_at(program, inputs[0]).constant && !value_at(program, inputs[1]).constant;
-    if (!of_computed || value_at(program, inputs[1]).sizes->size() < 3) return false;
+  const int step = producer_step(program, value);
+  if (step == kNoIndex || depth > kMaxAttentionPatternDepth || single_consumer_step(program, value) == kNoIndex)
+    return false;
+  if (is_step_of_type(program, step, "MatMul")) {
+    const std::vector<int>& inputs = find_step(program, step).inputs;
+    const bool of_computed = !find_value(program, inputs[0]).is_constant && !find_value(program, inputs[1]).is_constant;
+    if (!of_computed || find_value(program, inputs[1]).sizes->size() < 3) return false;
     parts.push_back(step);
     return true;
   }
-  const bool passes = is_any(
+  const bool passes = is_step_of_any_type(
       program, step,
       {"Add", "Sub", "Mul", "Div", "Where", "Cast", "Reshape", "Unsqueeze", "Squeeze", "Max", "Min", "Transpose"});
   if (!passes) return false;
-  const std::int64_t elements = elements_of(*value_at(program, output_of(program, step)).sizes);
-  const std::vector<int> inputs = step_at(program, step).inputs;
+  const std::int64_t elements = onnx_element_count(*find_value(program, output_value_of_step(program, step)).sizes);
+  const std::vector<int> inputs = find_step(program, step).inputs;
   if (inputs.size() > 3) return false;
   for (const int input : inputs) {
-    if (input == kNone || elements_of(*value_at(program, input).sizes) != elements) continue;
+    if (input == kNoIndex || onnx_element_count(*find_value(program, input).sizes) != elements) continue;
     const std::size_t before = parts.size();
     parts.push_back(step);
     if (find_scores(program, input, depth + 1, parts)) return true;
@@ -47,96 +49,99 @@ bool find_scores(Program& program, int value, int depth, std::vector<int>& parts
 
 // Skips the IsNaN and Where with which an exporter replaces the NaN of a fully masked softmax row by 0. Returns the
 // value after them.
-int guarded(Program& program, int value, std::vector<int>& parts) {
-  const std::vector<int>& consumers = value_at(program, value).consumers;
-  if (consumers.size() != 2 || value_at(program, value).is_output) return value;
+int skip_nan_guard(Program& program, int value, std::vector<int>& parts) {
+  const std::vector<int>& consumers = find_value(program, value).consumer_steps;
+  if (consumers.size() != 2 || find_value(program, value).is_output) return value;
   for (const int test : consumers) {
-    if (!is_step(program, test, "IsNaN")) continue;
-    const int choice = only_consumer(program, output_of(program, test));
-    if (!is_step(program, choice, "Where") || std::find(consumers.begin(), consumers.end(), choice) == consumers.end())
+    if (!is_step_of_type(program, test, "IsNaN")) continue;
+    const int choice = single_consumer_step(program, output_value_of_step(program, test));
+    if (!is_step_of_type(program, choice, "Where") ||
+        std::find(consumers.begin(), consumers.end(), choice) == consumers.end())
       continue;
     parts.push_back(test);
     parts.push_back(choice);
-    return output_of(program, choice);
+    return output_value_of_step(program, choice);
   }
   return value;
 }
 
-// Searches forward from the softmax for the product with the values; kNone if there is none.
-int find_product(Program& program, int softmax, std::vector<int>& parts) {
-  int value = output_of(program, softmax);
-  for (int depth = 0; depth < kDeepest; ++depth) {
-    value = guarded(program, value, parts);
-    const int next = only_consumer(program, value);
-    if (is_step(program, next, "MatMul")) {
-      const std::vector<int>& inputs = step_at(program, next).inputs;
-      return inputs[0] == value && inputs[1] != value && !value_at(program, inputs[1]).constant ? next : kNone;
+// Searches forward from the softmax for the product with the values; kNoIndex if there is none.
+int find_value_product(Program& program, int softmax, std::vector<int>& parts) {
+  int value = output_value_of_step(program, softmax);
+  for (int depth = 0; depth < kMaxAttentionPatternDepth; ++depth) {
+    value = skip_nan_guard(program, value, parts);
+    const int next = single_consumer_step(program, value);
+    if (is_step_of_type(program, next, "MatMul")) {
+      const std::vector<int>& inputs = find_step(program, next).inputs;
+      return inputs[0] == value && inputs[1] != value && !find_value(program, inputs[1]).is_constant ? next : kNoIndex;
     }
-    if (!is_any(program, next, {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Where"})) return kNone;
+    if (!is_step_of_any_type(program, next, {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Where"})) return kNoIndex;
     parts.push_back(next);
-    value = output_of(program, next);
+    value = output_value_of_step(program, next);
   }
-  return kNone;
+  return kNoIndex;
 }
 
 // Skips scales of queries and keys, and with `transposed` a transposition of keys, which the attention kernel includes.
 // Returns the value before them.
-int skip_scales(Program& program, int value, bool transposed, std::vector<int>& parts) {
+int skip_scaling_steps(Program& program, int value, bool transposed, std::vector<int>& parts) {
   for (int depth = 0; depth < 3; ++depth) {
-    const int step = producer_of(program, value);
-    const bool scales = is_any(program, step, {"Mul", "Div"}) && scaled_input(program, step) != kNone;
-    const bool transposes = transposed && is_step(program, step, "Transpose");
-    if ((!scales && !transposes) || only_consumer(program, value) == kNone) break;
+    const int step = producer_step(program, value);
+    const bool scales =
+        is_step_of_any_type(program, step, {"Mul", "Div"}) && input_of_scaling_step(program, step) != kNoIndex;
+    const bool transposes = transposed && is_step_of_type(program, step, "Transpose");
+    if ((!scales && !transposes) || single_consumer_step(program, value) == kNoIndex) break;
     parts.push_back(step);
-    value = scales ? scaled_input(program, step) : step_at(program, step).inputs[0];
+    value = scales ? input_of_scaling_step(program, step) : find_step(program, step).inputs[0];
     transposed = transposed && !transposes;
   }
   return value;
 }
 
-bool is_over_last(Program& program, const ProgramStep& softmax) {
-  const std::size_t rank = value_at(program, softmax.inputs[0]).sizes->size();
+bool is_softmax_over_last_axis(Program& program, const ProgramStep& softmax) {
+  const std::size_t rank = find_value(program, softmax.inputs[0]).sizes->size();
   const std::int64_t axis = integer_attribute(*softmax.node, "axis", -1);
   return axis == -1 || axis + 1 == static_cast<std::int64_t>(rank);
 }
 
-AttentionSizes sizes_of(Program& program, int scores, int product) {
-  const Sizes& of_scores = *value_at(program, output_of(program, scores)).sizes;
-  const Sizes& queries = *value_at(program, step_at(program, scores).inputs[0]).sizes;
-  const Sizes& result = *value_at(program, output_of(program, product)).sizes;
+AttentionSizes fused_attention_sizes(Program& program, int scores, int product) {
+  const Sizes& of_scores = *find_value(program, output_value_of_step(program, scores)).sizes;
+  const Sizes& queries = *find_value(program, find_step(program, scores).inputs[0]).sizes;
+  const Sizes& result = *find_value(program, output_value_of_step(program, product)).sizes;
   const std::size_t rank = of_scores.size();
-  AttentionSizes sizes{.queries = of_scores[rank - 2],
-                       .keys = of_scores[rank - 1],
-                       .width = queries.back(),
-                       .value_width = result.back()};
-  const std::int64_t all = product_of(of_scores, 0, rank - 2);
-  sizes.heads = rank >= 4 ? of_scores[rank - 3] : 1;
-  if (rank == 3 && program.batch > 0 && all % program.batch == 0) sizes.heads = all / program.batch;
-  sizes.batch = sizes.heads == 0 ? 0 : all / sizes.heads;
-  sizes.key_heads = sizes.heads;
+  AttentionSizes sizes{.query_count = of_scores[rank - 2],
+                       .key_count = of_scores[rank - 1],
+                       .width_per_head = queries.back(),
+                       .value_width_per_head = result.back()};
+  const std::int64_t all = product_of_sizes(of_scores, 0, rank - 2);
+  sizes.head_count = rank >= 4 ? of_scores[rank - 3] : 1;
+  if (rank == 3 && program.batch_size > 0 && all % program.batch_size == 0) sizes.head_count = all / program.batch_size;
+  sizes.batch_size = sizes.head_count == 0 ? 0 : all / sizes.head_count;
+  sizes.key_head_count = sizes.head_count;
   return sizes;
 }
 
 }  // namespace
 
 bool fuse_attention(Program& program, int step) {
-  if (!is_step(program, step, "Softmax") || !is_over_last(program, step_at(program, step))) return false;
+  if (!is_step_of_type(program, step, "Softmax") || !is_softmax_over_last_axis(program, find_step(program, step)))
+    return false;
   std::vector<int> parts;
-  if (!find_scores(program, step_at(program, step).inputs[0], 0, parts)) return false;
+  if (!find_scores(program, find_step(program, step).inputs[0], 0, parts)) return false;
   const int scores = parts.back();
   parts.push_back(step);
-  const int product = find_product(program, step, parts);
-  if (product == kNone || product <= scores) return false;
+  const int product = find_value_product(program, step, parts);
+  if (product == kNoIndex || product <= scores) return false;
   for (const int matrices : {scores, product}) {
-    if (value_at(program, output_of(program, matrices)).sizes->size() < 2) return false;
+    if (find_value(program, output_value_of_step(program, matrices)).sizes->size() < 2) return false;
   }
-  const AttentionSizes sizes = sizes_of(program, scores, product);
-  const int queries = skip_scales(program, step_at(program, scores).inputs[0], false, parts);
-  const int keys = skip_scales(program, step_at(program, scores).inputs[1], true, parts);
-  const int values = step_at(program, product).inputs[1];
+  const AttentionSizes sizes = fused_attention_sizes(program, scores, product);
+  const int queries = skip_scaling_steps(program, find_step(program, scores).inputs[0], false, parts);
+  const int keys = skip_scaling_steps(program, find_step(program, scores).inputs[1], true, parts);
+  const int values = find_step(program, product).inputs[1];
   parts.push_back(product);
   if (!fuse_steps(program, parts, product, "Attention", {queries, keys, values}, step)) return false;
-  step_at(program, product).attention = sizes;
+  find_step(program, product).attention_sizes = sizes;
   return true;
 }
 

@@ -74,7 +74,7 @@ TEST(OnnxFusions, MeansAndRootsAreALayerNorm) {
   model.scalar("epsilon", 1e-5F).node("Add", {"v", "epsilon"}, {"e"}).node("Sqrt", {"e"}, {"r"});
   model.node("Div", {"d", "r"}, {"n"}).node("Mul", {"n", "ln.weight"}, {"g"}).node("Add", {"g", "ln.bias"}, {"y"});
   EXPECT_EQ(computed(model.output("y")), Lines{"ln normalization form=layer;batch=10;channels=16;height=1;width=1"});
-  EXPECT_EQ(read_onnx(model.bytes(), {})->weight_elements, 32);
+  EXPECT_EQ(read_onnx(model.bytes(), {})->weight_element_count, 32);
 }
 
 TEST(OnnxFusions, TheRootOfAMeanSquareIsARootMeanSquareNorm) {

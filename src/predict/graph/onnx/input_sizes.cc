@@ -23,7 +23,7 @@ std::string dimensions_text(const std::vector<Dimension>& dimensions) {
   return text;
 }
 
-std::string remedy_for(const ValueInfo& input, const std::vector<Dimension>& dimensions) {
+std::string input_sizes_remedy(const ValueInfo& input, const std::vector<Dimension>& dimensions) {
   std::string example;
   for (const Dimension& dimension : dimensions) {
     const std::int64_t usual = example.empty() ? 1 : dimensions.size() == 4 ? 224 : 128;
@@ -32,11 +32,11 @@ std::string remedy_for(const ValueInfo& input, const std::vector<Dimension>& dim
   return fmt::format("set its sizes: --input {}={}", to_valid_utf8(input.name), example);
 }
 
-Error usage(std::string message, std::string remedy = "") {
+Error usage_error(std::string message, std::string remedy = "") {
   return {ErrorCode::usage, std::move(message), std::move(remedy)};
 }
 
-const InputShape* asked_for(const GraphOptions& options, std::string_view name, std::size_t position) {
+const InputShape* find_requested_shape(const GraphOptions& options, std::string_view name, std::size_t position) {
   std::size_t unnamed = 0;
   for (const InputShape& input : options.inputs) {
     if (input.name == name && !name.empty()) return &input;
@@ -45,9 +45,9 @@ const InputShape* asked_for(const GraphOptions& options, std::string_view name, 
   return nullptr;
 }
 
-Status check_asked(const GraphOptions& options, const std::vector<const ValueInfo*>& inputs) {
+Status check_requested_inputs(const GraphOptions& options, const std::vector<const ValueInfo*>& inputs) {
   if (options.batch && *options.batch < 1) {
-    return usage(fmt::format("a batch of {} is invalid", *options.batch), "use a batch of at least 1: --batch 1");
+    return usage_error(fmt::format("a batch of {} is invalid", *options.batch), "use a batch of at least 1: --batch 1");
   }
   std::string names;
   std::size_t unnamed = 0;
@@ -57,63 +57,67 @@ Status check_asked(const GraphOptions& options, const std::vector<const ValueInf
     const bool known = asked.name.empty() || std::any_of(inputs.begin(), inputs.end(), [&](const ValueInfo* input) {
                          return input->name == asked.name;
                        });
-    if (!known) return usage(fmt::format("the network has no input {}", quoted(asked.name)), "its inputs are " + names);
+    if (!known)
+      return usage_error(fmt::format("the network has no input {}", quoted(asked.name)), "its inputs are " + names);
     for (const std::int64_t size : asked.sizes) {
       if (size < 1)
-        return usage(fmt::format("an input of {} is invalid", sizes_text(asked.sizes)), "sizes must be at least 1");
+        return usage_error(fmt::format("an input of {} is invalid", sizes_text(asked.sizes)),
+                           "sizes must be at least 1");
     }
   }
-  if (unnamed > inputs.size()) return usage("--input sets more inputs than the network has", "its inputs are " + names);
+  if (unnamed > inputs.size())
+    return usage_error("--input sets more inputs than the network has", "its inputs are " + names);
   return Done{};
 }
 
 // Binds the symbols of an input's dimensions to the sizes that were requested for it.
-Status learn_symbols(const ValueInfo& input, const InputShape& asked, InputSizes& known) {
+Status bind_symbols_of_input(const ValueInfo& input, const InputShape& asked, InputSizes& known) {
   if (!input.dimensions) return Done{};
   if (input.dimensions->size() != asked.sizes.size()) {
-    return usage(fmt::format("the input {} has {} dimensions, {}; --input has {}", quoted(input.name),
-                             input.dimensions->size(), dimensions_text(*input.dimensions), sizes_text(asked.sizes)),
-                 remedy_for(input, *input.dimensions));
+    return usage_error(
+        fmt::format("the input {} has {} dimensions, {}; --input has {}", quoted(input.name), input.dimensions->size(),
+                    dimensions_text(*input.dimensions), sizes_text(asked.sizes)),
+        input_sizes_remedy(input, *input.dimensions));
   }
   for (std::size_t i = 0; i < asked.sizes.size(); ++i) {
     const Dimension& dimension = (*input.dimensions)[i];
-    if (!dimension.size && !dimension.symbol.empty()) known.symbols.emplace(dimension.symbol, asked.sizes[i]);
+    if (!dimension.size && !dimension.symbol.empty()) known.size_by_symbol.emplace(dimension.symbol, asked.sizes[i]);
   }
   return Done{};
 }
 
 // Sizes of an input from the file, with symbols bound. An unknown leading dimension becomes a batch of 1, and `open`
 // the name of the first such input.
-Result<Sizes> file_sizes(const ValueInfo& input, InputSizes& known, std::string& open) {
+Result<Sizes> input_sizes_in_file(const ValueInfo& input, InputSizes& known, std::string& open) {
   if (!input.dimensions) {
-    return usage(fmt::format("the sizes of the input {} are not in the file", quoted(input.name)),
-                 fmt::format("set them: --input {}=1x3x224x224", to_valid_utf8(input.name)));
+    return usage_error(fmt::format("the sizes of the input {} are not in the file", quoted(input.name)),
+                       fmt::format("set them: --input {}=1x3x224x224", to_valid_utf8(input.name)));
   }
   Sizes sizes;
   for (std::size_t i = 0; i < input.dimensions->size(); ++i) {
     const Dimension& dimension = (*input.dimensions)[i];
-    const auto bound = known.symbols.find(dimension.symbol);
-    const bool by_symbol = !dimension.size && !dimension.symbol.empty() && bound != known.symbols.end();
+    const auto bound = known.size_by_symbol.find(dimension.symbol);
+    const bool by_symbol = !dimension.size && !dimension.symbol.empty() && bound != known.size_by_symbol.end();
     const bool is_free = dimension.size ? *dimension.size < 1 : !by_symbol;
     if (!is_free) {
       sizes.push_back(dimension.size ? *dimension.size : bound->second);
     } else if (i == 0) {
       sizes.push_back(1);
-      if (!dimension.symbol.empty()) known.symbols.emplace(dimension.symbol, 1);
+      if (!dimension.symbol.empty()) known.size_by_symbol.emplace(dimension.symbol, 1);
       if (open.empty()) open = input.name;
     } else {
-      return usage(fmt::format("the input {} is {}: {} has no value", quoted(input.name),
-                               dimensions_text(*input.dimensions), dimension_text(dimension)),
-                   remedy_for(input, *input.dimensions));
+      return usage_error(fmt::format("the input {} is {}: {} has no value", quoted(input.name),
+                                     dimensions_text(*input.dimensions), dimension_text(dimension)),
+                         input_sizes_remedy(input, *input.dimensions));
     }
   }
   return sizes;
 }
 
-Status check_size(const ValueInfo& input, const Sizes& sizes) {
-  if (is_possible(sizes)) return Done{};
-  return usage(fmt::format("the input {} of {} is larger than any memory", quoted(input.name), sizes_text(sizes)),
-               "use a smaller batch or smaller sizes");
+Status check_element_count(const ValueInfo& input, const Sizes& sizes) {
+  if (are_sizes_possible(sizes)) return Done{};
+  return usage_error(fmt::format("the input {} of {} is larger than any memory", quoted(input.name), sizes_text(sizes)),
+                     "use a smaller batch or smaller sizes");
 }
 
 bool has_fixed_sizes(const ValueInfo& input) {
@@ -122,7 +126,7 @@ bool has_fixed_sizes(const ValueInfo& input) {
                      [](const Dimension& dimension) { return dimension.size && *dimension.size > 0; });
 }
 
-const Dimension* leading(const ValueInfo& input) {
+const Dimension* leading_symbol(const ValueInfo& input) {
   return input.dimensions && !input.dimensions->empty() ? &input.dimensions->front() : nullptr;
 }
 
@@ -134,26 +138,26 @@ void add_note(std::string note, std::vector<std::string>& notes) {
 // stay unchanged.
 void set_batch(std::int64_t batch, InputSizes& known) {
   std::int64_t of_file = 0;
-  for (std::size_t i = 0; i < known.sizes.size(); ++i) {
-    const Dimension* const dimension = leading(*known.inputs[i]);
-    if (known.sizes[i].empty()) continue;
+  for (std::size_t i = 0; i < known.resolved_sizes.size(); ++i) {
+    const Dimension* const dimension = leading_symbol(*known.input_infos[i]);
+    if (known.resolved_sizes[i].empty()) continue;
     const std::int64_t fixed = dimension != nullptr ? dimension->size.value_or(0) : 0;
     if (of_file == 0) of_file = fixed;
     if (fixed > 0 && fixed != of_file) {
       add_note(fmt::format("the input {} keeps its {}: its first dimension is not the batch",
-                           quoted(known.inputs[i]->name), sizes_text(known.sizes[i])),
+                           quoted(known.input_infos[i]->name), sizes_text(known.resolved_sizes[i])),
                known.notes);
       continue;
     }
     if (fixed > 0 && fixed != batch)
       add_note(fmt::format("batch {} instead of the file's {}", batch, fixed), known.notes);
-    known.sizes[i][0] = batch;
+    known.resolved_sizes[i][0] = batch;
   }
 }
 
-std::vector<const ValueInfo*> inputs_of(const GraphBody& graph) {
+std::vector<const ValueInfo*> list_graph_inputs(const GraphBody& graph) {
   std::unordered_set<std::string_view> weights;
-  for (const Tensor& weight : graph.weights) weights.insert(weight.name);
+  for (const Tensor& weight : graph.initializers) weights.insert(weight.name);
   std::vector<const ValueInfo*> inputs;
   for (const ValueInfo& input : graph.inputs) {
     if (!weights.contains(input.name)) inputs.push_back(&input);
@@ -162,22 +166,22 @@ std::vector<const ValueInfo*> inputs_of(const GraphBody& graph) {
 }
 
 Status bind_symbols(const GraphOptions& options, InputSizes& known) {
-  for (std::size_t i = 0; i < known.inputs.size(); ++i) {
-    const InputShape* const asked = asked_for(options, known.inputs[i]->name, i);
+  for (std::size_t i = 0; i < known.input_infos.size(); ++i) {
+    const InputShape* const asked = find_requested_shape(options, known.input_infos[i]->name, i);
     if (asked == nullptr) continue;
-    if (Status status = learn_symbols(*known.inputs[i], *asked, known); !status) return status;
+    if (Status status = bind_symbols_of_input(*known.input_infos[i], *asked, known); !status) return status;
   }
-  for (const ValueInfo* const input : known.inputs) {
-    const Dimension* const dimension = leading(*input);
+  for (const ValueInfo* const input : known.input_infos) {
+    const Dimension* const dimension = leading_symbol(*input);
     if (options.batch && dimension != nullptr && !dimension->size && !dimension->symbol.empty()) {
-      known.symbols[dimension->symbol] = *options.batch;
+      known.size_by_symbol[dimension->symbol] = *options.batch;
     }
   }
   return Done{};
 }
 
 // The file's sizes of all inputs; empty if one of them is not fixed.
-std::vector<Sizes> fixed_sizes(const std::vector<const ValueInfo*>& inputs) {
+std::vector<Sizes> find_fixed_sizes(const std::vector<const ValueInfo*>& inputs) {
   std::vector<Sizes> all;
   for (const ValueInfo* const input : inputs) {
     if (!has_fixed_sizes(*input)) return {};
@@ -192,26 +196,28 @@ std::vector<Sizes> fixed_sizes(const std::vector<const ValueInfo*>& inputs) {
 
 Result<InputSizes> input_sizes(const GraphBody& graph, const GraphOptions& options) {
   InputSizes known;
-  known.inputs = inputs_of(graph);
-  if (Status status = check_asked(options, known.inputs); !status) return status.error();
+  known.input_infos = list_graph_inputs(graph);
+  if (Status status = check_requested_inputs(options, known.input_infos); !status) return status.error();
   if (Status status = bind_symbols(options, known); !status) return status.error();
   std::string open;
-  for (std::size_t i = 0; i < known.inputs.size(); ++i) {
-    const InputShape* const asked = asked_for(options, known.inputs[i]->name, i);
-    Result<Sizes> sizes = asked != nullptr ? Result<Sizes>(asked->sizes) : file_sizes(*known.inputs[i], known, open);
+  for (std::size_t i = 0; i < known.input_infos.size(); ++i) {
+    const InputShape* const asked = find_requested_shape(options, known.input_infos[i]->name, i);
+    Result<Sizes> sizes =
+        asked != nullptr ? Result<Sizes>(asked->sizes) : input_sizes_in_file(*known.input_infos[i], known, open);
     if (!sizes) return sizes.error();
-    known.sizes.push_back(*std::move(sizes));
+    known.resolved_sizes.push_back(*std::move(sizes));
   }
   if (options.batch) {
     set_batch(*options.batch, known);
   } else if (!open.empty()) {
     known.notes.push_back(fmt::format("batch 1: the file does not fix that of {}", quoted(open)));
   }
-  for (std::size_t i = 0; i < known.inputs.size(); ++i) {
-    if (Status status = check_size(*known.inputs[i], known.sizes[i]); !status) return status.error();
+  for (std::size_t i = 0; i < known.input_infos.size(); ++i) {
+    if (Status status = check_element_count(*known.input_infos[i], known.resolved_sizes[i]); !status)
+      return status.error();
   }
-  known.file_sizes = fixed_sizes(known.inputs);
-  if (known.file_sizes == known.sizes) known.file_sizes.clear();
+  known.sizes_in_file = find_fixed_sizes(known.input_infos);
+  if (known.sizes_in_file == known.resolved_sizes) known.sizes_in_file.clear();
   return known;
 }
 

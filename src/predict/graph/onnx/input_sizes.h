@@ -17,11 +17,11 @@
 namespace joulemap::predict::onnx {
 
 struct InputSizes {
-  std::vector<const ValueInfo*> inputs;  // inputs of the graph that are not weights
-  std::vector<Sizes> sizes;
-  // The file's own sizes, if all of them are fixed and differ from `sizes`; else empty.
-  std::vector<Sizes> file_sizes;
-  std::unordered_map<std::string_view, std::int64_t> symbols;
+  std::vector<const ValueInfo*> input_infos;  // inputs of the graph that are not weights
+  std::vector<Sizes> resolved_sizes;
+  // The file's own sizes, if all of them are fixed and differ from `resolved_sizes`; else empty.
+  std::vector<Sizes> sizes_in_file;
+  std::unordered_map<std::string_view, std::int64_t> size_by_symbol;
   std::vector<std::string> notes;
 };
 

@@ -10,7 +10,7 @@ namespace joulemap::predict::onnx {
 namespace {
 
 // The module in "['', 'layer1', 'layer1.0', 'conv2d']": the entry before the last, which is the operation.
-std::string_view module_of_scopes(std::string_view scopes) {
+std::string_view module_path_of_scopes(std::string_view scopes) {
   std::string_view last;
   std::string_view module;
   std::size_t at = 0;
@@ -26,7 +26,7 @@ std::string_view module_of_scopes(std::string_view scopes) {
 
 // Converts a name such as "/layer1/layer1.0/conv1/Conv" to a path. A child of a list repeats the whole path: "layer1.0"
 // after "layer1" is one level, not two.
-std::string path_of_name(std::string_view name) {
+std::string module_path_of_node_name(std::string_view name) {
   std::vector<std::string_view> parts = split(name.substr(1), '/');
   parts.pop_back();  // the last part is the operation
   std::string path;
@@ -51,16 +51,17 @@ std::string path_of_name(std::string_view name) {
 }  // namespace
 
 std::string module_path_of(const Node& node) {
-  if (const std::string_view module = module_of_scopes(node.scopes); !module.empty()) return to_valid_utf8(module);
+  if (const std::string_view module = module_path_of_scopes(node.name_scopes); !module.empty())
+    return to_valid_utf8(module);
   if (node.name.size() > 1 && node.name[0] == '/') {
-    std::string path = path_of_name(node.name);
+    std::string path = module_path_of_node_name(node.name);
     if (!path.empty()) return to_valid_utf8(path);
   }
   if (!node.name.empty()) return to_valid_utf8(node.name);
   for (const std::string_view output : node.outputs) {
     if (!output.empty()) return to_valid_utf8(output);
   }
-  return to_valid_utf8(node.type);
+  return to_valid_utf8(node.operator_type);
 }
 
 }  // namespace joulemap::predict::onnx

@@ -13,10 +13,10 @@
 namespace joulemap::predict {
 namespace {
 
-constexpr std::int64_t kOldestOpset = 13;
-constexpr std::int64_t kNewestOpset = 25;  // newest opset that was tested
+constexpr std::int64_t kOldestSupportedOpset = 13;
+constexpr std::int64_t kNewestTestedOpset = 25;  // newest opset that was tested
 
-Error too_old(std::int64_t opset) {
+Error opset_too_old_error(std::int64_t opset) {
   return {ErrorCode::unsupported, fmt::format("the file has ONNX opset {}; joulemap reads opset 13 and newer", opset),
           "convert it: onnx.save(onnx.version_converter.convert_version(onnx.load(\"model.onnx\"), 17), \"new.onnx\")"};
 }
@@ -26,22 +26,22 @@ Error too_old(std::int64_t opset) {
 Result<Graph> read_onnx(std::string_view bytes, const GraphOptions& options) {
   const Result<onnx::Model> model = onnx::read_model(bytes);
   if (!model) return model.error();
-  if (model->opset < kOldestOpset) return too_old(model->opset);
+  if (model->opset_version < kOldestSupportedOpset) return opset_too_old_error(model->opset_version);
   const Result<onnx::InputSizes> inputs = onnx::input_sizes(model->graph, options);
   if (!inputs) return inputs.error();
 
   Graph graph{.name = to_valid_utf8(model->graph.name), .format = "onnx", .notes = inputs->notes};
-  if (model->opset > kNewestOpset) {
-    graph.notes.push_back(
-        fmt::format("opset {} is newer than {}, the newest that joulemap supports", model->opset, kNewestOpset));
+  if (model->opset_version > kNewestTestedOpset) {
+    graph.notes.push_back(fmt::format("opset {} is newer than {}, the newest that joulemap supports",
+                                      model->opset_version, kNewestTestedOpset));
   }
   Result<onnx::Program> before = onnx::Program{};
-  if (!inputs->file_sizes.empty()) before = onnx::build_program(*model, *inputs, inputs->file_sizes, nullptr);
+  if (!inputs->sizes_in_file.empty()) before = onnx::build_program(*model, *inputs, inputs->sizes_in_file, nullptr);
   if (!before) return before.error();
   Result<onnx::Program> program =
-      onnx::build_program(*model, *inputs, inputs->sizes, inputs->file_sizes.empty() ? nullptr : &*before);
+      onnx::build_program(*model, *inputs, inputs->resolved_sizes, inputs->sizes_in_file.empty() ? nullptr : &*before);
   if (!program) return program.error();
-  onnx::fuse(*program);
+  onnx::fuse_known_patterns(*program);
   onnx::add_operations(*program, options, graph);
   return graph;
 }

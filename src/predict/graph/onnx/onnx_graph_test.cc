@@ -63,12 +63,12 @@ double flops_of(const Graph& graph) {
 
 TEST(OnnxGraph, AResNetHasTheOperationsAndModuleNamesOfPyTorch) {
   const Graph graph = must_read(resnet18());
-  EXPECT_TRUE(graph.unknown.empty());
+  EXPECT_TRUE(graph.unknown_operations.empty());
   EXPECT_TRUE(graph.notes.empty());
   EXPECT_EQ(graph.format, "onnx");
   EXPECT_EQ(graph.operations.size(), 69U);
-  EXPECT_EQ(graph.weight_tensors, 62);
-  EXPECT_EQ(graph.weight_elements, 11'689'512);
+  EXPECT_EQ(graph.weight_tensor_count, 62);
+  EXPECT_EQ(graph.weight_element_count, 11'689'512);
   // torch.utils.flop_counter counts 3,628,146,688.
   EXPECT_NEAR(flops_of(graph) / 3'628'146'688.0, 1, 1e-6);
 
@@ -98,7 +98,7 @@ TEST(OnnxGraph, UsesAGivenBatchWithANote) {
 TEST(OnnxGraph, AcceptsInputSizesByNameOrInOrder) {
   for (const std::string name : {"input", ""}) {
     const Graph graph = must_read(resnet18(), {.inputs = {{name, {2, 3, 320, 320}}}});
-    EXPECT_TRUE(graph.unknown.empty());
+    EXPECT_TRUE(graph.unknown_operations.empty());
     EXPECT_EQ(find_layer(graph, "conv1", Kind::convolution)->parameters.get("height", 0), 320);
     EXPECT_EQ(find_layer(graph, "fc", Kind::dense)->parameters.get("rows", 0), 2);
   }
@@ -167,11 +167,11 @@ TEST(OnnxGraph, ListsAnOperationOfAnotherDomainAndLeavesItsSuccessorsUnbounded) 
                                 .output("z")
                                 .bytes();
   const Graph graph = must_read(bytes);
-  ASSERT_EQ(graph.unknown.size(), 2U);
-  EXPECT_EQ(graph.unknown[0].source, "com.acme.Frobnicate");
-  EXPECT_EQ(graph.unknown[0].reason, "an unsupported operation of the domain 'com.acme'");
-  EXPECT_EQ(graph.unknown[0].layer, "head");
-  EXPECT_FALSE(graph.unknown[0].bounded);
+  ASSERT_EQ(graph.unknown_operations.size(), 2U);
+  EXPECT_EQ(graph.unknown_operations[0].source, "com.acme.Frobnicate");
+  EXPECT_EQ(graph.unknown_operations[0].reason, "an unsupported operation of the domain 'com.acme'");
+  EXPECT_EQ(graph.unknown_operations[0].layer, "head");
+  EXPECT_FALSE(graph.unknown_operations[0].has_lower_bound);
   EXPECT_EQ(graph.operations.size(), 2U);
 }
 
@@ -183,8 +183,8 @@ TEST(OnnxGraph, QuantisedArithmeticIsUnknownButBounded) {
                                 .output("y")
                                 .bytes();
   const Graph graph = must_read(bytes);
-  ASSERT_EQ(graph.unknown.size(), 1U);
-  EXPECT_TRUE(graph.unknown[0].bounded);
+  ASSERT_EQ(graph.unknown_operations.size(), 1U);
+  EXPECT_TRUE(graph.unknown_operations[0].has_lower_bound);
   EXPECT_EQ(parameters_text(graph.operations[0]), "batch=1;rows=1;width=192;in=192;out=32");
 }
 

@@ -14,28 +14,28 @@ namespace {
 using formats::ProtobufReader;
 
 // Limit of nested branches and loops, beyond any real network: a malicious file must not overflow the stack.
-constexpr int kDeepest = 16;
+constexpr int kMaxSubgraphDepth = 16;
 
 // State of parsing: whether a message was malformed or nested too deeply. The last node shows where a truncated file
 // ends.
-struct Reading {
-  bool damaged = false;
-  bool too_deep = false;
-  std::string_view last_node;
+struct ModelReadState {
+  bool is_damaged = false;
+  bool is_too_deep = false;
+  std::string_view last_node_name;
 
-  void end_of(const ProtobufReader& message) { damaged = damaged || message.damaged(); }
+  void check_message_end(const ProtobufReader& message) { is_damaged = is_damaged || message.damaged(); }
 };
 
-GraphBody read_body(std::string_view bytes, int depth, Reading& reading);
+GraphBody read_graph_body(std::string_view bytes, int depth, ModelReadState& reading);
 
-void add_integers(const ProtobufReader& field, Sizes& integers) {
+void append_integers(const ProtobufReader& field, Sizes& integers) {
   if (!field.is_bytes()) return integers.push_back(field.signed_number());
   for (const std::uint64_t number : formats::packed_numbers(field.bytes())) {
     integers.push_back(static_cast<std::int64_t>(number));
   }
 }
 
-void add_reals(const ProtobufReader& field, std::vector<double>& reals) {
+void append_reals(const ProtobufReader& field, std::vector<double>& reals) {
   if (!field.is_bytes()) return reals.push_back(field.float_value());
   for (std::size_t at = 0; at + sizeof(float) <= field.bytes().size(); at += sizeof(float)) {
     float number = 0;
@@ -44,7 +44,7 @@ void add_reals(const ProtobufReader& field, std::vector<double>& reals) {
   }
 }
 
-Attribute read_attribute(std::string_view bytes, int depth, Reading& reading) {
+Attribute read_attribute(std::string_view bytes, int depth, ModelReadState& reading) {
   Attribute attribute;
   ProtobufReader message(bytes);
   while (message.next()) {
@@ -65,29 +65,29 @@ Attribute read_attribute(std::string_view bytes, int depth, Reading& reading) {
         attribute.tensor.assign(1, read_tensor(message.bytes()));
         break;
       case 6:
-        attribute.body.assign(1, read_body(message.bytes(), depth + 1, reading));
+        attribute.subgraph.assign(1, read_graph_body(message.bytes(), depth + 1, reading));
         break;
       case 7:
-        add_reals(message, attribute.reals);
+        append_reals(message, attribute.reals);
         break;
       case 8:
-        add_integers(message, attribute.integers);
+        append_integers(message, attribute.integers);
         break;
       case 9:
         attribute.texts.push_back(message.bytes());
         break;
       case 21:
-        attribute.reference = message.bytes();
+        attribute.caller_attribute_name = message.bytes();
         break;
       default:
         break;
     }
   }
-  reading.end_of(message);
+  reading.check_message_end(message);
   return attribute;
 }
 
-std::string_view scopes_of(std::string_view entry) {
+std::string_view parse_name_scopes(std::string_view entry) {
   std::string_view key;
   std::string_view value;
   ProtobufReader message(entry);
@@ -98,7 +98,7 @@ std::string_view scopes_of(std::string_view entry) {
   return key == "pkg.torch.onnx.name_scopes" ? value : std::string_view();
 }
 
-Node read_node(std::string_view bytes, int depth, Reading& reading) {
+Node read_node(std::string_view bytes, int depth, ModelReadState& reading) {
   Node node;
   ProtobufReader message(bytes);
   while (message.next()) {
@@ -113,24 +113,24 @@ Node read_node(std::string_view bytes, int depth, Reading& reading) {
         node.name = message.bytes();
         break;
       case 4:
-        node.type = message.bytes();
+        node.operator_type = message.bytes();
         break;
       case 5:
         node.attributes.push_back(read_attribute(message.bytes(), depth, reading));
         break;
       case 7:
-        node.domain = message.bytes();
+        node.operator_domain = message.bytes();
         break;
       case 9:
-        if (node.scopes.empty()) node.scopes = scopes_of(message.bytes());
+        if (node.name_scopes.empty()) node.name_scopes = parse_name_scopes(message.bytes());
         break;
       default:
         break;
     }
   }
-  if (node.domain == "ai.onnx") node.domain = {};
-  reading.end_of(message);
-  if (!node.outputs.empty()) reading.last_node = node.name.empty() ? node.outputs[0] : node.name;
+  if (node.operator_domain == "ai.onnx") node.operator_domain = {};
+  reading.check_message_end(message);
+  if (!node.outputs.empty()) reading.last_node_name = node.name.empty() ? node.outputs[0] : node.name;
   return node;
 }
 
@@ -178,17 +178,17 @@ Tensor read_sparse_tensor(std::string_view bytes) {
   ProtobufReader message(bytes);
   while (message.next()) {
     if (message.field() == 1) tensor = read_tensor(message.bytes());
-    if (message.field() == 3) add_integers(message, sizes);
+    if (message.field() == 3) append_integers(message, sizes);
   }
   tensor.sizes = std::move(sizes);
-  tensor.numbers.reset();
+  tensor.stored_values.reset();
   return tensor;
 }
 
-GraphBody read_body(std::string_view bytes, int depth, Reading& reading) {
+GraphBody read_graph_body(std::string_view bytes, int depth, ModelReadState& reading) {
   GraphBody body;
-  if (depth > kDeepest) {
-    reading.too_deep = true;
+  if (depth > kMaxSubgraphDepth) {
+    reading.is_too_deep = true;
     return body;
   }
   ProtobufReader message(bytes);
@@ -201,7 +201,7 @@ GraphBody read_body(std::string_view bytes, int depth, Reading& reading) {
         body.name = message.bytes();
         break;
       case 5:
-        body.weights.push_back(read_tensor(message.bytes()));
+        body.initializers.push_back(read_tensor(message.bytes()));
         break;
       case 11:
         body.inputs.push_back(read_value_info(message.bytes()));
@@ -210,20 +210,20 @@ GraphBody read_body(std::string_view bytes, int depth, Reading& reading) {
         body.outputs.push_back(read_value_info(message.bytes()));
         break;
       case 13:
-        body.values.push_back(read_value_info(message.bytes()));
+        body.value_infos.push_back(read_value_info(message.bytes()));
         break;
       case 15:
-        body.weights.push_back(read_sparse_tensor(message.bytes()));
+        body.initializers.push_back(read_sparse_tensor(message.bytes()));
         break;
       default:
         break;
     }
   }
-  reading.end_of(message);
+  reading.check_message_end(message);
   return body;
 }
 
-Function read_function(std::string_view bytes, Reading& reading) {
+Function read_function(std::string_view bytes, ModelReadState& reading) {
   Function function;
   ProtobufReader message(bytes);
   while (message.next()) {
@@ -241,23 +241,23 @@ Function read_function(std::string_view bytes, Reading& reading) {
         function.nodes.push_back(read_node(message.bytes(), 1, reading));
         break;
       case 10:
-        function.domain = message.bytes();
+        function.operator_domain = message.bytes();
         break;
       case 11:
-        function.defaults.push_back(read_attribute(message.bytes(), 1, reading));
+        function.default_attributes.push_back(read_attribute(message.bytes(), 1, reading));
         break;
       case 13:
-        function.overload = message.bytes();
+        function.overload_name = message.bytes();
         break;
       default:
         break;
     }
   }
-  reading.end_of(message);
+  reading.check_message_end(message);
   return function;
 }
 
-void read_opset(std::string_view bytes, Model& model) {
+void read_opset_version(std::string_view bytes, Model& model) {
   std::string_view domain;
   std::int64_t version = 0;
   ProtobufReader message(bytes);
@@ -265,18 +265,18 @@ void read_opset(std::string_view bytes, Model& model) {
     if (message.field() == 1) domain = message.bytes();
     if (message.field() == 2) version = message.signed_number();
   }
-  if (domain.empty() || domain == "ai.onnx") model.opset = std::max(model.opset, version);
+  if (domain.empty() || domain == "ai.onnx") model.opset_version = std::max(model.opset_version, version);
 }
 
-Error truncated(std::size_t size, const Reading& reading) {
+Error truncated_model_error(std::size_t size, const ModelReadState& reading) {
   const std::string position =
-      reading.last_node.empty() ? "before the first node" : "after node " + quoted(reading.last_node);
+      reading.last_node_name.empty() ? "before the first node" : "after node " + quoted(reading.last_node_name);
   return {ErrorCode::malformed,
           fmt::format("the ONNX file is truncated or damaged: its {} bytes end {}", size, position),
           "export or download it again"};
 }
 
-Error not_onnx() {
+Error not_onnx_error() {
   return {ErrorCode::malformed, "not an ONNX file: it contains no graph",
           "export one: torch.onnx.export(model, inputs, \"model.onnx\")"};
 }
@@ -285,27 +285,27 @@ Error not_onnx() {
 
 Result<Model> read_model(std::string_view bytes) {
   Model model;
-  Reading reading;
+  ModelReadState reading;
   bool has_graph = false;
   bool has_opset = false;
   ProtobufReader message(bytes);
   while (message.next()) {
     if (message.field() == 7) {
-      model.graph = read_body(message.bytes(), 0, reading);
+      model.graph = read_graph_body(message.bytes(), 0, reading);
       has_graph = !model.graph.nodes.empty() || !model.graph.outputs.empty();
     }
     has_opset = has_opset || message.field() == 8;
-    if (message.field() == 8) read_opset(message.bytes(), model);
+    if (message.field() == 8) read_opset_version(message.bytes(), model);
     if (message.field() == 25) model.functions.push_back(read_function(message.bytes(), reading));
   }
   if (message.damaged() && message.field() == 7 && !message.truncated_field().empty()) {
-    const GraphBody truncated_field = read_body(message.truncated_field(), 0, reading);
-    if (!truncated_field.nodes.empty()) return truncated(bytes.size(), reading);
+    const GraphBody truncated_field = read_graph_body(message.truncated_field(), 0, reading);
+    if (!truncated_field.nodes.empty()) return truncated_model_error(bytes.size(), reading);
   }
-  if (reading.too_deep) return Error{ErrorCode::malformed, "graphs nested more than 16 deep", ""};
-  if (!has_graph || (reading.damaged && model.graph.nodes.empty())) return not_onnx();
-  if (reading.damaged || message.damaged()) return truncated(bytes.size(), reading);
-  if (!has_opset) return not_onnx();
+  if (reading.is_too_deep) return Error{ErrorCode::malformed, "graphs nested more than 16 deep", ""};
+  if (!has_graph || (reading.is_damaged && model.graph.nodes.empty())) return not_onnx_error();
+  if (reading.is_damaged || message.damaged()) return truncated_model_error(bytes.size(), reading);
+  if (!has_opset) return not_onnx_error();
   return model;
 }
 

@@ -40,7 +40,7 @@ inline bool is_floating_point(DataType type) {
 }
 
 // Tensors with more numbers are weights, not shapes: their numbers are not stored.
-inline constexpr std::size_t kMaxStoredNumbers = 256;
+inline constexpr std::size_t kMaxStoredConstantValues = 256;
 
 struct Tensor {
   std::string_view name;
@@ -48,32 +48,32 @@ struct Tensor {
   DataType type = DataType::undefined;
   // Numbers of a small tensor; empty if it is large, external or of another type. A double holds every valid size;
   // larger values, such as INT64_MAX as the end of a slice, are clamped where they are used.
-  std::optional<std::vector<double>> numbers;
+  std::optional<std::vector<double>> stored_values;
 };
 
 struct GraphBody;
 
 struct Attribute {
   std::string_view name;
-  std::string_view reference;  // in a function: name of the caller's attribute to use
+  std::string_view caller_attribute_name;  // in a function: name of the caller's attribute to use
   std::optional<std::int64_t> integer;
   std::optional<double> real;
   std::string_view text;
   Sizes integers;
   std::vector<double> reals;
   std::vector<std::string_view> texts;
-  std::vector<Tensor> tensor;   // one or none
-  std::vector<GraphBody> body;  // one or none
+  std::vector<Tensor> tensor;       // one or none
+  std::vector<GraphBody> subgraph;  // one or none
 };
 
 struct Node {
   std::vector<std::string_view> inputs;  // names; an empty name: omitted
   std::vector<std::string_view> outputs;
   std::string_view name;
-  std::string_view type;
-  std::string_view domain;  // empty: ai.onnx
+  std::string_view operator_type;
+  std::string_view operator_domain;  // empty: ai.onnx
   std::vector<Attribute> attributes;
-  std::string_view scopes;  // "['', 'layer1', 'layer1.0', 'conv2d']", from PyTorch's newer exporter
+  std::string_view name_scopes;  // "['', 'layer1', 'layer1.0', 'conv2d']", from PyTorch's newer exporter
 };
 
 struct Dimension {
@@ -91,26 +91,26 @@ struct ValueInfo {
 struct GraphBody {
   std::string_view name;
   std::vector<Node> nodes;
-  std::vector<Tensor> weights;
+  std::vector<Tensor> initializers;
   std::vector<ValueInfo> inputs;
   std::vector<ValueInfo> outputs;
-  std::vector<ValueInfo> values;
+  std::vector<ValueInfo> value_infos;
 };
 
 struct Function {
   std::string_view name;
-  std::string_view domain;
-  std::string_view overload;
+  std::string_view operator_domain;
+  std::string_view overload_name;
   std::vector<std::string_view> inputs;
   std::vector<std::string_view> outputs;
   std::vector<Node> nodes;
-  std::vector<Attribute> defaults;
+  std::vector<Attribute> default_attributes;
 };
 
 struct Model {
   GraphBody graph;
   std::vector<Function> functions;
-  std::int64_t opset = 0;  // version of the operator set ai.onnx
+  std::int64_t opset_version = 0;  // version of the operator set ai.onnx
 };
 
 Result<Model> read_model(std::string_view bytes);

@@ -10,17 +10,17 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-bool is_one_of(std::string_view type, std::initializer_list<std::string_view> types) {
+bool is_type_among(std::string_view type, std::initializer_list<std::string_view> types) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
-std::vector<Translation> view(const SizedStep& at) {
-  return single_translation(Kind::view, "", tensor_parameters(at.out()));
+std::vector<TranslatedOperation> translate_view(const SizedStep& at) {
+  return single_translation(Kind::view, "", tensor_parameters(at.output_sizes()));
 }
 
-Sizes order_of(const SizedStep& at) {
+Sizes permutation_of_transpose(const SizedStep& at) {
   Sizes order = integers_attribute(*at.step.node, "perm");
-  for (std::size_t i = at.in().size(); order.size() < at.in().size() && i > 0; --i) {
+  for (std::size_t i = at.input_sizes().size(); order.size() < at.input_sizes().size() && i > 0; --i) {
     order.push_back(static_cast<std::int64_t>(i) - 1);
   }
   for (std::int64_t& axis : order) axis += axis < 0 ? static_cast<std::int64_t>(order.size()) : 0;
@@ -28,7 +28,7 @@ Sizes order_of(const SizedStep& at) {
 }
 
 // Whether a transposition moves no data: dimensions larger than 1 keep their order.
-bool keeps_order(const Sizes& order, const Sizes& from) {
+bool keeps_memory_order(const Sizes& order, const Sizes& from) {
   std::int64_t previous = -1;
   for (const std::int64_t axis : order) {
     if (from[static_cast<std::size_t>(axis)] == 1) continue;
@@ -40,7 +40,7 @@ bool keeps_order(const Sizes& order, const Sizes& from) {
 
 // Whether a reshape of transposed data needs no copy: every new dimension must lie within old dimensions that are
 // contiguous in memory.
-bool can_be_viewed(const Sizes& order, const Sizes& from, const Sizes& target) {
+bool can_reshape_without_copy(const Sizes& order, const Sizes& from, const Sizes& target) {
   std::size_t next = 0;
   std::size_t at = 0;
   while (at < order.size()) {
@@ -60,69 +60,71 @@ bool can_be_viewed(const Sizes& order, const Sizes& from, const Sizes& target) {
 
 // Whether a step that reads transposed data needs it contiguous. Norms, softmax and some reshapes do; products, sums
 // and convolutions accept strides.
-bool needs_order(const SizedStep& at, const ProgramStep& consumer, const Sizes& order) {
-  if (is_one_of(consumer.type, {"Reshape", "Flatten"})) {
+bool consumer_needs_order(const SizedStep& at, const ProgramStep& consumer, const Sizes& order) {
+  if (is_type_among(consumer.type, {"Reshape", "Flatten"})) {
     const Value& result = at.program.values[static_cast<std::size_t>(consumer.outputs[0])];
-    return !result.sizes || !can_be_viewed(order, at.in(), *result.sizes);
+    return !result.sizes || !can_reshape_without_copy(order, at.input_sizes(), *result.sizes);
   }
-  return is_one_of(consumer.type, {"LayerNormalization", "RMSNormalization", "Softmax", "LogSoftmax", "DepthToSpace"});
+  return is_type_among(consumer.type,
+                       {"LayerNormalization", "RMSNormalization", "Softmax", "LogSoftmax", "DepthToSpace"});
 }
 
-std::string_view form_of(const Sizes& order) {
+std::string_view transpose_form(const Sizes& order) {
   if (order == Sizes{0, 2, 3, 1} || order == Sizes{0, 2, 1}) return "channels-last";
   if (order == Sizes{0, 3, 1, 2}) return "channels-first";
   return order == Sizes{1, 0} ? "transpose" : "heads";
 }
 
-std::vector<Translation> transpose(const SizedStep& at) {
-  const Sizes order = order_of(at);
+std::vector<TranslatedOperation> translate_transpose(const SizedStep& at) {
+  const Sizes order = permutation_of_transpose(at);
   // The output of attention already has this layout.
   const ProgramStep* const before = at.producer(0);
   const bool after_attention = before != nullptr && before->type == "Attention" && order == Sizes{0, 2, 1, 3};
-  if (keeps_order(order, at.in()) || after_attention) return view(at);
-  for (int consumer : at.output().consumers) {
+  if (keeps_memory_order(order, at.input_sizes()) || after_attention) return translate_view(at);
+  for (int consumer : at.output_value().consumer_steps) {
     const ProgramStep* step = &at.program.steps[static_cast<std::size_t>(consumer)];
-    if (step->fused_into != kNone) step = &at.program.steps[static_cast<std::size_t>(step->fused_into)];
-    if (needs_order(at, *step, order))
-      return single_translation(Kind::reshape, form_of(order), tensor_parameters(at.out()));
+    if (step->fused_into != kNoIndex) step = &at.program.steps[static_cast<std::size_t>(step->fused_into)];
+    if (consumer_needs_order(at, *step, order))
+      return single_translation(Kind::reshape, transpose_form(order), tensor_parameters(at.output_sizes()));
   }
-  return view(at);
+  return translate_view(at);
 }
 
 // An Expand is free unless a reshape follows: broadcast elements have stride 0, so the reshape copies them.
-std::vector<Translation> expand(const SizedStep& at) {
-  const bool repeats = elements_of(at.in()) != elements_of(at.out());
-  for (const int consumer : at.output().consumers) {
+std::vector<TranslatedOperation> translate_expand(const SizedStep& at) {
+  const bool repeats = onnx_element_count(at.input_sizes()) != onnx_element_count(at.output_sizes());
+  for (const int consumer : at.output_value().consumer_steps) {
     const ProgramStep& step = at.program.steps[static_cast<std::size_t>(consumer)];
-    const bool reshapes = step.fused_into == kNone && is_one_of(step.type, {"Reshape", "Flatten"});
-    if (repeats && reshapes) return single_translation(Kind::reshape, "heads", tensor_parameters(at.out()));
+    const bool reshapes = step.fused_into == kNoIndex && is_type_among(step.type, {"Reshape", "Flatten"});
+    if (repeats && reshapes) return single_translation(Kind::reshape, "heads", tensor_parameters(at.output_sizes()));
   }
-  return view(at);
+  return translate_view(at);
 }
 
 // The parameters describe one part: `rows` is the total length along the axis, divided evenly.
-std::vector<Translation> concatenate(const SizedStep& at) {
-  const Sizes& out = at.out();
+std::vector<TranslatedOperation> translate_concatenation(const SizedStep& at) {
+  const Sizes& out = at.output_sizes();
   std::int64_t parts = 0;
-  for (std::size_t position = 0; position < at.count(); ++position)
-    parts += at.has_input(position) && elements_of(at.in(position)) > 0 ? 1 : 0;
-  if (parts < 2) return view(at);
+  for (std::size_t position = 0; position < at.operation_count(); ++position)
+    parts += at.has_input(position) && onnx_element_count(at.input_sizes(position)) > 0 ? 1 : 0;
+  if (parts < 2) return translate_view(at);
   const std::int64_t given = integer_attribute(*at.step.node, "axis", 0);
   const auto axis = static_cast<std::size_t>(given < 0 ? given + static_cast<std::int64_t>(out.size()) : given);
   const std::int64_t length = (out[axis] + parts - 1) / parts;
   return single_translation(Kind::concatenate, "",
-                            {{"batch", product_of(out, 0, axis)},
+                            {{"batch", product_of_sizes(out, 0, axis)},
                              {"rows", length},
-                             {"width", product_of(out, axis + 1, out.size())},
+                             {"width", product_of_sizes(out, axis + 1, out.size())},
                              {"parts", parts}});
 }
 
-bool goes_backwards(const SizedStep& at) {
-  if (!at.has_input(4) || !at.input(4).numbers) return false;
-  return std::any_of(at.input(4).numbers->begin(), at.input(4).numbers->end(), [](double step) { return step < 0; });
+bool has_negative_slice_step(const SizedStep& at) {
+  if (!at.has_input(4) || !at.input_sizes_at(4).constant_values) return false;
+  return std::any_of(at.input_sizes_at(4).constant_values->begin(), at.input_sizes_at(4).constant_values->end(),
+                     [](double step) { return step < 0; });
 }
 
-std::string_view name_of_type(DataType type, Dtype real) {
+std::string_view cast_target_name(DataType type, Dtype real) {
   switch (type) {
     case DataType::float16:
       return "fp16";
@@ -142,29 +144,32 @@ std::string_view name_of_type(DataType type, Dtype real) {
   }
 }
 
-std::vector<Translation> cast(const SizedStep& at) {
-  const std::string_view from = name_of_type(at.input(0).type, at.real_dtype);
-  const std::string_view to = name_of_type(at.output().type, at.real_dtype);
-  return from == to ? view(at) : single_translation(Kind::cast, to, tensor_parameters(at.out()));
+std::vector<TranslatedOperation> translate_cast(const SizedStep& at) {
+  const std::string_view from = cast_target_name(at.input_sizes_at(0).type, at.real_dtype);
+  const std::string_view to = cast_target_name(at.output_value().type, at.real_dtype);
+  return from == to ? translate_view(at) : single_translation(Kind::cast, to, tensor_parameters(at.output_sizes()));
 }
 
 }  // namespace
 
 Translations translate_layout(const SizedStep& at) {
   const std::string_view type = at.step.type;
-  if (is_one_of(type, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Split", "Identity"})) return view(at);
+  if (is_type_among(type, {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Split", "Identity"}))
+    return translate_view(at);
   if (type == "Slice")
-    return goes_backwards(at) ? single_translation(Kind::reshape, "gather", tensor_parameters(at.out())) : view(at);
-  if (type == "Transpose") return transpose(at);
-  if (type == "Expand") return expand(at);
-  if (type == "Concat") return concatenate(at);
-  if (type == "Cast" || type == "CastLike") return cast(at);
-  if (type == "Tile") return single_translation(Kind::reshape, "heads", tensor_parameters(at.out()));
+    return has_negative_slice_step(at)
+               ? single_translation(Kind::reshape, "gather", tensor_parameters(at.output_sizes()))
+               : translate_view(at);
+  if (type == "Transpose") return translate_transpose(at);
+  if (type == "Expand") return translate_expand(at);
+  if (type == "Concat") return translate_concatenation(at);
+  if (type == "Cast" || type == "CastLike") return translate_cast(at);
+  if (type == "Tile") return single_translation(Kind::reshape, "heads", tensor_parameters(at.output_sizes()));
   if (type == "DepthToSpace" || type == "SpaceToDepth")
-    return single_translation(Kind::reshape, "transpose", tensor_parameters(at.out()));
-  if (is_one_of(type,
-                {"GatherElements", "GatherND", "ScatterElements", "ScatterND", "TensorScatter", "ReverseSequence"})) {
-    return single_translation(Kind::reshape, "gather", tensor_parameters(at.out()));
+    return single_translation(Kind::reshape, "transpose", tensor_parameters(at.output_sizes()));
+  if (is_type_among(
+          type, {"GatherElements", "GatherND", "ScatterElements", "ScatterND", "TensorScatter", "ReverseSequence"})) {
+    return single_translation(Kind::reshape, "gather", tensor_parameters(at.output_sizes()));
   }
   return std::nullopt;
 }

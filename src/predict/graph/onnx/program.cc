@@ -9,7 +9,7 @@
 
 namespace joulemap::predict::onnx {
 
-std::int64_t product_of(const Sizes& sizes, std::size_t begin, std::size_t end) {
+std::int64_t product_of_sizes(const Sizes& sizes, std::size_t begin, std::size_t end) {
   std::int64_t product = 1;
   for (std::size_t i = begin; i < std::min(end, sizes.size()); ++i) {
     if (sizes[i] <= 0) return 0;
@@ -19,16 +19,16 @@ std::int64_t product_of(const Sizes& sizes, std::size_t begin, std::size_t end) 
   return product;
 }
 
-std::int64_t elements_of(const Sizes& sizes) { return product_of(sizes, 0, sizes.size()); }
+std::int64_t onnx_element_count(const Sizes& sizes) { return product_of_sizes(sizes, 0, sizes.size()); }
 
-bool is_possible(const Sizes& sizes) {
-  if (sizes.size() > kMaxDimensions) return false;
+bool are_sizes_possible(const Sizes& sizes) {
+  if (sizes.size() > kMaxOnnxDimensions) return false;
   Sizes at_least_one = sizes;
   for (std::int64_t& size : at_least_one) {
     if (size < 0) return false;
     size = std::max<std::int64_t>(size, 1);
   }
-  return elements_of(at_least_one) <= kMaxElements;
+  return onnx_element_count(at_least_one) <= kMaxElements;
 }
 
 std::string sizes_text(const Sizes& sizes) {

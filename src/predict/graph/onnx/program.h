@@ -19,52 +19,53 @@
 
 namespace joulemap::predict::onnx {
 
-inline constexpr int kNone = -1;
+inline constexpr int kNoIndex = -1;
 // Limit of dimensions, above that of any real tensor.
-inline constexpr std::size_t kMaxDimensions = 64;
+inline constexpr std::size_t kMaxOnnxDimensions = 64;
 
 struct Value {
   std::string_view name;
   std::optional<Sizes> sizes;  // empty: unknown
   DataType type = DataType::undefined;
-  std::optional<std::vector<double>> numbers;  // of a small tensor that depends on sizes and constants only
-  bool constant = false;                       // the same in every run
-  int weight = kNone;    // for a weight, possibly transposed or reshaped: the index of the stored value
-  int producer = kNone;  // the step that computes it
-  std::vector<int> consumers;
+  std::optional<std::vector<double>> constant_values;  // of a small tensor that depends on sizes and constants only
+  bool is_constant = false;                            // the same in every run
+  int is_weight = kNoIndex;      // for a weight, possibly transposed or reshaped: the index of the stored value
+  int producer_step = kNoIndex;  // the step that computes it
+  std::vector<int> consumer_steps;
   bool is_output = false;
 };
 
 struct ProgramStep {
   const Node* node = nullptr;
   std::string_view type;    // the node's, or that of the fused step: "Gelu"
-  std::vector<int> inputs;  // kNone: omitted
+  std::vector<int> inputs;  // kNoIndex: omitted
   std::vector<int> outputs;
   std::string layer;
-  std::int64_t repeat = 1;                  // iterations of the enclosing loops
-  std::string failure;                      // not empty: why its sizes are unknown
-  int fused_into = kNone;                   // index of the step that contains it
-  std::int64_t normalized_count = 0;        // for a fused norm: number of elements normalized together
-  std::optional<AttentionSizes> attention;  // for fused attention
+  std::int64_t repeat_count = 1;                  // iterations of the enclosing loops
+  std::string failure_reason;                     // not empty: why its sizes are unknown
+  int fused_into = kNoIndex;                      // index of the step that contains it
+  std::int64_t normalized_element_count = 0;      // for a fused norm: number of elements normalized together
+  std::optional<AttentionSizes> attention_sizes;  // for fused attention
 };
 
 struct Program {
   std::vector<Value> values;
   std::vector<ProgramStep> steps;
   std::vector<std::string> notes;
-  std::deque<Node> nodes;  // copies of function nodes with the attributes of their callers
-  std::int64_t batch = 1;  // leading dimension of the first input
+  std::deque<Node> copied_nodes;  // copies of function nodes with the attributes of their callers
+  std::int64_t batch_size = 1;    // leading dimension of the first input
 };
 
-inline bool has_entry(const std::vector<int>& list, std::size_t position) {
-  return position < list.size() && list[position] != kNone;
+inline bool has_value_at(const std::vector<int>& list, std::size_t position) {
+  return position < list.size() && list[position] != kNoIndex;
 }
 
 // Number of elements; 1 without dimensions. Saturates at kMaxElements + 1.
-std::int64_t elements_of(const Sizes& sizes);
-// Whether no size is negative and the tensor has at most kMaxDimensions and kMaxElements, with sizes of 0 counted as 1.
-bool is_possible(const Sizes& sizes);
-std::int64_t product_of(const Sizes& sizes, std::size_t begin, std::size_t end);
+std::int64_t onnx_element_count(const Sizes& sizes);
+// Whether no size is negative and the tensor has at most kMaxOnnxDimensions and kMaxElements, with sizes of 0 counted
+// as 1.
+bool are_sizes_possible(const Sizes& sizes);
+std::int64_t product_of_sizes(const Sizes& sizes, std::size_t begin, std::size_t end);
 std::string sizes_text(const Sizes& sizes);  // "1x3x224x224"
 
 // Whether a node type only changes the layout, type or extent of a tensor: if its input is a weight, so is its output.

@@ -12,7 +12,7 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-const NodeRule* find_node(std::string_view type, std::string_view domain) {
+const NodeRule* find_node_rule(std::string_view type, std::string_view domain) {
   for (const auto find :
        {&find_element_rule, &find_layout_rule, &find_index_rule, &find_network_rule, &find_other_rule}) {
     if (const NodeRule* const known = find(type, domain)) return known;
@@ -20,15 +20,15 @@ const NodeRule* find_node(std::string_view type, std::string_view domain) {
   return nullptr;
 }
 
-Error unknown_node(const Node& node) {
-  if (node.domain.empty()) return invalid_node("an unsupported operation");
-  return invalid_node("an unsupported operation of the domain " + quoted(node.domain));
+Error unknown_node_error(const Node& node) {
+  if (node.operator_domain.empty()) return invalid_node("an unsupported operation");
+  return invalid_node("an unsupported operation of the domain " + quoted(node.operator_domain));
 }
 
-Status check_outputs(const ShapeInference& at) {
+Status check_output_sizes(const ShapeInference& at) {
   for (const Value& output : at.outputs) {
     if (!output.sizes) continue;
-    if (output.sizes->size() > kMaxDimensions) return invalid_node("a tensor of more than 64 dimensions");
+    if (output.sizes->size() > kMaxOnnxDimensions) return invalid_node("a tensor of more than 64 dimensions");
     for (const std::int64_t size : *output.sizes) {
       if (size < 0) return invalid_node("a dimension of " + std::to_string(size));
     }
@@ -36,19 +36,19 @@ Status check_outputs(const ShapeInference& at) {
   return Done{};
 }
 
-// Index of the dimension of a reshaped tensor that contains the batch. In the input, the batch began after `before`
-// elements (the product of the dimensions before it), within a dimension that ended at `around`. Prefers a dimension in
-// this range that equals the batch. Otherwise a dimension that covers the batch: one that begins at `before`, as with
-// heads, unless it is the last one, which contains features; else one that begins earlier, as with tokens. sizes.size()
-// if there is none.
-std::size_t place_of_batch(const Sizes& sizes, std::int64_t before, std::int64_t batch, std::int64_t around) {
+// Index of the dimension of a reshaped tensor that contains the batch. In the input, the batch began after
+// `values_at_file_batch` elements (the product of the dimensions before it), within a dimension that ended at `around`.
+// Prefers a dimension in this range that equals the batch. Otherwise a dimension that covers the batch: one that begins
+// at `values_at_file_batch`, as with heads, unless it is the last one, which contains features; else one that begins
+// earlier, as with tokens. sizes.size() if there is none.
+std::size_t batch_axis(const Sizes& sizes, std::int64_t before, std::int64_t batch, std::int64_t around) {
   std::size_t behind = sizes.size();
   std::size_t ahead = sizes.size();
   std::int64_t begin = 1;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const std::int64_t end = product_of({begin, sizes[i]}, 0, 2);
+    const std::int64_t end = product_of_sizes({begin, sizes[i]}, 0, 2);
     if (begin >= before && end <= around && sizes[i] == batch) return i;
-    const bool covers = begin <= before && end >= product_of({before, batch}, 0, 2);
+    const bool covers = begin <= before && end >= product_of_sizes({before, batch}, 0, 2);
     if (covers && begin == before && behind == sizes.size()) behind = i;
     if (covers && begin < before) ahead = i;
     begin = end;
@@ -62,23 +62,23 @@ std::size_t place_of_batch(const Sizes& sizes, std::int64_t before, std::int64_t
 Error invalid_node(std::string message) { return {ErrorCode::malformed, std::move(message), ""}; }
 
 std::optional<Sizes> ShapeInference::constant_input(std::size_t position) const {
-  if (!has_input(position) || !inputs[position]->numbers) return std::nullopt;
+  if (!has_input(position) || !inputs[position]->constant_values) return std::nullopt;
   Sizes integers;
-  for (const double number : *inputs[position]->numbers) {
+  for (const double number : *inputs[position]->constant_values) {
     constexpr auto kMost = static_cast<double>(kMaxElements);
     integers.push_back(std::isnan(number) ? 0 : static_cast<std::int64_t>(std::clamp(number, -kMost, kMost)));
   }
   return integers;
 }
 
-Result<std::size_t> axis_of(std::int64_t axis, std::size_t rank) {
+Result<std::size_t> checked_axis(std::int64_t axis, std::size_t rank) {
   const auto dimensions = static_cast<std::int64_t>(rank);
   if (axis < -dimensions || axis >= dimensions)
     return invalid_node(fmt::format("axis {} is out of range for {} dimensions", axis, rank));
   return static_cast<std::size_t>(axis < 0 ? axis + dimensions : axis);
 }
 
-Result<Sizes> broadcast(const Sizes& a, const Sizes& b) {
+Result<Sizes> broadcast_sizes(const Sizes& a, const Sizes& b) {
   Sizes both = a.size() >= b.size() ? a : b;
   const Sizes& shorter = a.size() >= b.size() ? b : a;
   const std::size_t before = both.size() - shorter.size();
@@ -92,7 +92,7 @@ Result<Sizes> broadcast(const Sizes& a, const Sizes& b) {
   return both;
 }
 
-Result<std::vector<std::size_t>> axes_of(const ShapeInference& at, std::size_t input, std::size_t rank) {
+Result<std::vector<std::size_t>> read_axes(const ShapeInference& at, std::size_t input, std::size_t rank) {
   Sizes given = integers_attribute(at.node, "axes");
   if (at.has_input(input)) {
     const std::optional<Sizes> numbers = at.constant_input(input);
@@ -101,7 +101,7 @@ Result<std::vector<std::size_t>> axes_of(const ShapeInference& at, std::size_t i
   }
   std::vector<std::size_t> axes;
   for (const std::int64_t number : given) {
-    const Result<std::size_t> axis = axis_of(number, rank);
+    const Result<std::size_t> axis = checked_axis(number, rank);
     if (!axis) return axis.error();
     axes.push_back(*axis);
   }
@@ -110,13 +110,16 @@ Result<std::vector<std::size_t>> axes_of(const ShapeInference& at, std::size_t i
   return axes;
 }
 
-Result<Sizes> rescaled_target(const ShapeInference& at, Sizes target) {
-  if (at.before == nullptr || at.before->inputs.empty() || at.before->outputs.empty()) return target;
-  const Value* const input = at.before->inputs[0];
-  const Value* const output = at.before->outputs[0];
+Result<Sizes> rescale_target_to_batch(const ShapeInference& at, Sizes target) {
+  if (at.values_at_file_batch == nullptr || at.values_at_file_batch->inputs.empty() ||
+      at.values_at_file_batch->outputs.empty())
+    return target;
+  const Value* const input = at.values_at_file_batch->inputs[0];
+  const Value* const output = at.values_at_file_batch->outputs[0];
   if (input == nullptr || output == nullptr || !input->sizes || !output->sizes) return target;
-  const bool stored = at.before->inputs.size() > 1 && at.before->inputs[1] != nullptr && at.has_input(1) &&
-                      at.before->inputs[1]->numbers == at.inputs[1]->numbers;
+  const bool stored = at.values_at_file_batch->inputs.size() > 1 && at.values_at_file_batch->inputs[1] != nullptr &&
+                      at.has_input(1) &&
+                      at.values_at_file_batch->inputs[1]->constant_values == at.inputs[1]->constant_values;
   if (!stored) return target;  // the target was computed from sizes, so it contains the new batch
   const Sizes& old_in = *input->sizes;
   const Sizes& old_out = *output->sizes;
@@ -137,10 +140,10 @@ Result<Sizes> rescaled_target(const ShapeInference& at, Sizes target) {
   const std::int64_t old_batch = old_size / shared;
   const std::int64_t new_batch = new_size / shared;
   const std::size_t position =
-      place_of_batch(old_out, product_of(old_in, 0, at_batch), old_batch, product_of(old_in, 0, at_batch + 1));
+      batch_axis(old_out, product_of_sizes(old_in, 0, at_batch), old_batch, product_of_sizes(old_in, 0, at_batch + 1));
   if (position < old_out.size() && old_out[position] % old_batch == 0) {
     target = old_out;
-    target[position] = product_of({old_out[position] / old_batch, new_batch}, 0, 2);
+    target[position] = product_of_sizes({old_out[position] / old_batch, new_batch}, 0, 2);
     return target;
   }
   return Error{ErrorCode::unsupported,
@@ -150,14 +153,14 @@ Result<Sizes> rescaled_target(const ShapeInference& at, Sizes target) {
 }
 
 Status infer_shapes(ShapeInference& at) {
-  const NodeRule* const known = find_node(at.node.type, at.node.domain);
-  if (known == nullptr) return unknown_node(at.node);
+  const NodeRule* const known = find_node_rule(at.node.operator_type, at.node.operator_domain);
+  if (known == nullptr) return unknown_node_error(at.node);
   for (std::size_t position = 0; position < known->min_inputs; ++position) {
     if (!at.has_input(position)) return invalid_node(fmt::format("input {} is missing", position + 1));
   }
-  if (Status status = known->infer(at); !status) return status;
-  if (Status status = check_outputs(at); !status) return status;
-  fold_constants(at);
+  if (Status status = known->infer_shapes(at); !status) return status;
+  if (Status status = check_output_sizes(at); !status) return status;
+  fold_constant_outputs(at);
   return Done{};
 }
 

@@ -26,10 +26,10 @@ struct FileBatchValues {
 // `outputs` with the type of the first input.
 struct ShapeInference {
   const Node& node;
-  std::int64_t opset = 0;
+  std::int64_t opset_version = 0;
   std::vector<const Value*> inputs;
   std::vector<Value> outputs;
-  const FileBatchValues* before = nullptr;
+  const FileBatchValues* values_at_file_batch = nullptr;
   std::vector<std::string>* notes = nullptr;
 
   bool has_input(std::size_t position) const { return position < inputs.size() && inputs[position] != nullptr; }
@@ -44,7 +44,7 @@ struct ShapeInference {
 using InferFunction = Status (*)(ShapeInference& at);
 struct NodeRule {
   std::string_view type;
-  InferFunction infer;
+  InferFunction infer_shapes;
   std::size_t min_inputs;
   std::string_view domain = {};
 };
@@ -61,17 +61,17 @@ const NodeRule* find_other_rule(std::string_view type, std::string_view domain);
 Status infer_shapes(ShapeInference& at);
 
 // Computes the numbers of an output with known sizes, if the numbers of the inputs are known.
-void fold_constants(ShapeInference& at);
+void fold_constant_outputs(ShapeInference& at);
 
 Error invalid_node(std::string message);
 // Resolves an axis that may be negative; an Error if it is out of range.
-Result<std::size_t> axis_of(std::int64_t axis, std::size_t rank);
-Result<Sizes> broadcast(const Sizes& a, const Sizes& b);
+Result<std::size_t> checked_axis(std::int64_t axis, std::size_t rank);
+Result<Sizes> broadcast_sizes(const Sizes& a, const Sizes& b);
 // Axes from the attribute or, in newer opsets, from the input at index `input`: sorted, each below `rank`.
-Result<std::vector<std::size_t>> axes_of(const ShapeInference& at, std::size_t input, std::size_t rank);
+Result<std::vector<std::size_t>> read_axes(const ShapeInference& at, std::size_t input, std::size_t rank);
 
 // Converts the target shape of a reshape or expand, which may contain the file's batch as a constant, to the requested
 // batch.
-Result<Sizes> rescaled_target(const ShapeInference& at, Sizes target);
+Result<Sizes> rescale_target_to_batch(const ShapeInference& at, Sizes target);
 
 }  // namespace joulemap::predict::onnx

@@ -10,28 +10,28 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-void append(Sizes& sizes, const Sizes& from, std::size_t begin, std::size_t end) {
+void append_size_range(Sizes& sizes, const Sizes& from, std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < std::min(end, from.size()); ++i) sizes.push_back(from[i]);
 }
 
-Status gather(ShapeInference& at) {
+Status infer_gather(ShapeInference& at) {
   const Sizes& data = at.input_sizes(0);
-  const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", 0), data.size());
+  const Result<std::size_t> axis = checked_axis(integer_attribute(at.node, "axis", 0), data.size());
   if (!axis) return axis.error();
   Sizes sizes;
-  append(sizes, data, 0, *axis);
-  append(sizes, at.input_sizes(1), 0, at.input_sizes(1).size());
-  append(sizes, data, *axis + 1, data.size());
+  append_size_range(sizes, data, 0, *axis);
+  append_size_range(sizes, at.input_sizes(1), 0, at.input_sizes(1).size());
+  append_size_range(sizes, data, *axis + 1, data.size());
   at.set_output_sizes(std::move(sizes));
   return Done{};
 }
 
-Status gather_elements(ShapeInference& at) {
+Status infer_gather_elements(ShapeInference& at) {
   at.set_output_sizes(at.input_sizes(1));
   return Done{};
 }
 
-Status gather_nd(ShapeInference& at) {
+Status infer_gather_nd(ShapeInference& at) {
   const Sizes& data = at.input_sizes(0);
   const Sizes& indices = at.input_sizes(1);
   const auto shared = static_cast<std::size_t>(std::max<std::int64_t>(0, integer_attribute(at.node, "batch_dims", 0)));
@@ -39,18 +39,18 @@ Status gather_nd(ShapeInference& at) {
   if (indices.back() > static_cast<std::int64_t>(data.size()))
     return invalid_node("indices with more dimensions than the tensor");
   Sizes sizes;
-  append(sizes, indices, 0, indices.size() - 1);
-  append(sizes, data, shared + static_cast<std::size_t>(indices.back()), data.size());
+  append_size_range(sizes, indices, 0, indices.size() - 1);
+  append_size_range(sizes, data, shared + static_cast<std::size_t>(indices.back()), data.size());
   at.set_output_sizes(std::move(sizes));
   return Done{};
 }
 
-Status as_first(ShapeInference& at) {
+Status infer_like_first_input(ShapeInference& at) {
   at.set_output_sizes(at.input_sizes(0));
   return Done{};
 }
 
-Status shape(ShapeInference& at) {
+Status infer_shape_node(ShapeInference& at) {
   const Sizes& from = at.input_sizes(0);
   const auto rank = static_cast<std::int64_t>(from.size());
   std::int64_t begin = integer_attribute(at.node, "start", 0);
@@ -59,21 +59,21 @@ Status shape(ShapeInference& at) {
   end = std::clamp<std::int64_t>(end < 0 ? end + rank : end, begin, rank);
   Value& output = at.outputs[0];
   output.type = DataType::int64;
-  output.numbers.emplace(from.begin() + begin, from.begin() + end);
+  output.constant_values.emplace(from.begin() + begin, from.begin() + end);
   at.set_output_sizes({end - begin});
   return Done{};
 }
 
-Status size(ShapeInference& at) {
+Status infer_size_node(ShapeInference& at) {
   Value& output = at.outputs[0];
   output.type = DataType::int64;
-  output.numbers = std::vector<double>{static_cast<double>(elements_of(at.input_sizes(0)))};
+  output.constant_values = std::vector<double>{static_cast<double>(onnx_element_count(at.input_sizes(0)))};
   at.set_output_sizes({});
   return Done{};
 }
 
 // A tensor of one number with given sizes. Stores its numbers if it is small, because shapes may depend on them.
-Status constant_of_shape(ShapeInference& at) {
+Status infer_constant_of_shape(ShapeInference& at) {
   const std::optional<Sizes> sizes = at.constant_input(0);
   if (!sizes) return invalid_node("sizes computed from data");
   const Attribute* const value = find_attribute(at.node, "value");
@@ -81,40 +81,42 @@ Status constant_of_shape(ShapeInference& at) {
   at.outputs[0].type = DataType::float32;
   if (value != nullptr && !value->tensor.empty()) {
     at.outputs[0].type = value->tensor[0].type;
-    if (value->tensor[0].numbers && !value->tensor[0].numbers->empty()) number = (*value->tensor[0].numbers)[0];
+    if (value->tensor[0].stored_values && !value->tensor[0].stored_values->empty())
+      number = (*value->tensor[0].stored_values)[0];
   }
-  const std::int64_t elements = elements_of(*sizes);
-  if (elements <= static_cast<std::int64_t>(kMaxStoredNumbers)) {
-    at.outputs[0].numbers.emplace(static_cast<std::size_t>(elements), number);
+  const std::int64_t elements = onnx_element_count(*sizes);
+  if (elements <= static_cast<std::int64_t>(kMaxStoredConstantValues)) {
+    at.outputs[0].constant_values.emplace(static_cast<std::size_t>(elements), number);
   }
   at.set_output_sizes(*sizes);
   return Done{};
 }
 
-Status range(ShapeInference& at) {
+Status infer_range(ShapeInference& at) {
   for (std::size_t position = 0; position < 3; ++position) {
-    if (!at.inputs[position]->numbers || at.inputs[position]->numbers->size() != 1)
+    if (!at.inputs[position]->constant_values || at.inputs[position]->constant_values->size() != 1)
       return invalid_node("bounds computed from data");
   }
-  const double begin = (*at.inputs[0]->numbers)[0];
-  const double end = (*at.inputs[1]->numbers)[0];
-  const double step = (*at.inputs[2]->numbers)[0];
+  const double begin = (*at.inputs[0]->constant_values)[0];
+  const double end = (*at.inputs[1]->constant_values)[0];
+  const double step = (*at.inputs[2]->constant_values)[0];
   const double count = step == 0 ? 0 : std::ceil((end - begin) / step);
   if (!(count <= static_cast<double>(kMaxElements))) return invalid_node("a range without an end");
   const auto length = static_cast<std::int64_t>(std::max(0.0, count));
-  if (length <= static_cast<std::int64_t>(kMaxStoredNumbers)) {
-    at.outputs[0].numbers.emplace();
-    for (std::int64_t i = 0; i < length; ++i) at.outputs[0].numbers->push_back(begin + static_cast<double>(i) * step);
+  if (length <= static_cast<std::int64_t>(kMaxStoredConstantValues)) {
+    at.outputs[0].constant_values.emplace();
+    for (std::int64_t i = 0; i < length; ++i)
+      at.outputs[0].constant_values->push_back(begin + static_cast<double>(i) * step);
   }
   at.set_output_sizes({length});
   return Done{};
 }
 
-Status one_hot(ShapeInference& at) {
+Status infer_one_hot(ShapeInference& at) {
   const std::optional<Sizes> depth = at.constant_input(1);
   if (!depth || depth->size() != 1) return invalid_node("a depth computed from data");
   Sizes sizes = at.input_sizes(0);
-  const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", -1), sizes.size() + 1);
+  const Result<std::size_t> axis = checked_axis(integer_attribute(at.node, "axis", -1), sizes.size() + 1);
   if (!axis) return axis.error();
   sizes.insert(sizes.begin() + static_cast<std::ptrdiff_t>(*axis), (*depth)[0]);
   at.outputs[0].type = at.inputs[2]->type;
@@ -122,10 +124,10 @@ Status one_hot(ShapeInference& at) {
   return Done{};
 }
 
-Status top_k(ShapeInference& at) {
+Status infer_top_k(ShapeInference& at) {
   const std::optional<Sizes> k = at.constant_input(1);
   Sizes sizes = at.input_sizes(0);
-  const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", -1), sizes.size());
+  const Result<std::size_t> axis = checked_axis(integer_attribute(at.node, "axis", -1), sizes.size());
   if (!k || k->size() != 1) return invalid_node("a value of k computed from data");
   if (!axis) return axis.error();
   sizes[*axis] = (*k)[0];
@@ -136,84 +138,85 @@ Status top_k(ShapeInference& at) {
 }
 
 // Assumes that all elements are nonzero, the upper bound: the actual number depends on data.
-Status non_zero(ShapeInference& at) {
+Status infer_non_zero(ShapeInference& at) {
   at.outputs[0].type = DataType::int64;
-  at.set_output_sizes({static_cast<std::int64_t>(at.input_sizes(0).size()), elements_of(at.input_sizes(0))});
+  at.set_output_sizes({static_cast<std::int64_t>(at.input_sizes(0).size()), onnx_element_count(at.input_sizes(0))});
   return Done{};
 }
 
-Status random_tensor(ShapeInference& at) {
+Status infer_random_tensor(ShapeInference& at) {
   at.outputs[0].type = static_cast<DataType>(integer_attribute(at.node, "dtype", 1) & 0xffff);
   at.set_output_sizes(integers_attribute(at.node, "shape"));
   return Done{};
 }
 
-std::vector<std::size_t> resized_axes(const ShapeInference& at, std::size_t rank) {
+std::vector<std::size_t> read_resized_axes(const ShapeInference& at, std::size_t rank) {
   std::vector<std::size_t> axes;
   for (const std::int64_t given : integers_attribute(at.node, "axes")) {
-    if (const Result<std::size_t> axis = axis_of(given, rank)) axes.push_back(*axis);
+    if (const Result<std::size_t> axis = checked_axis(given, rank)) axes.push_back(*axis);
   }
   for (std::size_t i = 0; axes.empty() && i < rank; ++i) axes.push_back(i);
   return axes;
 }
 
-Status resize(ShapeInference& at) {
+Status infer_resize(ShapeInference& at) {
   Sizes sizes = at.input_sizes(0);
-  const std::vector<std::size_t> axes = resized_axes(at, sizes.size());
-  const bool by_sizes = at.has_input(3) && elements_of(at.input_sizes(3)) > 0;
+  const std::vector<std::size_t> axes = read_resized_axes(at, sizes.size());
+  const bool by_sizes = at.has_input(3) && onnx_element_count(at.input_sizes(3)) > 0;
   const std::size_t position = by_sizes ? 3 : 2;
-  if (!at.has_input(position) || !at.inputs[position]->numbers) return invalid_node("a scale computed from data");
-  const std::vector<double>& given = *at.inputs[position]->numbers;
+  if (!at.has_input(position) || !at.inputs[position]->constant_values)
+    return invalid_node("a scale computed from data");
+  const std::vector<double>& given = *at.inputs[position]->constant_values;
   if (given.size() != axes.size()) return invalid_node("a different number of scales than of dimensions");
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const double size = by_sizes ? given[i] : std::floor(static_cast<double>(sizes[axes[i]]) * given[i]);
     if (!(size >= 0 && size <= static_cast<double>(kMaxElements))) return invalid_node("an impossible size");
     // Stored sizes contain the file's batch, which a resize never changes.
-    if (axes[i] == 0 && at.before != nullptr) continue;
+    if (axes[i] == 0 && at.values_at_file_batch != nullptr) continue;
     sizes[axes[i]] = static_cast<std::int64_t>(size);
   }
   at.set_output_sizes(std::move(sizes));
   return Done{};
 }
 
-Status grid_sample(ShapeInference& at) {
+Status infer_grid_sample(ShapeInference& at) {
   const Sizes& image = at.input_sizes(0);
   const Sizes& grid = at.input_sizes(1);
   if (image.size() < 3 || grid.size() != image.size()) return invalid_node("a grid with incompatible dimensions");
   Sizes sizes = {image[0], image[1]};
-  append(sizes, grid, 1, grid.size() - 1);
+  append_size_range(sizes, grid, 1, grid.size() - 1);
   at.set_output_sizes(std::move(sizes));
   return Done{};
 }
 
-constexpr std::array kNodes = {
-    NodeRule{"Gather", gather, 2},
-    NodeRule{"GatherElements", gather_elements, 2},
-    NodeRule{"GatherND", gather_nd, 2},
-    NodeRule{"ScatterElements", as_first, 3},
-    NodeRule{"ScatterND", as_first, 3},
-    NodeRule{"TensorScatter", as_first, 2},
-    NodeRule{"ReverseSequence", as_first, 2},
-    NodeRule{"Shape", shape, 1},
-    NodeRule{"Size", size, 1},
-    NodeRule{"ConstantOfShape", constant_of_shape, 1},
-    NodeRule{"Range", range, 3},
-    NodeRule{"EyeLike", as_first, 1},
-    NodeRule{"OneHot", one_hot, 3},
-    NodeRule{"TopK", top_k, 2},
-    NodeRule{"NonZero", non_zero, 1},
-    NodeRule{"RandomNormal", random_tensor, 0},
-    NodeRule{"RandomUniform", random_tensor, 0},
-    NodeRule{"Resize", resize, 1},
-    NodeRule{"GridSample", grid_sample, 2},
+constexpr std::array kIndexRules = {
+    NodeRule{"Gather", infer_gather, 2},
+    NodeRule{"GatherElements", infer_gather_elements, 2},
+    NodeRule{"GatherND", infer_gather_nd, 2},
+    NodeRule{"ScatterElements", infer_like_first_input, 3},
+    NodeRule{"ScatterND", infer_like_first_input, 3},
+    NodeRule{"TensorScatter", infer_like_first_input, 2},
+    NodeRule{"ReverseSequence", infer_like_first_input, 2},
+    NodeRule{"Shape", infer_shape_node, 1},
+    NodeRule{"Size", infer_size_node, 1},
+    NodeRule{"ConstantOfShape", infer_constant_of_shape, 1},
+    NodeRule{"Range", infer_range, 3},
+    NodeRule{"EyeLike", infer_like_first_input, 1},
+    NodeRule{"OneHot", infer_one_hot, 3},
+    NodeRule{"TopK", infer_top_k, 2},
+    NodeRule{"NonZero", infer_non_zero, 1},
+    NodeRule{"RandomNormal", infer_random_tensor, 0},
+    NodeRule{"RandomUniform", infer_random_tensor, 0},
+    NodeRule{"Resize", infer_resize, 1},
+    NodeRule{"GridSample", infer_grid_sample, 2},
 };
 
 }  // namespace
 
 const NodeRule* find_index_rule(std::string_view type, std::string_view domain) {
-  const auto found = std::find_if(kNodes.begin(), kNodes.end(),
+  const auto found = std::find_if(kIndexRules.begin(), kIndexRules.end(),
                                   [=](const NodeRule& node) { return node.type == type && node.domain == domain; });
-  return found == kNodes.end() ? nullptr : &*found;
+  return found == kIndexRules.end() ? nullptr : &*found;
 }
 
 }  // namespace joulemap::predict::onnx

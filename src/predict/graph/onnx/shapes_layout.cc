@@ -13,7 +13,7 @@ namespace {
 
 // Resolves a reshape target: one dimension may be -1, the remainder. 0 copies the dimension of the input, unless
 // `zero_is_zero`.
-Status resolve_target(const Sizes& from, bool zero_is_zero, Sizes& target) {
+Status resolve_reshape_target(const Sizes& from, bool zero_is_zero, Sizes& target) {
   std::int64_t known = 1;
   std::size_t rest = target.size();
   for (std::size_t i = 0; i < target.size(); ++i) {
@@ -21,47 +21,47 @@ Status resolve_target(const Sizes& from, bool zero_is_zero, Sizes& target) {
     if (target[i] == -1) {
       rest = i;
     } else {
-      known = product_of({known, target[i]}, 0, 2);
+      known = product_of_sizes({known, target[i]}, 0, 2);
     }
   }
-  const std::int64_t all = elements_of(from);
+  const std::int64_t all = onnx_element_count(from);
   if (rest < target.size()) target[rest] = known > 0 ? all / known : 0;
-  if (elements_of(target) != all) {
+  if (onnx_element_count(target) != all) {
     return invalid_node(fmt::format("{} cannot be reshaped to {}", sizes_text(from), sizes_text(target)));
   }
   return Done{};
 }
 
-Status reshape(ShapeInference& at) {
+Status infer_reshape(ShapeInference& at) {
   const std::optional<Sizes> given = at.constant_input(1);
   if (!given) return invalid_node("a target shape computed from data");
-  Result<Sizes> target = rescaled_target(at, *given);
+  Result<Sizes> target = rescale_target_to_batch(at, *given);
   if (!target) return target.error();
   const bool was_rescaled = *target != *given;
-  Status status = resolve_target(at.input_sizes(0), integer_attribute(at.node, "allowzero", 0) != 0, *target);
+  Status status = resolve_reshape_target(at.input_sizes(0), integer_attribute(at.node, "allowzero", 0) != 0, *target);
   if (!status && was_rescaled) {
     *target = *given;
-    status = resolve_target(at.input_sizes(0), integer_attribute(at.node, "allowzero", 0) != 0, *target);
+    status = resolve_reshape_target(at.input_sizes(0), integer_attribute(at.node, "allowzero", 0) != 0, *target);
   }
   if (!status) return status;
   at.set_output_sizes(*std::move(target));
   return Done{};
 }
 
-Status flatten(ShapeInference& at) {
+Status infer_flatten(ShapeInference& at) {
   const Sizes& from = at.input_sizes(0);
   const std::int64_t given = integer_attribute(at.node, "axis", 1);
   const auto rank = static_cast<std::int64_t>(from.size());
   const std::int64_t axis = given < 0 ? given + rank : given;
   if (axis < 0 || axis > rank) return invalid_node("an invalid axis");
   const auto split = static_cast<std::size_t>(axis);
-  at.set_output_sizes({product_of(from, 0, split), product_of(from, split, from.size())});
+  at.set_output_sizes({product_of_sizes(from, 0, split), product_of_sizes(from, split, from.size())});
   return Done{};
 }
 
-Status squeeze(ShapeInference& at) {
+Status infer_squeeze(ShapeInference& at) {
   const Sizes& from = at.input_sizes(0);
-  const Result<std::vector<std::size_t>> axes = axes_of(at, 1, from.size());
+  const Result<std::vector<std::size_t>> axes = read_axes(at, 1, from.size());
   if (!axes) return axes.error();
   const bool all = axes->empty() && !at.has_input(1);
   Sizes left;
@@ -74,11 +74,11 @@ Status squeeze(ShapeInference& at) {
   return Done{};
 }
 
-Status unsqueeze(ShapeInference& at) {
+Status infer_unsqueeze(ShapeInference& at) {
   const Sizes& from = at.input_sizes(0);
   const std::optional<Sizes> numbers = at.has_input(1) ? at.constant_input(1) : integers_attribute(at.node, "axes");
   if (!numbers) return invalid_node("axes computed from data");
-  const Result<std::vector<std::size_t>> axes = axes_of(at, 1, from.size() + numbers->size());
+  const Result<std::vector<std::size_t>> axes = read_axes(at, 1, from.size() + numbers->size());
   if (!axes) return axes.error();
   Sizes more;
   std::size_t next = 0;
@@ -90,57 +90,59 @@ Status unsqueeze(ShapeInference& at) {
   return Done{};
 }
 
-Status transpose(ShapeInference& at) {
+Status infer_transpose(ShapeInference& at) {
   const Sizes& from = at.input_sizes(0);
   const Sizes order = integers_attribute(at.node, "perm");
   Sizes sizes(from.rbegin(), from.rend());
   if (!order.empty()) {
     if (order.size() != from.size()) return invalid_node("a permutation with a different number of dimensions");
     for (std::size_t i = 0; i < order.size(); ++i) {
-      const Result<std::size_t> axis = axis_of(order[i], from.size());
+      const Result<std::size_t> axis = checked_axis(order[i], from.size());
       if (!axis) return axis.error();
       sizes[i] = from[*axis];
     }
-    if (elements_of(sizes) != elements_of(from)) return invalid_node("a permutation that omits dimensions");
+    if (onnx_element_count(sizes) != onnx_element_count(from))
+      return invalid_node("a permutation that omits dimensions");
   }
   at.set_output_sizes(std::move(sizes));
   return Done{};
 }
 
-Status expand(ShapeInference& at) {
+Status infer_expand(ShapeInference& at) {
   const std::optional<Sizes> target = at.constant_input(1);
   if (!target) return invalid_node("sizes computed from data");
   // A target that the file stores contains the file's batch, which is mostly 1 and broadcasts to any other.
-  Result<Sizes> sizes = broadcast(at.input_sizes(0), *target);
-  if (!sizes && at.before != nullptr) {
-    const Result<Sizes> rescaled = rescaled_target(at, *target);
+  Result<Sizes> sizes = broadcast_sizes(at.input_sizes(0), *target);
+  if (!sizes && at.values_at_file_batch != nullptr) {
+    const Result<Sizes> rescaled = rescale_target_to_batch(at, *target);
     if (!rescaled) return rescaled.error();
-    sizes = broadcast(at.input_sizes(0), *rescaled);
+    sizes = broadcast_sizes(at.input_sizes(0), *rescaled);
   }
   if (!sizes) return sizes.error();
   at.set_output_sizes(*std::move(sizes));
   return Done{};
 }
 
-Status tile(ShapeInference& at) {
+Status infer_tile(ShapeInference& at) {
   const std::optional<Sizes> repeats = at.constant_input(1);
   Sizes sizes = at.input_sizes(0);
   if (!repeats || repeats->size() != sizes.size()) return invalid_node("repeats computed from data");
-  for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = product_of({sizes[i], (*repeats)[i]}, 0, 2);
+  for (std::size_t i = 0; i < sizes.size(); ++i) sizes[i] = product_of_sizes({sizes[i], (*repeats)[i]}, 0, 2);
   at.set_output_sizes(std::move(sizes));
   return Done{};
 }
 
 // Whether a dimension of an input differs between the file's batch and the requested one.
-bool has_changed(const ShapeInference& at, std::size_t position, std::size_t dimension) {
-  if (position >= at.before->inputs.size() || at.before->inputs[position] == nullptr) return false;
-  const std::optional<Sizes>& old = at.before->inputs[position]->sizes;
+bool differs_from_file_batch(const ShapeInference& at, std::size_t position, std::size_t dimension) {
+  if (position >= at.values_at_file_batch->inputs.size() || at.values_at_file_batch->inputs[position] == nullptr)
+    return false;
+  const std::optional<Sizes>& old = at.values_at_file_batch->inputs[position]->sizes;
   return old && dimension < old->size() && (*old)[dimension] != at.input_sizes(position)[dimension];
 }
 
-Status concat(ShapeInference& at) {
+Status infer_concat(ShapeInference& at) {
   Sizes sizes = at.input_sizes(0);
-  const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", 0), sizes.size());
+  const Result<std::size_t> axis = checked_axis(integer_attribute(at.node, "axis", 0), sizes.size());
   if (!axis) return axis.error();
   for (std::size_t position = 1; position < at.inputs.size(); ++position) {
     if (!at.has_input(position)) continue;
@@ -151,9 +153,9 @@ Status concat(ShapeInference& at) {
         sizes[i] = std::min(kMaxElements + 1, sizes[i] + part[i]);
       } else if (sizes[i] != part[i]) {
         // A constant part, such as a class token, has the file's batch: it is repeated for the new batch.
-        if (at.before == nullptr)
+        if (at.values_at_file_batch == nullptr)
           return invalid_node(fmt::format("{} cannot be concatenated with {}", sizes_text(sizes), sizes_text(part)));
-        if (has_changed(at, position, i)) sizes[i] = part[i];
+        if (differs_from_file_batch(at, position, i)) sizes[i] = part[i];
       }
     }
   }
@@ -161,9 +163,9 @@ Status concat(ShapeInference& at) {
   return Done{};
 }
 
-Status split(ShapeInference& at) {
+Status infer_split(ShapeInference& at) {
   const Sizes& from = at.input_sizes(0);
-  const Result<std::size_t> axis = axis_of(integer_attribute(at.node, "axis", 0), from.size());
+  const Result<std::size_t> axis = checked_axis(integer_attribute(at.node, "axis", 0), from.size());
   if (!axis) return axis.error();
   std::optional<Sizes> lengths = at.has_input(1) ? at.constant_input(1) : integers_attribute(at.node, "split");
   if (!lengths) return invalid_node("lengths computed from data");
@@ -195,7 +197,7 @@ std::int64_t slice_length(std::int64_t size, std::int64_t begin, std::int64_t en
   return begin <= end ? 0 : (begin - end - step - 1) / -step;
 }
 
-Status slice(ShapeInference& at) {
+Status infer_slice(ShapeInference& at) {
   Sizes sizes = at.input_sizes(0);
   const std::optional<Sizes> begins = at.constant_input(1);
   const std::optional<Sizes> ends = at.constant_input(2);
@@ -205,7 +207,7 @@ Status slice(ShapeInference& at) {
   if (!axes || !steps) return invalid_node("axes computed from data");
   for (std::size_t i = 0; i < begins->size(); ++i) {
     const auto number = i < axes->size() ? (*axes)[i] : static_cast<std::int64_t>(i);
-    const Result<std::size_t> axis = axis_of(number, sizes.size());
+    const Result<std::size_t> axis = checked_axis(number, sizes.size());
     const std::int64_t step = i < steps->size() ? (*steps)[i] : 1;
     if (!axis) return axis.error();
     if (step == 0) return invalid_node("a step of 0");
@@ -215,13 +217,13 @@ Status slice(ShapeInference& at) {
   return Done{};
 }
 
-Status pad(ShapeInference& at) {
+Status infer_pad(ShapeInference& at) {
   Sizes sizes = at.input_sizes(0);
   const std::optional<Sizes> pads = at.constant_input(1);
   if (!pads) return invalid_node("paddings computed from data");
   std::vector<std::size_t> axes;
   if (at.has_input(3)) {
-    const Result<std::vector<std::size_t>> given = axes_of(at, 3, sizes.size());
+    const Result<std::vector<std::size_t>> given = read_axes(at, 3, sizes.size());
     if (!given) return given.error();
     axes = *given;
   } else {
@@ -233,7 +235,7 @@ Status pad(ShapeInference& at) {
   return Done{};
 }
 
-Status depth_to_space(ShapeInference& at) {
+Status infer_depth_to_space(ShapeInference& at) {
   const Sizes& from = at.input_sizes(0);
   const std::int64_t block = integer_attribute(at.node, "blocksize", 1);
   if (from.size() != 4 || block < 1 || block > 4096 || from[1] % (block * block) != 0)
@@ -242,36 +244,36 @@ Status depth_to_space(ShapeInference& at) {
   return Done{};
 }
 
-Status space_to_depth(ShapeInference& at) {
+Status infer_space_to_depth(ShapeInference& at) {
   const Sizes& from = at.input_sizes(0);
   const std::int64_t block = integer_attribute(at.node, "blocksize", 1);
   if (from.size() != 4 || block < 1 || block > 4096) return invalid_node("incompatible blocks");
-  at.set_output_sizes({from[0], product_of({from[1], block, block}, 0, 3), from[2] / block, from[3] / block});
+  at.set_output_sizes({from[0], product_of_sizes({from[1], block, block}, 0, 3), from[2] / block, from[3] / block});
   return Done{};
 }
 
-constexpr std::array kNodes = {
-    NodeRule{"Reshape", reshape, 2},
-    NodeRule{"Flatten", flatten, 1},
-    NodeRule{"Squeeze", squeeze, 1},
-    NodeRule{"Unsqueeze", unsqueeze, 1},
-    NodeRule{"Transpose", transpose, 1},
-    NodeRule{"Expand", expand, 2},
-    NodeRule{"Tile", tile, 2},
-    NodeRule{"Concat", concat, 1},
-    NodeRule{"Split", split, 1},
-    NodeRule{"Slice", slice, 3},
-    NodeRule{"Pad", pad, 2},
-    NodeRule{"DepthToSpace", depth_to_space, 1},
-    NodeRule{"SpaceToDepth", space_to_depth, 1},
+constexpr std::array kLayoutRules = {
+    NodeRule{"Reshape", infer_reshape, 2},
+    NodeRule{"Flatten", infer_flatten, 1},
+    NodeRule{"Squeeze", infer_squeeze, 1},
+    NodeRule{"Unsqueeze", infer_unsqueeze, 1},
+    NodeRule{"Transpose", infer_transpose, 1},
+    NodeRule{"Expand", infer_expand, 2},
+    NodeRule{"Tile", infer_tile, 2},
+    NodeRule{"Concat", infer_concat, 1},
+    NodeRule{"Split", infer_split, 1},
+    NodeRule{"Slice", infer_slice, 3},
+    NodeRule{"Pad", infer_pad, 2},
+    NodeRule{"DepthToSpace", infer_depth_to_space, 1},
+    NodeRule{"SpaceToDepth", infer_space_to_depth, 1},
 };
 
 }  // namespace
 
 const NodeRule* find_layout_rule(std::string_view type, std::string_view domain) {
-  const auto found = std::find_if(kNodes.begin(), kNodes.end(),
+  const auto found = std::find_if(kLayoutRules.begin(), kLayoutRules.end(),
                                   [=](const NodeRule& node) { return node.type == type && node.domain == domain; });
-  return found == kNodes.end() ? nullptr : &*found;
+  return found == kLayoutRules.end() ? nullptr : &*found;
 }
 
 }  // namespace joulemap::predict::onnx

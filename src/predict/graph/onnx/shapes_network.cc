@@ -12,13 +12,13 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-void give_image(ShapeInference& at, std::int64_t channels, const std::vector<SlidingWindow>& windows) {
+void set_image_output(ShapeInference& at, std::int64_t channels, const std::vector<SlidingWindow>& windows) {
   Sizes sizes = {at.input_sizes(0)[0], channels};
-  for (const SlidingWindow& window : windows) sizes.push_back(window.out);
+  for (const SlidingWindow& window : windows) sizes.push_back(window.output_size);
   for (std::size_t position = 0; position < at.outputs.size(); ++position) at.set_output_sizes(sizes, position);
 }
 
-Status convolution(ShapeInference& at) {
+Status infer_convolution(ShapeInference& at) {
   const Sizes& image = at.input_sizes(0);
   const Sizes& weight = at.input_sizes(1);
   if (image.size() < 3 || weight.size() != image.size())
@@ -29,13 +29,13 @@ Status convolution(ShapeInference& at) {
         fmt::format("weights of {} are incompatible with an image of {}", sizes_text(weight), sizes_text(image)));
   }
   const Result<std::vector<SlidingWindow>> windows =
-      windows_of(at.node, image, Sizes(weight.begin() + 2, weight.end()));
+      read_sliding_windows(at.node, image, Sizes(weight.begin() + 2, weight.end()));
   if (!windows) return windows.error();
-  give_image(at, weight[0], *windows);
+  set_image_output(at, weight[0], *windows);
   return Done{};
 }
 
-Status transposed_convolution(ShapeInference& at) {
+Status infer_transposed_convolution(ShapeInference& at) {
   const Sizes& image = at.input_sizes(0);
   const Sizes& weight = at.input_sizes(1);
   if (image.size() < 3 || weight.size() != image.size())
@@ -43,22 +43,22 @@ Status transposed_convolution(ShapeInference& at) {
   const std::int64_t groups = integer_attribute(at.node, "group", 1);
   if (groups < 1 || weight[0] != image[1]) return invalid_node("weights with a different number of channels");
   const Result<std::vector<SlidingWindow>> windows =
-      transposed_windows_of(at.node, image, Sizes(weight.begin() + 2, weight.end()));
+      read_transposed_sliding_windows(at.node, image, Sizes(weight.begin() + 2, weight.end()));
   if (!windows) return windows.error();
-  give_image(at, product_of({weight[1], groups}, 0, 2), *windows);
+  set_image_output(at, product_of_sizes({weight[1], groups}, 0, 2), *windows);
   return Done{};
 }
 
-Status pooling(ShapeInference& at) {
+Status infer_pooling(ShapeInference& at) {
   const Result<std::vector<SlidingWindow>> windows =
-      windows_of(at.node, at.input_sizes(0), integers_attribute(at.node, "kernel_shape"));
+      read_sliding_windows(at.node, at.input_sizes(0), integers_attribute(at.node, "kernel_shape"));
   if (!windows) return windows.error();
-  give_image(at, at.input_sizes(0)[1], *windows);
+  set_image_output(at, at.input_sizes(0)[1], *windows);
   if (at.outputs.size() > 1) at.outputs[1].type = DataType::int64;
   return Done{};
 }
 
-Status global_pooling(ShapeInference& at) {
+Status infer_global_pooling(ShapeInference& at) {
   Sizes sizes = at.input_sizes(0);
   if (sizes.size() < 2) return invalid_node("an image without channels");
   std::fill(sizes.begin() + 2, sizes.end(), 1);
@@ -67,7 +67,7 @@ Status global_pooling(ShapeInference& at) {
 }
 
 // As in numpy: a vector is a row on the left and a column on the right, and its dimension vanishes from the result.
-Status matrix_product(ShapeInference& at, Sizes a, Sizes b) {
+Status set_matrix_product_output(ShapeInference& at, Sizes a, Sizes b) {
   const bool row = a.size() == 1;
   const bool column = b.size() == 1;
   if (a.empty() || b.empty()) return invalid_node("a product with a single number");
@@ -75,7 +75,7 @@ Status matrix_product(ShapeInference& at, Sizes a, Sizes b) {
   if (column) b.push_back(1);
   if (a[a.size() - 1] != b[b.size() - 2])
     return invalid_node(fmt::format("{} and {} cannot be multiplied", sizes_text(a), sizes_text(b)));
-  Result<Sizes> sizes = broadcast(Sizes(a.begin(), a.end() - 2), Sizes(b.begin(), b.end() - 2));
+  Result<Sizes> sizes = broadcast_sizes(Sizes(a.begin(), a.end() - 2), Sizes(b.begin(), b.end() - 2));
   if (!sizes) return sizes.error();
   if (!row) sizes->push_back(a[a.size() - 2]);
   if (!column) sizes->push_back(b[b.size() - 1]);
@@ -83,24 +83,26 @@ Status matrix_product(ShapeInference& at, Sizes a, Sizes b) {
   return Done{};
 }
 
-Status matmul(ShapeInference& at) { return matrix_product(at, at.input_sizes(0), at.input_sizes(1)); }
+Status infer_matmul(ShapeInference& at) { return set_matrix_product_output(at, at.input_sizes(0), at.input_sizes(1)); }
 
-Status integer_matmul(ShapeInference& at) {
+Status infer_integer_matmul(ShapeInference& at) {
   at.outputs[0].type = DataType::int32;
-  return matmul(at);
+  return infer_matmul(at);
 }
 
 // Input 3 is the second factor; inputs 1 and 2 are the scale and zero point of the first.
-Status quantized_matmul(ShapeInference& at) { return matrix_product(at, at.input_sizes(0), at.input_sizes(3)); }
+Status infer_quantized_matmul(ShapeInference& at) {
+  return set_matrix_product_output(at, at.input_sizes(0), at.input_sizes(3));
+}
 
-Status quantized_convolution(ShapeInference& at) {
+Status infer_quantized_convolution(ShapeInference& at) {
   std::swap(at.inputs[1], at.inputs[3]);
-  Status status = convolution(at);
+  Status status = infer_convolution(at);
   std::swap(at.inputs[1], at.inputs[3]);
   return status;
 }
 
-Status fused_matmul(ShapeInference& at) {
+Status infer_fused_matmul(ShapeInference& at) {
   Sizes a = at.input_sizes(0);
   Sizes b = at.input_sizes(1);
   if (integer_attribute(at.node, "transBatchA", 0) != 0 || integer_attribute(at.node, "transBatchB", 0) != 0) {
@@ -108,26 +110,26 @@ Status fused_matmul(ShapeInference& at) {
   }
   if (integer_attribute(at.node, "transA", 0) != 0 && a.size() >= 2) std::swap(a[a.size() - 1], a[a.size() - 2]);
   if (integer_attribute(at.node, "transB", 0) != 0 && b.size() >= 2) std::swap(b[b.size() - 1], b[b.size() - 2]);
-  return matrix_product(at, std::move(a), std::move(b));
+  return set_matrix_product_output(at, std::move(a), std::move(b));
 }
 
-Status gemm(ShapeInference& at) {
+Status infer_gemm(ShapeInference& at) {
   Sizes a = at.input_sizes(0);
   Sizes b = at.input_sizes(1);
   if (a.size() != 2 || b.size() != 2) return invalid_node("a product of tensors that are not matrices");
   if (integer_attribute(at.node, "transA", 0) != 0) std::swap(a[0], a[1]);
   if (integer_attribute(at.node, "transB", 0) != 0) std::swap(b[0], b[1]);
-  return matrix_product(at, std::move(a), std::move(b));
+  return set_matrix_product_output(at, std::move(a), std::move(b));
 }
 
-Status quantize(ShapeInference& at) {
+Status infer_quantize(ShapeInference& at) {
   const std::int64_t type = integer_attribute(at.node, "output_dtype", 0);
   at.outputs[0].type = at.has_input(2) ? at.inputs[2]->type : static_cast<DataType>(type != 0 ? type & 0xffff : 2);
   at.set_output_sizes(at.input_sizes(0));
   return Done{};
 }
 
-Status dynamic_quantize(ShapeInference& at) {
+Status infer_dynamic_quantize(ShapeInference& at) {
   at.outputs[0].type = DataType::uint8;
   at.set_output_sizes(at.input_sizes(0));
   at.set_output_sizes({}, 1);
@@ -136,41 +138,41 @@ Status dynamic_quantize(ShapeInference& at) {
   return Done{};
 }
 
-Status dequantize(ShapeInference& at) {
+Status infer_dequantize(ShapeInference& at) {
   at.outputs[0].type = at.inputs[1]->type;
   at.set_output_sizes(at.input_sizes(0));
   return Done{};
 }
 
-constexpr std::array kNodes = {
-    NodeRule{"Conv", convolution, 2},
-    NodeRule{"ConvInteger", convolution, 2},
-    NodeRule{"ConvTranspose", transposed_convolution, 2},
-    NodeRule{"FusedConv", convolution, 2, "com.microsoft"},
-    NodeRule{"QLinearConv", quantized_convolution, 4},
-    NodeRule{"MaxPool", pooling, 1},
-    NodeRule{"AveragePool", pooling, 1},
-    NodeRule{"LpPool", pooling, 1},
-    NodeRule{"GlobalAveragePool", global_pooling, 1},
-    NodeRule{"GlobalMaxPool", global_pooling, 1},
-    NodeRule{"GlobalLpPool", global_pooling, 1},
-    NodeRule{"MatMul", matmul, 2},
-    NodeRule{"MatMulInteger", integer_matmul, 2},
-    NodeRule{"QLinearMatMul", quantized_matmul, 4},
-    NodeRule{"FusedMatMul", fused_matmul, 2, "com.microsoft"},
-    NodeRule{"Gemm", gemm, 2},
-    NodeRule{"FusedGemm", gemm, 2, "com.microsoft"},
-    NodeRule{"QuantizeLinear", quantize, 1},
-    NodeRule{"DynamicQuantizeLinear", dynamic_quantize, 1},
-    NodeRule{"DequantizeLinear", dequantize, 2},
+constexpr std::array kNetworkRules = {
+    NodeRule{"Conv", infer_convolution, 2},
+    NodeRule{"ConvInteger", infer_convolution, 2},
+    NodeRule{"ConvTranspose", infer_transposed_convolution, 2},
+    NodeRule{"FusedConv", infer_convolution, 2, "com.microsoft"},
+    NodeRule{"QLinearConv", infer_quantized_convolution, 4},
+    NodeRule{"MaxPool", infer_pooling, 1},
+    NodeRule{"AveragePool", infer_pooling, 1},
+    NodeRule{"LpPool", infer_pooling, 1},
+    NodeRule{"GlobalAveragePool", infer_global_pooling, 1},
+    NodeRule{"GlobalMaxPool", infer_global_pooling, 1},
+    NodeRule{"GlobalLpPool", infer_global_pooling, 1},
+    NodeRule{"MatMul", infer_matmul, 2},
+    NodeRule{"MatMulInteger", infer_integer_matmul, 2},
+    NodeRule{"QLinearMatMul", infer_quantized_matmul, 4},
+    NodeRule{"FusedMatMul", infer_fused_matmul, 2, "com.microsoft"},
+    NodeRule{"Gemm", infer_gemm, 2},
+    NodeRule{"FusedGemm", infer_gemm, 2, "com.microsoft"},
+    NodeRule{"QuantizeLinear", infer_quantize, 1},
+    NodeRule{"DynamicQuantizeLinear", infer_dynamic_quantize, 1},
+    NodeRule{"DequantizeLinear", infer_dequantize, 2},
 };
 
 }  // namespace
 
 const NodeRule* find_network_rule(std::string_view type, std::string_view domain) {
-  const auto found = std::find_if(kNodes.begin(), kNodes.end(),
+  const auto found = std::find_if(kNetworkRules.begin(), kNetworkRules.end(),
                                   [=](const NodeRule& node) { return node.type == type && node.domain == domain; });
-  return found == kNodes.end() ? nullptr : &*found;
+  return found == kNetworkRules.end() ? nullptr : &*found;
 }
 
 }  // namespace joulemap::predict::onnx

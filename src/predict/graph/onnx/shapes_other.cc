@@ -10,46 +10,49 @@
 namespace joulemap::predict::onnx {
 namespace {
 
-std::vector<const Sizes*> all_sizes(const ShapeInference& at) {
+std::vector<const Sizes*> optional_input_sizes(const ShapeInference& at) {
   std::vector<const Sizes*> sizes;
   for (const Value* const input : at.inputs) sizes.push_back(input == nullptr ? nullptr : &*input->sizes);
   return sizes;
 }
 
-void give_attention(ShapeInference& at, const AttentionSizes& sizes) {
+void set_attention_outputs(ShapeInference& at, const AttentionSizes& sizes) {
   if (at.input_sizes(0).size() == 4) {
-    at.set_output_sizes({sizes.batch, sizes.heads, sizes.queries, sizes.value_width});
+    at.set_output_sizes({sizes.batch_size, sizes.head_count, sizes.query_count, sizes.value_width_per_head});
   } else {
-    at.set_output_sizes({sizes.batch, sizes.queries, product_of({sizes.heads, sizes.value_width}, 0, 2)});
+    at.set_output_sizes(
+        {sizes.batch_size, sizes.query_count, product_of_sizes({sizes.head_count, sizes.value_width_per_head}, 0, 2)});
   }
-  at.set_output_sizes({sizes.batch, sizes.key_heads, sizes.keys, sizes.width}, 1);
-  at.set_output_sizes({sizes.batch, sizes.key_heads, sizes.keys, sizes.value_width}, 2);
-  at.set_output_sizes({sizes.batch, sizes.heads, sizes.queries, sizes.keys}, 3);
+  at.set_output_sizes({sizes.batch_size, sizes.key_head_count, sizes.key_count, sizes.width_per_head}, 1);
+  at.set_output_sizes({sizes.batch_size, sizes.key_head_count, sizes.key_count, sizes.value_width_per_head}, 2);
+  at.set_output_sizes({sizes.batch_size, sizes.head_count, sizes.query_count, sizes.key_count}, 3);
 }
 
-Status attention(ShapeInference& at) {
-  const Result<AttentionSizes> sizes = attention_sizes(at.node, all_sizes(at));
+Status infer_attention(ShapeInference& at) {
+  const Result<AttentionSizes> sizes = attention_sizes(at.node, optional_input_sizes(at));
   if (!sizes) return sizes.error();
-  give_attention(at, *sizes);
+  set_attention_outputs(at, *sizes);
   return Done{};
 }
 
-Status weighted_attention(ShapeInference& at) {
-  const Result<AttentionSizes> sizes = weighted_attention_sizes(at.node, all_sizes(at));
+Status infer_weighted_attention(ShapeInference& at) {
+  const Result<AttentionSizes> sizes = weighted_attention_sizes(at.node, optional_input_sizes(at));
   if (!sizes) return sizes.error();
-  give_attention(at, *sizes);
-  if (at.outputs.size() > 1) at.set_output_sizes({2, sizes->batch, sizes->heads, sizes->keys, sizes->width}, 1);
+  set_attention_outputs(at, *sizes);
+  if (at.outputs.size() > 1)
+    at.set_output_sizes({2, sizes->batch_size, sizes->head_count, sizes->key_count, sizes->width_per_head}, 1);
   return Done{};
 }
 
-Status einsum(ShapeInference& at) {
-  Result<Contraction> contraction = contraction_of(text_attribute(at.node, "equation", ""), all_sizes(at));
+Status infer_einsum(ShapeInference& at) {
+  Result<Contraction> contraction =
+      parse_contraction(text_attribute(at.node, "equation", ""), optional_input_sizes(at));
   if (!contraction) return contraction.error();
-  at.set_output_sizes(std::move(contraction->out));
+  at.set_output_sizes(std::move(contraction->output_sizes));
   return Done{};
 }
 
-Status recurrent(ShapeInference& at) {
+Status infer_recurrent(ShapeInference& at) {
   const Sizes& input = at.input_sizes(0);
   const Sizes& weight = at.input_sizes(1);
   const std::int64_t hidden =
@@ -67,12 +70,12 @@ Status recurrent(ShapeInference& at) {
   return Done{};
 }
 
-Status as_first(ShapeInference& at) {
+Status infer_like_first_input(ShapeInference& at) {
   at.set_output_sizes(at.input_sizes(0));
   return Done{};
 }
 
-Status roi_align(ShapeInference& at) {
+Status infer_roi_align(ShapeInference& at) {
   const Sizes& image = at.input_sizes(0);
   if (image.size() != 4 || at.input_sizes(1).empty()) return invalid_node("regions with incompatible sizes");
   at.set_output_sizes({at.input_sizes(1)[0], image[1], integer_attribute(at.node, "output_height", 1),
@@ -80,19 +83,19 @@ Status roi_align(ShapeInference& at) {
   return Done{};
 }
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
+constexpr std::string_view kMicrosoftDomain = "com.microsoft";
 constexpr std::array kNodes = {
-    NodeRule{"Attention", attention, 3},
-    NodeRule{"RotaryEmbedding", as_first, 3},
-    NodeRule{"Einsum", einsum, 1},
-    NodeRule{"LSTM", recurrent, 3},
-    NodeRule{"GRU", recurrent, 3},
-    NodeRule{"RNN", recurrent, 3},
-    NodeRule{"RoiAlign", roi_align, 3},
-    NodeRule{"Attention", weighted_attention, 2, kMicrosoft},
-    NodeRule{"MultiHeadAttention", attention, 1, kMicrosoft},
-    NodeRule{"GroupQueryAttention", attention, 1, kMicrosoft},
-    NodeRule{"RotaryEmbedding", as_first, 2, kMicrosoft},
+    NodeRule{"Attention", infer_attention, 3},
+    NodeRule{"RotaryEmbedding", infer_like_first_input, 3},
+    NodeRule{"Einsum", infer_einsum, 1},
+    NodeRule{"LSTM", infer_recurrent, 3},
+    NodeRule{"GRU", infer_recurrent, 3},
+    NodeRule{"RNN", infer_recurrent, 3},
+    NodeRule{"RoiAlign", infer_roi_align, 3},
+    NodeRule{"Attention", infer_weighted_attention, 2, kMicrosoftDomain},
+    NodeRule{"MultiHeadAttention", infer_attention, 1, kMicrosoftDomain},
+    NodeRule{"GroupQueryAttention", infer_attention, 1, kMicrosoftDomain},
+    NodeRule{"RotaryEmbedding", infer_like_first_input, 2, kMicrosoftDomain},
 };
 
 }  // namespace

@@ -13,12 +13,12 @@ namespace joulemap::predict::onnx {
 namespace {
 
 // Limit of steps between two layers of a recurrent stack, such as a transposition, a reshape, a dropout.
-constexpr std::size_t kMaxMoves = 6;
+constexpr std::size_t kMaxMovesBetweenRecurrent = 6;
 
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
+std::size_t checked_index(int number) { return static_cast<std::size_t>(number); }
 
 // Whether a constant input is a setting of the operation, which is never trained.
-bool is_setting(std::string_view type, std::size_t position) {
+bool is_setting_input(std::string_view type, std::size_t position) {
   if (type == "BatchNormalization") return position >= 3;
   if (type == "Clip" || type == "Resize" || type == "Pad" || type == "Pow" || type == "RotaryEmbedding")
     return position >= 1;
@@ -33,8 +33,8 @@ std::optional<Dtype> dtype_of_weights(const Program& program) {
   double all = 0;
   for (std::size_t i = 0; i < program.values.size(); ++i) {
     const Value& value = program.values[i];
-    if (value.weight != static_cast<int>(i) || !value.sizes) continue;
-    const auto elements = static_cast<double>(elements_of(*value.sizes));
+    if (value.is_weight != static_cast<int>(i) || !value.sizes) continue;
+    const auto elements = static_cast<double>(onnx_element_count(*value.sizes));
     all += elements;
     if (value.type == DataType::float16) halves += elements;
     if (value.type == DataType::bfloat16) brains += elements;
@@ -43,202 +43,205 @@ std::optional<Dtype> dtype_of_weights(const Program& program) {
   return 2 * brains > all ? std::optional(Dtype::bf16) : std::nullopt;
 }
 
-class Emitter {
+class OperationEmitter {
  public:
-  Emitter(const Program& program, const GraphOptions& options, Graph& graph)
+  OperationEmitter(const Program& program, const GraphOptions& options, Graph& graph)
       : program_(program),
         graph_(graph),
-        real_(options.dtype),
-        differentiable_(program.values.size()),
-        trained_(program.values.size()),
-        first_of_step_(program.steps.size()) {
+        real_dtype_(options.dtype),
+        is_differentiable_(program.values.size()),
+        is_trained_(program.values.size()),
+        first_operation_of_step_(program.steps.size()) {
     const std::optional<Dtype> stored = dtype_of_weights(program);
     if (!stored) return;
     if (*stored != options.dtype) {
       graph_.notes.push_back(
           fmt::format("the weights of the file are {}, and so is the arithmetic on them", name_of(*stored)));
     }
-    if (real_ == Dtype::fp16 || real_ == Dtype::bf16) real_ = Dtype::fp32;
+    if (real_dtype_ == Dtype::fp16 || real_dtype_ == Dtype::bf16) real_dtype_ = Dtype::fp32;
   }
 
   void run() {
     for (const ProgramStep& step : program_.steps) {
       if (step.outputs.empty() || is_constant(step)) continue;
-      const NeededGradients gradient = follow_gradients(step);
-      if (step.fused_into == kNone) emit(step, gradient);
+      const NeededGradients gradient = set_needed_gradients(step);
+      if (step.fused_into == kNoIndex) emit_step_operations(step, gradient);
     }
-    for (std::size_t i = 0; i < trained_.size(); ++i) {
-      if (!trained_[i]) continue;
-      ++graph_.weight_tensors;
-      graph_.weight_elements = std::min(kMaxElements, graph_.weight_elements + elements_of(*program_.values[i].sizes));
+    for (std::size_t i = 0; i < is_trained_.size(); ++i) {
+      if (!is_trained_[i]) continue;
+      ++graph_.weight_tensor_count;
+      graph_.weight_element_count =
+          std::min(kMaxElements, graph_.weight_element_count + onnx_element_count(*program_.values[i].sizes));
     }
   }
 
  private:
-  const Value& value(int id) const { return program_.values[index(id)]; }
+  const Value& value(int id) const { return program_.values[checked_index(id)]; }
   bool is_constant(const ProgramStep& step) const {
-    return std::all_of(step.outputs.begin(), step.outputs.end(), [this](int id) { return value(id).constant; });
+    return std::all_of(step.outputs.begin(), step.outputs.end(), [this](int id) { return value(id).is_constant; });
   }
 
-  NeededGradients follow_gradients(const ProgramStep& step) {
+  NeededGradients set_needed_gradients(const ProgramStep& step) {
     bool by_weights = false;
     bool by_inputs = false;
     for (std::size_t position = 0; position < step.inputs.size(); ++position) {
       const int id = step.inputs[position];
-      if (id == kNone) continue;
-      by_inputs = by_inputs || differentiable_[index(id)];
-      const int weight = value(id).weight;
-      if (weight == kNone || !value(weight).sizes || is_setting(step.type, position)) continue;
+      if (id == kNoIndex) continue;
+      by_inputs = by_inputs || is_differentiable_[checked_index(id)];
+      const int weight = value(id).is_weight;
+      if (weight == kNoIndex || !value(weight).sizes || is_setting_input(step.type, position)) continue;
       by_weights = true;
-      trained_[index(weight)] = true;
+      is_trained_[checked_index(weight)] = true;
     }
     for (const int id : step.outputs) {
-      differentiable_[index(id)] =
-          (by_weights || by_inputs) && (is_floating_point(value(id).type) || !step.failure.empty());
+      is_differentiable_[checked_index(id)] =
+          (by_weights || by_inputs) && (is_floating_point(value(id).type) || !step.failure_reason.empty());
     }
     return by_inputs ? NeededGradients::all : by_weights ? NeededGradients::weights : NeededGradients::none;
   }
 
   // Computing type of a step. A cast has the type of its input; operations on indices and masks have the network's
   // type.
-  Dtype dtype_of(const ProgramStep& step) const {
+  Dtype step_dtype(const ProgramStep& step) const {
     for (const auto* const list : {&step.outputs, &step.inputs}) {
       for (const int id : *list) {
-        if (id == kNone || (list == &step.outputs && step.type == "Cast")) continue;
+        if (id == kNoIndex || (list == &step.outputs && step.type == "Cast")) continue;
         if (value(id).type == DataType::float16) return Dtype::fp16;
         if (value(id).type == DataType::bfloat16) return Dtype::bf16;
-        if (is_floating_point(value(id).type)) return real_;
+        if (is_floating_point(value(id).type)) return real_dtype_;
       }
     }
-    return real_;
+    return real_dtype_;
   }
 
-  static std::string source_of(const ProgramStep& step) {
-    if (step.node->domain.empty()) return to_valid_utf8(step.type);
-    return to_valid_utf8(step.node->domain) + "." + to_valid_utf8(step.type);
+  static std::string operator_name_of(const ProgramStep& step) {
+    if (step.node->operator_domain.empty()) return to_valid_utf8(step.type);
+    return to_valid_utf8(step.node->operator_domain) + "." + to_valid_utf8(step.type);
   }
 
   bool has_sizes(const ProgramStep& step) const {
-    const auto known = [this](int id) { return id == kNone || value(id).sizes.has_value(); };
+    const auto known = [this](int id) { return id == kNoIndex || value(id).sizes.has_value(); };
     return std::all_of(step.inputs.begin(), step.inputs.end(), known) &&
            std::all_of(step.outputs.begin(), step.outputs.end(), known);
   }
 
-  std::size_t number_of(const ProgramStep& step) const {
+  std::size_t step_index(const ProgramStep& step) const {
     return static_cast<std::size_t>(&step - program_.steps.data());
   }
 
-  static bool only_moves(const ProgramStep& step) {
+  static bool only_moves_elements(const ProgramStep& step) {
     constexpr std::array<std::string_view, 6> kMoving = {"Squeeze",   "Unsqueeze", "Reshape",
                                                          "Transpose", "Identity",  "Dropout"};
-    return step.node->domain.empty() && std::ranges::find(kMoving, step.type) != kMoving.end();
+    return step.node->operator_domain.empty() && std::ranges::find(kMoving, step.type) != kMoving.end();
   }
 
   // The recurrent operation whose sequence reaches `step` through layout changes only, and the operations of these.
-  struct Stack {
+  struct RecurrentStack {
     std::optional<std::size_t> operation;
-    std::vector<std::size_t> moves;
+    std::vector<std::size_t> move_count;
   };
-  Stack stack_before(const ProgramStep& step) const {
-    Stack stack;
+  RecurrentStack find_recurrent_stack_before(const ProgramStep& step) const {
+    RecurrentStack stack;
     const ProgramStep* at = &step;
-    while (!at->inputs.empty() && at->inputs[0] != kNone && stack.moves.size() < kMaxMoves) {
+    while (!at->inputs.empty() && at->inputs[0] != kNoIndex && stack.move_count.size() < kMaxMovesBetweenRecurrent) {
       const Value& read = value(at->inputs[0]);
-      if (read.producer == kNone) return stack;
-      at = &program_.steps[index(read.producer)];
-      const std::optional<std::size_t> first = first_of_step_[number_of(*at)];
+      if (read.producer_step == kNoIndex) return stack;
+      at = &program_.steps[checked_index(read.producer_step)];
+      const std::optional<std::size_t> first = first_operation_of_step_[step_index(*at)];
       if (first && graph_.operations[*first].kind == Kind::recurrent) {
         // The first output is the sequence; the others are states.
-        if (at->outputs[0] != kNone && &value(at->outputs[0]) == &read) stack.operation = first;
+        if (at->outputs[0] != kNoIndex && &value(at->outputs[0]) == &read) stack.operation = first;
         return stack;
       }
-      if (!only_moves(*at)) return stack;
-      if (first) stack.moves.push_back(*first);
+      if (!only_moves_elements(*at)) return stack;
+      if (first) stack.move_count.push_back(*first);
     }
     return stack;
   }
 
   // Whether `operation` becomes part of the recurrent operation before it. A further layer is merged into that
   // operation, and copies in between become views. The copy that concatenates both directions is not needed, either.
-  bool joins_stack(const ProgramStep& step, const Operation& operation) {
+  bool try_join_recurrent_stack(const ProgramStep& step, const Operation& operation) {
     if (operation.kind == Kind::reshape) {  // the copy that concatenates both directions
-      const Stack stack = stack_before(step);
-      return stack.operation && stack.moves.empty() &&
+      const RecurrentStack stack = find_recurrent_stack_before(step);
+      return stack.operation && stack.move_count.empty() &&
              graph_.operations[*stack.operation].parameters.get("directions", 1) > 1;
     }
     if (operation.kind != Kind::recurrent) return false;
-    const Stack stack = stack_before(step);
-    if (!stack.operation || !is_next_layer(graph_.operations[*stack.operation], operation)) return false;
-    for (const std::size_t move : stack.moves) {
+    const RecurrentStack stack = find_recurrent_stack_before(step);
+    if (!stack.operation || !is_next_recurrent_layer(graph_.operations[*stack.operation], operation)) return false;
+    for (const std::size_t move : stack.move_count) {
       if (graph_.operations[move].kind == Kind::reshape) graph_.operations[move].kind = Kind::view;
     }
-    add_layer(graph_.operations[*stack.operation], operation);
-    first_of_step_[number_of(step)] = stack.operation;
+    append_recurrent_layer(graph_.operations[*stack.operation], operation);
+    first_operation_of_step_[step_index(step)] = stack.operation;
     return true;
   }
 
-  void emit(const ProgramStep& step, NeededGradients gradient) {
-    if (step.failure.empty() && has_sizes(step)) {
-      const SizedStep known{program_, step, real_};
+  void emit_step_operations(const ProgramStep& step, NeededGradients gradient) {
+    if (step.failure_reason.empty() && has_sizes(step)) {
+      const SizedStep known{program_, step, real_dtype_};
       for (const auto translate : {&translate_product, &translate_image, &translate_layout, &translate_elements}) {
         Translations translations = translate(known);
         if (!translations) continue;
-        for (Translation& translation : *translations) emit_one(step, gradient, std::move(translation));
+        for (TranslatedOperation& translation : *translations) emit_translation(step, gradient, std::move(translation));
         return;
       }
     }
     emit_unknown(step, gradient);
   }
 
-  void emit_one(const ProgramStep& step, NeededGradients gradient, Translation translation) {
-    const std::int64_t count = product_of({translation.count, step.repeat}, 0, 2);
+  void emit_translation(const ProgramStep& step, NeededGradients gradient, TranslatedOperation translation) {
+    const std::int64_t count = product_of_sizes({translation.repeat_count, step.repeat_count}, 0, 2);
     if (count == 0) return;
     Operation operation{.layer = step.layer,
-                        .source = source_of(step),
+                        .source = operator_name_of(step),
                         .kind = translation.kind,
                         .form = std::move(translation.form),
                         .parameters = std::move(translation.parameters),
-                        .dtype = dtype_of(step),
+                        .dtype = step_dtype(step),
                         .gradient = gradient,
                         .count = count};
-    if (joins_stack(step, operation)) {
+    if (try_join_recurrent_stack(step, operation)) {
       if (operation.kind == Kind::recurrent) return;
       operation.kind = Kind::view;
     }
-    std::optional<std::size_t>& first = first_of_step_[number_of(step)];
+    std::optional<std::size_t>& first = first_operation_of_step_[step_index(step)];
     if (!first) first = graph_.operations.size();
     graph_.operations.push_back(std::move(operation));
   }
 
   void emit_unknown(const ProgramStep& step, NeededGradients gradient) {
     const bool bounded = has_sizes(step);
-    Translation translation;
+    TranslatedOperation translation;
     if (bounded) {
       std::int64_t in = 0;
       std::int64_t out = 0;
       for (const int id : step.inputs)
-        in = std::min(kMaxElements, in + (id == kNone ? 0 : elements_of(*value(id).sizes)));
-      for (const int id : step.outputs) out = std::min(kMaxElements, out + elements_of(*value(id).sizes));
+        in = std::min(kMaxElements, in + (id == kNoIndex ? 0 : onnx_element_count(*value(id).sizes)));
+      for (const int id : step.outputs) out = std::min(kMaxElements, out + onnx_element_count(*value(id).sizes));
       translation.parameters = {{"batch", 1}, {"rows", 1}, {"width", std::max(in, out)}, {"in", in}, {"out", out}};
     }
-    const std::string reason = !step.failure.empty() ? step.failure : "an operation that was never measured";
-    graph_.unknown.push_back({.layer = step.layer, .source = source_of(step), .reason = reason, .bounded = bounded});
-    emit_one(step, gradient, std::move(translation));
+    const std::string reason =
+        !step.failure_reason.empty() ? step.failure_reason : "an operation that was never measured";
+    graph_.unknown_operations.push_back(
+        {.layer = step.layer, .source = operator_name_of(step), .reason = reason, .has_lower_bound = bounded});
+    emit_translation(step, gradient, std::move(translation));
   }
 
   const Program& program_;
   Graph& graph_;
-  Dtype real_;
-  std::vector<bool> differentiable_;                       // by value: depends on a trained value
-  std::vector<bool> trained_;                              // by value: a weight that a step trains
-  std::vector<std::optional<std::size_t>> first_of_step_;  // by step: index of its first operation
+  Dtype real_dtype_;
+  std::vector<bool> is_differentiable_;                              // by value: depends on a trained value
+  std::vector<bool> is_trained_;                                     // by value: a weight that a step trains
+  std::vector<std::optional<std::size_t>> first_operation_of_step_;  // by step: index of its first operation
 };
 
 }  // namespace
 
 const ProgramStep* SizedStep::producer(std::size_t position) const {
-  const int made_by = has_input(position) ? input(position).producer : kNone;
-  return made_by == kNone ? nullptr : &program.steps[index(made_by)];
+  const int made_by = has_input(position) ? input_sizes_at(position).producer_step : kNoIndex;
+  return made_by == kNoIndex ? nullptr : &program.steps[checked_index(made_by)];
 }
 
 Parameters tensor_parameters(const Sizes& sizes) {
@@ -246,17 +249,20 @@ Parameters tensor_parameters(const Sizes& sizes) {
   const std::int64_t rows = sizes.size() >= 3 ? sizes[1] : 1;
   return {{"batch", batch},
           {"rows", rows},
-          {"width", product_of(sizes, std::min<std::size_t>(sizes.size() - (sizes.empty() ? 0 : 1), 2), sizes.size())}};
+          {"width",
+           product_of_sizes(sizes, std::min<std::size_t>(sizes.size() - (sizes.empty() ? 0 : 1), 2), sizes.size())}};
 }
 
-const Sizes& larger_sizes(const Sizes& a, const Sizes& b) { return elements_of(a) >= elements_of(b) ? a : b; }
+const Sizes& larger_sizes(const Sizes& a, const Sizes& b) {
+  return onnx_element_count(a) >= onnx_element_count(b) ? a : b;
+}
 
-std::vector<Translation> single_translation(Kind kind, std::string_view form, Parameters parameters) {
+std::vector<TranslatedOperation> single_translation(Kind kind, std::string_view form, Parameters parameters) {
   return {{.kind = kind, .form = std::string(form), .parameters = std::move(parameters)}};
 }
 
 void add_operations(const Program& program, const GraphOptions& options, Graph& graph) {
-  Emitter(program, options, graph).run();
+  OperationEmitter(program, options, graph).run();
 }
 
 }  // namespace joulemap::predict::onnx

@@ -20,13 +20,13 @@ namespace joulemap::predict::onnx {
 void add_operations(const Program& program, const GraphOptions& options, Graph& graph);
 
 // One operation of a step; most steps have one.
-struct Translation {
+struct TranslatedOperation {
   Kind kind = Kind::unknown;
   std::string form;
   Parameters parameters;
-  std::int64_t count = 1;
+  std::int64_t repeat_count = 1;
 };
-using Translations = std::optional<std::vector<Translation>>;
+using Translations = std::optional<std::vector<TranslatedOperation>>;
 
 // A step whose input and output sizes are all known, with access to them.
 struct SizedStep {
@@ -34,14 +34,14 @@ struct SizedStep {
   const ProgramStep& step;
   Dtype real_dtype = Dtype::fp32;  // type in which float32 data is computed
 
-  std::size_t count() const { return step.inputs.size(); }
-  bool has_input(std::size_t position) const { return has_entry(step.inputs, position); }
-  const Value& input(std::size_t position) const {
+  std::size_t operation_count() const { return step.inputs.size(); }
+  bool has_input(std::size_t position) const { return has_value_at(step.inputs, position); }
+  const Value& input_sizes_at(std::size_t position) const {
     return program.values[static_cast<std::size_t>(step.inputs[position])];
   }
-  const Value& output() const { return program.values[static_cast<std::size_t>(step.outputs[0])]; }
-  const Sizes& in(std::size_t position = 0) const { return *input(position).sizes; }
-  const Sizes& out() const { return *output().sizes; }
+  const Value& output_value() const { return program.values[static_cast<std::size_t>(step.outputs[0])]; }
+  const Sizes& input_sizes(std::size_t position = 0) const { return *input_sizes_at(position).sizes; }
+  const Sizes& output_sizes() const { return *output_value().sizes; }
   const ProgramStep* producer(std::size_t position) const;
 };
 
@@ -55,6 +55,6 @@ Translations translate_elements(const SizedStep& at);
 // last dimension is always part of width; missing ones are 1.
 Parameters tensor_parameters(const Sizes& sizes);
 const Sizes& larger_sizes(const Sizes& a, const Sizes& b);
-std::vector<Translation> single_translation(Kind kind, std::string_view form, Parameters parameters);
+std::vector<TranslatedOperation> single_translation(Kind kind, std::string_view form, Parameters parameters);
 
 }  // namespace joulemap::predict::onnx

@@ -42,7 +42,7 @@ TEST(OnnxWalk, EvaluatesShapesThatAreComputedFromSizes) {
       .node("Softmax", {"turned"}, {"y"})
       .output("y");
   const Graph graph = must_read(model, {.inputs = {{"x", {3, 5, 64}}}});
-  EXPECT_TRUE(graph.unknown.empty());
+  EXPECT_TRUE(graph.unknown_operations.empty());
   EXPECT_EQ(last_of(graph), "activation form=softmax;batch=3;rows=40;width=8");
   ASSERT_EQ(graph.operations.size(), 3U);
   EXPECT_EQ(graph.operations[0].kind, Kind::view);
@@ -78,7 +78,7 @@ TEST(OnnxWalk, FunctionsAreInlinedWithTheAttributesOfTheirCaller) {
   OnnxModel model;
   model.input("x", {2, 3}).node("Pair", {"x"}, {"y"}, {integer("where", 1)}, "pair", "local").output("y");
   const Graph graph = must_read(model.function(function));
-  EXPECT_TRUE(graph.unknown.empty());
+  EXPECT_TRUE(graph.unknown_operations.empty());
   EXPECT_EQ(last_of(graph), "activation form=relu;batch=2;rows=1;width=6");
   EXPECT_EQ(graph.operations.back().layer, "pair");
 }
@@ -125,8 +125,8 @@ TEST(OnnxWalk, UnrollsALoopOfAKnownCountAndListsOthersAsUnknown) {
   EXPECT_EQ(counted.operations[0].count, 7);
   EXPECT_EQ(last_of(counted), "dense rows=2;in=3;out=3;bias=0");
   const Graph unknown = loop(false);
-  ASSERT_EQ(unknown.unknown.size(), 1U);
-  EXPECT_EQ(unknown.unknown[0].source, "Loop");
+  ASSERT_EQ(unknown.unknown_operations.size(), 1U);
+  EXPECT_EQ(unknown.unknown_operations[0].source, "Loop");
 }
 
 TEST(OnnxWalk, RecurrentLayersAreOneOperation) {
@@ -160,7 +160,7 @@ TEST(OnnxWalk, StackedRecurrentLayersAreOneCallWithoutCopies) {
     model.node("Reshape", {"t" + layer, "side"}, {"s" + layer});
   }
   const Graph graph = must_read(model.output("s1"));
-  EXPECT_TRUE(graph.unknown.empty());
+  EXPECT_TRUE(graph.unknown_operations.empty());
   std::vector<std::string> lines;
   for (const Operation& operation : graph.operations) {
     if (operation.kind != Kind::view) lines.push_back(parameters_text(operation));
@@ -189,7 +189,7 @@ TEST(OnnxWalk, UnevenConvolutionsHaveTheirOutputSize) {
             "kernel_width=1;stride_width=1;groups=1;bias=0");
   OnnxModel line;
   line.input("x", {1, 3, 9}).weight("w", {4, 3, 2});
-  line.node("Conv", {"x", "w"}, {"y"}, {testing::text("auto_pad", "SAME_UPPER")}).output("y");
+  line.node("Conv", {"x", "w"}, {"y"}, {testing::text_attribute("auto_pad", "SAME_UPPER")}).output("y");
   EXPECT_EQ(last_of(must_read(line)),
             "convolution batch=1;channels=3;out=4;height=1;width=9;kernel=1;stride=1;padding=0;dilation=1;"
             "kernel_width=2;out_height=1;out_width=9;groups=1;bias=0");
@@ -198,7 +198,7 @@ TEST(OnnxWalk, UnevenConvolutionsHaveTheirOutputSize) {
 TEST(OnnxWalk, EinsumEquationsAreProducts) {
   OnnxModel model;
   model.input("q", {2, 5, 8, 16}).input("k", {2, 7, 8, 16});
-  model.node("Einsum", {"q", "k"}, {"y"}, {testing::text("equation", "bqhd, bkhd -> bhqk")}).output("y");
+  model.node("Einsum", {"q", "k"}, {"y"}, {testing::text_attribute("equation", "bqhd, bkhd -> bhqk")}).output("y");
   EXPECT_EQ(last_of(must_read(model)), "bmm batch=16;m=5;k=16;n=7");
 }
 

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The searches that are compared: jm.tune, Optuna with a fixed number of trials, and the batch-size optimizer of Zeus (You
+et al., NSDI 2023) in its own implementation: pruning exploration, then Gaussian Thompson sampling."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Callable, Optional
+
+import optuna
+
+import joulemap as jm
+from joulemap import _tune
+from joulemap._tune_space import ConfigSpace
+
+# A job that costs more than this multiple of the least cost so far is stopped: the default of Zeus.
+ZEUS_BETA = 2.0
+ZEUS_RETRIES = 20
+
+
+@dataclass
+class Found:
+    """What a search found and spent."""
+
+    config: dict  # for later runs
+    search_j: float
+    trials: int
+    accuracy: Optional[float]  # of the trial with this configuration
+    runs_done: int = 0  # later runs that the search has done already: Zeus trains while it searches
+    reason: str = ""
+    costs: list = field(default_factory=list)  # (configuration, joules, state) of each trial
+
+
+class Run:
+    """A training that ends at the target or at a limit of its energy, as those of Optuna and Zeus do."""
+
+    def __init__(self, target: float, limit_j: float = math.inf) -> None:
+        self.reached, self.accuracy = False, 0.0
+        self._target, self._limit_j = target, limit_j
+        self._window, self._last_j = _tune.begin("trial"), 0.0
+        self.joules = 0.0
+
+    def report(self, epoch: int, accuracy: float) -> bool:
+        self.accuracy = accuracy
+        joules = self._window.peek().joules or 0.0
+        step_j, self._last_j = joules - self._last_j, joules
+        self.reached = accuracy >= self._target
+        # Zeus does not begin an epoch that would exceed its limit.
+        return self.reached or joules + step_j > self._limit_j
+
+    def end(self) -> None:
+        self._window.end()
+        self.joules = self._window.wait().joules or 0.0
+
+
+def search_tune(train: Callable, space: Mapping, default: dict, target: float, runs: int, seed: int) -> Found:
+    result = jm.tune(train, space, at_least={"accuracy": target}, default=default, runs_planned=runs, seed=seed)
+    config = default if result.best is None else result.best
+    best = result.best_trial
+    costs = [(row.config, row.energy_j, row.state) for row in result.trials]
+    return Found(config, result.search_j or 0.0, len(result.trials), None if best is None else best.metrics["accuracy"],
+                 reason=result.reason, costs=costs)  # fmt: skip
+
+
+def search_optuna(train: Callable, space: Mapping, default: dict, target: float, trials: int, seed: int) -> Found:
+    """Optuna's default sampler minimizes the energy to the target; runs that miss the target count as pruned."""
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed))
+    study.enqueue_trial(default)
+    factors, window, costs = ConfigSpace(space), _tune.begin("optuna"), []
+    best: tuple = (math.inf, default, None)
+    for _ in range(trials):
+        trial = study.ask(factors.distributions())
+        config, run = dict(trial.params), Run(target)
+        train(config, run)
+        run.end()
+        costs.append((config, run.joules, "reached" if run.reached else "missed"))
+        if run.reached:
+            study.tell(trial, run.joules)
+            best = min(best, (run.joules, config, run.accuracy), key=lambda one: one[0])
+        else:
+            trial.report(-run.accuracy, 0)
+            study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+    window.end()
+    return Found(best[1], window.wait().joules or 0.0, trials, best[2], costs=costs)
+
+
+def search_zeus(train: Callable, batch_sizes: list, default: dict, target: float, runs: int, seed: int) -> Found:
+    """`runs` recurrences of the job, each of which trains to the target: simulate_one_job of zeus._legacy.simulate, with
+    measured trainings instead of a trace, without power limits, and with energy alone as the cost (eta = 1)."""
+    from zeus._legacy.job import Job
+    from zeus._legacy.policy.optimizer import PruningGTSBatchSizeOptimizer
+
+    warnings.filterwarnings("ignore", module="zeus")
+    job = Job("data", "network", "optimizer", target, 1000, default["batch_size"])
+    optimizer = PruningGTSBatchSizeOptimizer(seed=seed, verbose=False)
+    optimizer.register_job(job, batch_sizes)
+    window, least_j, costs = _tune.begin("zeus"), math.inf, []
+    best: tuple = (math.inf, default, None)
+    done = 0
+    for _ in range(runs):
+        spent_j = 0.0
+        for _ in range(ZEUS_RETRIES):
+            config = {**default, "batch_size": int(optimizer.predict(job))}
+            run = Run(target, ZEUS_BETA * least_j)
+            train(config, run)
+            run.end()
+            costs.append((config, run.joules, "reached" if run.reached else "missed"))
+            spent_j += run.joules
+            optimizer.observe(job, config["batch_size"], run.joules, run.reached)
+            if run.reached:
+                least_j, done = min(least_j, spent_j), done + 1
+                best = min(best, (run.joules, config, run.accuracy), key=lambda one: one[0])
+                break
+            if not done:
+                break  # Zeus assumes that the default reaches the target
+        if not done:
+            break
+    window.end()
+    return Found(best[1], window.wait().joules or 0.0, len(costs), best[2], runs_done=done, costs=costs)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention of requests that decode one token each, over a paged KV cache. With Triton where it is installed and the
+tensors are on a GPU: reads each request's own context once, whatever the others' lengths are, and has no shape that
+depends on the lengths, so it can be part of a CUDA graph. Otherwise with PyTorch, over copies padded to the longest
+context.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:  # on machines without a GPU
+    triton = None
+
+TILE = 64  # tokens that a thread block reads at once
+SPLITS = 8  # parts of a context, computed in parallel: otherwise few long contexts leave most of a GPU idle
+
+
+def attend_with_torch(
+    query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, slots: torch.Tensor, lengths: torch.Tensor
+) -> torch.Tensor:
+    """`query`: requests x heads x size. `keys`, `values`: KV heads x slots of the cache x size. `slots`: requests x
+    longest context. Returns requests x (heads x size)."""
+    count, longest = slots.shape
+    kv_heads, _, size = keys.shape
+    key = keys[:, slots.flatten()].view(kv_heads, count, longest, size)
+    value = values[:, slots.flatten()].view(kv_heads, count, longest, size)
+    grouped = query.view(count, kv_heads, -1, size).transpose(0, 1)  # KV heads x requests x heads of a group x size
+    is_padding = torch.arange(longest, device=lengths.device) >= lengths[:, None]
+    scores = (grouped @ key.transpose(2, 3)) / math.sqrt(size)
+    scores = scores.masked_fill(is_padding[None, :, None, :], -torch.inf)
+    attended = torch.softmax(scores.float(), dim=-1).to(value.dtype) @ value
+    return attended.transpose(0, 1).reshape(count, -1)
+
+
+def attend_with_triton(
+    query: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    table: torch.Tensor,
+    rows: torch.Tensor,
+    lengths: torch.Tensor,
+    block: int,
+) -> torch.Tensor:
+    """As above; slots are found through the row of each request in the block table, whose blocks have `block` tokens."""
+    count, heads, size = query.shape
+    kv_heads, slots, _ = keys.shape
+    query = query.contiguous()
+    partial = torch.empty(count, heads, SPLITS, size, device=query.device, dtype=torch.float32)
+    sums = torch.empty(count, heads, SPLITS, 2, device=query.device, dtype=torch.float32)
+    attended = torch.empty(count, heads * size, device=query.device, dtype=query.dtype)
+    group = heads // kv_heads
+    _attend_to_split[(count, kv_heads, SPLITS)](
+        query, keys, values, table, rows, lengths, partial, sums, table.shape[1], slots, 1 / math.sqrt(size),
+        heads, group, max(16, triton.next_power_of_2(group)), size, block, TILE, SPLITS,
+    )  # fmt: skip
+    _merge_splits[(count, heads)](partial, sums, attended, heads, size, SPLITS)
+    return attended
+
+
+if triton is not None:
+
+    @triton.jit
+    def _attend_to_split(
+        query, keys, values, table, rows, lengths, partial, sums, table_columns, slots, scale,
+        heads: tl.constexpr, group: tl.constexpr, padded_group: tl.constexpr, size: tl.constexpr,
+        block: tl.constexpr, tile: tl.constexpr, splits: tl.constexpr,
+    ):  # fmt: skip
+        """The attention of the heads of one KV head of one request to one part of its context; not normalized."""
+        request, kv_head, split = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64), tl.program_id(2)
+        row, length = tl.load(rows + request), tl.load(lengths + request)
+        tokens = tl.cdiv(tl.cdiv(length, splits), tile) * tile
+        begin = split * tokens
+        end = tl.minimum(begin + tokens, length)
+        member, element = tl.arange(0, padded_group), tl.arange(0, size)
+        head = kv_head * group + member
+        is_head = (member < group)[:, None]
+        q = tl.load(query + (request * heads + head)[:, None] * size + element[None, :], mask=is_head, other=0)
+        largest = tl.full([padded_group], -float("inf"), tl.float32)
+        total = tl.zeros([padded_group], tl.float32)
+        attended = tl.zeros([padded_group, size], tl.float32)
+        for first in range(begin, end, tile):
+            position = first + tl.arange(0, tile)
+            is_inside = position < end
+            number = tl.load(table + row * table_columns + position // block, mask=is_inside, other=0)
+            slot = kv_head * slots + number * block + position % block
+            places = slot[:, None] * size + element[None, :]
+            key = tl.load(keys + places, mask=is_inside[:, None], other=0)
+            value = tl.load(values + places, mask=is_inside[:, None], other=0)
+            scores = tl.where(is_inside[None, :], tl.dot(q, tl.trans(key)) * scale, -float("inf"))
+            larger = tl.maximum(largest, tl.max(scores, 1))
+            weights = tl.exp(scores - larger[:, None])
+            factor = tl.exp(largest - larger)
+            total = total * factor + tl.sum(weights, 1)
+            attended = attended * factor[:, None] + tl.dot(weights.to(value.dtype), value)
+            largest = larger
+        part = ((request * heads + head) * splits + split)[:, None]
+        tl.store(partial + part * size + element[None, :], attended, mask=is_head)
+        tl.store(sums + part * 2, largest[:, None], mask=is_head)
+        tl.store(sums + part * 2 + 1, total[:, None], mask=is_head)
+
+    @triton.jit
+    def _merge_splits(partial, sums, attended, heads: tl.constexpr, size: tl.constexpr, splits: tl.constexpr):
+        request, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
+        split, element = tl.arange(0, splits), tl.arange(0, size)
+        part = (request * heads + head) * splits + split
+        largest, total = tl.load(sums + part * 2), tl.load(sums + part * 2 + 1)
+        weights = tl.exp(largest - tl.max(largest, 0))
+        values = tl.load(partial + part[:, None] * size + element[None, :])
+        merged = tl.sum(values * weights[:, None], 0) / tl.sum(total * weights, 0)
+        tl.store(attended + (request * heads + head) * size + element, merged.to(attended.dtype.element_ty))

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""joulemap bench serve: plans the load levels, runs them one after another, and prints the report."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import resource
+import sys
+from typing import Callable, Iterator, Optional, Sequence, Union
+
+from .._library import JoulemapError
+from .._output import atomic_replacement
+from . import arguments, energy, load, notes, output, result
+from .endpoint import Endpoint, EndpointOptions
+from .engine import EngineTarget, load_engine
+from .http_stream import parse_address
+from .outcome import BenchError
+from .plan import Level, Workload, plan_level, plan_warm_up
+from .trace_file import TraceError, read_trace
+
+AnyTarget = Union[Endpoint, EngineTarget]
+
+
+def main(words: Optional[Sequence[str]] = None) -> int:
+    """Returns the exit code: 0 done, 1 failed, 2 wrong usage, 77 not possible here."""
+    options = arguments.parse(words)
+    try:
+        return run(options)
+    except BenchError as error:
+        print(f"joulemap bench serve: {error}", file=sys.stderr)
+        if error.remedy:
+            print(f"joulemap: -> {error.remedy}", file=sys.stderr)
+        return error.exit_code
+    except (JoulemapError, OSError) as error:
+        print(f"joulemap bench serve: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def run(options: argparse.Namespace) -> int:
+    check_output(options.output, options.trace)
+    workload = workload_of(options)
+    levels = plan_levels(options, workload)
+    target = target_of(options)
+    raise_file_limit()
+    results = asyncio.run(run_levels(options, workload, levels, target))
+    found = notes.notes_of(results, target.url, target.is_local)
+    settings = settings_of(options, target)
+    if options.json:
+        text = output.to_json(settings, results, found) + "\n"
+    else:
+        text = output.to_text(settings, results, found, with_notes=not options.quiet)
+    write(options.output, text)
+    return 0 if all(level.succeeded for level in results) and len(results) == len(levels) else 1
+
+
+def workload_of(options: argparse.Namespace) -> Workload:
+    try:
+        trace = read_trace(options.trace) if options.trace else []
+    except (OSError, TraceError) as error:
+        raise BenchError(f"{options.trace}: {getattr(error, 'strerror', None) or error}") from error
+    return Workload(
+        options.seed, options.prompt_tokens, options.output_tokens, options.tenant, tuple(trace), options.requests,
+        options.duration,
+    )  # fmt: skip
+
+
+def plan_levels(options: argparse.Namespace, workload: Workload) -> list[Level]:
+    rates = options.rate or ([None] if workload.trace else [1.0])
+    try:
+        levels = [plan_level(workload, rate, index, options.ramp) for index, rate in enumerate(rates)]
+    except ValueError as error:
+        raise BenchError(str(error), exit_code=2) from error
+    if not all(level.requests for level in levels):
+        raise BenchError("no request arrives in a load level", "use a longer --duration, or --requests", 2)
+    return levels
+
+
+def target_of(options: argparse.Namespace) -> AnyTarget:
+    if options.engine:
+        return load_engine(options.engine)
+    try:
+        address = parse_address(options.endpoint)
+    except ValueError as error:
+        raise BenchError(f"--endpoint: {error}", exit_code=2) from error
+    key = os.environ.get(options.api_key_env) if options.api_key_env else None
+    if options.api_key_env and not key:
+        raise BenchError(f"--api-key-env: the environment has no {options.api_key_env}", exit_code=2)
+    if key and not (key.isascii() and key.isprintable()):
+        raise BenchError(f"--api-key-env: {options.api_key_env} is no API key", exit_code=2)
+    return Endpoint(options.endpoint, address, EndpointOptions(options.model, options.chat, options.ignore_eos, key))
+
+
+async def run_levels(
+    options: argparse.Namespace, workload: Workload, levels: Sequence[Level], target: AnyTarget
+) -> list[result.LevelResult]:
+    """Runs the levels until the time limit; those that it does not reach are missing."""
+    loop = asyncio.get_running_loop()
+    await target.open(options.timeout)
+    meter = energy.WindowMeter() if target.is_local else energy.NoMeter()
+    meter.start()
+    try:
+        await load.warm_up(plan_warm_up(workload, options.warm_up), target, options.timeout)
+        deadline_s = loop.time() + options.max_duration
+        results = []
+        for level in levels:
+            with progress_line(options, level) as progress:
+                run = await load.run_level(level, target, meter, options.timeout, deadline_s, progress)
+            measured = await loop.run_in_executor(None, meter.read)
+            results.append(result.summarize(run, measured, target.counts_tokens_itself))
+            if run.is_cut:
+                break
+        return results
+    finally:
+        await target.close()
+
+
+@contextlib.contextmanager
+def progress_line(options: argparse.Namespace, level: Level) -> Iterator[Callable[[int, int], None]]:
+    """A line on the terminal that shows how many requests were sent and have ended."""
+    if options.quiet or not sys.stderr.isatty():
+        yield lambda sent, ended: None
+        return
+    load_text = "" if level.rate_per_s is None else f" at {level.rate_per_s:.4g} requests/s"
+
+    def show(sent: int, ended: int) -> None:
+        text = f"{sent} of {len(level.requests)} requests sent{load_text}, {sent - ended} in flight"
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def settings_of(options: argparse.Namespace, target: AnyTarget) -> output.Settings:
+    is_endpoint = options.endpoint is not None
+    return output.Settings(
+        kind="endpoint" if is_endpoint else "engine",
+        address=target.url,
+        model=target.model,
+        api=("chat" if options.chat else "completions") if is_endpoint else None,
+        is_local=target.is_local,
+        arrivals="trace" if options.trace else "poisson",
+        trace_file=options.trace,
+        seed=options.seed,
+        prompt_tokens=None if options.trace else options.prompt_tokens.text,
+        output_tokens=None if options.trace else options.output_tokens.text,
+        timeout_s=options.timeout,
+        ramp_share=options.ramp,
+        warm_up_requests=options.warm_up,
+    )
+
+
+def check_output(path: Optional[str], trace: Optional[str]) -> None:
+    """Fails before the benchmark runs rather than after it."""
+    if path is None:
+        return
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        raise BenchError(f"{folder} is no folder that can be written to", "choose another -o FILE")
+    if os.path.isdir(path):
+        raise BenchError(f"{path} is a folder", "choose another -o FILE")
+    if trace is not None and os.path.realpath(path) == os.path.realpath(trace):
+        raise BenchError(f"{path} is the trace and would be overwritten", "choose another -o FILE", 2)
+
+
+def write(path: Optional[str], text: str) -> None:
+    if path is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    with atomic_replacement(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def raise_file_limit() -> None:
+    """Each request in flight needs a file descriptor."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

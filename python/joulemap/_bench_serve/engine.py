@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The target of --engine: an engine in this process, which a function of the user's module creates.
+
+The function takes no argument and returns an object with
+
+    vocabulary       number of token ids; prompts use all of them
+    submit(request)  accepts a request: request.id, .prompt (list of token ids), .max_new_tokens, .tenant (or None). The
+                     engine calls request.on_token(token, is_last) for each token that it generates, within step()
+    step()           computes one forward step
+    has_work()       whether step() has something to compute
+    abort(id)        optional: a request has timed out and needs no more steps
+
+All calls come from one thread, which calls nothing else meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import os
+import queue
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, Callable, Optional
+
+from .outcome import BenchError, Outcome, RequestFailure
+from .plan import PlannedRequest
+
+MEMBERS = ("submit", "step", "has_work")
+
+
+CLOSE_S = 5  # wait for the last step of an engine
+
+
+class _Closed(Exception):
+    """The benchmark needs the engine no more."""
+
+
+@dataclass
+class EngineRequest:
+    """A request as the engine receives it."""
+
+    id: str
+    prompt: list[int]
+    max_new_tokens: int
+    tenant: Optional[str]
+    on_token: Callable[[int, bool], None]  # token, whether it is the last one
+
+
+class EngineTarget:
+    """Runs the steps of an engine in a thread. `engine` follows the protocol above."""
+
+    counts_tokens_itself = True
+    is_local = True
+    model = None
+
+    def __init__(self, name: str, engine: Any) -> None:
+        self.url = name
+        self._engine = engine
+        self._inbox: queue.Queue[Optional[Callable[[], None]]] = queue.Queue()
+        self._pending: dict[str, asyncio.Future] = {}
+        self._error: Optional[str] = None  # why it runs no more
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._count = 0
+
+    async def open(self, timeout_s: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    async def close(self) -> None:
+        """Waits for the engine's last step, but not forever: the engine may hang."""
+        self._inbox.put(None)
+        await self._loop.run_in_executor(None, self._thread.join, CLOSE_S)
+
+    def prepare(self, request: PlannedRequest) -> list[int]:
+        """Token ids of the prompt."""
+        return [word % self._engine.vocabulary for word in request.prompt()]
+
+    async def send(self, prepared: list[int], outcome: Outcome) -> None:
+        """Returns when the answer is complete. Raises RequestFailure."""
+        if self._error is not None:
+            raise RequestFailure("engine", self._error)
+        self._count += 1
+        id = f"request-{self._count}"
+        future = self._pending[id] = self._loop.create_future()
+
+        def on_token(token: int, is_last: bool) -> None:
+            self._loop.call_soon_threadsafe(self._add_token, id, outcome, time.monotonic(), is_last)
+
+        asked = EngineRequest(id, prepared, outcome.request.output_tokens, outcome.request.tenant, on_token)
+        self._inbox.put(lambda: self._submit(asked))
+        try:
+            await future
+        except asyncio.CancelledError:
+            self._inbox.put(lambda: self._abort(id))
+            raise
+        finally:
+            self._pending.pop(id, None)
+        outcome.prompt_tokens, outcome.output_tokens = len(prepared), len(outcome.chunk_times_s)
+
+    def _add_token(self, id: str, outcome: Outcome, now_s: float, is_last: bool) -> None:
+        future = self._pending.get(id)
+        if future is None or future.done():
+            return  # timed out
+        outcome.chunk_times_s.append(now_s)
+        if is_last:
+            future.set_result(None)
+
+    def _submit(self, asked: EngineRequest) -> None:
+        """A request that the engine refuses is no failure of the engine."""
+        try:
+            self._engine.submit(asked)
+        except Exception as error:  # noqa: BLE001 - of the user's engine
+            self._loop.call_soon_threadsafe(self._refuse, asked.id, f"{type(error).__name__}: {error}")
+
+    def _refuse(self, id: str, error: str) -> None:
+        future = self._pending.get(id)
+        if future is not None and not future.done():
+            future.set_exception(RequestFailure("engine", error))
+
+    def _abort(self, id: str) -> None:
+        abort = getattr(self._engine, "abort", None)
+        if abort is not None:
+            abort(id)
+
+    def _run(self) -> None:
+        """The engine's thread: accepts what has arrived, then computes a step."""
+        try:
+            while True:
+                action = self._next_action(wait=not self._engine.has_work())
+                while action is not None:
+                    action()
+                    action = self._next_action(wait=False)
+                if self._engine.has_work():
+                    self._engine.step()
+        except _Closed:
+            return
+        except Exception as error:  # noqa: BLE001 - of the user's engine: every request fails with it
+            with contextlib.suppress(RuntimeError):  # the event loop has ended
+                self._loop.call_soon_threadsafe(self._fail, f"{type(error).__name__}: {error}")
+
+    def _next_action(self, wait: bool) -> Optional[Callable[[], None]]:
+        """What the event loop asks for; None: nothing now."""
+        try:
+            action = self._inbox.get(block=wait)
+        except queue.Empty:
+            return None
+        if action is None:
+            raise _Closed
+        return action
+
+    def _fail(self, error: str) -> None:
+        self._error = error
+        for id in list(self._pending):
+            self._refuse(id, error)
+
+
+def load_engine(name: str) -> EngineTarget:
+    """`name`: FILE.py:FUNCTION. The folder of the file is searched for modules, as for a script."""
+    path, _, function = name.rpartition(":")
+    if not path or not function.isidentifier():
+        raise BenchError(f"{name} is not FILE.py:FUNCTION", "such as examples/serving/bench_engine.py:tiny", 2)
+    if not os.path.isfile(path):
+        raise BenchError(f"{path} does not exist", "pass --engine FILE.py:FUNCTION")
+    engine = _call_factory(path, function)
+    missing = [member for member in MEMBERS if not callable(getattr(engine, member, None))]
+    vocabulary = getattr(engine, "vocabulary", None)
+    if missing or not isinstance(vocabulary, int) or vocabulary < 1:
+        missing += [] if isinstance(vocabulary, int) and vocabulary > 0 else ["vocabulary"]
+        raise BenchError(f"the engine of {name} has no {', '.join(missing)}", "see docs/how-to/benchmark-serving.md")
+    return EngineTarget(name, engine)
+
+
+def _call_factory(path: str, function: str) -> Any:
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    specification = importlib.util.spec_from_file_location("joulemap_bench_engine", path)
+    assert specification is not None and specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules["joulemap_bench_engine"] = module
+    try:
+        specification.loader.exec_module(module)
+    except ImportError as error:
+        raise BenchError(f"{path} cannot be imported: {error}", f"install it for {sys.executable}", 77) from error
+    except Exception as error:
+        raise BenchError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    factory = getattr(module, function, None)
+    if not callable(factory):
+        raise BenchError(f"{path} has no function {function}")
+    try:
+        return factory()
+    except Exception as error:
+        raise BenchError(f"{function}() of {path} failed: {type(error).__name__}: {error}") from error

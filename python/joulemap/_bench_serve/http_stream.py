@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A minimal HTTP/1.1 client over asyncio: one request per connection, and a body in pieces as they arrive.
+
+http.client blocks, so each request in flight would need a thread; and a server that sends a byte now and then would defeat
+its time limit, which applies to each read. Here the caller cancels the whole exchange.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+import ssl
+from dataclasses import dataclass
+from typing import AsyncIterator, Optional
+from urllib.parse import urlsplit
+
+from .outcome import BenchError, RequestFailure
+
+MAX_HEAD_BYTES = 64 << 10
+MAX_BODY_BYTES = 256 << 20
+PIECE_BYTES = 64 << 10
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where an endpoint is."""
+
+    host: str
+    port: int
+    is_tls: bool
+    path: str  # of the API, such as "/v1"
+
+    @property
+    def host_header(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def parse_address(url: str) -> Address:
+    """Raises ValueError if `url` is no http or https address."""
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise ValueError(f"{url!r} contains characters that an address cannot have")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(f"{url!r} is no address such as http://127.0.0.1:8000/v1")
+    if parts.username is not None:
+        raise ValueError("an address with a user name is not supported: use --api-key-env")
+    is_tls = parts.scheme == "https"
+    return Address(parts.hostname, parts.port or (443 if is_tls else 80), is_tls, parts.path.rstrip("/"))
+
+
+@dataclass
+class Host:
+    """An address that was looked up."""
+
+    address: Address
+    ips: list[str]  # the one to which connections succeed first
+    tls: Optional[ssl.SSLContext]
+
+    @property
+    def is_loopback(self) -> bool:
+        return all(ipaddress.ip_address(ip.partition("%")[0]).is_loopback for ip in self.ips)
+
+
+@dataclass
+class Response:
+    status: int
+    reason: str
+    headers: dict[str, str]  # names in lower case
+    _reader: asyncio.StreamReader
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body, without the framing of the transfer. Raises RequestFailure if it ends too early."""
+        if "chunked" in self.headers.get("transfer-encoding", "").lower():
+            source = self._chunked()
+        else:
+            source = self._counted(self._content_length())
+        received = 0
+        async for piece in source:
+            received += len(piece)
+            if received > MAX_BODY_BYTES:
+                raise RequestFailure("malformed", f"an answer of more than {MAX_BODY_BYTES} bytes")
+            yield piece
+
+    def _content_length(self) -> Optional[int]:
+        text = self.headers.get("content-length")
+        if text is None:
+            return None
+        if not (text.isascii() and text.isdigit()) or len(text) > 15:
+            raise RequestFailure("malformed", "the length of the content is no number")
+        return int(text)
+
+    async def _counted(self, length: Optional[int]) -> AsyncIterator[bytes]:
+        """`length` in bytes; None: until the server closes the connection."""
+        while length is None or length > 0:
+            piece = await self._reader.read(PIECE_BYTES if length is None else min(length, PIECE_BYTES))
+            if not piece and length is None:
+                return
+            if not piece:
+                raise RequestFailure("closed", f"{length} bytes of the content are missing")
+            length = None if length is None else length - len(piece)
+            yield piece
+
+    async def _chunked(self) -> AsyncIterator[bytes]:
+        while True:
+            digits = (await self._line()).split(b";")[0].strip()
+            try:
+                size = int(digits.decode("ascii"), 16) if len(digits) < 16 else -1
+            except ValueError:
+                size = -1
+            if size < 0:
+                raise RequestFailure("malformed", "the size of a chunk is no hexadecimal number")
+            if size == 0:
+                return  # trailers do not matter
+            async for piece in self._counted(size):
+                yield piece
+            if await self._line():
+                raise RequestFailure("malformed", "a chunk is longer than its size")
+
+    async def _line(self) -> bytes:
+        line = await self._reader.readline()
+        if not line.endswith(b"\n"):
+            raise RequestFailure("closed", "in the middle of the answer")
+        return line.strip(b"\r\n")
+
+
+@contextlib.asynccontextmanager
+async def exchange(
+    host: Host, method: str, path: str, headers: dict[str, str], body: bytes = b""
+) -> AsyncIterator[Response]:
+    """Sends a request and yields the response. Closes the connection when the block ends, however it ends."""
+    writer = None
+    try:
+        reader, writer = await _connect(host)
+        lines = [f"{method} {host.address.path}{path} HTTP/1.1", f"Host: {host.address.host_header}", "Connection: close"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        lines += [f"Content-Length: {len(body)}", "", ""]
+        writer.write("\r\n".join(lines).encode("ascii") + body)
+        await writer.drain()
+        yield await _read_head(reader)
+    except (OSError, asyncio.IncompleteReadError) as error:
+        raise RequestFailure("closed", type(error).__name__) from error
+    except (asyncio.LimitOverrunError, ValueError) as error:
+        raise RequestFailure("malformed", str(error)) from error
+    finally:
+        if writer is not None:
+            writer.transport.abort()  # does not wait for a server that hangs
+
+
+async def _connect(host: Host) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Tries all addresses: localhost may be ::1, too, where no server accepts connections. Later connections begin with
+    the one that succeeded."""
+    name = host.address.host if host.tls else None
+    failure = RequestFailure("refused", "no address")
+    for ip in list(host.ips):
+        try:
+            connection = await asyncio.open_connection(
+                ip, host.address.port, ssl=host.tls, server_hostname=name, limit=MAX_HEAD_BYTES
+            )
+        except OSError as error:
+            failure = RequestFailure("refused", error.strerror or str(error))
+        else:
+            host.ips.sort(key=lambda other: other != ip)
+            return connection
+    raise failure
+
+
+async def _read_head(reader: asyncio.StreamReader) -> Response:
+    head = await reader.readuntil(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    version, _, rest = first.partition(" ")
+    status, _, reason = rest.partition(" ")
+    if not version.startswith("HTTP/1.") or not (status.isascii() and status.isdigit() and len(status) == 3):
+        raise RequestFailure("malformed", "the answer is not HTTP/1.1")
+    pairs = (line.partition(":") for line in lines if line)
+    return Response(int(status), reason, {name.strip().lower(): value.strip() for name, _, value in pairs}, reader)
+
+
+async def resolve(address: Address) -> Host:
+    """Finds the host once: requests do not wait for a name server."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise BenchError(f"{address.host} is no known host: {error.strerror}", "correct --endpoint") from error
+    tls = ssl.create_default_context() if address.is_tls else None
+    return Host(address, [str(entry[4][0]) for entry in found], tls)

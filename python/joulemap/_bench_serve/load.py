@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sends the requests of a level. The load is open: each request is sent when the plan says, whether or not earlier ones
+have been answered. A request that is sent late is counted as late, and its latencies count from when it was due.
+
+A level ends by itself: every request ends at the latest timeout_s after it was due, and all of them at deadline_s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+from typing import Any, Callable, Optional, Protocol, Sequence
+
+from .._energy import Energy
+from .outcome import BenchError, LevelRun, Outcome, RequestFailure
+from .plan import Level, PlannedRequest
+
+MAX_TOKENS_AHEAD = 5_000_000  # tokens of prompts, for each of which a target needs up to about 40 bytes
+LEAD_S = 0.05  # between the start of a level and its first possible arrival
+
+
+class Target(Protocol):
+    """What requests are sent to."""
+
+    url: str
+    model: Optional[str]
+    is_local: bool  # on this machine
+    counts_tokens_itself: bool  # its chunks are tokens
+
+    async def open(self, timeout_s: float) -> None: ...
+
+    # What send() needs. Called before the level begins, if memory allows.
+    def prepare(self, request: PlannedRequest) -> Any: ...
+
+    async def send(self, prepared: Any, outcome: Outcome) -> None: ...  # returns with the end of the answer
+
+    async def close(self) -> None: ...
+
+
+class Meter(Protocol):
+    """What measures the energy of the steady part of a level."""
+
+    def start(self) -> None: ...
+
+    def begin(self) -> None: ...
+
+    def end(self) -> None: ...
+
+    def read(self) -> Optional[Energy]: ...
+
+
+Progress = Callable[[int, int], None]  # requests that were sent, and that have ended
+
+
+async def run_level(
+    level: Level, target: Target, meter: Meter, timeout_s: float, deadline_s: float, progress: Progress = lambda *_: None
+) -> LevelRun:
+    """`timeout_s` of a request after it is due. `deadline_s`: when everything ends, on the clock of the event loop."""
+    loop = asyncio.get_running_loop()
+    ahead = _prepare_ahead(level, target)
+    begin_s = loop.time() + LEAD_S
+    outcomes = [Outcome(request, begin_s + request.arrival_s) for request in level.requests]
+    window = asyncio.ensure_future(_measure_steady(level, begin_s, deadline_s, meter))
+    tasks: list[asyncio.Future] = []
+    ended = 0
+
+    def count_ended(_: asyncio.Future) -> None:
+        nonlocal ended
+        ended += 1
+        progress(len(tasks), ended)
+
+    try:
+        for outcome in outcomes:
+            prepared = ahead.popleft() if ahead else target.prepare(outcome.request)
+            await _sleep_until(min(outcome.due_s, deadline_s))
+            if loop.time() >= deadline_s:
+                break
+            task = asyncio.ensure_future(_send(outcome, prepared, target, timeout_s, deadline_s))
+            task.add_done_callback(count_ended)
+            tasks.append(task)
+            progress(len(tasks), ended)
+        await asyncio.gather(*tasks)
+        steady_s = await window
+    finally:
+        for task in (*tasks, window):
+            task.cancel()
+    is_cut = any(outcome.sent_s is None or (outcome.failure and outcome.failure.kind == "cut") for outcome in outcomes)
+    return LevelRun(level, outcomes, steady_s, bool(is_cut))
+
+
+def _prepare_ahead(level: Level, target: Target) -> collections.deque[Any]:
+    """Makes prompts before the level begins: making a long one takes milliseconds, in which nothing is sent or received.
+    Those beyond MAX_TOKENS_AHEAD would need too much memory."""
+    ahead: collections.deque[Any] = collections.deque()
+    tokens = 0
+    for request in level.requests:
+        tokens += request.prompt_tokens
+        if tokens > MAX_TOKENS_AHEAD:
+            break
+        ahead.append(target.prepare(request))
+    return ahead
+
+
+async def _send(outcome: Outcome, prepared: Any, target: Target, timeout_s: float, deadline_s: float) -> None:
+    loop = asyncio.get_running_loop()
+    outcome.sent_s = loop.time()
+    end_s = min(outcome.due_s + timeout_s, deadline_s)
+    try:
+        await asyncio.wait_for(target.send(prepared, outcome), max(0.0, end_s - loop.time()))
+    except asyncio.TimeoutError:
+        is_cut = deadline_s < outcome.due_s + timeout_s
+        outcome.failure = RequestFailure("cut", "") if is_cut else RequestFailure("timeout", f"{timeout_s:g} s")
+    except RequestFailure as failure:
+        outcome.failure = failure
+    outcome.ended_s = loop.time()
+
+
+async def _measure_steady(
+    level: Level, begin_s: float, deadline_s: float, meter: Meter
+) -> Optional[tuple[float, float]]:
+    """Opens the energy window for the steady part. Returns when it opened and closed; None if it could not close."""
+    loop = asyncio.get_running_loop()
+    if level.steady_s is None or begin_s + level.steady_s[1] >= deadline_s:
+        return None
+    await _sleep_until(begin_s + level.steady_s[0])
+    meter.begin()
+    opened_s = loop.time()
+    await _sleep_until(begin_s + level.steady_s[1])
+    closed_s = loop.time()
+    meter.end()
+    return opened_s, closed_s
+
+
+async def _sleep_until(time_s: float) -> None:
+    """Yields to other tasks at least once."""
+    await asyncio.sleep(max(0.0, time_s - asyncio.get_running_loop().time()))
+
+
+async def warm_up(requests: Sequence[PlannedRequest], target: Target, timeout_s: float) -> None:
+    """Sends requests one after another. Raises BenchError if one fails: then the levels would fail, too."""
+    loop = asyncio.get_running_loop()
+    for request in requests:
+        prepared = target.prepare(request)
+        outcome = Outcome(request, loop.time())
+        await _send(outcome, prepared, target, timeout_s, loop.time() + 2 * timeout_s)
+        if outcome.failure is not None:
+            remedy = "start the server, or correct --endpoint" if outcome.failure.kind == "refused" else ""
+            raise BenchError(f"{target.url}: a request before the first level failed: {outcome.failure}", remedy)

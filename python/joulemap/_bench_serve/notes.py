@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Diagnostics of a benchmark. Pure. docs/reference/diagnostics.md describes each code."""
+
+from __future__ import annotations
+
+from typing import Sequence
+
+from .._energy import Diagnostic
+from .outcome import FAILURES
+from .result import LATE_S, MIN_FOR_P99, LevelResult
+
+MIN_QUEUE_GROWTH = 5  # requests
+MAX_QUEUE_GROWTH_SHARE = 0.1  # of the arrivals in the steady part
+
+
+class Notes:
+    """Collects diagnostics, each message once."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+
+    def diagnose(self, code: str, message: str, remedy: str = "", count: int = 1) -> None:
+        self.add(Diagnostic(code, count, message, remedy))
+
+    def add(self, diagnostic: Diagnostic) -> None:
+        if all(known.message != diagnostic.message for known in self.diagnostics):
+            self.diagnostics.append(diagnostic)
+
+
+def notes_of(levels: Sequence[LevelResult], url: str, is_local: bool) -> list[Diagnostic]:
+    notes = Notes()
+    _note_energy(notes, levels, url, is_local)
+    _note_requests(notes, levels)
+    _note_steady_part(notes, levels)
+    return notes.diagnostics
+
+
+def _note_energy(notes: Notes, levels: Sequence[LevelResult], url: str, is_local: bool) -> None:
+    energies = [level.energy for level in levels if level.energy is not None]
+    if not is_local:
+        notes.diagnose(
+            "server_elsewhere",
+            f"{url} is not a loopback address: the energy of this machine is not that of the server, so none is reported",
+            "run the benchmark on the server's machine, with a loopback address such as 127.0.0.1",
+        )
+    for energy in energies:
+        for found in energy.diagnostics:
+            notes.add(found)
+        if energy.joules is None:
+            notes.diagnose("bench_energy_unknown", f"the energy is unknown: {energy.reason}", "run joulemap doctor")
+    if any(energy.provenance == "estimated" for energy in energies):
+        notes.diagnose(
+            "only_estimated", "no sensor is readable on this machine: all energies are estimates", "run joulemap doctor"
+        )
+    silent = [level for level in levels if level.steady is not None and level.steady.output_tokens == 0]
+    if silent:
+        notes.diagnose(
+            "bench_no_tokens",
+            f"{_at(silent)}: no successful request delivered a token in the steady part: there is no energy per token",
+            count=len(silent),
+        )
+
+
+def _note_requests(notes: Notes, levels: Sequence[LevelResult]) -> None:
+    if failed := [level for level in levels if level.failed]:
+        kinds: dict[str, int] = {}
+        for failure in (failure for level in failed for failure in level.failures):
+            name = FAILURES[failure.kind] + (f" ({failure.status})" if failure.status else "")
+            kinds[name] = kinds.get(name, 0) + failure.count
+        count = sum(level.failed for level in failed)
+        causes = "; ".join(f"{number}: {name}" for name, number in kinds.items())
+        notes.diagnose(
+            "requests_failed",
+            f"{_at(failed)}: {count} of {sum(level.sent for level in failed)} requests failed ({causes}); their energy is "
+            "counted, their tokens and latencies are not",
+            count=count,
+        )
+    if late := [level for level in levels if level.late]:
+        worst_s = max(level.late_max_s for level in late)
+        notes.diagnose(
+            "requests_late",
+            f"{_at(late)}: {sum(level.late for level in late)} of {sum(level.sent for level in late)} requests were sent "
+            f"more than {1000 * LATE_S:.0f} ms late, at most {1000 * worst_s:.0f} ms: this machine was too busy to send "
+            "them; their latencies count from when they were due",
+            "use a lower rate, or leave a processor to the benchmark",
+            count=sum(level.late for level in late),
+        )
+    if chunked := [level for level in levels if level.counts_by_chunk]:
+        notes.diagnose(
+            "tokens_by_chunk",
+            "the server does not report the number of tokens: each chunk of the stream counts as one token",
+            "use a server that supports stream_options.include_usage",
+            count=sum(level.counts_by_chunk for level in chunked),
+        )
+    if cut := [level for level in levels if level.run.is_cut]:
+        unsent = sum(len(level.run.outcomes) - level.sent for level in cut)
+        notes.diagnose(
+            "bench_cut",
+            f"{_at(cut)}: the time limit of the benchmark was reached; {unsent} requests were not sent",
+            "use a longer --max-duration, or fewer requests",
+            count=len(cut),
+        )
+
+
+def _note_steady_part(notes: Notes, levels: Sequence[LevelResult]) -> None:
+    if short := [level for level in levels if level.steady is None]:
+        notes.diagnose(
+            "no_steady_part",
+            f"{_at(short)}: there is no steady part with several arrivals: rates and energies are unknown, and latencies "
+            "include the ramps",
+            "send more requests: --requests or --duration",
+            count=len(short),
+        )
+    if overloaded := [level for level in levels if _is_overloaded(level)]:
+        notes.diagnose(
+            "server_overloaded",
+            f"{_at(overloaded)}: the server does not finish requests as fast as they arrive: they queue, so latencies "
+            "depend on the duration",
+            "use lower rates",
+            count=len(overloaded),
+        )
+    if ramping := [level for level in levels if _is_ramp_short(level)]:
+        notes.diagnose(
+            "ramp_too_short",
+            f"{_at(ramping)}: requests take longer than the ramp that is left out: the load may still rise in the steady "
+            "part",
+            "use a longer --duration, or a larger --ramp",
+            count=len(ramping),
+        )
+    few = [level for level in levels if 0 < level.latencies.ttft_s.count < MIN_FOR_P99]
+    if few:
+        fewest = min(level.latencies.ttft_s.count for level in few)
+        notes.diagnose(
+            "few_requests",
+            f"{_at(few)}: percentiles are of as few as {fewest} requests: P99 is nearly their maximum",
+            f"send more requests: {MIN_FOR_P99} in the steady part",
+            count=len(few),
+        )
+
+
+def _is_overloaded(level: LevelResult) -> bool:
+    steady = level.steady
+    if steady is None:
+        return False
+    growth = steady.in_flight_end - steady.in_flight_begin
+    limit = max(MIN_QUEUE_GROWTH, MAX_QUEUE_GROWTH_SHARE * steady.arrivals)
+    return growth > limit and steady.in_flight_end >= 2 * steady.in_flight_begin
+
+
+def _is_ramp_short(level: LevelResult) -> bool:
+    mean_s, planned = level.latencies.latency_s.mean, level.run.level.steady_s
+    return mean_s is not None and planned is not None and mean_s > planned[0]
+
+
+def _at(levels: Sequence[LevelResult]) -> str:
+    """The loads that a note is about."""
+    known = [f"{level.rate_per_s:.4g}" for level in levels if level.rate_per_s is not None]
+    return f"at {', '.join(known)} requests/s" if known else "in the trace"

@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report of a benchmark as text and as JSON (docs/reference/schemas/bench_serve.json). Pure."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from dataclasses import asdict, dataclass
+from typing import Any, Optional, Sequence
+
+from .._energy import Diagnostic, Energy
+from .result import LATE_S, Distribution, Latencies, LevelResult, PerToken
+
+COLUMNS = 80
+INTERVAL = 0.95  # probability of the intervals of windows
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What was asked for, as reported."""
+
+    kind: str  # "endpoint" or "engine"
+    address: str  # URL, or FILE.py:FUNCTION
+    model: Optional[str]
+    api: Optional[str]  # "completions" or "chat"; None for an engine
+    is_local: bool
+    arrivals: str  # "poisson" or "trace"
+    trace_file: Optional[str]
+    seed: int
+    prompt_tokens: Optional[str]  # distribution; None with a trace
+    output_tokens: Optional[str]
+    timeout_s: float
+    ramp_share: float
+    warm_up_requests: int
+
+
+def to_json(settings: Settings, levels: Sequence[LevelResult], diagnostics: Sequence[Diagnostic]) -> str:
+    document = {
+        "schema": "joulemap.bench_serve/1",
+        "interval": INTERVAL,
+        "target": {
+            "kind": settings.kind,
+            "address": settings.address,
+            "model": settings.model,
+            "api": settings.api,
+            "is_local": settings.is_local,
+        },
+        "workload": {
+            "arrivals": settings.arrivals,
+            "trace_file": settings.trace_file,
+            "seed": settings.seed,
+            "prompt_tokens": settings.prompt_tokens,
+            "output_tokens": settings.output_tokens,
+            "warm_up_requests": settings.warm_up_requests,
+        },
+        "timeout_s": settings.timeout_s,
+        "ramp_share": settings.ramp_share,
+        "late_limit_s": LATE_S,
+        "levels": [_level_json(level) for level in levels],
+        "diagnostics": [{**asdict(one), "remedy": one.remedy or None} for one in diagnostics],
+    }
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _level_json(level: LevelResult) -> dict[str, Any]:
+    return {
+        "rate_per_s": level.rate_per_s,
+        "span_s": level.run.level.span_s,
+        "requests": {
+            "planned": len(level.run.outcomes),
+            "sent": level.sent,
+            "succeeded": level.succeeded,
+            "failed": level.failed,
+            "late": level.late,
+            "late_max_s": level.late_max_s,
+        },
+        "failures": [asdict(failure) for failure in level.failures],
+        **_latencies_json(level.latencies),
+        "steady": _steady_json(level),
+        "energy": _energy_json(level.energy),
+        "per_output_token": asdict(level.per_output_token),
+        "per_total_token": asdict(level.per_total_token),
+        "tenants": [
+            {
+                "name": tenant.name,
+                "requests": tenant.requests,
+                "succeeded": tenant.succeeded,
+                "output_tokens": tenant.output_tokens,
+                **_latencies_json(tenant.latencies),
+            }
+            for tenant in level.tenants
+        ],
+    }
+
+
+def _latencies_json(latencies: Latencies) -> dict[str, Any]:
+    return {
+        "ttft_s": asdict(latencies.ttft_s),
+        "tpot_s": asdict(latencies.tpot_s),
+        "latency_s": asdict(latencies.latency_s),
+    }
+
+
+def _steady_json(level: LevelResult) -> Optional[dict[str, Any]]:
+    steady = level.steady
+    if steady is None:
+        return None
+    return {
+        "begin_s": steady.begin_s,
+        "end_s": steady.end_s,
+        "time_s": steady.time_s,
+        "arrivals": steady.arrivals,
+        "completed": steady.completed,
+        "output_tokens": steady.output_tokens,
+        "prompt_tokens": steady.prompt_tokens,
+        "requests_per_s": steady.completed / steady.time_s,
+        "output_tokens_per_s": steady.output_tokens / steady.time_s,
+        "total_tokens_per_s": steady.total_tokens / steady.time_s,
+        "in_flight_begin": steady.in_flight_begin,
+        "in_flight_end": steady.in_flight_end,
+        "in_flight_mean": steady.in_flight_mean,
+    }
+
+
+def _energy_json(energy: Optional[Energy]) -> dict[str, Any]:
+    """Keys are present and null without energy; a diagnostic says why."""
+    return {
+        "energy_j": energy.joules if energy else None,
+        "low_j": energy.low_j if energy else None,
+        "high_j": energy.high_j if energy else None,
+        "uncertainty_j": energy.uncertainty_j if energy else None,
+        "mean_w": energy.watts if energy else None,
+        "time_s": energy.seconds if energy else None,
+        "provenance": energy.provenance if energy else None,
+        "domains": [
+            {
+                "name": domain.name,
+                "energy_j": domain.joules,
+                "uncertainty_j": domain.uncertainty_j,
+                "mean_w": domain.watts,
+                "provenance": domain.provenance,
+                "counted": domain.counted,
+                "part_of": domain.part_of or None,
+                "sensor": domain.sensor,
+                "reason": domain.reason or None,
+            }
+            for domain in (energy.domains if energy else [])
+        ],
+    }
+
+
+def to_text(
+    settings: Settings, levels: Sequence[LevelResult], diagnostics: Sequence[Diagnostic], with_notes: bool = True
+) -> str:
+    model = f", model {settings.model}" if settings.model else ""
+    arrivals = f"arrivals of {settings.trace_file}" if settings.trace_file else "Poisson arrivals"
+    lines = _wrap(" ", f"Load on {settings.address}{model}: {arrivals}, seed {settings.seed}")
+    lines += ["", *_latency_table(levels), "", *_energy_table(levels)]
+    if any(level.tenants for level in levels):
+        lines += ["", *_tenant_table(levels)]
+    lines += ["", *_explanation(settings)]
+    for note in diagnostics if with_notes else ():
+        times = f" ({note.count} times)" if note.count > 1 else ""
+        lines += _wrap(" note: ", note.message + (times if not note.message.startswith("at ") else ""))
+        lines += _wrap("    -> ", note.remedy) if note.remedy else []
+    return "\n".join(["", *lines, ""]) + "\n"
+
+
+def _explanation(settings: Settings) -> list[str]:
+    share = f"{100 * settings.ramp_share:g} %"
+    text = (
+        f"Steady part: from {share} of the arrivals' span to the last arrival; the ramps before and after are left out of "
+        "rates, latencies and energies. TTFT: time to the first token, from the planned arrival. TPOT: mean time per "
+        "output token after the first one. ±: half of the 95 % interval. J are of the whole machine, also while it waits "
+        "and for the benchmark itself."
+    )
+    return _wrap(" ", text)
+
+
+def _latency_table(levels: Sequence[LevelResult]) -> list[str]:
+    rows = [
+        [
+            _rate(level.rate_per_s),
+            _known(level.steady and level.steady.completed / level.steady.time_s),
+            *_three(level.latencies.ttft_s, 1000),
+            *_three(level.latencies.tpot_s, 1000),
+            str(level.succeeded),
+            str(level.failed),
+            str(level.late),
+        ]
+        for level in levels
+    ]
+    head = ["offered", "done", "P50", "P90", "P99", "P50", "P90", "P99", "ok", "failed", "late"]
+    groups = [("requests/s", 2), ("TTFT, ms", 3), ("TPOT, ms", 3), ("requests", 3)]
+    return _table(groups, head, rows)
+
+
+def _energy_table(levels: Sequence[LevelResult]) -> list[str]:
+    rows = []
+    for level in levels:
+        steady, energy = level.steady, level.energy
+        rows.append(
+            [
+                _rate(level.rate_per_s),
+                _known(steady and steady.output_tokens / steady.time_s),
+                _known(steady and steady.total_tokens / steady.time_s),
+                *_with_uncertainty(level.per_output_token),
+                *_with_uncertainty(level.per_total_token),
+                _known(energy and energy.watts),
+                (energy and energy.provenance) or "unknown",
+            ]
+        )
+    head = ["offered", "output", "all", "output", "±", "all", "±", "W", "energy"]
+    return _table([("requests/s", 1), ("tokens/s", 2), ("J per token", 4), ("", 2)], head, rows)
+
+
+def _tenant_table(levels: Sequence[LevelResult]) -> list[str]:
+    rows = [
+        [
+            _rate(level.rate_per_s),
+            tenant.name,
+            str(tenant.requests),
+            str(tenant.succeeded),
+            *_three(tenant.latencies.ttft_s, 1000),
+            *_three(tenant.latencies.tpot_s, 1000),
+        ]
+        for level in levels
+        for tenant in level.tenants
+    ]
+    head = ["offered", "tenant", "sent", "ok", "P50", "P90", "P99", "P50", "P90", "P99"]
+    return _table([("requests/s", 1), ("", 1), ("requests", 2), ("TTFT, ms", 3), ("TPOT, ms", 3)], head, rows)
+
+
+def _table(groups: Sequence[tuple[str, int]], head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns are right-aligned; a group has a title over its columns."""
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    at = 0
+    for title, count in groups:  # a title may be wider than its columns
+        widths[at] += max(0, len(title) - sum(widths[at : at + count]) - (count - 1))
+        at += count
+    titles, at = [], 0
+    for title, count in groups:
+        titles.append(title.rjust(sum(widths[at : at + count]) + count - 1))
+        at += count
+    edges = {sum(count for _, count in groups[:index]) for index in range(1, len(groups))}
+    lines = ["  ".join(titles).rstrip()]
+    for row in [head, *rows]:
+        cells = [("  " if column in edges else " ") + cell.rjust(widths[column]) for column, cell in enumerate(row)]
+        lines.append("".join(cells)[1:].rstrip())
+    return [" " + line for line in lines]
+
+
+def _three(values: Distribution, factor: float) -> list[str]:
+    return [_known(None if value is None else factor * value) for value in (values.p50, values.p90, values.p99)]
+
+
+def _with_uncertainty(value: PerToken) -> list[str]:
+    if value.energy_j is None:
+        return ["?", "?"]
+    return [_known(value.energy_j), _known(None if value.high_j is None else value.high_j - value.energy_j)]
+
+
+def _rate(rate_per_s: Optional[float]) -> str:
+    return "at once" if rate_per_s is None else f"{rate_per_s:.4g}"
+
+
+def _known(value: Optional[float]) -> str:
+    """Three significant digits; all digits before the point."""
+    if value is None:
+        return "?"
+    if abs(value) >= 100:
+        return f"{value:.0f}"
+    digits = 1 if abs(value) >= 10 else 2 if abs(value) >= 1 else 3
+    return f"{value:.{digits}f}" if value == 0 or abs(value) >= 0.01 else f"{value:.2g}"
+
+
+def _wrap(first: str, text: str) -> list[str]:
+    indent = " " * len(first)
+    return textwrap.wrap(text, COLUMNS, initial_indent=first, subsequent_indent=indent, break_on_hyphens=False) or [first]

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Server-sent events, and the completions of an OpenAI-compatible server in them. Pure: bytes in, chunks out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Optional
+
+from .outcome import RequestFailure
+
+MAX_EVENT_BYTES = 1 << 20
+DONE = "[DONE]"
+
+
+class EventParser:
+    """Splits a stream into the data of its events. Lines end with CR, LF or both; an event ends with an empty line."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[bytes] = []
+        self._bytes = 0
+
+    def feed(self, piece: bytes) -> list[str]:
+        """The data of the events that `piece` completes."""
+        text = self._rest + piece
+        is_half_line_end = text.endswith(b"\r")  # perhaps an LF follows
+        lines = text[: len(text) - is_half_line_end].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._rest = lines.pop() + (b"\r" if is_half_line_end else b"")
+        found = []
+        for line in lines:
+            self._bytes += len(line)
+            if line.startswith(b"data:"):
+                self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+            elif not line:
+                if self._data:
+                    found.append(b"\n".join(self._data).decode("utf-8", "replace"))
+                self._data, self._bytes = [], 0
+        if self._bytes + len(self._rest) > MAX_EVENT_BYTES:
+            raise RequestFailure("malformed", f"an event of more than {MAX_EVENT_BYTES} bytes")
+        return found
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What an event of a stream of completions contains."""
+
+    has_text: bool = False
+    is_last: bool = False  # the server says why it ended
+    prompt_tokens: Optional[int] = None
+    output_tokens: Optional[int] = None
+
+
+def parse_chunk(data: str) -> Chunk:
+    """Raises RequestFailure if the event is an error, or no chunk of a completion."""
+    try:
+        event = json.loads(data)
+    except (ValueError, RecursionError):
+        raise RequestFailure("malformed", f"no JSON: {short_text(data)}") from None
+    if not isinstance(event, dict):
+        raise RequestFailure("malformed", f"no JSON object: {short_text(data)}")
+    if event.get("error"):
+        raise RequestFailure("error_event", _error_text(event["error"]))
+    choices, usage = event.get("choices", []), event.get("usage")
+    if not isinstance(choices, list) or not all(isinstance(choice, dict) for choice in choices):
+        raise RequestFailure("malformed", f"no list of choices: {short_text(data)}")
+    if not choices and not isinstance(usage, dict):
+        raise RequestFailure("malformed", f"neither choices nor usage: {short_text(data)}")
+    usage = usage if isinstance(usage, dict) else {}
+    return Chunk(
+        any(_has_text(choice) for choice in choices),
+        any(choice.get("finish_reason") is not None for choice in choices),
+        _count(usage.get("prompt_tokens")),
+        _count(usage.get("completion_tokens")),
+    )
+
+
+def _has_text(choice: dict) -> bool:
+    """Whether a choice has a part of the answer: text, or in a chat a delta with content, reasoning or tool calls."""
+    if choice.get("text"):
+        return True
+    delta = choice.get("delta")
+    names = ("content", "reasoning_content", "reasoning", "tool_calls")
+    return isinstance(delta, dict) and any(delta.get(name) for name in names)
+
+
+def _count(value: Any) -> Optional[int]:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def _error_text(error: Any) -> str:
+    return short_text(str(error.get("message", error)) if isinstance(error, dict) else str(error))
+
+
+def short_text(text: str) -> str:
+    """Text of a server for a message: one line without control characters."""
+    printable = "".join(character if character.isprintable() else " " for character in text[:200])
+    return " ".join(printable.split())

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the adapters of serving engines share. An adapter wraps functions of an engine and reports its forward steps.
+
+EngineAdapter wraps functions. It keeps every failure away from the program: an engine of unknown shape, or the first
+error in a hook, switches the adapter off with one diagnostic, and the engine runs on.
+
+StepLog numbers and times the steps. Engines may launch a step before the step before it has completed; then the later
+step begins where the earlier one ends. It reports a request as finished with the last step that contains it, and as
+preempted if it computes tokens again that were in the KV cache.
+"""
+
+from __future__ import annotations
+
+import functools
+from importlib import metadata
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple
+
+from . import _hot
+
+FINISHED, ABORTED = "finished", "aborted"
+EVENT_CODES = {FINISHED: 1, ABORTED: 4}  # of engine_event()
+_MAX_STEPS_IN_FLIGHT = 64  # steps; engines have a few, and one that never completes must not fill the memory
+
+
+class EngineAdapter:
+    """The hooks of one engine."""
+
+    def __init__(self, engine: str, package: str) -> None:
+        self.engine = engine
+        self.is_enabled = True
+        try:
+            self.version = metadata.version(package)
+        except Exception:  # noqa: BLE001 - a source tree without metadata
+            self.version = "of unknown version"
+
+    def install(self, hooks: Callable[[], None]) -> None:
+        """Calls hooks(), which wraps the functions of the engine."""
+        from . import _capture_interface as capture
+
+        try:
+            hooks()
+        except Exception as error:  # noqa: BLE001 - must not reach the program
+            self.turn_off(error)
+        else:
+            capture.fact(self.engine, self.version)
+
+    def require_attributes(self, owner: object, *names: str) -> None:
+        """Raises unless `owner` has all attributes. Called for all of them before the first one is wrapped."""
+        missing = [name for name in names if not hasattr(owner, name)]
+        if missing:
+            raise AttributeError(f"{getattr(owner, '__name__', owner)} has no {', '.join(missing)}")
+
+    def turn_off(self, error: Exception) -> None:
+        from . import _capture_interface as capture
+
+        if not self.is_enabled:
+            return
+        self.is_enabled = False
+        capture.diagnose(
+            "engine_not_captured",
+            f"steps of {self.engine} {self.version} are not recorded: {type(error).__name__}: {error}",
+            "report them with jm.engine_step, or use a version that the documentation lists",
+        )
+
+    def is_recording(self) -> bool:
+        return self.is_enabled and _hot.is_recording()
+
+    def guard_hook(self, function: Callable) -> Callable:
+        """Wraps `function` to return None while the adapter is off or nothing is recorded, and never to raise."""
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if not self.is_enabled or not _hot.is_recording():
+                return None
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:  # noqa: BLE001 - must not reach the program
+                self.turn_off(error)
+                return None
+
+        return call
+
+    def wrap_with_hooks(
+        self,
+        owner: object,
+        name: str,
+        before: Optional[Callable] = None,
+        after: Optional[Callable] = None,
+        failed: Optional[Callable] = None,
+    ) -> None:
+        """Wraps owner.name: calls before(*args) before it, and afterwards after(token, result, *args), or
+        failed(token, *args) if it raised. `token` is what before() returned. Results and exceptions pass unchanged."""
+        original = getattr(owner, name)
+        run_before = self.guard_hook(before) if before else None
+        run_after = self.guard_hook(after) if after else None
+        run_failed = self.guard_hook(failed) if failed else None
+
+        @functools.wraps(original)
+        def observed(*args: Any, **kwargs: Any) -> Any:
+            token = run_before(*args, **kwargs) if run_before else None
+            try:
+                result = original(*args, **kwargs)
+            except BaseException:
+                if run_failed:
+                    run_failed(token, *args, **kwargs)
+                raise
+            if run_after:
+                run_after(token, result, *args, **kwargs)
+            return result
+
+        setattr(owner, name, observed)
+
+
+class RequestWork(NamedTuple):
+    """What a step computes for one request."""
+
+    id: Any
+    cached_tokens: Optional[int]  # tokens in the KV cache before the step; None: those after the request's last step
+    computed_tokens: int  # that the step computes, speculative ones included
+    is_prompt: bool
+    engine_request: Any = None  # the engine's object of the request
+
+
+class EngineRequest:
+    """A request that a step contained and that has not ended."""
+
+    __slots__ = (
+        "id",
+        "name",
+        "engine_request",
+        "cache_length_before",
+        "cache_length",
+        "rolled_back_tokens",
+        "steps_in_flight",
+        "outcome",
+        "is_reported",
+    )
+
+    def __init__(self, id: object, name: str) -> None:
+        self.id = id  # of the engine
+        self.name = name  # in the recording
+        self.engine_request: Any = None
+        self.cache_length_before = 0  # tokens in the KV cache before and after its last step
+        self.cache_length = 0
+        self.rolled_back_tokens = 0  # rejected tokens, that left the cache again
+        self.steps_in_flight = 0
+        self.outcome: Optional[str] = None  # how it ended
+        self.is_reported = False
+
+
+StepEntry = Tuple[EngineRequest, int, int, bool, int, int, int]  # start, tokens, is_prompt, cached, lost, rolled_back
+
+
+object_id = id  # `id` is a member of RequestWork
+
+
+class StepLog:
+    """The steps of one engine. Used by one thread at a time."""
+
+    def __init__(self, model: Optional[str] = None, prefix: str = "") -> None:
+        self.model = model  # label of requests
+        self._prefix = prefix
+        self._engine_step = _hot.EngineStep()
+        # By id() of the engine's object of the step.
+        self._entries_in_flight: Dict[int, Tuple[object, List[StepEntry]]] = {}
+        self.requests: Dict[Any, EngineRequest] = {}  # by the engine's id
+
+    def begin_step(self) -> None:
+        """The engine starts to schedule a step."""
+        if not self._entries_in_flight:
+            self._engine_step.__enter__()
+
+    def launch_step(self, step: object, work: Iterable[RequestWork]) -> None:
+        """The engine computes a step; `step` is its object of it, which complete_step() receives, too. Without work it is
+        not reported."""
+        entries = []
+        for id, start, tokens, is_prompt, owner in work:
+            request = self.requests.get(id)
+            cached = lost = 0
+            if request is None:
+                request = self.requests[id] = EngineRequest(id, self._prefix + str(id))
+                start = start or 0
+                if is_prompt:
+                    cached = start
+            elif start is None:
+                start = request.cache_length
+            elif start < request.cache_length_before:
+                lost = request.cache_length - start  # preempted: they were in the cache
+            request.engine_request = owner
+            request.cache_length_before, request.cache_length = start, start + tokens
+            request.steps_in_flight += 1
+            entries.append((request, start, tokens, is_prompt, cached, lost, request.rolled_back_tokens))
+        if len(self._entries_in_flight) >= _MAX_STEPS_IN_FLIGHT:
+            self.drop_step(self.oldest_step())
+        self._entries_in_flight[object_id(step)] = step, entries
+
+    def oldest_step(self) -> object:
+        """The step that was launched first, of those that have not completed; None without one."""
+        return next((step for step, _ in self._entries_in_flight.values()), None)
+
+    def has_step(self, step: object) -> bool:
+        return object_id(step) in self._entries_in_flight
+
+    def entries_of_step(self, step: object) -> List[StepEntry]:
+        return self._entries_in_flight[object_id(step)][1] if object_id(step) in self._entries_in_flight else []
+
+    def complete_step(self, step: object, results: Iterable[Tuple[int, Optional[str]]]) -> None:
+        """The results of a step have arrived: for each request the tokens that were generated, and how it ended, if it
+        did. For a step that was not launched, or has completed, it does nothing."""
+        if not self.has_step(step):
+            return
+        entries = self._entries_in_flight.pop(object_id(step))[1]
+        add = self._engine_step.add
+        for (request, start, tokens, is_prompt, cached, lost, rolled_back), (decoded, outcome) in zip(entries, results):
+            name = request.name
+            if lost:
+                add(name, context=lost, preempted=True)
+            request.steps_in_flight -= 1
+            if request.outcome is None:
+                request.outcome = outcome
+            has_ended = request.outcome is not None and request.steps_in_flight == 0
+            rejected = 0 if is_prompt or decoded >= tokens else tokens - decoded
+            add(
+                name,
+                tokens if is_prompt else 0,
+                decoded,
+                max(start + tokens - rejected - (request.rolled_back_tokens - rolled_back), 0),
+                cached,
+                rejected,
+                has_ended and request.outcome == FINISHED,
+                False,
+                has_ended and request.outcome == ABORTED,
+                None,
+                None if request.is_reported else self.model,
+            )
+            request.is_reported = True
+            request.rolled_back_tokens += rejected
+            request.cache_length -= rejected
+            if has_ended:
+                self._forget_request(request)
+        if entries:
+            self._engine_step.__exit__(None, None, None)
+        if self._entries_in_flight and entries:
+            self._engine_step.__enter__()
+
+    def drop_step(self, step: object) -> None:
+        """A step was launched and never completes: the engine failed."""
+        entries = self.entries_of_step(step)
+        self._entries_in_flight.pop(object_id(step), None)
+        for entry in entries:
+            request = entry[0]
+            request.steps_in_flight -= 1
+            if request.outcome is not None and request.steps_in_flight == 0:
+                self._report_end(request)
+
+    def drop_all_steps(self) -> None:
+        for step, _ in list(self._entries_in_flight.values()):
+            self.drop_step(step)
+
+    def end_request(self, id: Any, outcome: str) -> None:
+        """A request ends outside of a step, or while steps that contain it are computed."""
+        request = self.requests.get(id)
+        if request is None or request.outcome is not None:
+            return
+        request.outcome = outcome
+        if request.steps_in_flight == 0:
+            self._report_end(request)
+
+    def _report_end(self, request: EngineRequest) -> None:
+        self._forget_request(request)
+        if request.is_reported:
+            _hot.engine_event(request.name, EVENT_CODES[request.outcome or ABORTED])
+
+    def _forget_request(self, request: EngineRequest) -> None:
+        if self.requests.get(request.id) is request:
+            del self.requests[request.id]

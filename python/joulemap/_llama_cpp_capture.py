@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures llama-cpp-python in a recorded program: install() is called after llama_cpp.llama has been imported.
+
+Each llama_decode of a Llama object is a step: of a completion (create_completion, chat), of generate(), of eval() calls
+between resets, or of embeddings. A prompt longer than n_batch takes several steps. A step lasts until its token is
+sampled, which waits for the GPU; one with draft tokens, until the next step. Tokens that are reused from the request
+before (the longest common prefix) count as cached. A prompt that is cached completely needs no step: its first token is
+in none. A stream that the program closes before its last chunk counts as aborted, one without a stream always finishes.
+
+Calls of llama_cpp.llama_decode without a Llama object are not captured.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import weakref
+from typing import Any, Iterator, List, Optional
+
+from ._engine_adapter import ABORTED, FINISHED, EngineAdapter, StepLog, RequestWork
+
+_request_numbers = itertools.count()
+
+
+class GenerationRequest:
+    """A request: calls of eval() that continue one another."""
+
+    def __init__(self, kind: str) -> None:
+        self.id = f"{kind}-{next(_request_numbers)}"
+        self.has_begun = False
+        self.has_sampled = False
+
+
+class RunningCompletion:
+    """A running create_completion()."""
+
+    def __init__(self, is_stream: bool) -> None:
+        self.is_stream = is_stream
+        self.has_finished = False  # its last chunk has been returned
+        self.generation: Optional[GenerationRequest] = None
+
+
+class DecodeStep:
+    """A llama_decode whose tokens are not yet sampled."""
+
+    def __init__(self, generations: List[GenerationRequest], width: int) -> None:
+        self.generations = generations
+        self.max_sampled_tokens = width  # tokens that can be sampled from it
+        self.sampled_tokens = 0
+
+
+class LlamaRequests:
+    """The requests of one Llama object."""
+
+    def __init__(self, llama: Any) -> None:
+        self.log = StepLog(os.path.basename(str(getattr(llama, "model_path", "") or "")) or None)
+        self._llama = weakref.ref(llama)
+        self._pending_step: Optional[DecodeStep] = None
+        self.is_evaluating = False
+        self.evaluated_tokens = 0  # of the running eval(); a step computes at most n_batch of them
+        self.is_embedding = False
+        self.completion: Optional[RunningCompletion] = None
+        self.generation: Optional[GenerationRequest] = None  # of generate(), while it runs
+        self._direct_eval: Optional[GenerationRequest] = None  # of eval() without generate()
+
+    def current_generation(self) -> GenerationRequest:
+        if self.generation is not None:
+            return self.generation
+        llama = self._llama()
+        if self._direct_eval is None or llama is None or llama.n_tokens == 0:
+            self.end_direct_eval()
+            self._direct_eval = GenerationRequest("eval")
+        return self._direct_eval
+
+    def end_direct_eval(self) -> None:
+        direct, self._direct_eval = self._direct_eval, None
+        if direct is not None:
+            self.finish_generation(direct, FINISHED)
+
+    def before_decode(self) -> None:
+        self.complete_pending_step(None)
+        self.log.begin_step()
+
+    def after_decode(self, tokens: int) -> None:
+        generation, llama = self.current_generation(), self._llama()
+        start = llama.n_tokens if llama is not None else None
+        # A program that calls eval() may sample without sample(): then its later calls have a single token.
+        is_prompt = not generation.has_sampled and (
+            generation is not self._direct_eval or self.evaluated_tokens > 1 or not generation.has_begun
+        )
+        generation.has_begun = True
+        self._pending_step = DecodeStep([generation], 1 if is_prompt else tokens)
+        if generation is self._direct_eval and not is_prompt:
+            self._pending_step.sampled_tokens = 1  # the program may sample without sample()
+        self.log.launch_step(self._pending_step, [RequestWork(generation.id, start, tokens, is_prompt)])
+
+    def after_embedding(self, lengths: List[int]) -> None:
+        step = self._pending_step = DecodeStep([GenerationRequest("embed") for _ in lengths], 0)
+        self.log.launch_step(
+            step, [RequestWork(one.id, 0, tokens, True) for one, tokens in zip(step.generations, lengths)]
+        )
+
+    def on_sample(self) -> None:
+        generation, step = self.generation or self._direct_eval, self._pending_step
+        if generation is not None:
+            generation.has_sampled = True
+        if step is not None:
+            step.sampled_tokens = min(step.sampled_tokens + 1, step.max_sampled_tokens)
+            if step.max_sampled_tokens == 1:
+                self.complete_pending_step(None)
+
+    def complete_pending_step(self, outcome: Optional[str]) -> None:
+        """The step has ended."""
+        step, self._pending_step = self._pending_step, None
+        if step is not None:
+            self.log.complete_step(step, [(step.sampled_tokens, outcome)] * len(step.generations))
+
+    def finish_generation(self, generation: GenerationRequest, outcome: str) -> None:
+        step = self._pending_step
+        if step is not None and generation in step.generations:
+            self.complete_pending_step(outcome)
+        self.log.end_request(generation.id, outcome)
+
+
+def requests_of_llama(llama: Any) -> LlamaRequests:
+    requests = getattr(llama, "_joulemap_requests", None)
+    if requests is None:
+        requests = llama._joulemap_requests = LlamaRequests(llama)
+        llama._ctx._joulemap_requests = requests
+    return requests
+
+
+def _before_eval(llama: Any, tokens: Any, *args: Any, **kwargs: Any) -> None:
+    requests = requests_of_llama(llama)
+    requests.is_evaluating, requests.evaluated_tokens = True, len(tokens)
+
+
+def _after_eval(token: Any, result: Any, llama: Any, *args: Any, **kwargs: Any) -> None:
+    requests_of_llama(llama).is_evaluating = False
+
+
+def _on_failed_eval(token: Any, llama: Any, *args: Any, **kwargs: Any) -> None:
+    requests_of_llama(llama).is_evaluating = False
+
+
+def _before_embed(llama: Any, *args: Any, **kwargs: Any) -> None:
+    requests_of_llama(llama).is_embedding = True
+
+
+def _after_embed(token: Any, result: Any, llama: Any, *args: Any, **kwargs: Any) -> None:
+    requests_of_llama(llama).is_embedding = False
+    requests_of_llama(llama).complete_pending_step(FINISHED)
+
+
+def _on_failed_embed(token: Any, llama: Any, *args: Any, **kwargs: Any) -> None:
+    requests_of_llama(llama).is_embedding = False
+    requests_of_llama(llama).complete_pending_step(ABORTED)
+
+
+def _before_decode(context: Any, batch: Any) -> None:
+    requests = getattr(context, "_joulemap_requests", None)
+    if requests is not None and requests.is_embedding:
+        requests.complete_pending_step(FINISHED)
+        requests.log.begin_step()
+    elif requests is not None and requests.is_evaluating:
+        requests.before_decode()
+
+
+def _after_decode(token: Any, result: Any, context: Any, batch: Any) -> None:
+    requests = getattr(context, "_joulemap_requests", None)
+    if requests is not None and requests.is_embedding:
+        requests.after_embedding(_lengths_of_sequences(batch))
+    elif requests is not None and requests.is_evaluating:
+        requests.after_decode(batch.n_tokens())
+
+
+def _lengths_of_sequences(batch: Any) -> List[int]:
+    lengths: dict = {}
+    for index in range(batch.n_tokens()):
+        sequence = batch.batch.seq_id[index][0]
+        lengths[sequence] = lengths.get(sequence, 0) + 1
+    return list(lengths.values())
+
+
+def _after_sample(token: Any, result: Any, llama: Any, *args: Any, **kwargs: Any) -> None:
+    requests_of_llama(llama).on_sample()
+
+
+def _before_reset(llama: Any) -> None:
+    requests = requests_of_llama(llama)
+    if requests.generation is None:
+        requests.end_direct_eval()
+
+
+class GeneratorFollower:
+    """Runs generators of Llama between calls that note which request computes."""
+
+    def __init__(self, adapter: EngineAdapter) -> None:
+        self.begin = adapter.guard_hook(self._begin)
+        self.resume = adapter.guard_hook(self._resume)
+        self.pause = adapter.guard_hook(self._pause)
+        self.end = adapter.guard_hook(self._end)
+        self.begin_completion = adapter.guard_hook(self._begin_completion)
+        self.on_chunk = adapter.guard_hook(self._on_chunk)
+        self.end_completion = adapter.guard_hook(self._end_completion)
+
+    def _begin(self, llama: Any) -> GenerationRequest:
+        requests = requests_of_llama(llama)
+        requests.end_direct_eval()
+        generation = GenerationRequest("generate" if requests.completion is None else "completion")
+        if requests.completion is not None:
+            requests.completion.generation = generation
+        return generation
+
+    def _resume(self, llama: Any, generation: Optional[GenerationRequest]) -> None:
+        requests_of_llama(llama).generation = generation
+
+    def _pause(self, llama: Any) -> None:
+        requests_of_llama(llama).generation = None
+
+    def _end(self, llama: Any, generation: Optional[GenerationRequest], outcome: str) -> None:
+        requests = requests_of_llama(llama)
+        requests.generation = None
+        completion = requests.completion
+        if generation is None or (completion is not None and completion.generation is generation and outcome == FINISHED):
+            return  # the completion knows how it ended
+        requests.finish_generation(generation, outcome)
+
+    def _begin_completion(self, llama: Any, is_stream: bool) -> RunningCompletion:
+        return RunningCompletion(is_stream)
+
+    def _on_chunk(self, completion: Optional[RunningCompletion], chunk: Any) -> None:
+        if completion is not None:
+            choice = chunk["choices"][0]
+            completion.has_finished = not completion.is_stream or choice.get("finish_reason") is not None
+
+    def _end_completion(self, llama: Any, completion: Optional[RunningCompletion], is_closed: bool) -> None:
+        if completion is not None and completion.generation is not None:
+            outcome = ABORTED if is_closed and not completion.has_finished else FINISHED
+            requests_of_llama(llama).finish_generation(completion.generation, outcome)
+
+    def follow_generate(self, llama: Any, tokens: Iterator[int]) -> Iterator[int]:
+        generation = self.begin(llama)
+        outcome, sent = ABORTED, None
+        try:
+            while True:
+                self.resume(llama, generation)
+                try:
+                    token = tokens.send(sent)  # type: ignore[attr-defined]
+                except StopIteration:
+                    outcome = FINISHED
+                    return
+                finally:
+                    self.pause(llama)
+                sent = yield token
+        except GeneratorExit:
+            outcome = FINISHED  # how programs end a generation: generate() itself does not stop
+            raise
+        finally:
+            tokens.close()  # type: ignore[attr-defined]
+            self.end(llama, generation, outcome)
+
+    def follow_completion(self, llama: Any, chunks: Iterator[Any], is_stream: bool) -> Iterator[Any]:
+        completion = self.begin_completion(llama, is_stream)
+        is_closed = True
+        try:
+            while True:
+                self._set_completion(llama, completion)
+                try:
+                    chunk = next(chunks)
+                except StopIteration:
+                    is_closed = False
+                    return
+                finally:
+                    self._set_completion(llama, None)
+                self.on_chunk(completion, chunk)
+                yield chunk
+        finally:
+            self._set_completion(llama, completion)
+            chunks.close()  # type: ignore[attr-defined]
+            self._set_completion(llama, None)
+            self.end_completion(llama, completion, is_closed)
+
+    def _set_completion(self, llama: Any, completion: Optional[RunningCompletion]) -> None:
+        requests = getattr(llama, "_joulemap_requests", None)
+        if requests is not None:
+            requests.completion = completion
+
+
+def install(module: Any) -> None:
+    llama = module.Llama
+    context = module.internals.LlamaContext
+    adapter = EngineAdapter("llama-cpp-python", "llama-cpp-python")
+
+    def hooks() -> None:
+        adapter.require_attributes(llama, "eval", "sample", "generate", "_create_completion", "embed", "reset")
+        adapter.require_attributes(context, "decode")
+        adapter.require_attributes(module.internals.LlamaBatch, "n_tokens")
+        adapter.wrap_with_hooks(llama, "eval", _before_eval, _after_eval, _on_failed_eval)
+        adapter.wrap_with_hooks(llama, "embed", _before_embed, _after_embed, _on_failed_embed)
+        adapter.wrap_with_hooks(llama, "sample", None, _after_sample)
+        adapter.wrap_with_hooks(llama, "reset", _before_reset)
+        adapter.wrap_with_hooks(context, "decode", _before_decode, _after_decode)
+        follower = GeneratorFollower(adapter)
+        generate, complete = llama.generate, llama._create_completion
+
+        @functools.wraps(generate)
+        def captured_generate(self: Any, *args: Any, **kwargs: Any) -> Any:
+            tokens = generate(self, *args, **kwargs)
+            return follower.follow_generate(self, tokens) if adapter.is_recording() else tokens
+
+        @functools.wraps(complete)
+        def captured_completion(self: Any, *args: Any, **kwargs: Any) -> Any:
+            chunks = complete(self, *args, **kwargs)
+            if not adapter.is_recording():
+                return chunks
+            adapter.guard_hook(requests_of_llama)(self)
+            return follower.follow_completion(self, chunks, bool(kwargs.get("stream")))
+
+        llama.generate, llama._create_completion = captured_generate, captured_completion
+
+    adapter.install(hooks)

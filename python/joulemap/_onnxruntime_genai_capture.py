@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures the generators of ONNX Runtime GenAI in a recorded program: install() is called after onnxruntime_genai has
+been imported. Each sequence of a Generator is a request "generator-<number>-<sequence>".
+
+append_tokens() computes a prompt; its step ends with the first generate_next_token(), which only chooses a token. Each
+later generate_next_token() is a step. A request ends when is_done() returns True, or with its generator; tokens that are
+appended after that are a new request, with the earlier ones cached. Beams that are not returned count as rejected
+tokens. A sequence that ends before the others of its batch counts until the batch ends. The Engine of GenAI, which
+schedules requests itself, is not captured.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import weakref
+from typing import Any, Dict, List, Optional
+
+from . import _capture_interface as capture
+from ._engine_adapter import FINISHED, EngineAdapter, StepLog, RequestWork
+
+_generator_numbers = itertools.count()
+
+
+class GeneratorSequences:
+    """The requests of one generator."""
+
+    def __init__(self, options: dict, model: Optional[str]) -> None:
+        self.log = StepLog(model)
+        self._beam_count = max(int(options.get("num_beams", 1) or 1), 1)
+        returned = max(int(options.get("num_return_sequences", 1) or 1), 1)
+        self._width = max(self._beam_count, returned)  # rows of each sequence
+        self._returned_sequences = returned
+        self._batch_size = max(int(options.get("batch_size", 1) or 1), 1)
+        self._pending_prompt: Optional[List[RequestWork]] = None  # computed, but no token chosen yet
+        self.has_ended = True
+        self._request_ids: List[str] = []
+
+    def begin(self) -> None:
+        self.log.begin_step()
+
+    def add_prompt_tokens(self, before: int, now: int) -> None:
+        """The generator has computed `now - before` tokens of each sequence."""
+        self.complete_prompt(0)
+        if now <= before:
+            return
+        if self.has_ended:
+            number = next(_generator_numbers)
+            self._request_ids = [f"generator-{number}-{index}" for index in range(self._batch_size)]
+            self.has_ended = False
+        self._pending_prompt = [RequestWork(id, before, now - before, True) for id in self._request_ids]
+        self.log.launch_step(self._pending_prompt, self._pending_prompt)
+
+    def complete_prompt(self, decoded: int) -> bool:
+        """Whether a prompt was waiting for its first token."""
+        prompt, self._pending_prompt = self._pending_prompt, None
+        if prompt is None:
+            return False
+        self.log.complete_step(prompt, [(decoded, None)] * len(prompt))
+        return True
+
+    def add_generated_tokens(self, before: int, now: int) -> None:
+        decoded = max(now - before, 0)
+        if self.complete_prompt(min(decoded, 1) * self._returned_sequences) or decoded == 0:
+            return
+        tokens = max(decoded * self._width, 1)
+        work = [RequestWork(id, before - 1, tokens, False) for id in self._request_ids]
+        self.log.launch_step(work, work)
+        self.log.complete_step(work, [(decoded * self._returned_sequences, None)] * len(work))
+
+    def end(self) -> None:
+        self.complete_prompt(0)
+        self.has_ended = True
+        for id in self._request_ids:
+            self.log.end_request(id, FINISHED)
+        self._request_ids = []
+
+
+class GeneratorRegistry:
+    """The generators of the program. They cannot hold attributes and are identified by weak references."""
+
+    def __init__(self, adapter: EngineAdapter) -> None:
+        self._adapter = adapter
+        self._sequences: Dict[int, GeneratorSequences] = {}
+
+    def sequences_of(self, generator: Any) -> Optional[GeneratorSequences]:
+        return self._sequences.get(id(generator))
+
+    def add_generator(self, generator: Any, options: dict, model: Optional[str]) -> None:
+        key = id(generator)
+        sequences = self._sequences[key] = GeneratorSequences(options, model)
+        weakref.finalize(generator, self._forget_generator, key, sequences).atexit = False
+
+    def _forget_generator(self, key: int, sequences: GeneratorSequences) -> None:
+        """Also called while nothing is recorded: a later generator may have the same id()."""
+        if self._sequences.get(key) is sequences:
+            del self._sequences[key]
+        self._adapter.guard_hook(sequences.end)()
+
+
+def _read_search_options(params: Any) -> dict:
+    read = getattr(params, "get_search_options", None)
+    return read() if read is not None else {}
+
+
+def install(module: Any) -> None:
+    kind = module.Generator
+    adapter = EngineAdapter("ONNX Runtime GenAI", "onnxruntime-genai")
+    generators = GeneratorRegistry(adapter)
+    warned: List[bool] = []
+    names = [name for name in ("append_tokens", "set_inputs") if hasattr(kind, name)]
+
+    def after_init(token: Any, result: Any, generator: Any, model: Any, params: Any, *args: Any, **kwargs: Any) -> None:
+        generators.add_generator(generator, _read_search_options(params), getattr(model, "type", None))
+
+    def before_append(generator: Any, *args: Any, **kwargs: Any) -> Optional[int]:
+        sequences = generators.sequences_of(generator)
+        if sequences is None:
+            return None
+        sequences.complete_prompt(0)
+        sequences.begin()
+        return generator.token_count()
+
+    def after_append(count: Optional[int], result: Any, generator: Any, *args: Any, **kwargs: Any) -> None:
+        sequences = generators.sequences_of(generator)
+        if sequences is not None and count is not None:
+            sequences.add_prompt_tokens(count, generator.token_count())
+
+    def before_generate(generator: Any) -> Optional[int]:
+        sequences = generators.sequences_of(generator)
+        if sequences is None:
+            return None
+        sequences.begin()
+        return generator.token_count()
+
+    def after_generate(count: Optional[int], result: Any, generator: Any) -> None:
+        sequences = generators.sequences_of(generator)
+        if sequences is not None and count is not None:
+            sequences.add_generated_tokens(count, generator.token_count())
+
+    def after_is_done(token: Any, is_done: bool, generator: Any) -> None:
+        sequences = generators.sequences_of(generator) if is_done else None
+        if sequences is not None and not sequences.has_ended:
+            sequences.end()
+
+    def before_rewind(generator: Any, *args: Any, **kwargs: Any) -> None:
+        sequences = generators.sequences_of(generator)
+        if sequences is not None:
+            sequences.end()
+
+    def before_engine(engine: Any, *args: Any, **kwargs: Any) -> None:
+        if not warned:
+            warned.append(True)
+            message = "steps of onnxruntime_genai.Engine are not recorded"
+            capture.diagnose("engine_not_captured", message, "report them with jm.engine_step, or use a Generator")
+
+    def hooks() -> None:
+        adapter.require_attributes(kind, "append_tokens", "generate_next_token", "is_done", "token_count")
+        make = kind.__init__
+
+        @functools.wraps(make)
+        def captured_init(self: Any, *args: Any, **kwargs: Any) -> None:
+            make(self, *args, **kwargs)
+            if adapter.is_recording():
+                adapter.guard_hook(after_init)(None, None, self, *args, **kwargs)
+
+        for name in names:
+            adapter.wrap_with_hooks(kind, name, before_append, after_append)
+        adapter.wrap_with_hooks(kind, "generate_next_token", before_generate, after_generate)
+        adapter.wrap_with_hooks(kind, "is_done", None, after_is_done)
+        if hasattr(kind, "rewind_to"):
+            adapter.wrap_with_hooks(kind, "rewind_to", before_rewind)
+        kind.__init__ = captured_init
+        if hasattr(getattr(module, "Engine", None), "run"):
+            adapter.wrap_with_hooks(module.Engine, "run", before_engine)
+
+    adapter.install(hooks)

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures the steps of SGLang in a recorded program: install() is called after sglang.srt.managers.scheduler has been
+imported, in each process that schedules.
+
+A step lasts from Scheduler.run_batch() to the end of Scheduler.process_batch_result(). What it computes is read from the
+ScheduleBatch; what it generated, from the requests. With overlap scheduling, a request may run once more after it has
+ended: those tokens are rejected. Every rank of tensor parallelism schedules the same batches; the first one reports them.
+Batches of diffusion language models and of multiplexed prefill and decode (split prefill) are not reported.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from typing import Any, List, Optional, Tuple
+
+from ._engine_adapter import ABORTED, FINISHED, EngineAdapter, StepLog, RequestWork
+
+_scheduler_numbers = itertools.count()  # of schedulers in this process
+_RANK_ATTRIBUTES = ("attn_tp_rank", "attn_cp_rank", "pp_rank")
+_STEPS_BETWEEN_END_CHECKS = 256  # how often requests are found that ended outside of steps and calls of abort_request()
+
+
+class SchedulerSteps:
+    """The steps of one scheduler."""
+
+    def __init__(self, scheduler: Any) -> None:
+        number = next(_scheduler_numbers)
+        self.is_reporter = _is_first_rank(scheduler)
+        arguments = getattr(scheduler, "server_args", None)
+        name = getattr(arguments, "served_model_name", None) or getattr(arguments, "model_path", None)
+        self.log = StepLog(name if isinstance(name, str) else None, f"engine{number}-" if number else "")
+        self._draft_tokens = getattr(arguments, "speculative_num_draft_tokens", None) or 1
+        self._output_counts: dict = {}  # of unfinished requests, after their last step
+        self._steps = 0
+
+    def work_of(self, batch: Any) -> List[RequestWork]:
+        mode = batch.forward_mode
+        if mode.is_decode():
+            tokens = 1 if batch.spec_algorithm is None or batch.spec_algorithm.is_none() else self._draft_tokens
+            return [
+                RequestWork(r.rid, None if r.rid in self.log.requests else _cached_token_count(r), tokens, False, r)
+                for r in batch.reqs
+            ]
+        if not mode.is_extend() or mode.name not in ("EXTEND", "MIXED"):
+            return []
+        work = []
+        for request, start, tokens in zip(batch.reqs, batch.prefix_lens, batch.extend_lens):
+            is_prompt = start < len(request.origin_input_ids) or tokens > 1
+            work.append(RequestWork(request.rid, start, tokens, is_prompt, request))
+        return work
+
+    def launch_batch(self, work: List[RequestWork], result: Any) -> None:
+        for one in work:
+            if one.id not in self.log.requests:
+                self._output_counts[one.id] = len(one.engine_request.output_ids)
+        self.log.launch_step(result, work)
+
+    def complete_batch(self, result: Any) -> None:
+        # With pipeline parallelism, another object than that of run_batch() arrives, in the same order.
+        step = result if self.log.has_step(result) else self.log.oldest_step()
+        results: List[Tuple[int, Optional[str]]] = []
+        for entry in self.log.entries_of_step(step):
+            request = entry[0].engine_request
+            before, now = self._output_counts.get(request.rid, 0), len(request.output_ids)
+            self._output_counts[request.rid] = now  # fewer than before: it starts again after a retraction
+            results.append((max(now - before, 0), request_outcome(request)))
+        self.log.complete_step(step, results)
+        self._steps += 1
+        if self._steps % _STEPS_BETWEEN_END_CHECKS == 0:
+            self.end_finished_requests()
+
+    def end_finished_requests(self) -> None:
+        """Ends requests that ended outside of steps, and forgets the counts of those that have ended."""
+        for request in list(self.log.requests.values()):
+            if request.steps_in_flight == 0 and request.engine_request.finished():
+                self.log.end_request(request.id, request_outcome(request.engine_request) or FINISHED)
+        known = self.log.requests
+        self._output_counts = {rid: count for rid, count in self._output_counts.items() if rid in known}
+
+
+def _cached_token_count(request: Any) -> int:
+    """KV cache of a request whose prompt was computed elsewhere, before its first decoded token here."""
+    return max(len(request.origin_input_ids) + len(request.output_ids) - 1, 0)
+
+
+def request_outcome(request: Any) -> Optional[str]:
+    if not request.finished():
+        return None
+    return ABORTED if type(request.finished_reason).__name__ == "FINISH_ABORT" else FINISHED
+
+
+def _is_first_rank(scheduler: Any) -> bool:
+    if not any(
+        hasattr(scheduler, name) for name in _RANK_ATTRIBUTES
+    ):  # newer versions hold the ranks outside of the scheduler
+        scheduler = sys.modules["sglang.srt.runtime_context"].get_parallel()
+    return all(getattr(scheduler, name, 0) == 0 for name in _RANK_ATTRIBUTES)
+
+
+def _steps_of(scheduler: Any) -> SchedulerSteps:
+    steps = getattr(scheduler, "_joulemap_steps", None)
+    if steps is None:
+        steps = scheduler._joulemap_steps = SchedulerSteps(scheduler)
+    return steps
+
+
+def _before_run(scheduler: Any, batch: Any, *args: Any, **kwargs: Any) -> Optional[List[RequestWork]]:
+    steps = _steps_of(scheduler)
+    if not steps.is_reporter:
+        return None
+    steps.log.begin_step()
+    return steps.work_of(batch)
+
+
+def _after_run(work: Optional[List[RequestWork]], result: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
+    if work is not None and result is not None:
+        _steps_of(scheduler).launch_batch(work, result)
+
+
+def _after_process(
+    token: Any, nothing: Any, scheduler: Any, batch: Any, result: Any = None, *args: Any, **kwargs: Any
+) -> None:
+    steps = _steps_of(scheduler)
+    if steps.is_reporter:
+        steps.complete_batch(result)
+
+
+def _before_abort(scheduler: Any, *args: Any, **kwargs: Any) -> List[Any]:
+    """Requests that were retracted and wait: an abort removes them from the queue."""
+    known = _steps_of(scheduler).log.requests
+    return [request for request in scheduler.waiting_queue if request.rid in known]
+
+
+def _after_abort(waiting: Optional[List[Any]], result: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
+    if not waiting:
+        return
+    still = {id(request) for request in scheduler.waiting_queue}
+    for request in waiting:
+        if id(request) not in still:
+            _steps_of(scheduler).log.end_request(request.rid, ABORTED)
+
+
+def install(module: Any) -> None:
+    scheduler = module.Scheduler
+    if hasattr(scheduler.run_batch, "_joulemap_wrapped"):
+        return
+    adapter = EngineAdapter("SGLang", "sglang")
+
+    def hooks() -> None:
+        adapter.require_attributes(scheduler, "run_batch", "process_batch_result", "abort_request")
+        adapter.wrap_with_hooks(scheduler, "run_batch", _before_run, _after_run)
+        adapter.wrap_with_hooks(scheduler, "process_batch_result", None, _after_process)
+        adapter.wrap_with_hooks(scheduler, "abort_request", _before_abort, _after_abort)
+        scheduler.run_batch._joulemap_wrapped = True
+
+    adapter.install(hooks)

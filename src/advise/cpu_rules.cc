@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rules for programs without a GPU, from their operations on the CPU. The error of an estimated power is the same for all
+// operations of a program and cancels in their shares: ranges contain only what a change may save.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "advise/rules.h"
+#include "scopes/operation_kinds.h"
+
+namespace joulemap::advise {
+namespace {
+
+using scopes::OperationKind;
+
+// Below this mean duration, calling an operation costs about as much as its work.
+constexpr double kShortOperation_s = 100e-6;
+constexpr double kMinSmallOperationShare = 0.5;
+constexpr double kMinAttentionShare = 0.05;
+// Operations per parameter in an optimizer worth fusing. SGD has one or two, Adam seven.
+constexpr std::size_t kMinOptimizerOperationKinds = 3;
+
+bool is_in_phase(const ReportRow& row, std::string_view phase) { return row.path.size() > 1 && row.path[1] == phase; }
+bool is_in_mode(const ReportRow& row, std::string_view mode) { return !row.path.empty() && row.path[0] == mode; }
+
+// Rows of the program on the CPU. Compilation is left out: a longer run repeats everything else.
+bool is_judged_row(const ReportRow& row) {
+  return is_cpu_device(row.device) && is_program_report_row(row) && !is_in_phase(row, "compile");
+}
+
+bool is_loading(const ReportRow& row) { return is_in_phase(row, "dataloader") || is_in_mode(row, "worker"); }
+// Of an operation, not of a module's own code.
+bool is_operation(const ReportRow& row) { return row.path.size() > 3; }
+bool is_short_operation(const ReportRow& row) {
+  return row.count.value_or(0) > 0 && row.time_s < kShortOperation_s * static_cast<double>(*row.count);
+}
+
+using RowPredicate = std::function<bool(const ReportRow&)>;
+
+struct CpuProgram {
+  const RuleContext& run;
+  double recorded_j = 0;  // of all judged rows of the operator report
+
+  double energy_share(const RowPredicate& includes) const {
+    double joules = 0;
+    for (const ReportRow& row : run.reports.operator_report.rows) {
+      if (is_judged_row(row) && includes(row)) joules += row.energy_j.value_or(0);
+    }
+    return recorded_j > 0 ? joules / recorded_j : 0;
+  }
+};
+
+double judged_energy_j(const ReportResult& result) {
+  double joules = 0;
+  for (const ReportRow& row : result.rows) {
+    if (is_judged_row(row)) joules += row.energy_j.value_or(0);
+  }
+  return joules;
+}
+
+// "torch.rand (40 %), torch.stack (20 %)": the operations with the most energy and their share of that of all included.
+// Empty if no operations were recorded.
+std::string format_costliest_operations(const CpuProgram& program, const RowPredicate& includes) {
+  constexpr std::size_t kShown = 3;
+  std::map<std::string, double> energies_j;
+  double sum_j = 0;
+  for (const ReportRow& row : program.run.reports.operator_report.rows) {
+    if (!is_judged_row(row) || !includes(row) || row.energy_j.value_or(0) <= 0) continue;
+    if (row.path.size() < 3) continue;  // a phase, where its operations were not recorded
+    energies_j[row.path.back()] += *row.energy_j;
+    sum_j += *row.energy_j;
+  }
+  std::vector<std::pair<double, std::string>> sorted;
+  for (const auto& [name, joules] : energies_j) sorted.emplace_back(joules, name);
+  std::ranges::sort(sorted, std::greater<>());
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, sorted.size()); ++i)
+    text += fmt::format("{}{} ({:.0f} %)", i == 0 ? "" : ", ", sorted[i].second, 100 * sorted[i].first / sum_j);
+  return text;
+}
+
+struct CpuRule {
+  std::string_view name;
+  std::string_view title;
+  std::string_view change;
+  SavedEnergyFraction saved_fraction;  // measured on a CPU (bench/advise/cpu.py)
+};
+
+Finding make_cpu_finding(const CpuProgram& program, const CpuRule& rule, double share) {
+  EnergyAmount amount;
+  const double joules = share * program.run.energy_j;
+  amount.add(joules, joules, joules, 0);
+  Finding finding = make_finding(rule.name, amount, rule.saved_fraction);
+  finding.title = rule.title;
+  finding.change = rule.change;
+  return finding;
+}
+
+std::string share_text(double share) { return fmt::format("{:.0f} % of the program's energy", 100 * share); }
+
+std::optional<Finding> loading_finding(const CpuProgram& program) {
+  const double share = program.energy_share(is_loading);
+  if (share <= 0) return std::nullopt;
+  Finding finding = make_cpu_finding(
+      program,
+      {"data_loading",
+       "The DataLoader prepares items",
+       "prepare each item once (keep it in memory or in a file), or a whole batch at a time; num_workers=N makes the run "
+       "shorter, but the work stays",
+       {0.9, 0.4, 1.3}},
+      share);
+  const std::string operations = format_costliest_operations(program, is_loading);
+  finding.evidence.push_back(share_text(share) + (operations.empty() ? "" : ", most of it in " + operations));
+  return finding;
+}
+
+std::optional<Finding> optimizer_finding(const CpuProgram& program) {
+  const auto is_optimizer = [](const ReportRow& row) { return is_in_phase(row, "optimizer"); };
+  std::set<std::string> operations;
+  for (const ReportRow& row : program.run.reports.operator_report.rows) {
+    if (!is_judged_row(row) || !is_optimizer(row) || !is_operation(row)) continue;
+    if (row.path.back().find("_fused_") != std::string::npos) return std::nullopt;
+    operations.insert(row.path.back());
+  }
+  if (operations.size() < kMinOptimizerOperationKinds) return std::nullopt;
+  const double share = program.energy_share(is_optimizer);
+  Finding finding = make_cpu_finding(program,
+                                     {"unfused_optimizer",
+                                      "The optimizer reads and writes each parameter several times",
+                                      "fused=True (torch.optim.Adam, AdamW, SGD, Adagrad; PyTorch 2.4 or later)",
+                                      {0.7, 0.4, 0.9}},
+                                     share);
+  finding.evidence.push_back(fmt::format("{}, in {} operations for each parameter: {}", share_text(share),
+                                         operations.size(), format_costliest_operations(program, is_optimizer)));
+  return finding;
+}
+
+bool is_elementwise_kind(OperationKind kind) {
+  return kind == OperationKind::elementwise || kind == OperationKind::reduction ||
+         kind == OperationKind::normalization || kind == OperationKind::softmax;
+}
+
+// The products, softmax and elementwise operations of attention, without its projections.
+std::optional<Finding> attention_finding(const CpuProgram& program, const std::set<std::string>& attention_modules) {
+  const auto is_attention = [&](const ReportRow& row) {
+    if (!is_operation(row) || !attention_modules.contains(enclosing_module_name(row))) return false;
+    const std::string& name = row.path.back();
+    const bool is_projection = name.find("linear") != std::string::npos || name.find("Addmm") != std::string::npos;
+    const OperationKind kind = scopes::kind_of_operation(name);
+    return !is_projection && (kind == OperationKind::matmul || is_elementwise_kind(kind));
+  };
+  const double share = program.energy_share(is_attention);
+  if (share < kMinAttentionShare) return std::nullopt;
+  Finding finding = make_cpu_finding(
+      program,
+      {"unfused_attention",
+       "Attention is computed by separate operations",
+       "torch.nn.functional.scaled_dot_product_attention, or attn_implementation=\"sdpa\" in transformers",
+       {0.5, 0.2, 0.8}},
+      share);
+  finding.evidence.push_back(fmt::format("{}, in {} module{}", share_text(share), attention_modules.size(),
+                                         attention_modules.size() == 1 ? "" : "s"));
+  return finding;
+}
+
+std::optional<Finding> small_operations_finding(const CpuProgram& program) {
+  const auto is_small = [](const ReportRow& row) {
+    return is_short_operation(row) && !is_loading(row) && !is_in_phase(row, "checkpoint_save");
+  };
+  const double share = program.energy_share(is_small);
+  if (share < kMinSmallOperationShare) return std::nullopt;
+  Finding finding = make_cpu_finding(program,
+                                     {"small_operations",
+                                      "Operations are so short that calling them costs most of the energy",
+                                      "a larger batch: the same items in fewer steps (check the learning rate)",
+                                      {0.7, 0.3, 1.05}},
+                                     share);
+  finding.evidence.push_back(
+      fmt::format("{} is in operations of less than {:.0f} us", share_text(share), 1e6 * kShortOperation_s));
+  return finding;
+}
+
+// Inference beside training evaluates the model.
+std::optional<Finding> evaluation_finding(const CpuProgram& program) {
+  const auto is_evaluation = [](const ReportRow& row) { return is_in_mode(row, "inference"); };
+  if (program.energy_share([](const ReportRow& row) { return is_in_mode(row, "train"); }) <= 0) return std::nullopt;
+  const double share = program.energy_share(is_evaluation);
+  Finding finding = make_cpu_finding(program,
+                                     {"evaluation",
+                                      "Evaluation during training",
+                                      "evaluate less often, or on fewer items",
+                                      {0.6, 0.3, 0.95}},
+                                     share);
+  finding.evidence.push_back(share_text(share) + " is inference between training steps");
+  return finding;
+}
+
+std::optional<Finding> checkpoint_finding(const CpuProgram& program) {
+  const double share = program.energy_share([](const ReportRow& row) { return is_in_phase(row, "checkpoint_save"); });
+  Finding finding =
+      make_cpu_finding(program, {"checkpoint", "Checkpoints", "save checkpoints less often", {1.2, 0.4, 2.0}}, share);
+  finding.evidence.push_back(share_text(share));
+  return finding;
+}
+
+}  // namespace
+
+double cpu_program_energy_j(const ReportResult& result) { return judged_energy_j(result); }
+
+std::vector<Finding> cpu_findings(const RuleContext& run) {
+  const CpuProgram program{run, judged_energy_j(run.reports.operator_report)};
+  const std::set<std::string> attention_modules =
+      find_attention_modules(run.reports.operator_report, &is_cpu_device);
+  std::vector<Finding> findings;
+  for (std::optional<Finding> finding :
+       {loading_finding(program), optimizer_finding(program), attention_finding(program, attention_modules),
+        small_operations_finding(program), evaluation_finding(program), checkpoint_finding(program)}) {
+    if (finding) findings.push_back(*std::move(finding));
+  }
+  return findings;
+}
+
+}  // namespace joulemap::advise

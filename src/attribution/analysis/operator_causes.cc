@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/operator_causes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+#include <span>
+
+#include "attribution/analysis/operator_groups.h"
+#include "statistics/run_variation.h"
+
+namespace joulemap::attribution {
+namespace {
+
+constexpr double kMinGroupShare = 0.001;          // of the total; smaller differences of groups are ignored
+constexpr double kMinCallRatio = 1.5;             // ratio of counts, which are known to a quarter in short recordings
+constexpr double kMinUnfusedCallRatio = 1.5;      // the same, of kernels that replace fused ones
+constexpr double kMinLongerTimeRatio = 1.05;      // ratio of durations
+constexpr double kMinCommonKernelFraction = 0.5;  // common fraction of the energy by kernel
+constexpr double kDegreesOfFreedom = 20;          // of intervals of entries, as in compared_entries.cc
+constexpr std::size_t kMaxKernelText = 60;        // characters of a kernel's name
+
+// A changed group, from the side that uses less energy to the side that uses more.
+struct GroupChange {
+  DifferenceEntry* entry = nullptr;
+  char costlier_name = 'B';
+  char cheaper_name = 'A';
+  const OperatorSide* costlier_side = nullptr;
+  const OperatorSide* cheaper_side = nullptr;
+  ComparedEnergy costlier_energy = {};
+  ComparedEnergy cheaper_energy = {};
+  bool is_one_sided = false;
+  std::string_view unit_name;
+
+  const OperatorGroup& group() const { return *entry->group; }
+  bool is_on_cpu() const { return entry->device.ends_with("cpu"); }
+  bool is_kind(std::string_view kind) const { return group().kind == kind; }
+  std::string_view work_unit_name() const { return is_on_cpu() ? "operations" : "kernels"; }
+  double energy_difference_j() const { return costlier_energy.energy_j - cheaper_energy.energy_j; }
+  double costlier_call_count() const { return costlier_energy.count.value_or(0); }
+  double cheaper_call_count() const { return cheaper_energy.count.value_or(0); }
+};
+
+bool is_one_of(std::span<const std::string_view> list, std::string_view name) {
+  return std::ranges::find(list, name) != list.end();
+}
+
+// A kernel's name without its return type, template arguments and parameters.
+std::string short_kernel_name(std::string_view kernel) {
+  if (kernel.starts_with("void ")) kernel.remove_prefix(5);
+  kernel = kernel.substr(0, kernel.find('<'));
+  if (!kernel.starts_with('(')) kernel = kernel.substr(0, kernel.find('('));
+  return std::string(kernel.size() > kMaxKernelText ? kernel.substr(kernel.size() - kMaxKernelText) : kernel);
+}
+
+std::string largest_kernel(const OperatorSide& side) {
+  return side.kernels.empty() ? std::string("unknown") : short_kernel_name(side.kernels.front().name);
+}
+
+std::string count_text(double count) { return count < 1 ? fmt::format("{:.2g}", count) : fmt::format("{:.0f}", count); }
+
+std::string phase_text(const OperatorGroup& group) { return group.phase.empty() ? "" : " (" + group.phase + ")"; }
+
+double common_kernel_fraction(const OperatorSide& x, const OperatorSide& y) {
+  double common = 0;
+  for (const GroupKernel& one : x.kernels) {
+    const auto other = std::ranges::find(y.kernels, one.name, &GroupKernel::name);
+    if (other != y.kernels.end()) common += std::min(one.share, other->share);
+  }
+  return common;
+}
+
+// Whether both sides ran largely the same code: kernels, or operations on a CPU.
+bool runs_same_code(const GroupChange& change) {
+  if (!change.costlier_side->kernels.empty() && !change.cheaper_side->kernels.empty())
+    return common_kernel_fraction(*change.costlier_side, *change.cheaper_side) >= kMinCommonKernelFraction;
+  const std::vector<std::string>& more = change.costlier_side->operations;
+  const std::vector<std::string>& less = change.cheaper_side->operations;
+  return more.empty() || less.empty() || std::ranges::find(less, more.front()) != less.end();
+}
+
+std::string call_counts_text(const GroupChange& change) {
+  return fmt::format("{} {} per {} in {} instead of {}", count_text(change.costlier_call_count()),
+                     change.is_on_cpu() ? "calls" : "launches", change.unit_name, change.costlier_name,
+                     count_text(change.cheaper_call_count()));
+}
+
+// Rules that rest on the energy alone apply beyond the noise only.
+bool is_beyond_noise(const DifferenceEntry& entry) {
+  return entry.low_j && entry.high_j && (*entry.low_j > 0 || *entry.high_j < 0);
+}
+
+// --- Rules. Each returns a cause if it applies.
+
+using OptionalCause = std::optional<GroupCause>;
+
+OptionalCause explain_waiting(const GroupChange& change) {
+  if (!change.is_kind(kWaitingKind) || !is_beyond_noise(*change.entry)) return {};
+  return GroupCause{
+      "waiting", fmt::format("the GPU is idle for longer in {} ({})", change.costlier_name, change.entry->path.back())};
+}
+
+OptionalCause explain_recompute(const GroupChange& change) {
+  if (change.group().phase != "recompute") return {};
+  return GroupCause{"recompute", fmt::format("{} runs operations of the forward pass again in the backward pass",
+                                             change.costlier_name)};
+}
+
+OptionalCause explain_host_copies(const GroupChange& change) {
+  if (!change.is_kind("host copy")) return {};
+  return GroupCause{"host_copies", fmt::format("{} copies more between host and device{}", change.costlier_name,
+                                               !change.is_one_sided && change.costlier_call_count() >
+                                                                           kMinCallRatio * change.cheaper_call_count()
+                                                   ? ": " + call_counts_text(change)
+                                                   : std::string())};
+}
+
+OptionalCause explain_layout_conversion(const GroupChange& change) {
+  if (!change.is_kind("layout conversion")) return {};
+  return GroupCause{"layout", fmt::format("{} converts the memory layout of tensors ({})", change.costlier_name,
+                                          largest_kernel(*change.costlier_side))};
+}
+
+OptionalCause explain_unfused_optimizer(const GroupChange& change) {
+  if (!change.is_kind("optimizer") || change.costlier_call_count() < kMinUnfusedCallRatio * change.cheaper_call_count())
+    return {};
+  return GroupCause{"unfused", fmt::format("{} updates parameters in more, smaller {}: {}", change.costlier_name,
+                                           change.work_unit_name(), call_counts_text(change))};
+}
+
+OptionalCause explain_device_copies(const GroupChange& change) {
+  if (!change.is_kind("copy")) return {};
+  const std::vector<std::string>& operations = change.costlier_side->operations;
+  return GroupCause{"copies",
+                    fmt::format("{} copies more within the device ({})", change.costlier_name,
+                                operations.empty() ? largest_kernel(*change.costlier_side) : operations.front())};
+}
+
+OptionalCause explain_larger_shapes(const GroupChange& change) {
+  if (!change.group().has_different_shapes || change.costlier_side->shapes.empty() ||
+      change.cheaper_side->shapes.empty())
+    return {};
+  return GroupCause{"shapes",
+                    fmt::format("larger shapes in {}: {} {} instead of {}", change.costlier_name, change.group().kind,
+                                change.costlier_side->shapes.front(), change.cheaper_side->shapes.front())};
+}
+
+OptionalCause explain_precision(const GroupChange& change) {
+  const std::string& more = change.costlier_side->precision;
+  const std::string& less = change.cheaper_side->precision;
+  if (more.empty() || less.empty() || more == less) return {};
+  return GroupCause{"precision", fmt::format("{} in {} in {}, in {} in {}", change.group().kind, more,
+                                             change.costlier_name, less, change.cheaper_name)};
+}
+
+OptionalCause explain_more_calls(const GroupChange& change) {
+  if (change.is_one_sided || !runs_same_code(change) ||
+      change.costlier_call_count() < kMinCallRatio * change.cheaper_call_count() || change.cheaper_call_count() <= 0)
+    return {};
+  return GroupCause{"calls", fmt::format("more {} of {}{}: {}", change.is_on_cpu() ? "calls" : "launches",
+                                         change.group().kind, phase_text(change.group()), call_counts_text(change))};
+}
+
+OptionalCause explain_other_kernel(const GroupChange& change) {
+  if (change.is_one_sided || change.is_kind(kWaitingKind) || runs_same_code(change)) return {};
+  const auto name = [&](const OperatorSide& side) {
+    return change.is_on_cpu() ? side.operations.front() : largest_kernel(side);
+  };
+  return GroupCause{
+      "kernel",
+      fmt::format("another {} for {}: {} in {} instead of {}", change.is_on_cpu() ? "operation" : "kernel",
+                  change.group().kind, name(*change.costlier_side), change.costlier_name, name(*change.cheaper_side))};
+}
+
+OptionalCause explain_one_sided_group(const GroupChange& change) {
+  if (!change.is_one_sided || change.is_kind(kWaitingKind)) return {};
+  return GroupCause{
+      "extra", fmt::format("only {} runs {}{}", change.costlier_name, change.group().kind, phase_text(change.group()))};
+}
+
+// The same code: it takes longer, or its power is higher. Only the energy shows it, so it must exceed the noise.
+OptionalCause explain_duration_or_power(const GroupChange& change) {
+  if (!is_beyond_noise(*change.entry) || change.is_kind(kWaitingKind)) return {};
+  const double more_s = change.costlier_energy.time_s.value_or(0);
+  const double less_s = change.cheaper_energy.time_s.value_or(0);
+  if (less_s > 0 && more_s > kMinLongerTimeRatio * less_s) {
+    return GroupCause{"duration", fmt::format("the same {} of {} take {:.0f} % longer in {}", change.work_unit_name(),
+                                              change.group().kind, 100 * (more_s / less_s - 1), change.costlier_name)};
+  }
+  return GroupCause{"power", fmt::format("the same {} of {} use more power in {}", change.work_unit_name(),
+                                         change.group().kind, change.costlier_name)};
+}
+
+constexpr std::array<OptionalCause (*)(const GroupChange&), 12> kCauseRules = {
+    explain_waiting,           explain_recompute,     explain_host_copies,     explain_layout_conversion,
+    explain_unfused_optimizer, explain_device_copies, explain_larger_shapes,   explain_precision,
+    explain_more_calls,        explain_other_kernel,  explain_one_sided_group, explain_duration_or_power};
+
+// --- Fusion concerns several groups: a fused operation on one side, and its parts on the other.
+
+constexpr std::array<std::string_view, 4> kFusedKinds = {"normalization", "attention", "softmax", "loss"};
+constexpr std::array<std::string_view, 8> kUnfusedPartKinds = {"elementwise",   "reduction", "softmax", "copy",
+                                                               "normalization", "matmul",    "pooling", "other"};
+constexpr std::array<std::string_view, 3> kFusingKernels = {"triton_", "fusion", "multi_tensor"};
+
+bool is_only_on_side(const GroupChange& change, char side) {
+  return change.is_one_sided && change.costlier_name == side;
+}
+
+double call_count_on_side(const GroupChange& change, char side) {
+  return change.costlier_name == side ? change.costlier_call_count() : change.cheaper_call_count();
+}
+
+const OperatorSide& operator_side_named(const GroupChange& change, char side) {
+  return change.costlier_name == side ? *change.costlier_side : *change.cheaper_side;
+}
+
+bool has_fusing_kernel(const OperatorSide& side) {
+  return std::ranges::any_of(side.kernels, [](const GroupKernel& kernel) {
+    return std::ranges::any_of(kFusingKernels, [&](auto part) { return kernel.name.find(part) != std::string::npos; });
+  });
+}
+
+// Whether the group contains a fused version on side `fused`.
+bool has_fused_version(const GroupChange& change, char fused, char parts) {
+  if (is_only_on_side(change, fused))
+    return is_one_of(kFusedKinds, change.group().kind) || has_fusing_kernel(operator_side_named(change, fused));
+  if (change.is_one_sided ||
+      !(is_one_of(kUnfusedPartKinds, change.group().kind) || is_one_of(kFusedKinds, change.group().kind)))
+    return false;
+  const bool is_replaced = !runs_same_code(change) && call_count_on_side(change, parts) >=
+                                                          kMinUnfusedCallRatio * call_count_on_side(change, fused);
+  return is_replaced && !change.is_kind("matmul") && !change.is_kind("copy");
+}
+
+bool is_unfused_part(const GroupChange& change, char parts, bool has_fused_attention) {
+  if (!is_one_of(kUnfusedPartKinds, change.group().kind)) return false;
+  if (change.is_kind("matmul") && !has_fused_attention) return false;
+  return change.costlier_name == parts;
+}
+
+// Assigns the cause to the changes of one device and phase, if `parts` runs the parts of what `fused` runs fused.
+void assign_unfused_cause(std::span<GroupChange* const> changes, char fused, char parts) {
+  std::vector<GroupChange*> cluster;
+  bool has_fused_attention = false;
+  for (GroupChange* change : changes) {
+    if (!has_fused_version(*change, fused, parts)) continue;
+    cluster.push_back(change);
+    has_fused_attention = has_fused_attention || change->is_kind("attention");
+  }
+  if (cluster.empty()) return;
+  for (GroupChange* change : changes) {
+    if (std::ranges::find(cluster, change) == cluster.end() && is_unfused_part(*change, parts, has_fused_attention))
+      cluster.push_back(change);
+  }
+  double of_parts = 0;
+  double of_fused = 0;
+  double saved_j = 0;
+  std::set<std::string> kinds;
+  for (const GroupChange* change : cluster) {
+    of_parts += call_count_on_side(*change, parts);
+    of_fused += call_count_on_side(*change, fused);
+    saved_j += change->costlier_name == parts ? change->energy_difference_j() : -change->energy_difference_j();
+    kinds.insert(change->group().kind);
+  }
+  if (of_parts < kMinUnfusedCallRatio * of_fused || saved_j <= 0) return;
+  const GroupChange& first = *cluster.front();
+  const std::string fused_count = of_fused > 0 ? count_text(of_fused) + " " : std::string();  // else unknown
+  const std::string text = fmt::format("{} runs {} {} per {} where {} runs {}fused ones: {}{}", parts,
+                                       count_text(of_parts), first.work_unit_name(), first.unit_name, fused,
+                                       fused_count, fmt::join(kinds, ", "), phase_text(first.group()));
+  for (GroupChange* change : cluster) change->entry->group->cause = {"unfused", text};
+}
+
+// --- A layout concerns several groups, too: the conversions, and other kernels of the same operations.
+
+constexpr std::array<std::string_view, 3> kKindsWithLayout = {"convolution", "normalization", "pooling"};
+
+// Assigns the cause to the changes of one device, if one side converts more.
+void assign_layout_cause(std::span<GroupChange* const> changes) {
+  const GroupChange* largest = nullptr;
+  for (const GroupChange* change : changes) {
+    if (change->is_kind("layout conversion") &&
+        (largest == nullptr || change->energy_difference_j() > largest->energy_difference_j()))
+      largest = change;
+  }
+  if (largest == nullptr || largest->cheaper_call_count() * kMinCallRatio > largest->costlier_call_count()) return;
+  const std::string text =
+      fmt::format("{} converts the memory layout of tensors around convolutions ({}) and runs kernels of that layout",
+                  largest->costlier_name, largest_kernel(*largest->costlier_side));
+  for (GroupChange* change : changes) {
+    const bool is_of_layout = is_one_of(kKindsWithLayout, change->group().kind) && !change->is_one_sided;
+    if (change->is_kind("layout conversion") || (is_of_layout && !runs_same_code(*change)))
+      change->entry->group->cause = {"layout", text};
+  }
+}
+
+// --- All groups.
+
+double energy_or_zero_j(const std::optional<ComparedEnergy>& side) { return side ? side->energy_j : 0; }
+
+double larger_total_j(const RunDifference& difference) {
+  return std::max(energy_or_zero_j(difference.total.a), energy_or_zero_j(difference.total.b));
+}
+
+std::vector<GroupChange> collect_group_changes(RunDifference& difference) {
+  const double least_j = kMinGroupShare * larger_total_j(difference);
+  std::vector<GroupChange> changes;
+  for (DifferenceEntry& entry : difference.entries) {
+    if (!entry.group || !entry.low_j || std::abs(entry.difference_j.value_or(0)) < least_j) continue;
+    const bool grew = *entry.difference_j > 0;
+    GroupChange& change = changes.emplace_back();
+    change.entry = &entry;
+    change.costlier_name = grew ? 'B' : 'A';
+    change.cheaper_name = grew ? 'A' : 'B';
+    change.costlier_side = grew ? &entry.group->b : &entry.group->a;
+    change.cheaper_side = grew ? &entry.group->a : &entry.group->b;
+    change.costlier_energy = (grew ? entry.b : entry.a).value_or(ComparedEnergy{});
+    change.cheaper_energy = (grew ? entry.a : entry.b).value_or(ComparedEnergy{});
+    change.is_one_sided = !entry.a || !entry.b;
+    change.unit_name = difference.per;
+  }
+  return changes;
+}
+
+void assign_causes_across_groups(std::vector<GroupChange>& changes) {
+  std::map<std::string, std::vector<GroupChange*>> by_device;
+  for (GroupChange& change : changes) by_device[change.entry->device].push_back(&change);
+  for (const auto& [device, list] : by_device) assign_layout_cause(list);
+  std::map<std::pair<std::string, std::string>, std::vector<GroupChange*>> by_phase;  // device, phase
+  for (GroupChange& change : changes) {
+    const bool has_own_cause =
+        change.is_kind(kWaitingKind) || change.group().phase == "recompute" || !change.entry->group->cause.code.empty();
+    if (!has_own_cause) by_phase[{change.entry->device, change.group().phase}].push_back(&change);
+  }
+  for (const auto& [place, list] : by_phase) {
+    assign_unfused_cause(list, 'A', 'B');
+    assign_unfused_cause(list, 'B', 'A');
+  }
+}
+
+struct CauseSum {
+  DifferenceCause cause;
+  double a_j = 0;
+  double b_j = 0;
+  double variance_j2 = 0;  // of half widths of intervals
+};
+
+// Errors of groups are independent, except for the variation between runs, which the total contains.
+bool exceeds_noise(const CauseSum& sum, const RunDifference& difference) {
+  const DifferenceEntry& total = difference.total;
+  const double most_j = larger_total_j(difference);
+  const double of_runs = total.low_j && most_j > 0 ? 0.5 * (*total.high_j - *total.low_j) / most_j : 0;
+  // Causes are few: their intervals have the level of the total, not that of hundreds of entries.
+  const double narrower = statistics::t_quantile(difference.interval, kDegreesOfFreedom) /
+                          statistics::t_quantile(difference.entry_confidence, kDegreesOfFreedom);
+  const double half_width_j = std::max(narrower * std::sqrt(sum.variance_j2), of_runs * std::max(sum.a_j, sum.b_j));
+  return std::abs(sum.cause.difference_j) >= std::max(kMinCauseShare * most_j, half_width_j);
+}
+
+std::map<std::string, CauseSum> sum_energies_by_cause(const RunDifference& difference) {
+  std::map<std::string, CauseSum> sums;
+  for (const DifferenceEntry& entry : difference.entries) {
+    if (!entry.group || entry.group->cause.code.empty()) continue;
+    CauseSum& sum = sums[entry.group->cause.code];
+    DifferenceCause& cause = sum.cause;
+    cause.code = entry.group->cause.code;
+    cause.difference_j += *entry.difference_j;
+    cause.paths.push_back(entry.path);
+    if (std::ranges::find(cause.kinds, entry.group->kind) == cause.kinds.end())
+      cause.kinds.push_back(entry.group->kind);
+    sum.a_j += energy_or_zero_j(entry.a);
+    sum.b_j += energy_or_zero_j(entry.b);
+    const double half_width_j = 0.5 * (*entry.high_j - *entry.low_j);
+    sum.variance_j2 += half_width_j * half_width_j;
+  }
+  return sums;
+}
+
+// Of the largest group that differs in the direction of the sum; entries are sorted by their difference.
+std::string find_cause_text(const CauseSum& sum, const RunDifference& difference) {
+  for (const DifferenceEntry& entry : difference.entries) {
+    if (entry.group && entry.group->cause.code == sum.cause.code && *entry.difference_j * sum.cause.difference_j > 0)
+      return entry.group->cause.text;
+  }
+  return {};
+}
+
+// Keeps the causes whose sum exceeds the noise.
+void add_certain_causes(RunDifference& difference) {
+  std::map<std::string, CauseSum> sums = sum_energies_by_cause(difference);
+  std::erase_if(sums, [&](const auto& entry) { return !exceeds_noise(entry.second, difference); });
+  for (auto& [code, sum] : sums) {
+    sum.cause.text = find_cause_text(sum, difference);
+    difference.causes.push_back(sum.cause);
+  }
+  for (DifferenceEntry& entry : difference.entries) {
+    if (entry.group && !sums.contains(entry.group->cause.code)) entry.group->cause = {};
+  }
+  const double sign = difference.total.difference_j.value_or(0) < 0 ? -1 : 1;
+  std::ranges::stable_sort(difference.causes, std::greater(),
+                           [&](const DifferenceCause& cause) { return sign * cause.difference_j; });
+}
+
+}  // namespace
+
+void explain_operator_differences(RunDifference& difference) {
+  std::vector<GroupChange> changes = collect_group_changes(difference);
+  assign_causes_across_groups(changes);
+  for (GroupChange& change : changes) {
+    if (!change.entry->group->cause.code.empty()) continue;
+    for (const auto rule : kCauseRules) {
+      if (OptionalCause cause = rule(change)) {
+        change.entry->group->cause = *std::move(cause);
+        break;
+      }
+    }
+  }
+  add_certain_causes(difference);
+}
+
+}  // namespace joulemap::attribution

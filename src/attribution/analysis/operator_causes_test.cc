@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/operator_causes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace joulemap::attribution {
+namespace {
+
+using Path = std::vector<std::string>;
+
+OperatorSide side(Path kernels, std::string precision = {}, Path shapes = {}) {
+  OperatorSide out;
+  for (std::string& name : kernels) out.kernels.push_back({std::move(name), 1});
+  out.precision = std::move(precision);
+  out.shapes = std::move(shapes);
+  return out;
+}
+
+struct GroupSides {
+  std::optional<double> a_j;
+  std::optional<double> b_j;
+  double a_calls = 1;
+  double b_calls = 1;
+  double a_s = 1;
+  double b_s = 1;
+};
+
+DifferenceEntry group(Path path, const GroupSides& sides, OperatorSide a = side({"k"}), OperatorSide b = side({"k"})) {
+  DifferenceEntry entry;
+  entry.device = "gpu0";
+  entry.group = OperatorGroup{
+      .kind = path.front(), .phase = path.size() > 1 ? path[1] : "", .a = std::move(a), .b = std::move(b)};
+  entry.path = std::move(path);
+  if (sides.a_j) entry.a = ComparedEnergy{.energy_j = *sides.a_j, .count = sides.a_calls, .time_s = sides.a_s};
+  if (sides.b_j) entry.b = ComparedEnergy{.energy_j = *sides.b_j, .count = sides.b_calls, .time_s = sides.b_s};
+  entry.difference_j = sides.b_j.value_or(0) - sides.a_j.value_or(0);
+  entry.low_j = *entry.difference_j - 0.01;
+  entry.high_j = *entry.difference_j + 0.01;
+  return entry;
+}
+
+RunDifference judged(std::vector<DifferenceEntry> entries) {
+  RunDifference difference;
+  difference.per = "step";
+  double a_j = 0;
+  double b_j = 0;
+  for (const DifferenceEntry& entry : entries) {
+    a_j += entry.a ? entry.a->energy_j : 0;
+    b_j += entry.b ? entry.b->energy_j : 0;
+  }
+  difference.total.a = ComparedEnergy{.energy_j = a_j};
+  difference.total.b = ComparedEnergy{.energy_j = b_j};
+  difference.total.difference_j = b_j - a_j;
+  difference.entries = std::move(entries);
+  explain_operator_differences(difference);
+  return difference;
+}
+
+std::string code_of(const DifferenceEntry& entry) { return judged({entry}).entries.front().group->cause.code; }
+std::string text_of(const DifferenceEntry& entry) { return judged({entry}).entries.front().group->cause.text; }
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(OperatorCauses, APrecisionIsReadFromKernels) {
+  const DifferenceEntry entry =
+      group({"matmul", "forward"}, {1, 5}, side({"tf32"}, "tf32"), side({"sgemm"}, "float32"));
+  EXPECT_EQ(code_of(entry), "precision");
+  EXPECT_TRUE(contains(text_of(entry), "float32 in B, in tf32 in A")) << text_of(entry);
+}
+
+TEST(OperatorCauses, TheSideWithMoreEnergyIsNamed) {
+  EXPECT_TRUE(contains(text_of(group({"host copy"}, {5, 1})), "A copies more between host and device"));
+  EXPECT_TRUE(contains(text_of(group({"host copy"}, {1, 5})), "B copies more"));
+}
+
+TEST(OperatorCauses, RecomputeIsFoundByItsPhase) {
+  EXPECT_EQ(code_of(group({"matmul", "recompute"}, {std::nullopt, 5})), "recompute");
+}
+
+TEST(OperatorCauses, LargerShapesAreACauseOfTheirOwn) {
+  DifferenceEntry entry =
+      group({"matmul", "forward"}, {1, 5}, side({"x"}, "", {"16x8x8"}), side({"y"}, "", {"64x8x8"}));
+  entry.group->has_different_shapes = true;
+  EXPECT_EQ(code_of(entry), "shapes");
+  EXPECT_TRUE(contains(text_of(entry), "64x8x8 instead of 16x8x8")) << text_of(entry);
+}
+
+TEST(OperatorCauses, MoreLaunchesOfTheSameKernels) {
+  EXPECT_EQ(code_of(group({"matmul", "forward"}, {1, 2, 4, 8})), "calls");
+}
+
+TEST(OperatorCauses, AnotherKernelForTheSameWork) {
+  const DifferenceEntry entry =
+      group({"convolution", "forward"}, {1, 5}, side({"void winograd<float>(int)"}), side({"implicit_gemm"}));
+  EXPECT_EQ(code_of(entry), "kernel");
+  EXPECT_TRUE(contains(text_of(entry), "implicit_gemm in B instead of winograd")) << text_of(entry);
+}
+
+TEST(OperatorCauses, TheSameKernelsTakeLongerOrDrawMorePower) {
+  EXPECT_EQ(code_of(group({"matmul", "forward"}, {1, 2, 1, 1, 1, 2})), "duration");
+  EXPECT_EQ(code_of(group({"matmul", "forward"}, {1, 2})), "power");
+}
+
+TEST(OperatorCauses, WorkWithoutCounterpartIsExtra) {
+  EXPECT_EQ(code_of(group({"matmul", "forward"}, {std::nullopt, 5})), "extra");
+}
+
+TEST(OperatorCauses, LayoutsCopiesAndWaitingAreFoundByTheirKind) {
+  EXPECT_EQ(code_of(group({"layout conversion", "forward"}, {std::nullopt, 5})), "layout");
+  EXPECT_EQ(code_of(group({"copy", "forward"}, {1, 5})), "copies");
+  EXPECT_EQ(code_of(group({"waiting", "synchronization"}, {1, 5})), "waiting");
+}
+
+TEST(OperatorCauses, AFusedOperationAndItsPartsHaveOneCause) {
+  const RunDifference difference = judged({group({"elementwise", "forward"}, {std::nullopt, 8, 1, 10}),
+                                           group({"reduction", "forward"}, {std::nullopt, 3, 1, 4}),
+                                           group({"normalization", "forward"}, {2, std::nullopt, 2, 1})});
+  ASSERT_EQ(difference.causes.size(), 1u);
+  EXPECT_EQ(difference.causes.front().code, "unfused");
+  EXPECT_NEAR(difference.causes.front().difference_j, 9, 1e-12);
+  EXPECT_TRUE(contains(difference.causes.front().text, "B runs 14 kernels per step where A runs 2 fused ones"))
+      << difference.causes.front().text;
+}
+
+TEST(OperatorCauses, FewerKernelsThatUseMoreEnergyAreNotFused) {
+  const RunDifference difference =
+      judged({group({"normalization", "backward"}, {2, 8, 15, 5}, side({"channels_last"}), side({"nchw"}))});
+  ASSERT_EQ(difference.causes.size(), 1u);
+  EXPECT_EQ(difference.causes.front().code, "kernel");
+}
+
+TEST(OperatorCauses, ConversionsExplainOtherKernelsOfTheirLayout) {
+  const RunDifference difference =
+      judged({group({"normalization", "backward"}, {2, 8, 15, 5}, side({"channels_last"}), side({"nchw"})),
+              group({"layout conversion", "forward"}, {std::nullopt, 3, 1, 10})});
+  ASSERT_EQ(difference.causes.size(), 1u);
+  EXPECT_EQ(difference.causes.front().code, "layout");
+  EXPECT_NEAR(difference.causes.front().difference_j, 9, 1e-12);
+}
+
+TEST(OperatorCauses, PartsOfAttentionIncludeItsProducts) {
+  const RunDifference difference =
+      judged({group({"matmul", "forward", "b"}, {std::nullopt, 4, 1, 2}),
+              group({"softmax", "forward"}, {std::nullopt, 3}), group({"attention", "forward"}, {2, std::nullopt})});
+  ASSERT_EQ(difference.causes.size(), 1u);
+  EXPECT_EQ(difference.causes.front().code, "unfused");
+}
+
+TEST(OperatorCauses, AnOptimizerWithManyKernelsIsUnfused) {
+  EXPECT_EQ(code_of(group({"optimizer", "optimizer"}, {1, 5, 4, 800}, side({"fused_adam"}), side({"elementwise"}))),
+            "unfused");
+}
+
+TEST(OperatorCauses, NoiseAndSmallDifferencesHaveNoCause) {
+  DifferenceEntry noisy = group({"matmul", "forward"}, {1, 2, 1, 2});
+  noisy.low_j = -1;
+  noisy.high_j = 3;
+  EXPECT_EQ(code_of(noisy), "");
+  const RunDifference difference =
+      judged({group({"matmul", "forward"}, {100, 200}), group({"copy", "forward"}, {0.1, 0.2})});
+  EXPECT_EQ(difference.entries.back().group->cause.code, "") << "less than 1 % of the total";
+}
+
+TEST(OperatorCauses, ManyGroupsWithinTheNoiseExceedItTogether) {
+  std::vector<DifferenceEntry> entries;
+  for (int i = 0; i < 16; ++i) {
+    entries.push_back(group({"copy", "forward", std::to_string(i)}, {1, 2}));
+    entries.back().low_j = -0.5;
+    entries.back().high_j = 2.5;  // 1.5 J on either side, and 6 J for the sum of 16 J
+  }
+  const RunDifference difference = judged(entries);
+  ASSERT_EQ(difference.causes.size(), 1u);
+  EXPECT_EQ(difference.causes.front().paths.size(), 16u);
+}
+
+TEST(OperatorCauses, WaitingWithinTheNoiseHasNoCause) {
+  std::vector<DifferenceEntry> entries;
+  for (const char* cause : {"launch", "host", "data", "between"}) {
+    entries.push_back(group({"waiting", cause}, {1, 2}));
+    entries.back().low_j = -0.5;
+    entries.back().high_j = 2.5;
+  }
+  EXPECT_TRUE(judged(entries).causes.empty());
+}
+
+TEST(OperatorCauses, EqualKernelsWithinTheNoiseHaveNoCause) {
+  std::vector<DifferenceEntry> entries;
+  for (int i = 0; i < 16; ++i) {
+    entries.push_back(group({"matmul", "forward", std::to_string(i)}, {1, 2}));
+    entries.back().low_j = -0.5;
+    entries.back().high_j = 2.5;
+  }
+  EXPECT_TRUE(judged(entries).causes.empty());
+}
+
+TEST(OperatorCauses, TheCauseOfTheLargestPartComesFirst) {
+  const RunDifference difference = judged({group({"copy", "forward"}, {1, 5}), group({"waiting", "data"}, {1, 50}),
+                                           group({"copy", "backward"}, {1, 20}), group({"host copy"}, {90, 10})});
+  ASSERT_EQ(difference.causes.size(), 3u);
+  EXPECT_EQ(difference.total.difference_j.value_or(0), -8) << "B uses less";
+  EXPECT_EQ(difference.causes[0].code, "host_copies");
+  EXPECT_EQ(difference.causes[1].code, "copies");
+  EXPECT_NEAR(difference.causes[1].difference_j, 23, 1e-12);
+  EXPECT_EQ(difference.causes[1].paths.size(), 2u);
+  EXPECT_EQ(difference.causes[2].code, "waiting");
+}
+
+}  // namespace
+}  // namespace joulemap::attribution

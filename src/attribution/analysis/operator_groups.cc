@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/operator_groups.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <compare>
+#include <functional>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "attribution/ledger/ledger.h"
+
+namespace joulemap::attribution {
+namespace {
+
+using scopes::OperationKind;
+
+constexpr double kMinSimilarity = 0.5;
+// Calls of a group are known if those of most of its energy are: rare kernels may have a time but no count.
+constexpr double kMinCountedFraction = 0.5;
+// Only the shapes of a family with the most energy are compared: the time is quadratic in their number.
+constexpr std::size_t kMaxComparedShapes = 1000;
+constexpr std::string_view kSeveralShapes = "several shapes";
+
+struct OperationFamily {
+  std::string device;
+  OperationKind kind = OperationKind::unknown;
+  std::string phase;
+  friend auto operator<=>(const OperationFamily&, const OperationFamily&) = default;
+};
+using GroupKey = std::pair<OperationFamily, std::string>;  // with the key of the shape
+
+struct ShapeSum {
+  double energy_j = 0;
+  scopes::OperationShape shape;
+  std::vector<std::int64_t> sorted_sizes;
+};
+using ShapeSums = std::map<std::string, ShapeSum>;  // by key of the shape
+
+OperationFamily operation_family(const OperatorWork& work) { return {work.device, work.kind, work.phase}; }
+
+std::map<OperationFamily, ShapeSums> sum_shapes(std::span<const RecordedWork> side) {
+  std::map<OperationFamily, ShapeSums> sums;
+  for (const RecordedWork& recording : side) {
+    for (const OperatorWork& work : recording.work) {
+      ShapeSum& sum = sums[operation_family(work)][work.shape.key];
+      sum.energy_j += work.energy_j;
+      sum.shape = work.shape;
+      sum.sorted_sizes.assign(work.shape.sizes.begin(), work.shape.sizes.end());
+      std::ranges::sort(sum.sorted_sizes);
+    }
+  }
+  return sums;
+}
+
+// Fraction of the sizes that both shapes have, each as often as it occurs.
+double shape_similarity(const ShapeSum& x, const ShapeSum& y) {
+  const std::vector<std::int64_t>& a = x.sorted_sizes;
+  const std::vector<std::int64_t>& b = y.sorted_sizes;
+  std::size_t common = 0;
+  for (std::size_t i = 0, k = 0; i < a.size() && k < b.size();) {
+    if (a[i] == b[k]) {
+      ++common;
+      ++i;
+      ++k;
+    } else {
+      ++(a[i] < b[k] ? i : k);
+    }
+  }
+  const std::size_t most = std::max(a.size(), b.size());
+  return most == 0 ? 0 : static_cast<double>(common) / static_cast<double>(most);
+}
+
+struct GroupLabel {
+  std::string label;  // shown
+  bool has_different_shapes = false;
+};
+
+// By side: the group of each key. Groups are identified by their label within the family.
+struct GroupLabels {
+  std::array<std::map<GroupKey, GroupLabel>, 2> labels_by_side;
+};
+
+using UnmatchedShapes = std::vector<const std::pair<const std::string, ShapeSum>*>;
+
+UnmatchedShapes shapes_only_in(const ShapeSums& one, const ShapeSums& other) {
+  UnmatchedShapes rest;
+  for (const auto& entry : one) {
+    if (!other.contains(entry.first)) rest.push_back(&entry);
+  }
+  std::ranges::stable_sort(rest, std::greater(), [](const auto* entry) { return entry->second.energy_j; });
+  return rest;
+}
+
+void set_group_label(GroupLabels& matchings, std::size_t side, const OperationFamily& family, const std::string& key,
+                     const GroupLabel& matching) {
+  matchings.labels_by_side[side][{family, key}] = matching;
+}
+
+// Index of the most similar shape of `others` that is not matched yet; of equally similar ones, the first. None if no
+// shape is similar enough.
+std::optional<std::size_t> find_most_similar_shape(const ShapeSum& one, const UnmatchedShapes& others,
+                                                   const std::vector<bool>& is_matched) {
+  std::optional<std::size_t> best;
+  double best_similarity = 0;
+  for (std::size_t i = 0; i < is_matched.size(); ++i) {
+    if (is_matched[i]) continue;
+    const double similarity = shape_similarity(one, others[i]->second);
+    if (similarity < kMinSimilarity || similarity <= best_similarity) continue;
+    best = i;
+    best_similarity = similarity;
+  }
+  return best;
+}
+
+void remove_matched(UnmatchedShapes& shapes, const std::vector<bool>& is_matched) {
+  UnmatchedShapes rest;
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    if (i >= is_matched.size() || !is_matched[i]) rest.push_back(shapes[i]);
+  }
+  shapes = std::move(rest);
+}
+
+void match_shapes_of_family(GroupLabels& matchings, const OperationFamily& family, const ShapeSums& a,
+                            const ShapeSums& b) {
+  for (const auto& [key, sum] : a) {
+    if (b.contains(key))
+      set_group_label(matchings, 0, family, key, {sum.shape.text}),
+          set_group_label(matchings, 1, family, key, {sum.shape.text});
+  }
+  UnmatchedShapes of_a = shapes_only_in(a, b);
+  UnmatchedShapes of_b = shapes_only_in(b, a);
+  std::vector<bool> is_matched_a(std::min(of_a.size(), kMaxComparedShapes));
+  std::vector<bool> is_matched_b(std::min(of_b.size(), kMaxComparedShapes));
+  for (std::size_t i = 0; i < is_matched_b.size(); ++i) {
+    const std::optional<std::size_t> k = find_most_similar_shape(of_b[i]->second, of_a, is_matched_a);
+    if (!k) continue;
+    const GroupLabel matching{of_a[*k]->second.shape.text + " -> " + of_b[i]->second.shape.text, true};
+    set_group_label(matchings, 0, family, of_a[*k]->first, matching);
+    set_group_label(matchings, 1, family, of_b[i]->first, matching);
+    is_matched_a[*k] = is_matched_b[i] = true;
+  }
+  remove_matched(of_a, is_matched_a);
+  remove_matched(of_b, is_matched_b);
+  const bool is_on_both = !of_a.empty() && !of_b.empty();
+  for (const auto& [side, rest] : {std::pair(0, &of_a), std::pair(1, &of_b)}) {
+    for (const auto* entry : *rest) {
+      const bool is_single = !is_on_both || rest->size() == 1;
+      const std::string label = is_on_both && !(of_a.size() == 1 && of_b.size() == 1 && is_single)
+                                    ? std::string(kSeveralShapes)
+                                : is_on_both ? of_b.front()->second.shape.text
+                                             : entry->second.shape.text;
+      set_group_label(matchings, static_cast<std::size_t>(side), family, entry->first, {label});
+    }
+  }
+}
+
+std::string kind_name(const OperationFamily& family) {
+  if (family.kind != OperationKind::unknown) return std::string(to_string(family.kind));
+  return family.device.ends_with(kCpuDevice) ? "host code" : "other";
+}
+
+std::vector<std::string> group_path(const OperationFamily& family, const std::string& label) {
+  std::vector<std::string> path = {kind_name(family)};
+  if (!family.phase.empty()) path.push_back(family.phase);
+  if (!label.empty()) path.push_back(label);
+  return path;
+}
+
+bool is_cpu(std::string_view device) { return device.ends_with(kCpuDevice); }
+
+// Of a CPU only the energy without work is known, not what it waited for.
+std::vector<std::string> idle_group_path(const IdleEntry& entry) {
+  if (is_cpu(entry.device)) return {std::string(kIdleKind)};
+  return {std::string(kWaitingKind), std::string(to_string(entry.cause))};
+}
+
+// Sums of a group in one recording.
+struct GroupSum {
+  double energy_j = 0;
+  double time_s = 0;
+  double count = 0;
+  double energy_with_count_j = 0;               // energy of the rows whose calls are known
+  std::map<std::string, double> half_widths_j;  // by kernel
+  bool has_interval = true;
+
+  void add(const std::string& kernel, double joules, double seconds, std::optional<double> calls,
+           std::optional<double> half_width_j) {
+    energy_j += joules;
+    time_s += seconds;
+    count += calls.value_or(0);
+    if (calls) energy_with_count_j += joules;
+    if (half_width_j) half_widths_j[kernel] += *half_width_j;
+    has_interval = has_interval && half_width_j.has_value();
+  }
+};
+
+using DeviceAndGroupPath = std::pair<std::string, std::vector<std::string>>;  // device, path
+
+std::vector<ReportRow> make_group_rows(const std::map<DeviceAndGroupPath, GroupSum>& sums) {
+  std::vector<ReportRow> rows;
+  for (const auto& [place, sum] : sums) {
+    ReportRow& row = rows.emplace_back();
+    std::tie(row.device, row.path) = place;
+    row.name = row.path.back();
+    for (const std::string& part : row.path) row.display_name += (row.display_name.empty() ? "" : " ") + part;
+    row.energy_j = sum.energy_j;
+    row.time_s = sum.time_s;
+    if (sum.energy_with_count_j > 0 && sum.energy_with_count_j >= kMinCountedFraction * sum.energy_j)
+      row.count = static_cast<std::uint64_t>(std::llround(sum.count * sum.energy_j / sum.energy_with_count_j));
+    if (!sum.has_interval) continue;
+    double variance_j2 = 0;
+    for (const auto& [kernel, half_width_j] : sum.half_widths_j) variance_j2 += half_width_j * half_width_j;
+    row.low_j = sum.energy_j - std::sqrt(variance_j2);
+    row.high_j = sum.energy_j + std::sqrt(variance_j2);
+  }
+  return rows;
+}
+
+// Energies by name, to list the largest.
+struct EnergiesByName {
+  std::map<std::string, double> operations;
+  std::map<std::string, double> kernels;
+  std::map<std::string, double> shapes;
+  std::map<std::string, double> precisions;
+  double energy_j = 0;
+  double element_joules = 0;
+
+  void add(const OperatorWork& work) {
+    energy_j += work.energy_j;
+    element_joules += work.energy_j * work.shape.elements;
+    if (!work.operation.empty()) operations[work.operation] += work.energy_j;
+    if (!work.kernel.empty()) kernels[work.kernel] += work.energy_j;
+    if (!work.shape.text.empty()) shapes[work.shape.text] += work.energy_j;
+    if (!work.precision.empty()) precisions[work.precision] += work.energy_j;
+  }
+};
+
+std::vector<std::pair<std::string, double>> largest_entries(const std::map<std::string, double>& sums) {
+  std::vector<std::pair<std::string, double>> list(sums.begin(), sums.end());
+  std::ranges::stable_sort(list, std::greater(), [](const auto& entry) { return entry.second; });
+  if (list.size() > kMaxGroupNames) list.resize(kMaxGroupNames);
+  return list;
+}
+
+OperatorSide make_operator_side(const EnergiesByName& names) {
+  OperatorSide side;
+  for (const auto& [name, energy_j] : largest_entries(names.operations)) side.operations.push_back(name);
+  for (const auto& [name, energy_j] : largest_entries(names.kernels))
+    side.kernels.push_back({name, energy_j / names.energy_j});
+  for (const auto& [name, energy_j] : largest_entries(names.shapes)) side.shapes.push_back(name);
+  if (!names.precisions.empty()) side.precision = largest_entries(names.precisions).front().first;
+  if (names.energy_j > 0) side.largest_tensor_elements = names.element_joules / names.energy_j;
+  return side;
+}
+
+struct GroupDescription {
+  std::string kind;
+  std::string phase;
+  bool has_different_shapes = false;
+  std::array<EnergiesByName, 2> sides;
+};
+
+std::vector<ReportRow> group_recording(const RecordedWork& recording, std::size_t side, const GroupLabels& matchings,
+                                       std::map<DeviceAndGroupPath, GroupDescription>& groups) {
+  std::map<DeviceAndGroupPath, GroupSum> sums;
+  for (const OperatorWork& work : recording.work) {
+    const OperationFamily family = operation_family(work);
+    const GroupLabel& matching = matchings.labels_by_side[side].at({family, work.shape.key});
+    const DeviceAndGroupPath place{work.device, group_path(family, matching.label)};
+    sums[place].add(work.kernel, work.energy_j, work.time_s, work.count, work.half_width_j);
+    GroupDescription& names = groups[place];
+    names.kind = kind_name(family);
+    names.phase = family.phase;
+    names.has_different_shapes = matching.has_different_shapes;
+    names.sides[side].add(work);
+  }
+  for (const IdleEntry& entry : recording.idle) {
+    if (!entry.energy_j) continue;
+    const DeviceAndGroupPath place{entry.device, idle_group_path(entry)};
+    std::optional<double> half_width_j;
+    if (entry.low_j && entry.high_j) half_width_j = 0.5 * (*entry.high_j - *entry.low_j);
+    sums[place].add({}, *entry.energy_j, entry.time_s, std::nullopt, half_width_j);
+    groups[place].kind = place.second.front();
+  }
+  return make_group_rows(sums);
+}
+
+}  // namespace
+
+MatchedWork match_work(std::span<const RecordedWork> a, std::span<const RecordedWork> b) {
+  const std::map<OperationFamily, ShapeSums> of_a = sum_shapes(a);
+  const std::map<OperationFamily, ShapeSums> of_b = sum_shapes(b);
+  GroupLabels matchings;
+  static const ShapeSums kNone;
+  for (const auto& [family, shapes] : of_a)
+    match_shapes_of_family(matchings, family, shapes, of_b.contains(family) ? of_b.at(family) : kNone);
+  for (const auto& [family, shapes] : of_b) {
+    if (!of_a.contains(family)) match_shapes_of_family(matchings, family, kNone, shapes);
+  }
+  MatchedWork matched;
+  std::map<DeviceAndGroupPath, GroupDescription> groups;
+  for (const RecordedWork& one : a) matched.a.push_back(group_recording(one, 0, matchings, groups));
+  for (const RecordedWork& one : b) matched.b.push_back(group_recording(one, 1, matchings, groups));
+  for (const auto& [place, names] : groups) {
+    matched.groups.emplace_back(place, OperatorGroup{names.kind, names.phase, make_operator_side(names.sides[0]),
+                                                     make_operator_side(names.sides[1]), names.has_different_shapes});
+  }
+  return matched;
+}
+
+void add_groups(RunDifference& difference, const MatchedWork& matched) {
+  const std::map<DeviceAndGroupPath, OperatorGroup> groups(matched.groups.begin(), matched.groups.end());
+  double rest_a_j = difference.total.a ? difference.total.a->energy_j : 0;
+  double rest_b_j = difference.total.b ? difference.total.b->energy_j : 0;
+  for (DifferenceEntry& entry : difference.entries) {
+    rest_a_j -= entry.a ? entry.a->energy_j : 0;
+    rest_b_j -= entry.b ? entry.b->energy_j : 0;
+    const auto found = groups.find({entry.device, entry.path});
+    if (found != groups.end()) entry.group = found->second;
+  }
+  DifferenceEntry rest;
+  rest.name = rest.display_name = kUnassignedKind;
+  rest.path = {rest.name};
+  rest.a = ComparedEnergy{.energy_j = rest_a_j};
+  rest.b = ComparedEnergy{.energy_j = rest_b_j};
+  rest.difference_j = rest_b_j - rest_a_j;
+  rest.group = OperatorGroup{.kind = rest.name};
+  difference.entries.push_back(std::move(rest));
+}
+
+}  // namespace joulemap::attribution

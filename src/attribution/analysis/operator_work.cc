@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "attribution/analysis/operator_work.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "attribution/ledger/ledger.h"
+
+namespace joulemap::attribution {
+namespace {
+
+using scopes::OperationKind;
+
+enum PathElement : std::size_t { mode_element, phase_element, module_element, kernel_element, operation_element };
+static_assert(operation_element == kWorkPath);
+
+using DeviceAndWorkPath = std::pair<std::string, std::vector<std::string>>;  // device, path without the operation
+
+// Energy by operation; "" is work of no operation.
+using OperationEnergies = std::map<std::string, double>;
+
+struct OperationEnergyTable {
+  std::map<DeviceAndWorkPath, OperationEnergies> energies;
+
+  const OperationEnergies* find_energies(const DeviceAndWorkPath& place) const {
+    const auto found = energies.find(place);
+    return found == energies.end() ? nullptr : &found->second;
+  }
+};
+
+bool is_work_row(const ReportRow& row) { return row.path.size() >= kWorkPath; }
+
+DeviceAndWorkPath device_and_work_path(const ReportRow& row) {
+  return {row.device, {row.path.begin(), row.path.begin() + kWorkPath}};
+}
+
+std::string operation_name_of_row(const ReportRow& row) {
+  return row.path.size() > operation_element ? row.path[operation_element] : std::string();
+}
+
+OperationEnergyTable collect_operation_energies(const ReportResult& whole) {
+  OperationEnergyTable shares;
+  for (const ReportRow& row : whole.rows) {
+    if (is_work_row(row) && row.energy_j.value_or(0) > 0)
+      shares.energies[device_and_work_path(row)][operation_name_of_row(row)] += *row.energy_j;
+  }
+  std::erase_if(shares.energies,
+                [](const auto& entry) { return entry.second.size() == 1 && entry.second.contains(""); });
+  return shares;
+}
+
+// The phases of training and inference, with those that mean the same in another framework.
+std::string phase_name(const std::string& phase) {
+  if (phase == "gradients") return "backward";
+  if (phase == "zero_grad") return "optimizer";
+  return phase;
+}
+
+bool is_matrix_product(OperationKind kind) {
+  return kind == OperationKind::matmul || kind == OperationKind::convolution || kind == OperationKind::attention;
+}
+
+// With automatic mixed precision, tensors of an operation are cast within it: only kernels show the precision.
+std::string precision_of_work(const OperatorWork& work) {
+  if (work.kernel.empty()) return work.shape.type;
+  return is_matrix_product(work.kind) ? std::string(scopes::precision_of_kernel(work.kernel)) : work.shape.type;
+}
+
+OperatorWork make_operator_work(const ReportRow& row, const std::string& operation_and_tensors, double share) {
+  OperatorWork work{.device = row.device, .energy_j = share * row.energy_j.value_or(0), .time_s = share * row.time_s};
+  if (row.low_j && row.high_j) work.half_width_j = share * 0.5 * (*row.high_j - *row.low_j);
+  if (row.count) work.count = share * static_cast<double>(*row.count);
+  if (!is_work_row(row)) {  // other processes
+    work.operation = row.name;
+    return work;
+  }
+  work.phase = phase_name(row.path[phase_element]);
+  work.kernel = row.path[kernel_element];
+  const std::size_t blank = operation_and_tensors.find(' ');
+  work.operation = operation_and_tensors.substr(0, blank);
+  const std::string tensors = blank == std::string::npos ? std::string() : operation_and_tensors.substr(blank + 1);
+  work.kind = scopes::kind_of_work(work.operation, work.kernel);
+  const bool is_update = work.phase == "optimizer" && work.kind != OperationKind::host_copy &&
+                         work.kind != OperationKind::communication && work.kind != OperationKind::layout;
+  if (is_update) work.kind = OperationKind::optimizer;
+  work.shape = scopes::shape_of_operation(work.kind, work.operation, tensors);
+  work.precision = precision_of_work(work);
+  return work;
+}
+
+}  // namespace
+
+std::vector<OperatorWork> operator_work(const ReportResult& rows, const ReportResult& whole) {
+  const OperationEnergyTable shares = collect_operation_energies(whole);
+  std::vector<OperatorWork> all;
+  for (const ReportRow& row : rows.rows) {
+    if (row.energy_j.value_or(0) <= 0 || row.path == std::vector<std::string>{std::string(kProbeMode)}) continue;
+    const OperationEnergies* operations = nullptr;
+    if (is_work_row(row) && row.path.size() == kWorkPath) {
+      DeviceAndWorkPath place = device_and_work_path(row);
+      operations = shares.find_energies(place);
+      if (operations == nullptr && place.second[phase_element] == "recompute") {
+        place.second[phase_element] = "forward";
+        operations = shares.find_energies(place);
+      }
+    }
+    if (operations == nullptr) {
+      all.push_back(make_operator_work(row, operation_name_of_row(row), 1));
+      continue;
+    }
+    double sum_j = 0;
+    for (const auto& [operation, energy_j] : *operations) sum_j += energy_j;
+    for (const auto& [operation, energy_j] : *operations)
+      all.push_back(make_operator_work(row, operation, energy_j / sum_j));
+  }
+  return all;
+}
+
+}  // namespace joulemap::attribution

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "scopes/operation_shapes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <numeric>
+#include <span>
+
+namespace joulemap::scopes {
+namespace {
+
+constexpr std::string_view kDefaultType = "float32";
+
+std::int64_t product_of_sizes(std::span<const std::int64_t> sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies());
+}
+
+std::vector<std::int64_t> parse_sizes(std::string_view text) {
+  std::vector<std::int64_t> sizes;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    std::int64_t size = 0;
+    if (std::from_chars(text.data(), text.data() + end, size).ec == std::errc()) sizes.push_back(size);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return sizes;
+}
+
+std::string shape_text(const TensorShape& tensor) { return fmt::format("[{}]", fmt::join(tensor.sizes, ",")); }
+
+const TensorShape& largest_tensor(const std::vector<TensorShape>& tensors) {
+  return *std::ranges::max_element(tensors, {}, &TensorShape::elements);
+}
+
+bool has_weight_of_linear(std::string_view operation) {
+  return operation.find("linear") != std::string_view::npos || operation.find("Linear") != std::string_view::npos;
+}
+
+bool has_bias_first(std::string_view operation) {
+  return operation.find("addm") != std::string_view::npos || operation.find("addb") != std::string_view::npos;
+}
+
+// Batch, rows, columns and inner size of a product; without the inner size for the gradient of a result. Empty: unknown.
+std::vector<std::int64_t> sizes_of_product(std::string_view operation, const std::vector<TensorShape>& tensors) {
+  const std::size_t first = has_bias_first(operation) && tensors.size() > 2 ? 1 : 0;
+  const std::vector<std::int64_t>& left = tensors[first].sizes;
+  if (left.empty()) return {};
+  if (tensors.size() < first + 2 || tensors[first + 1].sizes.size() < 2) {
+    const std::int64_t columns = left.back();
+    return {columns > 0 ? product_of_sizes(left) / columns : 0, columns};
+  }
+  const std::vector<std::int64_t>& right = tensors[first + 1].sizes;
+  const std::int64_t inner = left.back();
+  const std::int64_t columns = has_weight_of_linear(operation) ? right.front() : right.back();
+  const std::int64_t rows = inner > 0 ? product_of_sizes(left) / inner : 0;
+  const std::int64_t batch = right.size() > 2 ? product_of_sizes(std::span(right).first(right.size() - 2)) : 1;
+  if (batch > 1 && rows % batch == 0) return {batch, rows / batch, columns, inner};
+  return {rows, columns, inner};
+}
+
+}  // namespace
+
+std::int64_t TensorShape::elements() const { return product_of_sizes(sizes); }
+
+std::vector<TensorShape> parse_tensor_text(std::string_view text) {
+  std::vector<TensorShape> tensors;
+  while (!text.empty()) {
+    const std::size_t bracket = text.find('[');
+    const std::size_t end = text.find(']', bracket == std::string_view::npos ? 0 : bracket);
+    if (bracket == std::string_view::npos || end == std::string_view::npos) break;
+    std::string_view type = text.substr(0, bracket);
+    if (const std::size_t blank = type.rfind(' '); blank != std::string_view::npos) type.remove_prefix(blank + 1);
+    tensors.push_back(
+        {std::string(type.empty() ? kDefaultType : type), parse_sizes(text.substr(bracket + 1, end - bracket - 1))});
+    text.remove_prefix(end + 1);
+  }
+  return tensors;
+}
+
+OperationShape shape_of_operation(OperationKind kind, std::string_view operation, std::string_view tensors_text) {
+  const std::vector<TensorShape> tensors = parse_tensor_text(tensors_text);
+  if (tensors.empty()) return {};
+  const TensorShape& largest = largest_tensor(tensors);
+  OperationShape shape{.elements = static_cast<double>(largest.elements()), .type = largest.type};
+  if (kind == OperationKind::matmul) {
+    shape.sizes = sizes_of_product(operation, tensors);
+    shape.text = shape.key = fmt::format("{}", fmt::join(shape.sizes, "x"));
+  } else if (kind == OperationKind::convolution) {
+    shape.text = shape_text(tensors.front());
+    shape.sizes = tensors.front().sizes;
+    if (tensors.size() > 1) {
+      shape.text += " " + shape_text(tensors[1]);
+      shape.sizes.insert(shape.sizes.end(), tensors[1].sizes.begin(), tensors[1].sizes.end());
+    }
+    shape.key = shape.text;
+  } else {
+    shape.text = shape_text(largest);
+    shape.sizes = largest.sizes;
+    shape.key = fmt::format("{}", largest.elements());  // reshaped tensors are equal work
+  }
+  return shape;
+}
+
+}  // namespace joulemap::scopes

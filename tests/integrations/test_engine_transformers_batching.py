@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Continuous batching of transformers under `joulemap record`: its steps are recorded without a change of the program,
+and its results do not change."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("transformers")
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+from engine_entries import ABORTED, FINISHED, PREEMPTED, Entry, entries_of, models_of  # noqa: E402
+from recorded_program import run_alone, run_recorded  # noqa: E402
+
+BUILD = ROOT / os.environ.get("JOULEMAP_BUILD", "build")
+MODEL = """
+import json, sys, torch, transformers
+from transformers.generation.configuration_utils import ContinuousBatchingConfig
+
+torch.manual_seed(0)
+config = transformers.LlamaConfig(
+    vocab_size=96, hidden_size=64, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2,
+    intermediate_size=64, max_position_embeddings=256, eos_token_id=1, bos_token_id=0, pad_token_id=2)
+model = transformers.LlamaForCausalLM(config).eval()
+
+def generation(tokens):
+    return transformers.GenerationConfig(max_new_tokens=tokens, do_sample=False, eos_token_id=-1, pad_token_id=2)
+
+def batching(**options):
+    return ContinuousBatchingConfig(**{**dict(max_batch_tokens=16, page_size=16, num_blocks=64), **options})
+
+def serve(prompts, tokens=5, **options):
+    outputs = model.generate_batch(
+        inputs=prompts, generation_config=generation(tokens), continuous_batching_config=batching(**options))
+    return {id: output.generated_tokens for id, output in outputs.items()}
+"""
+
+
+def record(folder, program: str):
+    recorded = run_recorded(BUILD, folder, MODEL + program, HF_HUB_OFFLINE="1")
+    assert recorded.code == 0, recorded.err
+    assert not {"capture_failed", "engine_not_captured"} & set(recorded.part.diagnostics), recorded.part.of("diagnostic")
+    return recorded
+
+
+def test_chunks_of_prompts_share_steps_with_decoding_and_results_do_not_change(tmp_path):
+    program = "print(json.dumps(serve([list(range(3, 3 + n)) for n in (4, 40, 9)])))"
+    recorded = record(tmp_path / "recorded", program)
+    alone = run_alone(tmp_path / "alone", MODEL + program)
+    assert recorded.out == alone.stdout and len(json.loads(recorded.out)) == 3
+    entries = entries_of(recorded.part)
+    prompts = {id: [entry.prompt for entry in found if entry.prompt] for id, found in entries.items()}
+    assert {id: sum(chunks) for id, chunks in prompts.items()} == {
+        "batch-0-req_0": 4, "batch-0-req_1": 40, "batch-0-req_2": 9,
+    }  # fmt: skip
+    assert len(prompts["batch-0-req_1"]) > 1
+    for id, found in entries.items():
+        assert sum(entry.decoded for entry in found) == 5
+        assert [entry.events for entry in found] == [0] * (len(found) - 1) + [FINISHED]
+        assert found[-1].context == sum(prompts[id]) + 4  # the last token is not in the cache
+    assert set(models_of(recorded.part).values()) == {"LlamaForCausalLM"}
+
+
+def test_a_shared_prefix_counts_as_cached(tmp_path):
+    program = """
+prefix = list(range(3, 67))
+manager = model.init_continuous_batching(
+    generation_config=generation(2), continuous_batching_config=batching(max_batch_tokens=128))
+manager.start()
+for prompt in (prefix + [70], prefix + [71, 72]):
+    manager.add_request(prompt)
+    while not (result := manager.get_result(timeout=1)) or not result.is_finished():
+        pass
+manager.stop(block=True)
+"""
+    first, second = entries_of(record(tmp_path, program).part).values()
+    assert first[0] == Entry(65, 0, 1, 0, 65, 0)
+    assert second[0] == Entry(2, 64, 1, 0, 66, 0)
+
+
+def test_a_cancelled_request_is_aborted_and_its_id_can_be_used_again(tmp_path):
+    program = """
+manager = model.init_continuous_batching(generation_config=generation(150), continuous_batching_config=batching())
+manager.start()
+id = manager.add_request(list(range(3, 9)), request_id="mine", streaming=True)
+next(iter(manager.request_id_iter(id)))
+manager.cancel_request(id)
+while manager.batch_processor.scheduler.has_pending_requests():
+    pass
+manager.add_request(list(range(3, 9)), request_id="mine", max_new_tokens=2)
+while not (result := manager.get_result("mine", timeout=1)) or len(result.generated_tokens) != 2:
+    pass
+manager.stop(block=True)
+"""
+    recorded = record(tmp_path, program)
+    (entries,) = entries_of(recorded.part).values()
+    events = [entry.events for entry in entries if entry.events]
+    assert events == [ABORTED, FINISHED]
+    assert len(recorded.part.of("request")) == 2
+
+
+def test_a_full_cache_preempts_a_request_that_computes_its_tokens_again(tmp_path):
+    program = """
+prompts = [list(range(first, first + 16)) for first in (3, 23, 43)]
+serve(prompts, tokens=40, num_blocks=8, max_batch_tokens=64, allow_block_sharing=False, cpu_offload_space=0)
+"""
+    recorded = record(tmp_path, program)
+    entries = entries_of(recorded.part)
+    preempted = [entry for found in entries.values() for entry in found if entry.events & PREEMPTED]
+    assert preempted and all(entry.context > 0 for entry in preempted)
+    for found in entries.values():
+        assert sum(entry.decoded for entry in found) == 40
+        assert found[-1].events == FINISHED
+
+
+def test_a_model_that_fails_ends_its_requests_and_the_program_goes_on(tmp_path):
+    program = """
+calls = 0
+def forward(*args, original=model.forward, **kwargs):
+    global calls
+    calls += 1
+    if calls > 3:
+        raise ValueError("no more")
+    return original(*args, **kwargs)
+model.forward = forward
+try:
+    serve([list(range(3, 9))])
+except Exception:
+    pass
+print("went on")
+"""
+    recorded = record(tmp_path, program)
+    assert recorded.out.endswith("went on\n")
+    for found in entries_of(recorded.part).values():
+        assert found[-1].events == ABORTED

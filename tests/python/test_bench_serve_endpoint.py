@@ -1,0 +1,235 @@
+"""joulemap bench serve and servers over HTTP: what it sends, what it reads, and what it makes of servers that fail."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+
+import pytest
+from fake_endpoint import DONE, GOOD, HEAD, USAGE, event, listing_models, sending, serving, text_event
+
+from joulemap._bench_serve.endpoint import Endpoint, EndpointOptions
+from joulemap._bench_serve.http_stream import Host, exchange, parse_address
+from joulemap._bench_serve.load import _send
+from joulemap._bench_serve.outcome import BenchError, Outcome, RequestFailure
+from joulemap._bench_serve.plan import PlannedRequest
+from joulemap._bench_serve.sse import MAX_EVENT_BYTES, EventParser, parse_chunk
+
+REQUEST = PlannedRequest(0, 0.0, 11, 3, "chat", "prompt")
+CHUNKED = HEAD.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n")
+
+
+def send_to(url: str, timeout_s: float = 30, **options) -> Outcome:
+    """The outcome of one request."""
+
+    async def run() -> Outcome:
+        endpoint = Endpoint(url, parse_address(url), EndpointOptions(**{"model": "m", **options}))
+        await endpoint.open(timeout_s)
+        loop = asyncio.get_running_loop()
+        outcome = Outcome(REQUEST, loop.time())
+        await _send(outcome, endpoint.prepare(REQUEST), endpoint, timeout_s, loop.time() + 1000)
+        return outcome
+
+    return asyncio.run(run())
+
+
+def kind_of(outcome: Outcome) -> object:
+    return outcome.failure and outcome.failure.kind
+
+
+def test_a_stream_gives_times_and_lengths_of_the_server():
+    with serving(sending(GOOD)) as server:
+        outcome = send_to(server.url)
+    assert outcome.is_success and outcome.prompt_tokens == 11 and outcome.output_tokens == 3
+    assert len(outcome.chunk_times_s) == 3 and outcome.due_s <= outcome.sent_s <= outcome.chunk_times_s[0] <= outcome.ended_s
+
+
+def test_the_request_has_the_planned_prompt_and_lengths():
+    with serving(sending(GOOD)) as server:
+        for _ in range(2):
+            send_to(server.url, ignores_eos=True, api_key="secret")
+        first, second = server.requests
+    assert first.path == "/v1/completions" and first.body == second.body
+    assert len(first.body.pop("prompt").split()) == 11
+    assert first.body == {
+        "model": "m", "max_tokens": 3, "temperature": 0, "stream": True, "stream_options": {"include_usage": True},
+        "user": "chat", "ignore_eos": True,
+    }  # fmt: skip
+    assert first.headers["authorization"] == "Bearer secret"
+
+
+def test_a_chat_sends_messages_and_reads_deltas():
+    first = event(choices=[{"delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
+    parts = b"".join(event(choices=[{"delta": {"content": "x"}, "finish_reason": None}]) for _ in range(2))
+    with serving(sending(HEAD + first + parts + DONE)) as server:
+        outcome = send_to(server.url, is_chat=True)
+    assert outcome.is_success and len(outcome.chunk_times_s) == 2  # the first event has no text
+    assert server.requests[0].path == "/v1/chat/completions"
+    assert server.requests[0].body["messages"][0]["role"] == "user" and "authorization" not in server.requests[0].headers
+
+
+def test_a_stream_may_come_in_pieces_of_any_size():
+    def by_byte(connection) -> None:
+        body = text_event("ä") + b": a comment\n\n" + text_event("b", "stop") + USAGE + DONE
+        connection.send(CHUNKED)
+        for index in range(len(body)):
+            connection.send(b"1;extension\r\n%c\r\n" % body[index])
+        connection.send(b"0\r\n\r\n")
+
+    with serving(by_byte) as server:
+        outcome = send_to(server.url)
+    assert outcome.is_success and len(outcome.chunk_times_s) == 2 and outcome.output_tokens == 3
+
+
+def test_a_stream_without_a_last_event_is_complete_if_it_says_why_it_ended():
+    with serving(sending(HEAD + text_event("a") + text_event("b", "stop"))) as server:
+        assert send_to(server.url).is_success
+
+
+FAULTS = {
+    "closes before an answer": (b"", "closed"),
+    "closes in the head": (b"HTTP/1.1 200 OK\r\nContent-", "closed"),
+    "closes in the middle of the stream": (HEAD + text_event("a"), "closed"),
+    "closes in the middle of a chunk": (CHUNKED + b"1000\r\n" + text_event("a"), "closed"),
+    "shorter than its length": (HEAD.replace(b"\r\n\r\n", b"\r\nContent-Length: 999\r\n\r\n") + text_event("a"), "closed"),
+    "an error": (b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nfull", "status"),
+    "an endless error": (b"HTTP/1.1 500 Broken\r\n\r\n" + b"x" * 100_000, "status"),
+    "an error in the stream": (HEAD + text_event("a") + event(error={"message": "out of memory"}), "error_event"),
+    "no HTTP": (b"SSH-2.0-OpenSSH_9\r\n\r\n", "malformed"),
+    "no stream": (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{}", "malformed"),
+    "no JSON": (HEAD + b"data: {\n\n", "malformed"),
+    "no object": (HEAD + b"data: [1]\n\n", "malformed"),
+    "deep JSON": (HEAD + b"data: " + b"[" * 100_000 + b"\n\n", "malformed"),
+    "no choices": (HEAD + event(hello=1), "malformed"),
+    "choices of another type": (HEAD + event(choices="a"), "malformed"),
+    "a wrong chunk size": (CHUNKED + b"zz\r\nabc", "malformed"),
+    "a negative chunk size": (CHUNKED + b"-5\r\nabc", "malformed"),
+    "a wrong length": (HEAD.replace(b"\r\n\r\n", b"\r\nContent-Length: -1\r\n\r\n"), "malformed"),
+    "an endless head": (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000, "malformed"),
+    "an endless event": (HEAD + b"data: " + b"x" * (MAX_EVENT_BYTES + 100_000), "malformed"),
+    "a stream without tokens": (HEAD + event(choices=[{"text": "", "finish_reason": "stop"}]) + DONE, "empty"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_server_that_fails_is_a_failure_of_its_kind(name):
+    data, kind = FAULTS[name]
+    with serving(sending(data)) as server:
+        outcome = send_to(server.url)
+    assert kind_of(outcome) == kind, outcome.failure
+    assert not outcome.is_success and outcome.ended_s is not None
+
+
+def test_a_status_is_reported_with_the_explanation_of_the_server():
+    with serving(sending(b"HTTP/1.1 429 Slow down\r\nContent-Length: 14\r\n\r\n\x1b[31mtoo \nmany")) as server:
+        failure = send_to(server.url).failure
+    assert failure.status == 429 and failure.detail == "429 Slow down [31mtoo many"
+
+
+@pytest.mark.parametrize("before", [b"", HEAD, HEAD + text_event("a"), b"HTTP/1.1 500 Broken\r\n\r\n"])
+def test_a_server_that_hangs_is_a_timeout(before):
+    def hang(connection) -> None:
+        connection.send(before)
+        connection.wait_for_client()
+
+    with serving(hang) as server:
+        assert kind_of(send_to(server.url, timeout_s=0.2)) == "timeout"
+
+
+def test_the_connection_of_a_timeout_is_closed_while_others_go_on():
+    has_closed = threading.Event()
+
+    def hang(connection) -> None:
+        connection.wait_for_client()
+        has_closed.set()
+
+    async def run(url: str) -> bool:
+        endpoint = Endpoint(url, parse_address(url), EndpointOptions(model="m"))
+        await endpoint.open(1)
+        loop = asyncio.get_running_loop()
+        await _send(Outcome(REQUEST, loop.time()), endpoint.prepare(REQUEST), endpoint, 0.05, loop.time() + 1000)
+        return await loop.run_in_executor(None, has_closed.wait, 60)
+
+    with serving(hang) as server:
+        assert asyncio.run(run(server.url))
+
+
+def test_a_server_that_sends_a_byte_now_and_then_is_a_timeout():
+    def drip(connection) -> None:
+        connection.send(HEAD)
+        while True:  # until the client closes the connection
+            connection.send(b":\n")
+
+    with serving(drip) as server:
+        assert kind_of(send_to(server.url, timeout_s=0.2)) == "timeout"
+
+
+def test_a_port_without_a_server_refuses():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        outcome = send_to(f"http://127.0.0.1:{unused.getsockname()[1]}/v1")
+    assert kind_of(outcome) == "refused"
+
+
+def test_an_address_of_the_host_without_a_server_is_tried_once():
+    async def ips_after(url: str) -> list[str]:
+        host = Host(parse_address(url), ["127.0.0.2", "127.0.0.1"], None)
+        async with exchange(host, "GET", "/models", {}) as response:
+            assert response.status == 200
+        return host.ips
+
+    with serving(sending(GOOD)) as server:
+        assert asyncio.run(ips_after(server.url)) == ["127.0.0.1", "127.0.0.2"]
+
+
+def test_the_first_model_is_used_if_none_is_named():
+    with serving(listing_models(sending(GOOD))) as server:
+        assert send_to(server.url, model=None).is_success
+    assert server.requests[1].body["model"] == "listed"
+
+
+@pytest.mark.parametrize("answer", [b"404 No\r\n\r\n", b"200 OK\r\n\r\n{}", b'200 OK\r\n\r\n{"data":[]}'])
+def test_a_server_without_a_list_of_models_needs_a_name(answer):
+    with serving(sending(b"HTTP/1.1 " + answer)) as server, pytest.raises(BenchError) as raised:
+        send_to(server.url, model=None)
+    assert raised.value.remedy == "pass --model"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "[::1]"])
+def test_loopback_addresses_are_on_this_machine(address):
+    async def is_local(url: str) -> bool:
+        endpoint = Endpoint(url, parse_address(url), EndpointOptions(model="m"))
+        await endpoint.open(1)
+        return endpoint.is_local
+
+    assert asyncio.run(is_local(f"http://{address}:1/v1"))
+    assert not asyncio.run(is_local("http://192.0.2.7:1/v1"))
+
+
+def test_addresses_are_checked():
+    address = parse_address("https://example.org/a/v1/")
+    assert (address.host, address.port, address.is_tls, address.path) == ("example.org", 443, True, "/a/v1")
+    assert parse_address("http://[::1]:80").host_header == "[::1]:80"
+    wrong_ones = ["localhost:8000", "ftp://a/", "http://", "http://a:x/", "http://a b/", "http://a/?q", "http://u:p@a/"]
+    for wrong in (*wrong_ones, "http://a\r\nX: y/"):
+        with pytest.raises(ValueError):
+            parse_address(wrong)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+def test_events_end_with_any_kind_of_line_end(end):
+    stream = end.join([b": comment", b"event: x", b"data: one", b"data:two", b"", b"id: 7", b"", b"data: three", b"", b""])
+    for size in (1, 2, 3, 1000):
+        parser = EventParser()
+        found = [data for at in range(0, len(stream), size) for data in parser.feed(stream[at : at + size])]
+        found += parser.feed(b"data: end\n\n") if end == b"\r" else []
+        assert found[:2] == ["one\ntwo", "three"], size
+
+
+def test_numbers_of_tokens_that_are_none_are_ignored():
+    for wrong in ("7", -1, True, 1.5, None):
+        chunk = parse_chunk(event(choices=[], usage={"prompt_tokens": 1, "completion_tokens": wrong})[6:].decode())
+        assert chunk.output_tokens is None
+    with pytest.raises(RequestFailure, match="out of memory"):
+        parse_chunk('{"error": {"message": "out of memory"}}')

@@ -1,0 +1,187 @@
+"""joulemap bench serve sends requests when they are due, and ends by itself. In virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Awaitable, Callable, Optional
+
+import pytest
+from virtual_loop import run
+
+from joulemap._bench_serve import load
+from joulemap._bench_serve.lengths import parse_lengths
+from joulemap._bench_serve.load import LEAD_S, run_level, warm_up
+from joulemap._bench_serve.outcome import BenchError, RequestFailure
+from joulemap._bench_serve.plan import Workload, plan_level, plan_warm_up
+from joulemap._bench_serve.result import LATE_S, summarize
+
+BEGIN_S = 1000.0 + LEAD_S  # of a level, in virtual time
+WORKLOAD = Workload(1, parse_lengths("4"), parse_lengths("3"), requests=20)
+
+
+class Target:
+    """A server that does what a test says."""
+
+    url, model, is_local, counts_tokens_itself = "fake", None, True, False
+
+    def __init__(self, answer: Callable[..., Awaitable[None]]) -> None:
+        self.answer = answer
+        self.prepare_s = 0.0  # time that it takes to make a prompt
+        self.sent_s: list[float] = []
+
+    async def open(self, timeout_s: float) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def prepare(self, request):
+        asyncio.get_running_loop().pass_time(self.prepare_s)
+        return request
+
+    async def send(self, prepared, outcome) -> None:
+        self.sent_s.append(asyncio.get_running_loop().time())
+        await self.answer(prepared, outcome)
+
+
+class Meter:
+    """Records when the energy window opens and closes."""
+
+    def __init__(self) -> None:
+        self.times_s: list[float] = []
+
+    def start(self) -> None: ...
+
+    def begin(self) -> None:
+        self.times_s.append(asyncio.get_running_loop().time())
+
+    end = begin
+
+    def read(self) -> None: ...
+
+
+def level_of(rate: float = 2, workload: Workload = WORKLOAD):
+    return plan_level(workload, rate, 0, 0.2)
+
+
+def run_with(answer, level=None, timeout_s: float = 30, deadline_s: float = 1e6, meter: Optional[Meter] = None):
+    target = Target(answer)
+    run_of_level = run(run_level(level or level_of(), target, meter or Meter(), timeout_s, deadline_s))
+    return target, run_of_level
+
+
+async def hang(request, outcome) -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+async def answer_after_1_s(request, outcome) -> None:
+    loop = asyncio.get_running_loop()
+    for delay_s in (1.0, 0.2, 0.2):
+        await asyncio.sleep(delay_s)
+        outcome.chunk_times_s.append(loop.time())
+    outcome.output_tokens, outcome.prompt_tokens = 3, 4
+
+
+def test_requests_are_sent_when_they_are_due_although_none_is_answered():
+    target, _ = run_with(hang)
+    assert target.sent_s == pytest.approx([BEGIN_S + r.arrival_s for r in level_of().requests])
+
+
+def test_latencies_are_those_of_the_server():
+    _, done = run_with(answer_after_1_s)
+    result = summarize(done, None, False)
+    assert result.succeeded == 20 and result.late == 0
+    assert result.latencies.ttft_s.p99 == pytest.approx(1.0)
+    assert result.latencies.tpot_s.p50 == pytest.approx(0.2)
+    assert result.latencies.latency_s.mean == pytest.approx(1.4)
+
+
+def test_a_busy_machine_sends_late_which_is_counted_and_part_of_the_latency():
+    async def answer(request, outcome) -> None:
+        if request.number == 5:
+            asyncio.get_running_loop().pass_time(3.0)  # no other task runs meanwhile
+        await answer_after_1_s(request, outcome)
+
+    _, done = run_with(answer)
+    result = summarize(done, None, False)
+    due_s = [r.arrival_s for r in level_of().requests]
+    blocked = [time_s for time_s in due_s if due_s[5] < time_s < due_s[5] + 3 - LATE_S]
+    assert result.late == len(blocked) > 1
+    assert result.late_max_s == pytest.approx(due_s[5] + 3 - blocked[0])
+    assert done.outcomes[6].ttft_s == pytest.approx(1 + due_s[5] + 3 - due_s[6])
+
+
+@pytest.mark.parametrize("most_ahead", [None, 40])
+def test_prompts_are_made_before_the_level_begins_as_far_as_memory_allows(monkeypatch, most_ahead):
+    if most_ahead is not None:
+        monkeypatch.setattr(load, "MAX_TOKENS_AHEAD", most_ahead)  # ten prompts
+    target = Target(answer_after_1_s)
+    target.prepare_s = 2.0
+    done = run(run_level(level_of(), target, Meter(), 30, 1e6))
+    late = [outcome.late_s > 1 for outcome in done.outcomes]
+    assert not any(late[:9]) and any(late[9:]) == (most_ahead is not None)
+    assert sorted(target.sent_s) == target.sent_s and all(outcome.is_success for outcome in done.outcomes)
+
+
+def test_a_server_that_hangs_ends_each_request_at_its_time_limit():
+    _, done = run_with(hang, timeout_s=7)
+    assert [outcome.failure.kind for outcome in done.outcomes] == ["timeout"] * 20
+    assert [outcome.ended_s - outcome.due_s for outcome in done.outcomes] == pytest.approx([7.0] * 20)
+    assert not done.is_cut
+
+
+def test_the_time_limit_of_the_benchmark_ends_requests_and_sends_no_more():
+    deadline_s = BEGIN_S + level_of().requests[9].arrival_s + 0.01
+    _, done = run_with(hang, deadline_s=deadline_s)
+    kinds = [outcome.failure.kind if outcome.failure else None for outcome in done.outcomes]
+    assert kinds == ["cut"] * 10 + [None] * 10
+    assert [outcome.sent_s is None for outcome in done.outcomes] == [False] * 10 + [True] * 10
+    assert max(outcome.ended_s for outcome in done.outcomes[:10]) == pytest.approx(deadline_s)
+    assert done.is_cut and done.steady_s is None
+    assert summarize(done, None, False).failed == 10
+
+
+def test_energy_is_measured_from_the_end_of_the_ramp_to_the_last_arrival():
+    meter, level = Meter(), level_of()
+    _, done = run_with(answer_after_1_s, level, meter=meter)
+    expected = [BEGIN_S + 0.2 * level.span_s, BEGIN_S + level.span_s]
+    assert meter.times_s == pytest.approx(expected)
+    assert done.steady_s == pytest.approx(tuple(expected))
+
+
+def test_a_level_with_one_request_is_not_measured():
+    meter = Meter()
+    _, done = run_with(answer_after_1_s, level_of(workload=Workload(1, *[parse_lengths("1")] * 2, requests=1)), meter=meter)
+    assert meter.times_s == [] and done.steady_s is None and done.outcomes[0].is_success
+
+
+def test_failures_of_requests_do_not_stop_the_others():
+    async def answer(request, outcome) -> None:
+        if request.number % 2:
+            raise RequestFailure("status", "503 busy", 503)
+        await answer_after_1_s(request, outcome)
+
+    _, done = run_with(answer)
+    result = summarize(done, None, False)
+    assert (result.succeeded, result.failed) == (10, 10)
+    assert [(one.kind, one.status, one.count) for one in result.failures] == [("status", 503, 10)]
+
+
+def test_progress_counts_requests_that_were_sent_and_that_ended():
+    seen = []
+    run(run_level(level_of(), Target(answer_after_1_s), Meter(), 30, 1e6, lambda *counts: seen.append(counts)))
+    assert seen[-1] == (20, 20) and all(ended <= sent for sent, ended in seen) and (20, 20) not in seen[:-1]
+
+
+def test_requests_before_the_first_level_come_one_after_another():
+    target = Target(answer_after_1_s)
+    run(warm_up(plan_warm_up(WORKLOAD, 3), target, 30))
+    assert target.sent_s == pytest.approx([1000.0, 1001.4, 1002.8])
+
+
+def test_a_failure_before_the_first_level_ends_the_benchmark():
+    async def refuse(request, outcome) -> None:
+        raise RequestFailure("refused", "Connection refused")
+
+    target = Target(refuse)
+    with pytest.raises(BenchError, match="no connection") as raised:
+        run(warm_up(plan_warm_up(WORKLOAD, 3), target, 30))
+    assert len(target.sent_s) == 1 and "start the server" in raised.value.remedy

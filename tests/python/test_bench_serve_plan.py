@@ -1,0 +1,150 @@
+"""joulemap bench serve plans requests from a seed: the same seed gives the same arrivals, lengths and prompts."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+
+import pytest
+
+from joulemap._bench_serve.lengths import MAX_TOKENS, parse_lengths
+from joulemap._bench_serve.plan import Workload, plan_level, plan_warm_up
+from joulemap._bench_serve.trace_file import TraceError, parse_trace
+
+UNIFORM = Workload(7, parse_lengths("8..64"), parse_lengths("1..9"), (("chat", 3.0), ("search", 1.0)), requests=400)
+TRACE = "arrival_s,prompt_tokens,output_tokens,tenant\n10,5,2,a\n11,6,3,\n14,7,4,b\n"
+
+
+def trace_workload(**options) -> Workload:
+    anything = parse_lengths("1")
+    return Workload(1, anything, anything, trace=tuple(parse_trace(TRACE.splitlines(True))), **options)
+
+
+def facts(level) -> list:
+    return [[r.arrival_s.hex(), r.prompt_tokens, r.output_tokens, r.tenant, r.prompt()] for r in level.requests]
+
+
+def test_another_process_plans_the_same_requests_bit_for_bit():
+    code = """
+import json, sys
+sys.path.append(sys.argv[1])
+from joulemap._bench_serve.lengths import parse_lengths
+from joulemap._bench_serve.plan import Workload, plan_level
+workload = Workload(7, parse_lengths("8..64"), parse_lengths("1..9"), (("chat", 3.0), ("search", 1.0)), requests=400)
+level = plan_level(workload, 3.7, 1, 0.2)
+print(json.dumps([[r.arrival_s.hex(), r.prompt_tokens, r.output_tokens, r.tenant, r.prompt()] for r in level.requests]))
+"""
+    environment = {**os.environ, "PYTHONHASHSEED": "5"}
+    package = os.path.dirname(os.path.dirname(sys.modules["joulemap"].__file__))
+    printed = subprocess.run([sys.executable, "-c", code, package], capture_output=True, env=environment, check=True).stdout
+    assert json.loads(printed) == facts(plan_level(UNIFORM, 3.7, 1, 0.2))
+
+
+def test_another_seed_gives_other_arrivals_lengths_and_prompts():
+    mine = plan_level(UNIFORM, 2, 0, 0.2)
+    other = plan_level(Workload(8, *[UNIFORM.prompt_tokens, UNIFORM.output_tokens], requests=400), 2, 0, 0.2)
+    assert [r.arrival_s for r in mine.requests] != [r.arrival_s for r in other.requests]
+    assert [r.prompt_tokens for r in mine.requests] != [r.prompt_tokens for r in other.requests]
+    assert mine.requests[0].prompt()[:8] != other.requests[0].prompt()[:8]
+
+
+def test_levels_differ_only_in_their_rate_and_prompts():
+    slow, fast = plan_level(UNIFORM, 2, 0, 0.2), plan_level(UNIFORM, 4, 1, 0.2)
+    assert [r.arrival_s / 2 for r in slow.requests] == pytest.approx([r.arrival_s for r in fast.requests])
+    assert [(r.prompt_tokens, r.output_tokens, r.tenant) for r in slow.requests] == [
+        (r.prompt_tokens, r.output_tokens, r.tenant) for r in fast.requests
+    ]
+    prompts = [tuple(r.prompt()) for level in (slow, fast) for r in level.requests]
+    assert len(set(prompts)) == 800, "a prefix cache would find a prompt again"
+
+
+def test_poisson_arrivals_have_the_rate_and_exponential_gaps():
+    times = [r.arrival_s for r in plan_level(Workload(3, *[parse_lengths("1")] * 2, requests=20_000), 5, 0, 0).requests]
+    gaps = [after - before for before, after in zip([0.0, *times], times)]
+    assert statistics.mean(gaps) == pytest.approx(1 / 5, rel=0.03)
+    assert statistics.stdev(gaps) == pytest.approx(1 / 5, rel=0.05)  # that of an exponential distribution is its mean
+
+
+def test_a_duration_ends_the_arrivals():
+    level = plan_level(Workload(3, *[parse_lengths("1")] * 2, duration_s=50), 4, 0, 0.2)
+    assert 150 < len(level.requests) < 250 and 45 < level.span_s <= 50
+
+
+def test_the_steady_part_leaves_out_the_ramp_and_what_follows_the_last_arrival():
+    level = plan_level(UNIFORM, 2, 0, 0.25)
+    assert level.steady_s == (0.25 * level.span_s, level.span_s)
+    one = Workload(1, *[parse_lengths("1")] * 2, requests=1)
+    assert plan_level(one, 2, 0, 0.25).steady_s is None
+
+
+def test_tenants_are_chosen_by_weight():
+    tenants = [r.tenant for r in plan_level(UNIFORM, 1, 0, 0.2).requests]
+    assert tenants.count("chat") == pytest.approx(300, abs=40) and set(tenants) == {"chat", "search"}
+
+
+def test_a_trace_gives_arrivals_after_its_first_row_lengths_and_tenants():
+    level = plan_level(trace_workload(), None, 0, 0.2)
+    assert [r.arrival_s for r in level.requests] == [0, 1, 4]
+    assert [(r.prompt_tokens, r.output_tokens, r.tenant) for r in level.requests] == [(5, 2, "a"), (6, 3, None), (7, 4, "b")]
+    assert level.rate_per_s == 0.5  # two gaps in 4 s
+
+
+def test_a_trace_is_scaled_to_a_rate_and_cut_by_number_and_duration():
+    assert [r.arrival_s for r in plan_level(trace_workload(), 1, 0, 0.2).requests] == [0, 0.5, 2]
+    assert len(plan_level(trace_workload(requests=2), None, 0, 0.2).requests) == 2
+    assert len(plan_level(trace_workload(duration_s=3), None, 0, 0.2).requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("arrival_s,prompt_tokens\n0,1\n", "output_tokens"),
+        ("", "arrival_s"),
+        ("arrival_s,prompt_tokens,output_tokens\n", "no rows"),
+        ("arrival_s,prompt_tokens,output_tokens\nnan,1,1\n", "line 2"),
+        ("arrival_s,prompt_tokens,output_tokens\n0,1,1\n1,0,1\n", "line 3: prompt_tokens"),
+        ("arrival_s,prompt_tokens,output_tokens\n0,1,1.5\n", "line 2: output_tokens"),
+        ("arrival_s,prompt_tokens,output_tokens\n0,1\n", "line 2: output_tokens"),
+        ("arrival_s,prompt_tokens,output_tokens\n5,1,1\n4,1,1\n", "line 3"),
+    ],
+)
+def test_a_damaged_trace_is_refused_with_its_line(text, named):
+    with pytest.raises(TraceError, match=named):
+        parse_trace(text.splitlines(True))
+
+
+def test_a_trace_of_one_moment_has_no_rate():
+    rows = parse_trace("arrival_s,prompt_tokens,output_tokens\n3,1,1\n3,1,1\n".splitlines(True))
+    workload = Workload(1, *[parse_lengths("1")] * 2, trace=tuple(rows))
+    assert plan_level(workload, None, 0, 0.2).rate_per_s is None
+    with pytest.raises(ValueError, match="at once"):
+        plan_level(workload, 2, 0, 0.2)
+
+
+def test_lengths_cover_their_range():
+    draw = random.Random(1)
+    assert {parse_lengths("3..5").draw(draw) for _ in range(200)} == {3, 4, 5}
+    assert {parse_lengths("9").draw(draw) for _ in range(20)} == {9}
+    values = sorted(parse_lengths("lognormal:100,0.5").draw(draw) for _ in range(4001))
+    assert values[2000] == pytest.approx(100, rel=0.05)
+    assert values[int(0.8413 * 4000)] == pytest.approx(100 * 2.718281828**0.5, rel=0.08)  # median and one sigma
+    wide = [parse_lengths("lognormal:1000000,5").draw(draw) for _ in range(500)]
+    assert min(wide) >= 1 and max(wide) == MAX_TOKENS
+
+
+@pytest.mark.parametrize("text", ["", "0", "-3", "5..3", "1.5", "ten", "1..2..3", "lognormal:5", "lognormal:0,1", "9999999"])
+def test_lengths_of_another_form_are_refused(text):
+    with pytest.raises(ValueError, match="lognormal:256,0.5"):
+        parse_lengths(text)
+
+
+def test_requests_before_the_first_level_have_other_prompts():
+    warm_up = plan_warm_up(UNIFORM, 3)
+    level = plan_level(UNIFORM, 2, 0, 0.2)
+    assert [r.prompt_tokens for r in warm_up] == [r.prompt_tokens for r in level.requests[:3]]
+    assert warm_up[0].prompt() != level.requests[0].prompt()
+    assert [r.tenant for r in plan_warm_up(trace_workload(), 4)] == ["a", None, "b", "a"]
