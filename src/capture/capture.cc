@@ -248,9 +248,19 @@ bool Capture::on_event(LoopEvent event) {
   const std::int64_t now_ns = monotonic_ns();
   const StepDetector::Detection found = step_detector_.on_event(event, now_ns);
   if (found.epoch_time_ns && !program_reports_epochs_) mark_log_.add_epoch({}, *found.epoch_time_ns, kInferredStepName);
-  if (!found.begins_step || program_reports_steps_ || engine_reports_steps_) return false;
-  begin_step({}, now_ns, kInferredStepName);
-  return true;
+  if (program_reports_steps_ || engine_reports_steps_) return false;
+  if (found.evaluation_steps > 0) {
+    const std::int64_t ended_ns = found.begins_step ? now_ns : step_begin_ns_.load();
+    mark_log_.add_mark_at(ended_ns, MarkKind::evaluation, found.evaluation_steps, {});
+  }
+  if (found.begins_step) begin_step({}, now_ns, kInferredStepName);
+  return found.begins_step;
+}
+
+void Capture::mark_evaluation_in_last_step() {
+  const std::lock_guard lock(step_detection_lock_);
+  if (program_reports_steps_ || engine_reports_steps_ || !step_detector_.is_in_evaluation_step()) return;
+  mark_log_.add_mark(MarkKind::evaluation, 1, {});
 }
 
 void Capture::step(std::optional<std::int64_t> number) {
@@ -422,6 +432,7 @@ void Capture::add_function_sample(std::string_view name, std::int64_t time_ns) {
 }
 
 void Capture::finish() {
+  if (!is_finished_.exchange(true)) mark_evaluation_in_last_step();
   finish_kernel_source();
   worker_->finish();
 }

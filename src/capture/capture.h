@@ -118,6 +118,7 @@ class Capture final : private PeriodicWork {
   ThreadState& this_thread_state();
   EdgeClocks read_edge_clocks(ThreadState& thread);
   void begin_step(std::optional<std::int64_t> number, std::int64_t time_ns, std::string_view name);
+  void mark_evaluation_in_last_step();
   std::int64_t do_periodic_work(std::int64_t worker_cpu_ns) override;
   void attribute_cpu_time(std::int64_t capture_cpu_ns);
   void collect_activity(MarkSink& sink, bool is_last) override;
@@ -160,6 +161,7 @@ class Capture final : private PeriodicWork {
   // Set once. Read without a lock: the start of a step must not wait for poll(), which waits for the driver.
   std::atomic<KernelSource*> kernel_source_{nullptr};
   std::atomic<bool> kernel_source_is_finished_{false};
+  std::atomic<bool> is_finished_{false};
   std::atomic<bool> detach_is_allowed_{false};
 
   std::int64_t start_ns_;

@@ -6,6 +6,9 @@
 // A training step ends with the parameter update; the next one begins at the next batch or model call after it. So
 // gradient-accumulation micro-batches form one step. Without gradients, every model call (or the batch before it) is a
 // step. An epoch begins with a new data iterator whose batches are trained on.
+//
+// In a program that trains, a step without backward pass is an evaluation step (validation, sampled tokens, rollouts).
+// Whether it was one shows at its end, and whether the program trains shows at its first backward pass.
 #pragma once
 
 #include <cstdint>
@@ -28,18 +31,24 @@ class StepDetector {
  public:
   struct Detection {
     bool begins_step = false;                   // a step begins with this event
+    std::uint64_t evaluation_steps = 0;         // this many ended steps, the latest ones, were evaluation steps
     std::optional<std::int64_t> epoch_time_ns;  // start of a new epoch: its loader_new event
   };
   Detection on_event(LoopEvent event, std::int64_t time_ns);
+  // Whether the current step is an evaluation step if it ends now.
+  bool is_in_evaluation_step() const { return is_training_ && is_inference_only(); }
 
  private:
-  bool begin_step_if_due();
+  void begin_step_if_due(Detection& found);
+  void add_backward(Detection& found);
+  bool is_inference_only() const { return has_begun_step_ && has_called_model_ && !has_run_backward_; }
 
   bool has_begun_step_ = false;          // a step has begun
   bool has_updated_parameters_ = false;  // parameters were updated in this step
   bool has_called_model_ = false;        // the model was called in this step
   bool has_run_backward_ = false;        // a backward pass ran in this step
   bool is_training_ = false;             // a backward pass ran in any step
+  std::uint64_t steps_before_training_ = 0;
   std::optional<std::int64_t> new_iterator_ns_;
 };
 

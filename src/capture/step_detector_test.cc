@@ -9,8 +9,8 @@ namespace joulemap::capture {
 namespace {
 
 // A loop as letters: I new iterator, L next batch, F forward with gradients, f without, d forward done, B backward, O
-// update. Returns the same letters, with | before each one that begins a step and ! before each one that reports an
-// epoch.
+// update. Returns the same letters, with | before each one that begins a step, ! before each one that reports an epoch,
+// and after each one that identifies ended steps as evaluation steps, their number.
 std::string steps_of(const std::string& loop) {
   StepDetector detector;
   std::string steps;
@@ -21,7 +21,9 @@ std::string steps_of(const std::string& loop) {
     if (found.epoch_time_ns) steps += '!';
     if (found.begins_step) steps += '|';
     steps += letter;
+    if (found.evaluation_steps > 0) steps += std::to_string(found.evaluation_steps);
   }
+  if (detector.is_in_evaluation_step()) steps += "e";
   return steps;
 }
 
@@ -39,13 +41,28 @@ TEST(StepDetector, EveryInferenceCallIsAStep) {
   EXPECT_EQ(steps_of("FdFdFd"), "|Fd|Fd|Fd");  // gradients were left enabled for inference
 }
 
-TEST(StepDetector, ValidationAfterTrainingCountsItsBatches) {
-  EXPECT_EQ(steps_of("LFdBOLFdBOILfdLfdILFdBO"), "|LFdBO|LFdBOI|Lfd|LfdI|L!FdBO");
+TEST(StepDetector, BatchesOfAValidationAfterTrainingAreEvaluationSteps) {
+  EXPECT_EQ(steps_of("LFdBOLFdBOILfdLfdILFdBO"), "|LFdBO|LFdBOI|Lfd|L1fdI|L1!FdBO");
+  EXPECT_EQ(steps_of("LFdBOfdfd"), "|LFdBO|fd|f1de") << "the last one has not ended yet";
 }
+
+TEST(StepDetector, ValidationWithGradientsIsOneEvaluationStep) {
+  EXPECT_EQ(steps_of("LFdBOFdFdFdLFdBO"), "|LFdBO|FdFdFd|L1FdBO");
+}
+
+TEST(StepDetector, StepsBeforeTheFirstBackwardPassAreEvaluationSteps) {
+  EXPECT_EQ(steps_of("LfdLfdLfdILFdBOLFdBO"), "|Lfd|Lfd|LfdI|L!FdB3O|LFdBO");
+}
+
+TEST(StepDetector, ATeachersCallBelongsToTheTrainingStep) {
+  EXPECT_EQ(steps_of("LFdBOLfdFdBOLfdFdBO"), "|LFdBO|LfdFdBO|LfdFdBO");
+}
+
+TEST(StepDetector, WithoutTrainingNoStepIsAnEvaluationStep) { EXPECT_EQ(steps_of("LfdLfd"), "|Lfd|Lfd"); }
 
 TEST(StepDetector, JointlyTrainedNetworksShareAStep) {
   // In the first step, nothing shows yet that both calls belong to one backward pass.
-  EXPECT_EQ(steps_of("LFdFdBOLFdFdBO"), "|LFd|FdBO|LFdFdBO");
+  EXPECT_EQ(steps_of("LFdFdBOLFdFdBO"), "|LFd|FdB1O|LFdFdBO");
 }
 
 TEST(StepDetector, AnEpochBeginsWithTheIteratorThatIsTrainedOn) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "attribution/analysis/run_view_builder.h"
+#include "cli/advise_command.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "page/page_html.h"
@@ -30,6 +31,11 @@ Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const
   if (!output) return std::move(output).error();
   Result<AttributionOptions> options = parse_attribution_options(flags);
   if (!options) return std::move(options).error();
+  attribution::ReportQuery advised;
+  advised.mode = options->attribution_mode;
+  advised.time_range = options->time_range;
+  advised.library = options->kernel_library_path;
+  advised.excluded_domains = options->excluded_domains;
   attribution::ViewQuery wanted{options->attribution_mode, options->time_range, std::move(options->kernel_library_path),
                                 true};
   wanted.excluded_domains = std::move(options->excluded_domains);
@@ -38,6 +44,8 @@ Result<Diagnostics> write_page(const std::vector<std::string>& recordings, const
   Result<RunView> view = attribution::build_run_view(recordings, wanted);
   if (!view) return std::move(view).error();
   view->run.diagnostics.add_all(options->diagnostics);
+  // A run that allows no advice has a page without it.
+  if (Result<Advice> advice = advise_on_recordings(recordings, advised)) view->advice = std::move(*advice);
   if (Status written = output->write(page::page_html(*view)); !written) return std::move(written).error();
   return std::move(view->run.diagnostics);
 }

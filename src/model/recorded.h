@@ -46,8 +46,9 @@ enum class MarkKind : std::uint8_t {
   window_begin,  // jm.measure: begin and end have the same id
   window_end,
   kernels_lost,  // interval whose kernels were lost: time_ns is its begin, id its length in ns
+  evaluation,    // the last `id` steps that began before time_ns were evaluation steps (capture/step_detector.h)
 };
-inline constexpr std::size_t kMarkKindCount = 9;
+inline constexpr std::size_t kMarkKindCount = 10;
 
 struct Mark {
   std::int64_t time_ns = 0;

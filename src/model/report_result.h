@@ -136,7 +136,8 @@ struct ReportResult {
   std::vector<ReportTrack> tracks;
   std::vector<CounterUpdateTiming> counter_updates;
   ClockReadings clock_readings;
-  std::uint64_t steps = 0;
+  std::uint64_t steps = 0;             // without evaluation steps
+  std::uint64_t evaluation_steps = 0;  // inference in a program that trains (MarkKind::evaluation)
   std::uint64_t epochs = 0;
   std::vector<ReportedMetric> metrics;
   std::vector<ChannelCalibration> calibration;

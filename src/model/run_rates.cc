@@ -18,6 +18,7 @@ RunRates run_rates(const ReportResult& result) {
   // Steps, epochs and samples of a clipped run (--time) are known only for the whole run, so it has no rates.
   if (result.is_clipped) return rates;
   if (result.steps > 0) rates.steps = static_cast<double>(result.steps);
+  if (result.evaluation_steps > 0) rates.evaluation_steps = static_cast<double>(result.evaluation_steps);
   if (result.epochs > 0) rates.epochs = static_cast<double>(result.epochs);
   for (const ReportedMetric& metric : result.metrics) {
     if (metric.name == "samples" && metric.sum > 0) rates.samples = metric.sum;

@@ -15,7 +15,8 @@ struct RunRates {
   std::optional<double> half_width_j;  // of the interval of energy_j, at the report's confidence level
   std::optional<Provenance> provenance;
   double time_s = 0;
-  std::optional<double> steps;
+  std::optional<double> steps;  // without evaluation steps
+  std::optional<double> evaluation_steps;
   std::optional<double> epochs;
   std::optional<double> samples;  // sum of the metric "samples"
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/advice.h"
 #include "model/diagnostics.h"
 #include "model/idle_cause.h"
 #include "model/report_result.h"
@@ -148,7 +149,7 @@ struct RunView {
   ReportResult run;
   RunRates rates;  // per step, epoch and sample of the analysed time
   std::vector<ComponentEnergy> components;
-  std::vector<LevelView> levels;  // phase, layer, op, tensor, function, region, kernel, stack; only levels with rows
+  std::vector<LevelView> levels;  // phase, layer, module, op, tensor, function, region, kernel, stack; only levels with rows
 
   // Steps and epochs of the machine with the most steps; merged beyond ViewLimits::steps_and_epochs.
   std::vector<StepOrEpochView> steps;
@@ -162,6 +163,7 @@ struct RunView {
   std::vector<NamedTimeSpan> dithering;  // when --dither delayed the measured program
   std::vector<MetricSeries> metrics;
   std::vector<LayerDistribution> layer_distributions;  // of the layers or phases with the highest energy
+  std::optional<Advice> advice;                        // set by the owner of a page; none: not examined
 
   const LevelView* level(std::string_view by) const {
     for (const LevelView& level : levels) {

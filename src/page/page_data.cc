@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "formats/json_writer.h"
 #include "model_json/diagnostics_json.h"
+#include "report/text/advice_text.h"
 #include "report/text/answer_text.h"
 #include "report/text/kernel_names.h"
 
@@ -368,6 +369,18 @@ void write_layer_distributions(JsonWriter& json, const RunView& view, Names& nam
   json.end_array();
 }
 
+// Findings as text, so that they equal those of `joulemap advise`.
+void write_advice(JsonWriter& json, const std::optional<Advice>& advice) {
+  json.key("findings").begin_array();
+  for (const Finding& finding : advice ? advice->findings : std::vector<Finding>()) {
+    json.begin_object().member("title", finding.title).member("change", finding.change);
+    json.member("saving", report::finding_saving_text(finding, *advice)).key("evidence");
+    write_texts(json, finding.evidence);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 }  // namespace
 
 std::string page_data(const RunView& view, const PageLimits& limits) {
@@ -376,6 +389,7 @@ std::string page_data(const RunView& view, const PageLimits& limits) {
   json.begin_object().member("schema", "joulemap.page/1").member("version", JOULEMAP_VERSION);
   json.key("answer");
   write_texts(json, report::answer_sentences(view));
+  write_advice(json, view.advice);
   write_run(json, view.run);
   write_run_rates(json, view.rates);
   write_domains(json, view);

@@ -8,6 +8,7 @@
 
 #include "page/page_html.h"
 #include "report/plot/plots.h"
+#include "report/text/advice_text.h"
 #include "report/text/answer_text.h"
 #include "report/text/energy_rows.h"
 
@@ -40,6 +41,16 @@ std::string static_table(std::string_view caption, std::initializer_list<std::st
   return table + "</tr></thead><tbody>\n" + rows + "</tbody></table>\n";
 }
 
+std::string findings_list(const std::optional<Advice>& advice) {
+  if (!advice || advice->findings.empty()) return {};
+  std::string items;
+  for (const Finding& finding : advice->findings) {
+    items += fmt::format("<li>{}: {}. Try: {}</li>\n", escaped_html(finding.title),
+                         escaped_html(report::finding_saving_text(finding, *advice)), escaped_html(finding.change));
+  }
+  return "<h2>What to change</h2>\n<ol>\n" + items + "</ol>\n";
+}
+
 std::string summary_section(const RunView& view) {
   const ReportResult& run = view.run;
   std::string command;
@@ -67,7 +78,8 @@ std::string summary_section(const RunView& view) {
   }
   std::string answer;
   for (const std::string& sentence : report::answer_sentences(view)) answer += escaped_html(sentence) + " ";
-  return fmt::format("<section id=\"summary\"><h1>{}</h1>\n<p>{}</p>\n", escaped_html(command), answer) +
+  return fmt::format("<section id=\"summary\"><h1>{}</h1>\n<p>{}</p>\n{}", escaped_html(command), answer,
+                     findings_list(view.advice)) +
          static_table("Summary", {"", ""}, rows) +
          static_table("Energy by domain", {"Domain", "Energy", "&#177;", "Mean power", "", "Counted"}, domains) +
          "</section>\n";

@@ -22,8 +22,10 @@ void LiveSteps::read_appended(const std::string& path, PartProgress& part) {
     const std::optional<std::string> payload = decompress_payload((*chunk)->header, (*chunk)->stored_payload);
     const std::optional<EventBatch> batch = payload ? decode_events(*payload) : std::nullopt;
     if (!batch) continue;
-    part.step_count += static_cast<std::uint64_t>(
-        std::ranges::count(batch->marks, MarkKind::step, [](const Mark& mark) { return mark.kind; }));
+    for (const Mark& mark : batch->marks) {
+      if (mark.kind == MarkKind::step) ++part.step_count;
+      if (mark.kind == MarkKind::evaluation) part.evaluation_step_count += mark.id;
+    }
   }
 }
 
@@ -34,7 +36,7 @@ std::uint64_t LiveSteps::count_steps() {
   for (const std::string& path : listed->parts) {
     PartProgress& part = part_progress_[path];
     read_appended(path, part);
-    most = std::max(most, part.step_count);
+    most = std::max(most, part.step_count - std::min(part.step_count, part.evaluation_step_count));
   }
   return most;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LiveSteps: counts the steps that the processes of a running recording have reported so far. Each call reads only what
+// LiveSteps: counts the steps, without evaluation steps, that the processes of a running recording have reported so far. Each call reads only what
 // was appended to the parts since the last call. Owned by the recorder; one thread.
 #pragma once
 
@@ -21,7 +21,8 @@ class LiveSteps {
  private:
   struct PartProgress {
     std::uint64_t read_until_offset = 0;  // after the last whole chunk that was read
-    std::uint64_t step_count = 0;
+    std::uint64_t step_count = 0;  // evaluation steps included
+    std::uint64_t evaluation_step_count = 0;
   };
   static void read_appended(const std::string& path, PartProgress& part);
 

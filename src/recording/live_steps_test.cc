@@ -47,6 +47,14 @@ TEST_F(LiveStepsOfAFolder, OfSeveralRanksAreThoseOfTheFarthest) {
   EXPECT_EQ(steps_.count_steps(), 5U);
 }
 
+TEST_F(LiveStepsOfAFolder, DoNotContainEvaluationSteps) {
+  RecordingWriter process = writer(1);
+  add_steps(process, 0, 5);
+  process.add(Mark{9, MarkKind::evaluation, 2, 1, ""});
+  ASSERT_TRUE(process.flush());
+  EXPECT_EQ(steps_.count_steps(), 3U);
+}
+
 TEST_F(LiveStepsOfAFolder, DoNotContainAChunkThatIsBeingWritten) {
   RecordingWriter process = writer(1);
   add_steps(process, 0, 3);

@@ -25,13 +25,21 @@ def test_the_page_opens_with_its_energy_and_what_cost_most(opened, report):
     answer = page.inner_text("#summary header + .answer")
     result = report("layer")
     assert number_of(answer, "J") == pytest.approx(result["measured_j"], rel=6e-3)
-    phases = [row["path"] for row in report("phase")["rows"]]
-    costliest = next(row for row in result["rows"] if row["path"] not in phases and row["path"] != ["background"])
-    found = re.search(r"costliest layer is (.*) on (\S+) with ([\d.]+ \w+) \(([\d.]+ %)", answer)
+    background_j = sum(row["energy_j"] for row in result["rows"] if row["path"] == ["background"])
+    command_j = result["attributed_j"] + result["idle_j"] + result["unattributed_j"] - background_j
+    costliest = next(row for row in report("phase")["rows"] if row["path"] != ["background"])
+    found = re.search(r"costliest phase is (.*) on (\S+) with ([\d.]+ \w+) \(([\d.]+ %)", answer)
     assert found[1].split(" ") == costliest["path"] and found[2] == costliest["device"]
     near(found[3], "J", costliest["energy_j"])
-    whole_j = result["attributed_j"] + result["idle_j"] + result["unattributed_j"]
-    near_share(found[4], costliest["energy_j"] / whole_j)
+    near_share(found[4], costliest["energy_j"] / command_j)
+    name, joules, share = re.search(r"all passes together: (\S+) with ([\d.]+ \w+) \(([\d.]+ %)", answer).groups()
+    layers = [row["path"][-1] for row in result["rows"] if len(row["path"]) > 2]
+    alike = re.compile(re.escape(name).replace(r"\*", r"\d+") + r"(\.\d+)*")
+    all_passes_j = sum(
+        row["energy_j"] for row in report("module")["rows"] if row["path"][-1] in layers and alike.fullmatch(row["path"][-1])
+    )
+    near(joules, "J", all_passes_j)
+    near_share(share, all_passes_j / command_j)
 
 
 def test_what_the_gpu_waited_for_is_the_sentence_of_the_text_report(opened, page_of, joulemap, idle_run):

@@ -79,6 +79,29 @@ function answerParagraph(data) {
   return h("p", { class: "answer" }, data.answer.join(" "));
 }
 
+// Ways to save energy, as joulemap advise prints them.
+function findingList(data) {
+  if (!data.findings.length) return null;
+  return h(
+    "div",
+    { class: "findings" },
+    h("h3", {}, "What to change"),
+    h(
+      "ol",
+      {},
+      data.findings.map((finding) =>
+        h(
+          "li",
+          {},
+          h("p", {}, h("b", {}, finding.title), ` – ${finding.saving}`),
+          h("p", {}, finding.change),
+          h("details", {}, h("summary", {}, "Evidence"), finding.evidence.map((text) => h("p", {}, text))),
+        ),
+      ),
+    ),
+  );
+}
+
 function phaseEnergyBar(data) {
   const parts = phaseTotals(data)?.map((part, index) => ({
     ...part,
@@ -248,6 +271,7 @@ export function summarySection(data) {
     pageTitle(data),
     [run.hosts.join(", "), startTime, run.complete ? "" : "the recording is incomplete"].filter(Boolean).join(" · "),
     answerParagraph(data),
+    findingList(data),
     h("div", { class: "answer-bar" }, makeActiveAndIdleBar(data)),
     h(
       "div",

@@ -19,13 +19,14 @@ const ROWS_PER_PAGE = 40;
 const LEVEL_TITLES = {
   phase: "Phases",
   layer: "Layers",
+  module: "Modules",
   op: "Operations",
   tensor: "Tensors",
   kernel: "Kernels",
   function: "Functions",
   region: "Regions",
 };
-const LEVEL_ORDER = ["layer", "op", "kernel", "function", "tensor", "region", "phase"];
+const LEVEL_ORDER = ["layer", "module", "op", "kernel", "function", "tensor", "region", "phase"];
 
 const BASIS_TEXTS = {
   regressed: "power of the kernel class or layer, from a regression over the run",

@@ -56,6 +56,7 @@ void RecordingSurvey::on_mark(std::uint32_t source, const Mark& mark) {
   if (mark.kind == MarkKind::command_begin) find_or_add_source(source).command_begin_ns = mark.time_ns;
   if (mark.kind == MarkKind::command_end) find_or_add_source(source).command_end_ns = mark.time_ns;
   if (mark.kind == MarkKind::step) ++find_or_add_source(source).step_count;
+  if (mark.kind == MarkKind::evaluation) find_or_add_source(source).evaluation_step_count += mark.id;
   if (mark.kind == MarkKind::epoch) ++find_or_add_source(source).epoch_count;
 }
 
@@ -158,17 +159,23 @@ Status RecordingSurvey::limit_time_range(const CommandTimeRange& time_range) {
 // Ranks share their steps, so the maximum counts; other processes add theirs.
 void RecordingSurvey::count_steps(ReportResult& result) const {
   std::uint64_t steps_of_ranks = 0;
+  std::uint64_t evaluation_steps_of_ranks = 0;
   std::uint64_t epochs_of_ranks = 0;
   for (const SurveyedSource& seen : sources_) {
+    const std::uint64_t evaluation_steps = std::min(seen.evaluation_step_count, seen.step_count);
+    const std::uint64_t steps = seen.step_count - evaluation_steps;
     if (seen.rank.empty()) {
-      result.steps += seen.step_count;
+      result.steps += steps;
+      result.evaluation_steps += evaluation_steps;
       result.epochs += seen.epoch_count;
     } else {
-      steps_of_ranks = std::max(steps_of_ranks, seen.step_count);
+      steps_of_ranks = std::max(steps_of_ranks, steps);
+      evaluation_steps_of_ranks = std::max(evaluation_steps_of_ranks, evaluation_steps);
       epochs_of_ranks = std::max(epochs_of_ranks, seen.epoch_count);
     }
   }
   result.steps += steps_of_ranks;
+  result.evaluation_steps += evaluation_steps_of_ranks;
   result.epochs += epochs_of_ranks;
 }
 

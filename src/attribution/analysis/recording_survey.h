@@ -42,7 +42,8 @@ struct SurveyedSource {
   std::vector<ChannelCalibration> calibration;
   std::string rank;  // of a distributed run; empty if none or unknown
   TracedSteps traced_step_count;
-  std::uint64_t step_count = 0;
+  std::uint64_t step_count = 0;  // evaluation steps included
+  std::uint64_t evaluation_step_count = 0;
   std::uint64_t epoch_count = 0;
 
   // The command's time, or the time covered by samples where a mark is missing. Empty without samples and marks.

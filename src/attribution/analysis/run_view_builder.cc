@@ -171,13 +171,15 @@ void add_events(RunView& view, const RecordingAnalysis& found, const ViewLimits&
 }
 
 // Adds times from the machine with the most steps only: the ranks of a run do the same at the same time. Returns its
-// number of steps.
+// number of steps, without evaluation steps.
 std::size_t add_step_and_epoch_times(RunView& view, const std::vector<MachineView>& machines,
                                      const ViewLimits& limits) {
   if (machines.empty()) return 0;
   const auto most = std::ranges::max_element(
       machines, {}, [](const MachineView& one) { return std::tuple(one.steps.size(), one.phases.size()); });
-  view.steps = group_steps_or_epochs(most->steps, most->span, limits);
+  std::vector<NumberedEnergy> steps = most->steps;
+  std::erase_if(steps, [](const NumberedEnergy& step) { return step.is_evaluation; });
+  view.steps = group_steps_or_epochs(steps, most->span, limits);
   view.epochs = group_steps_or_epochs(most->epochs, most->span, limits);
   view.step_details = most->step_details;
   view.detailed_steps = most->steps_with_kernel_records;
@@ -196,7 +198,7 @@ std::size_t add_step_and_epoch_times(RunView& view, const std::vector<MachineVie
   };
   std::ranges::stable_sort(view.layer_distributions, std::greater<>(), sum_j);
   if (view.layer_distributions.size() > limits.distributions) view.layer_distributions.resize(limits.distributions);
-  return most->steps.size();
+  return steps.size();
 }
 
 // `steps`: number of steps in the analysed time. Unlike in a report, counts are also known for a part of a run.

@@ -20,7 +20,7 @@ struct ViewQuery {
   std::optional<std::vector<KernelPower>> library = {};  // as in ReportQuery
   bool includes_branch_sums = false;                     // sums over branches of the levels' trees (scopes/path_tree.h)
   // Levels to build. Pages show all of them; a plot needs only one, which takes less time.
-  std::vector<RowLevel> levels = {RowLevel::phase,    RowLevel::layer,  RowLevel::op,     RowLevel::tensor,
+  std::vector<RowLevel> levels = {RowLevel::phase,    RowLevel::layer,  RowLevel::module, RowLevel::op, RowLevel::tensor,
                                   RowLevel::function, RowLevel::region, RowLevel::kernel, RowLevel::stack};
   ViewLimits limits = {};
   std::vector<DomainClass> excluded_domains = {};  // as in ReportQuery

@@ -10,19 +10,18 @@ namespace joulemap::attribution {
 namespace {
 
 // Combines the energy of all machines, from the rows, with the step times of the machine that recorded the most steps.
+// Evaluation steps are not among them.
 std::vector<StepEnergy> combine_step_energies(const std::vector<MachineView>& machines,
                                               const std::vector<ReportRow>& rows) {
   std::vector<StepEnergy> steps;
-  for (const MachineView& machine : machines) {
-    if (machine.steps.size() <= steps.size()) continue;
-    steps.clear();
-    for (const NumberedEnergy& step : machine.steps) {
-      steps.push_back({seconds(step.span.begin_ns - machine.span.begin_ns),
-                       seconds(step.span.end_ns - machine.span.begin_ns), step.time_s, step.energy_j.value_or(0)});
-    }
-  }
-  for (std::size_t i = 0; i < std::min(steps.size(), rows.size()); ++i) {
-    steps[i].energy_j = rows[i].energy_j.value_or(0);
+  const auto most = std::ranges::max_element(machines, {}, [](const MachineView& one) { return one.steps.size(); });
+  if (most == machines.end()) return steps;
+  for (std::size_t i = 0; i < most->steps.size(); ++i) {
+    const NumberedEnergy& step = most->steps[i];
+    if (step.is_evaluation) continue;
+    const std::optional<double> energy_j = i < rows.size() ? rows[i].energy_j : step.energy_j;
+    steps.push_back({seconds(step.span.begin_ns - most->span.begin_ns), seconds(step.span.end_ns - most->span.begin_ns),
+                     step.time_s, energy_j.value_or(0)});
   }
   return steps;
 }

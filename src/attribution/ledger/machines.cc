@@ -48,11 +48,6 @@ bool needs_attribution(RowLevel level) {
          level != RowLevel::request && level != RowLevel::token;
 }
 
-const std::vector<NumberedMark>* find_longest_marks(const std::map<std::uint32_t, std::vector<NumberedMark>>& moments) {
-  const auto most = std::ranges::max_element(moments, {}, [](const auto& marks) { return marks.second.size(); });
-  return most == moments.end() ? nullptr : &most->second;
-}
-
 }  // namespace
 
 Machines::Machines(const std::vector<SurveyedSource>& sources, RequestedResults requested, AttributionMode mode,
@@ -126,6 +121,7 @@ void Machines::add_mark(std::uint32_t source, const Mark& mark) {
   host->probing_spans.add(source, mark);
   host->dithering_spans.add(source, mark);
   if (mark.kind == MarkKind::step) host->step_marks[source].push_back({mark.time_ns, mark.id});
+  if (mark.kind == MarkKind::evaluation) host->evaluation_marks[source].push_back({mark.time_ns, mark.id});
   if (mark.kind == MarkKind::epoch) host->epoch_marks[source].push_back({mark.time_ns, mark.id});
 }
 
@@ -335,7 +331,7 @@ void Machines::set_energy(std::uint32_t source, RecordedEnergy::Result& energy, 
   }
   if (!requested_results_.views) return;
   host.view.emplace(host.span, host.energy, host.activity_sums, *requested_results_.views,
-                    mark_times_ns(find_longest_marks(host.step_marks)));
+                    mark_times_ns(step_or_epoch_marks(host, RowLevel::step)));
 }
 
 void Machines::add(std::uint32_t source, const Activity& activity) {
@@ -361,10 +357,8 @@ LedgerResult Machines::serving_rows(Host& host, RowLevel level) {
 LedgerResult Machines::host_result(Host& host, RowLevel level, const Grouping& grouping) const {
   if (is_serving_row_level(level)) return serving_rows(host, level);
   if (!needs_attribution(level)) {
-    const std::vector<NumberedMark>* const moments =
-        find_longest_marks(level == RowLevel::epoch ? host.epoch_marks : host.step_marks);
-    return step_rows(row_level_name(level), moments == nullptr ? std::vector<NumberedMark>() : *moments,
-                     host_energy_function(host), host.span, host.probing_spans);
+    return step_rows(row_level_name(level), step_or_epoch_marks(host, level), host_energy_function(host), host.span,
+                     host.probing_spans);
   }
   const auto ledger = host.ledgers.find(level);
   LedgerResult result = ledger == host.ledgers.end() ? LedgerResult() : ledger->second.finish(grouping);
@@ -408,12 +402,23 @@ EnergyFunction Machines::host_energy_function(const Host& host) {
   };
 }
 
+// Those of the process that reported most: ranks of one run report the same steps.
+std::vector<NumberedMark> Machines::step_or_epoch_marks(const Host& host, RowLevel level) {
+  const auto& marks_of_processes = level == RowLevel::epoch ? host.epoch_marks : host.step_marks;
+  const auto most =
+      std::ranges::max_element(marks_of_processes, {}, [](const auto& marks) { return marks.second.size(); });
+  if (most == marks_of_processes.end()) return {};
+  std::vector<NumberedMark> marks = most->second;
+  const auto evaluations = host.evaluation_marks.find(most->first);
+  if (level == RowLevel::step && evaluations != host.evaluation_marks.end())
+    mark_evaluation_steps(marks, evaluations->second);
+  return marks;
+}
+
 std::vector<NumberedEnergy> Machines::step_or_epoch_energies(const Host& host, RowLevel level) {
-  const std::vector<NumberedMark>* const moments =
-      find_longest_marks(level == RowLevel::epoch ? host.epoch_marks : host.step_marks);
-  if (moments == nullptr) return {};
   const LastStepEnd last = level == RowLevel::step ? LastStepEnd::after_median_length : LastStepEnd::at_command_end;
-  return energies_between_marks(*moments, host_energy_function(host), host.span, host.probing_spans, last);
+  return energies_between_marks(step_or_epoch_marks(host, level), host_energy_function(host), host.span,
+                                host.probing_spans, last);
 }
 
 std::vector<MachineView> Machines::views(const ViewLimits& limits) {

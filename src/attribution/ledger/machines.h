@@ -72,6 +72,7 @@ class Machines {
     MachineEnergy energy;
     std::vector<EnergyCurve> gpu_energy_curves;                     // of all counted domains
     std::map<std::uint32_t, std::vector<NumberedMark>> step_marks;  // by process
+    std::map<std::uint32_t, std::vector<EvaluationMark>> evaluation_marks;
     std::map<std::uint32_t, std::vector<NumberedMark>> epoch_marks;
     std::vector<std::pair<std::uint32_t, Mark>> lost_kernel_marks;  // marks of kind kernels_lost, with their process
     std::map<std::string, TimeCurve> co_tenant_s;                   // by device: time in which co-tenants kept it busy
@@ -108,6 +109,7 @@ class Machines {
                                      DeviceWork* work, const GpuName& name) const;
   CpuAttributionInputs cpu_attribution_inputs(Host& host, RecordedEnergy::Result& energy) const;
   static EnergyFunction host_energy_function(const Host& host);
+  static std::vector<NumberedMark> step_or_epoch_marks(const Host& host, RowLevel level);
   static std::vector<NumberedEnergy> step_or_epoch_energies(const Host& host, RowLevel level);
   static void fit_serving(Host& host, const RecordedEnergy::Result& energy);
   static LedgerResult serving_rows(Host& host, RowLevel level);

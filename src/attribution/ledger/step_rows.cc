@@ -65,10 +65,20 @@ void add_row(ReportRow& sum, const ReportRow& row) {
 
 }  // namespace
 
-std::vector<std::int64_t> mark_times_ns(const std::vector<NumberedMark>* moments) {
+void mark_evaluation_steps(std::vector<NumberedMark>& steps, std::span<const EvaluationMark> evaluations) {
+  std::ranges::sort(steps, {}, &NumberedMark::time_ns);
+  for (const EvaluationMark& evaluation : evaluations) {
+    auto step = std::ranges::lower_bound(steps, evaluation.time_ns, {}, &NumberedMark::time_ns);
+    for (std::uint64_t count = 0; count < evaluation.step_count && step != steps.begin(); ++count)
+      (--step)->is_evaluation = true;
+  }
+}
+
+std::vector<std::int64_t> mark_times_ns(const std::vector<NumberedMark>& moments) {
   std::vector<std::int64_t> begins_ns;
-  if (moments == nullptr) return begins_ns;
-  for (const NumberedMark& moment : *moments) begins_ns.push_back(moment.time_ns);
+  for (const NumberedMark& moment : moments) {
+    if (!moment.is_evaluation) begins_ns.push_back(moment.time_ns);
+  }
   std::sort(begins_ns.begin(), begins_ns.end());
   return begins_ns;
 }
@@ -87,7 +97,8 @@ std::vector<NumberedEnergy> energies_between_marks(std::vector<NumberedMark> mom
     std::optional<double> own_j;
     if (energy_j) own_j = energy_j(begin_ns, end_ns) - probing.energy_in_spans_between(energy_j, begin_ns, end_ns);
     const double time_s = seconds(end_ns - begin_ns) - probing.time_between_s(begin_ns, end_ns);
-    energies.push_back({moments[i].number, {begin_ns, end_ns}, std::max(time_s, 0.0), own_j});
+    energies.push_back(
+        {moments[i].number, {begin_ns, end_ns}, std::max(time_s, 0.0), own_j, moments[i].is_evaluation});
   }
   return energies;
 }
@@ -100,6 +111,7 @@ LedgerResult step_rows(std::string_view name, std::vector<NumberedMark> moments,
   for (const NumberedEnergy& one : energies_between_marks(std::move(moments), energy_j, span, probing, last)) {
     result.rows.push_back(make_measured_row(fmt::format("{} {}", name, one.number), one.time_s, one.energy_j));
     result.rows.back().name = fmt::format("{}", one.number);
+    if (one.is_evaluation) result.rows.back().display_name += " (evaluation)";
   }
   if (!probing.empty() && !result.rows.empty()) {
     const std::optional<double> probed_j = energy_j ? std::optional(probing.energy_in_spans(energy_j)) : std::nullopt;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rows of steps and epochs: the energy of the whole machine during each of them. Each ends where the next begins. No
+// Rows of steps and epochs: the energy of the whole machine during each of them. Each ends where the next begins.
+// Evaluation steps (MarkKind::evaluation) have rows, too, but do not count as steps of the program. No
 // mark shows where the last one ended: a step is assumed to last the median of the others, if there are enough, and an
 // epoch ends with the command. Probing belongs to no step and is a row of its own. Pure.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -18,16 +20,26 @@ namespace joulemap::attribution {
 struct NumberedMark {
   std::int64_t time_ns = 0;
   std::uint64_t number = 0;
+  bool is_evaluation = false;
 };
 
-// Times of the marks, sorted; empty for null.
-std::vector<std::int64_t> mark_times_ns(const std::vector<NumberedMark>* moments);
+// The last `step_count` steps that began before time_ns are evaluation steps.
+struct EvaluationMark {
+  std::int64_t time_ns = 0;
+  std::uint64_t step_count = 0;
+};
+// Sorts the steps by time and sets is_evaluation.
+void mark_evaluation_steps(std::vector<NumberedMark>& steps, std::span<const EvaluationMark> evaluations);
+
+// Times of the marks without evaluation steps, sorted.
+std::vector<std::int64_t> mark_times_ns(const std::vector<NumberedMark>& moments);
 
 struct NumberedEnergy {
   std::uint64_t number = 0;
   TimeSpan span;
   double time_s = 0;  // without probing, as is energy_j
   std::optional<double> energy_j;
+  bool is_evaluation = false;
 };
 enum class LastStepEnd : std::uint8_t { at_command_end, after_median_length };
 // One element for each mark, in order of time. `energy_j`: energy of the machine; may be empty.

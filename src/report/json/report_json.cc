@@ -159,7 +159,8 @@ std::string report_json(const ReportResult& result, const std::optional<Account>
   write_serving(json, result.serving);
   write_power_series(json, result);
   write_counter_steps(json, result);
-  json.member("steps", result.steps).member("epochs", result.epochs);
+  json.member("steps", result.steps).member("evaluation_steps", result.evaluation_steps);
+  json.member("epochs", result.epochs);
   write_setting(json, result);
   write_account(json, account);
   json.key("overhead").begin_object().member("cpu_s", result.overhead_cpu_s).key("share");

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <functional>
-#include <set>
 
+#include "report/text/costliest_layers.h"
 #include "report/text/energy_rows.h"
 #include "report/text/energy_text.h"
 #include "report/text/text_style.h"
@@ -17,6 +17,7 @@ namespace joulemap::report {
 namespace {
 
 constexpr std::size_t kMaxGpuSentences = 2;  // maximum number of GPUs with sentences of their own
+constexpr std::size_t kMaxAnsweredLayers = 3;
 
 std::string total_sentence(const RunView& view) {
   const std::optional<EnergyWithProvenance> total = preferred_energy(view.run.totals);
@@ -28,7 +29,8 @@ std::string total_sentence(const RunView& view) {
   line += fmt::format(", {}, in {}", to_string(total->provenance), time);
   const std::optional<double> each_j = view.rates.energy_per_unit(view.rates.steps);
   if (each_j && view.rates.steps.value_or(0) > 1)
-    line += fmt::format(": {:.0f} steps of {} each", *view.rates.steps, energy_text(*each_j));
+    line += fmt::format(": {:.0f} steps of {} each{}", *view.rates.steps, energy_text(*each_j),
+                        view.rates.evaluation_steps ? " with evaluation" : "");
   return line + ".";
 }
 
@@ -41,48 +43,56 @@ std::string probing_sentence(const RunView& view) {
       energy_text(*view.run.probe->energy_j), 100 * *view.run.probe->energy_j / total->joules);
 }
 
-// False for rows of the optimizer, which is a phase: at the level of layers, its rows have the name of the optimizer.
-bool is_layer_row(const ReportRow& row) { return row.path.size() < 2 || row.path[1] != "optimizer"; }
+// What the program itself used, where other processes used a noticeable part. Levels count the same energy.
+std::string program_sentence(const RunView& view) {
+  const std::optional<EnergyWithProvenance> total = preferred_energy(view.run.totals);
+  if (!total || total->joules <= 0 || view.levels.empty()) return {};
+  const double background_j = background_energy_j(view.levels.front().rows);
+  if (background_j <= 0 || background_j < kMinShownEnergyShare * total->joules) return {};
+  return fmt::format("The command itself used {} of it; the rest went to other processes and idle parts.",
+                     energy_text(std::max(total->joules - background_j, 0.0)));
+}
 
 // Whether the row has energy and belongs to the measured program: neither other processes nor probing.
 bool is_program_row(const ReportRow& row) {
-  return !row.path.empty() && row.path[0] != "background" && row.path[0] != "probe" && row.energy_j.value_or(0) > 0;
+  return !row.path.empty() && !is_background_row(row) && row.path[0] != "probe" && row.energy_j.value_or(0) > 0;
 }
 
-const ReportRow* find_costliest_row(const LevelView* level, const std::set<std::vector<std::string>>& excluded_paths) {
-  const ReportRow* most = nullptr;
-  if (level == nullptr) return most;
-  for (const ReportRow& row : level->rows) {
-    if (!is_program_row(row) || excluded_paths.contains(row.path)) continue;
-    if (level->by == "layer" && !is_layer_row(row)) continue;
-    if (most == nullptr || *row.energy_j > *most->energy_j) most = &row;
-  }
-  return most;
+// All energy of the level but that of other processes.
+double program_energy_j(const LevelView& level) {
+  return level.attributed_j.value_or(0) + level.idle_j.value_or(0) + level.unattributed_j.value_or(0) -
+         background_energy_j(level.rows);
 }
 
-// Energy of a row: "3.83 kJ (22.3 % of all energy)".
-std::string row_energy_text(const ReportRow& row, const LevelView& level) {
-  const double all_j = level.attributed_j.value_or(0) + level.idle_j.value_or(0) + level.unattributed_j.value_or(0);
-  std::string text = energy_text(*row.energy_j);
-  if (all_j > 0) text += fmt::format(" ({:.1f} % of all energy)", 100 * *row.energy_j / all_j);
-  return text;
+// "3.83 kJ (22.3 %)".
+std::string energy_share_text(double joules, const LevelView& level) {
+  const double all_j = program_energy_j(level);
+  return energy_text(joules) + (all_j > 0 ? fmt::format(" ({:.1f} %)", 100 * joules / all_j) : "");
 }
 
-std::string costliest_sentence(const RunView& view) {
+std::string costliest_phase_sentence(const RunView& view) {
   const LevelView* const phases = view.level("phase");
-  const LevelView* const layers = view.level("layer");
-  std::set<std::vector<std::string>> phase_paths;
-  if (phases != nullptr) {
-    for (const ReportRow& row : phases->rows) phase_paths.insert(row.path);
+  const ReportRow* most = nullptr;
+  if (phases == nullptr) return {};
+  for (const ReportRow& row : phases->rows) {
+    if (is_program_row(row) && (most == nullptr || *row.energy_j > *most->energy_j)) most = &row;
   }
-  std::string line;
-  if (const ReportRow* phase = find_costliest_row(phases, {}))
-    line = fmt::format("The costliest phase is {} on {} with {}", fmt::join(phase->path, " "), phase->device,
-                       row_energy_text(*phase, *phases));
-  if (const ReportRow* layer = find_costliest_row(layers, phase_paths))
-    line += fmt::format("{} layer is {} on {} with {}", line.empty() ? "The costliest" : ", the costliest",
-                        fmt::join(layer->path, " "), layer->device, row_energy_text(*layer, *layers));
-  return line.empty() ? line : line + ".";
+  if (most == nullptr) return {};
+  return fmt::format("The costliest phase is {} on {} with {} of the command's energy.", fmt::join(most->path, " "),
+                     most->device, energy_share_text(*most->energy_j, *phases));
+}
+
+std::string costliest_layers_sentence(const RunView& view) {
+  const LevelView* const layers = view.level("layer");
+  const LevelView* const modules = view.level("module");
+  if (layers == nullptr || modules == nullptr) return {};
+  std::vector<std::string> parts;
+  for (const LayerCost& layer : costliest_layers(layers->rows, modules->rows, LayerCostUnit::joules)) {
+    if (parts.size() == kMaxAnsweredLayers || layer.cost_j_or_s <= 0) break;
+    parts.push_back(fmt::format("{} with {}", layer.name, energy_share_text(layer.cost_j_or_s, *layers)));
+  }
+  if (parts.empty()) return {};
+  return fmt::format("Costliest layers, all passes together: {}.", fmt::join(parts, ", "));
 }
 
 // The first level with idle energy by cause, which is the same in every level; null if there is none.
@@ -115,9 +125,10 @@ void add_gpu_sentences(const RunView& view, std::vector<std::string>& sentences)
 }  // namespace
 
 std::vector<std::string> answer_sentences(const RunView& view) {
-  std::vector<std::string> sentences = {total_sentence(view), probing_sentence(view)};
+  std::vector<std::string> sentences = {total_sentence(view), program_sentence(view), probing_sentence(view)};
   add_gpu_sentences(view, sentences);
-  sentences.push_back(costliest_sentence(view));
+  sentences.push_back(costliest_phase_sentence(view));
+  sentences.push_back(costliest_layers_sentence(view));
   std::erase(sentences, std::string());
   return sentences;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The summary of a run in words, at the top of its page: total energy, active and idle energy of GPUs, and the phase
-// and layer with the most energy. Pure.
+// and layers with the most energy. Pure.
 #pragma once
 
 #include <string>

@@ -37,7 +37,10 @@ RunView training() {
   layers.by = "layer";
   layers.rows = {row_of({"train", "optimizer"}, 350), row_of({"train", "forward", "conv"}, 120),
                  row_of({"train", "forward", "fc"}, 80)};
-  view.levels = {phases, layers};
+  LevelView modules = layers;
+  modules.by = "module";
+  modules.rows = {row_of({"conv"}, 120), row_of({"fc"}, 80)};
+  view.levels = {phases, layers, modules};
   return view;
 }
 
@@ -47,9 +50,21 @@ TEST(AnswerText, StatesEnergyActiveAndWaitingSharesAndWhatCostMost) {
       "Work on gpu0 used 70 % of its energy.",
       "30 % of the energy of gpu0 was used while it was idle: 25 % waiting for the DataLoader, 5 % before its first "
       "work.",
-      "The costliest phase is train optimizer on gpu0 with 350 J (35.0 % of all energy), the costliest layer is train "
-      "forward conv on gpu0 with 120 J (12.0 % of all energy)."};
+      "The costliest phase is train optimizer on gpu0 with 350 J (35.0 %) of the command's energy.",
+      "Costliest layers, all passes together: conv with 120 J (12.0 %), fc with 80.0 J (8.0 %)."};
   EXPECT_EQ(answer_sentences(training()), expected);
+}
+
+TEST(AnswerText, SharesAreThoseOfTheCommandWhereOtherProcessesUseTheMachineToo) {
+  RunView view = training();
+  for (LevelView& level : view.levels) {
+    level.rows.push_back(row_of({"background"}, 200));
+    level.idle_j = 100;
+  }
+  const std::vector<std::string> sentences = answer_sentences(view);
+  EXPECT_EQ(sentences[1], "The command itself used 800 J of it; the rest went to other processes and idle parts.");
+  EXPECT_EQ(sentences.back(),
+            "Costliest layers, all passes together: conv with 120 J (20.0 %), fc with 80.0 J (13.3 %).");
 }
 
 TEST(AnswerText, UsesTheSentenceOfTheTextReport) {

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "model/run_rates.h"
 #include "report/text/advice_text.h"
+#include "report/text/costliest_layers.h"
 #include "report/text/energy_text.h"
 #include "report/text/waiting_text.h"
 #include "report/text/wrapped_text.h"
@@ -22,93 +23,18 @@ namespace joulemap::report {
 namespace {
 
 constexpr std::size_t kMaxAnsweredLayers = 5;
-constexpr double kMinShownEnergyShare = 0.05;  // of the run's energy
 constexpr std::string_view kProbeModeName = "probe";
 constexpr std::string_view kOptimizerPhaseName = "optimizer";
-constexpr std::string_view kBackgroundName = "background";
-
-struct LayerCost {
-  std::string name;
-  double cost_j_or_s = 0;   // in J, or in s if no energy is known
-  double half_width_j = 0;  // sum of the half widths of the rows, whose errors may be correlated
-  std::set<std::string> modules;
-};
-
-bool is_numeric_part(std::string_view part) {
-  return !part.empty() && std::ranges::all_of(part, [](char letter) { return letter >= '0' && letter <= '9'; });
-}
-
-// Name under which corresponding modules of repeated blocks are summed: "blocks.2.mlp.0" becomes "blocks.*.mlp".
-// Trailing numbers, which are the elements of a Sequential, are dropped. A name of numbers alone does not change.
-std::string wildcard_module_name(std::string_view name) {
-  std::vector<std::string_view> parts = split(name, '.');
-  while (parts.size() > 1 && is_numeric_part(parts.back())) parts.pop_back();
-  if (std::ranges::all_of(parts, is_numeric_part)) return std::string(name);
-  std::string place;
-  for (const std::string_view part : parts) {
-    place += place.empty() ? "" : ".";
-    place += is_numeric_part(part) ? "*" : part;
-  }
-  return place;
-}
-
-bool is_module_row(const ReportRow& row) {
-  return row.path.size() >= 3 && row.path.front() != kProbeModeName && row.path[1] != kOptimizerPhaseName;
-}
-
-std::string_view strip_trailing_numbers(std::string_view name) {
-  while (true) {
-    const std::size_t dot = name.rfind('.');
-    if (dot == std::string_view::npos || !is_numeric_part(name.substr(dot + 1))) return name;
-    name = name.substr(0, dot);
-  }
-}
-
-std::set<std::string> list_module_names(const ReportResult& by_layer) {
-  std::set<std::string> modules;
-  for (const ReportRow& row : by_layer.rows) {
-    if (is_module_row(row)) modules.insert(row.path.back());
-  }
-  return modules;
-}
-
-// Rows by module contain all passes of a layer; rows by layer show which of them are modules.
-std::vector<LayerCost> costliest_layers(const RecordAnswer& answer, bool by_energy) {
-  const std::set<std::string> modules = list_module_names(answer.layer_report);
-  std::map<std::string, LayerCost> sums;
-  for (const ReportRow& row : answer.module_report.rows) {
-    if (row.path.size() != 1 || !modules.contains(row.path.front()) || (by_energy && !row.energy_j)) continue;
-    const std::string place = wildcard_module_name(row.path.back());
-    LayerCost& sum = sums[place];
-    sum.name = place;
-    sum.cost_j_or_s += by_energy ? *row.energy_j : row.time_s;
-    if (row.low_j && row.high_j) sum.half_width_j += (*row.high_j - *row.low_j) / 2;
-    sum.modules.emplace(strip_trailing_numbers(row.path.back()));
-  }
-  std::vector<LayerCost> layers;
-  for (auto& [name, sum] : sums) layers.push_back(std::move(sum));
-  std::ranges::stable_sort(layers, std::greater(), &LayerCost::cost_j_or_s);
-  return layers;
-}
-
-// Energy of other processes and of the rest of the machine.
-double background_energy_j(const ReportResult& result) {
-  double joules = 0;
-  for (const ReportRow& row : result.rows) {
-    if (row.path.size() == 1 && row.path.front() == kBackgroundName) joules += row.energy_j.value_or(0);
-  }
-  return joules;
-}
 
 // Without other processes and the rest of the machine.
 double command_energy_j(const ReportResult& result) {
-  return run_rates(result).energy_j.value_or(0) - background_energy_j(result);
+  return run_rates(result).energy_j.value_or(0) - background_energy_j(result.rows);
 }
 
 // A line for the optimizer, if it uses at least kMinShownEnergyShare. Updates of a layer (Keras) count with their
 // layer.
 std::string optimizer_share_text(const ReportResult& result, double command_j) {
-  const std::set<std::string> modules = list_module_names(result);
+  const std::set<std::string> modules = list_module_names(result.rows);
   double joules = 0;
   for (const ReportRow& row : result.rows) {
     const bool is_optimizer =
@@ -122,7 +48,8 @@ std::string optimizer_share_text(const ReportResult& result, double command_j) {
 std::string costliest_layers_text(const RecordAnswer& answer, const TextStyle& style) {
   const ReportResult& result = answer.layer_report;
   const bool by_energy = std::ranges::any_of(result.rows, [](const ReportRow& row) { return row.energy_j > 0; });
-  const std::vector<LayerCost> layers = costliest_layers(answer, by_energy);
+  const std::vector<LayerCost> layers =
+      costliest_layers(result.rows, answer.module_report.rows, by_energy ? LayerCostUnit::joules : LayerCostUnit::seconds);
   if (layers.empty() || layers.front().cost_j_or_s <= 0) return {};
   const double sum = by_energy ? command_energy_j(result) : result.elapsed_s;
   std::string out = by_energy ? " costliest layers, all passes together, in % of the energy of the command\n"
@@ -139,7 +66,12 @@ std::string costliest_layers_text(const RecordAnswer& answer, const TextStyle& s
                        std::string(8 - std::min<std::size_t>(8, count_display_columns(width)), ' '), width,
                        shortened(printable(layer.name), style.columns - 30 - count.size()) + count);
   }
-  return by_energy ? out + optimizer_share_text(result, sum) : out;
+  if (!by_energy) return out;
+  out += optimizer_share_text(result, sum);
+  if (run_rates(result).is_estimated() && layers.size() > 1)
+    out += wrap_text("   ", "Most of the error is the unknown power of this machine, common to all layers: their order is safer.",
+                     style.columns);
+  return out;
 }
 
 std::string energy_with_interval_text(const RunRates& rates, const TextStyle& style) {
@@ -150,14 +82,16 @@ std::string energy_with_interval_text(const RunRates& rates, const TextStyle& st
 
 std::string steps_text(const RunRates& rates, double energy_j) {
   if (!(rates.steps.value_or(0) > 0)) return {};
-  return fmt::format("; {:.0f} steps, {} each", *rates.steps, energy_text(energy_j / *rates.steps));
+  std::string text = fmt::format("; {:.0f} steps, {} each", *rates.steps, energy_text(energy_j / *rates.steps));
+  if (rates.evaluation_steps) text += " with evaluation";
+  return text;
 }
 
 // The errors of rows may be correlated: their half widths add up.
 double command_half_width_j(const ReportResult& result, const RunRates& rates) {
   double half_width_j = rates.relative_half_width() * result.unattributed_j.value_or(0);
   for (const ReportRow& row : result.rows) {
-    if (row.path.empty() || row.path.front() == kBackgroundName || !row.low_j || !row.high_j) continue;
+    if (row.path.empty() || is_background_row(row) || !row.low_j || !row.high_j) continue;
     half_width_j += (*row.high_j - *row.low_j) / 2;
   }
   return half_width_j;
@@ -169,8 +103,8 @@ std::string total_energy_text(const ReportResult& result, const TextStyle& style
   if (!rates.energy_j) return fmt::format(" {}: no sensor returned a value\n", duration_text(result.elapsed_s));
   const std::string_view provenance = rates.is_estimated() ? "estimated" : "measured";
   const std::string watts = rates.mean_w() ? fmt::format(" ({:.0f} W)", *rates.mean_w()) : "";
-  const double others_j = background_energy_j(result);
-  if (others_j <= 0 || others_j < kMinShownEnergyShare * *rates.energy_j) {
+  const double others_j = noticeable_background_j(result);
+  if (others_j <= 0) {
     return fmt::format(" {} {} in {}{}{}\n", style.bold(energy_with_interval_text(rates, style)), provenance,
                        duration_text(rates.time_s), watts, steps_text(rates, *rates.energy_j));
   }

@@ -8,8 +8,10 @@
 #include "base/text.h"
 #include "model/run_rates.h"
 #include "report/text/account_text.h"
+#include "report/text/costliest_layers.h"
 #include "report/text/diagnostics_text.h"
 #include "report/text/energy_rows.h"
+#include "report/text/energy_tree.h"
 #include "report/text/serving_text.h"
 #include "report/text/sparkline.h"
 #include "report/text/summary_text.h"
@@ -40,6 +42,8 @@ std::string report_totals_text(const ReportResult& result) {
   };
   add("total measured", joules_of(result.totals.measured));
   add("total estimated", joules_of(result.totals.estimated));
+  if (const double background_j = noticeable_background_j(result); background_j > 0)
+    add("of it by the command", *ledger_total_j(result) - background_j);
   return out.empty() ? out : "  -----------\n" + out;
 }
 

@@ -31,8 +31,12 @@ std::string energy_per_unit_text(const ReportResult& result, const TextStyle& st
   std::string out = energy_per_unit_line("epochs", rates.epochs, rates, style) +
                     energy_per_unit_line("steps", rates.steps, rates, style) +
                     energy_per_unit_line("samples", rates.samples, rates, style);
-  if (!out.empty() && !result.is_clipped)
-    out += fmt::format("              (whole run: start-up included{})\n", result.probe ? ", probing not" : "");
+  if (!out.empty() && !result.is_clipped) {
+    std::string evaluation;
+    if (rates.evaluation_steps) evaluation = fmt::format(" and {:.0f} evaluation steps", *rates.evaluation_steps);
+    out += fmt::format("              (whole run: start-up{} included{})\n", evaluation,
+                       result.probe ? ", probing not" : "");
+  }
   const std::optional<double> product_js = rates.energy_delay_js();
   if (!product_js) return out;
   const bool is_estimated = rates.provenance == Provenance::estimated;

@@ -10,6 +10,7 @@
 #include <limits>
 #include <set>
 
+#include "report/text/costliest_layers.h"
 #include "report/text/energy_rows.h"
 #include "report/text/kernel_names.h"
 #include "report/text/step_energy_distribution_text.h"
@@ -75,10 +76,23 @@ std::string uncertainty_text(const ReportRow& row) {
   return percent < 0.95 ? fmt::format("{:.1f} %", percent) : fmt::format("{:.0f} %", std::min(percent, 999.0));
 }
 
+// What shares in the tree are fractions of.
+std::optional<double> energy_of_shares_j(const ReportResult& result) {
+  const std::optional<double> total_j = ledger_total_j(result);
+  return total_j ? std::optional(*total_j - noticeable_background_j(result)) : std::nullopt;
+}
+
+EnergyNode background_node(double joules) {
+  EnergyNode node{"other processes", {}, {}};
+  node.summed_row.path = {"background"};
+  node.summed_row.energy_j = joules;
+  return node;
+}
+
 class TreeTable {
  public:
   TreeTable(const TreeLayout& layout, const TextStyle& style, const ReportResult& result)
-      : layout_(layout), style_(style), total_j_(ledger_total_j(result)), are_kernels_(result.by == "kernel") {}
+      : layout_(layout), style_(style), whole_j_(energy_of_shares_j(result)), are_kernels_(result.by == "kernel") {}
 
   std::string header(std::string_view title) const {
     // A title that is longer than the column of names is on a separate line.
@@ -102,8 +116,8 @@ class TreeTable {
         are_kernels_ ? brief_kernel_name(printable(node.name), left) : shortened(printable(node.name), left);
     const std::string blanks(layout_.name_columns - std::min(layout_.name_columns, used + count_display_columns(name)),
                              ' ');
-    const bool has_share = row.energy_j && total_j_ && *total_j_ > 0;
-    const double share = has_share ? *row.energy_j / *total_j_ : 0;
+    const bool has_share = row.energy_j && whole_j_ && *whole_j_ > 0 && !is_background_row(row);
+    const double share = has_share ? *row.energy_j / *whole_j_ : 0;
     const std::string bar = has_share ? bar_text(share, layout_.bar_columns, style_.characters) : "";
     std::string out = " " + style_.dimmed(prefix) + name + style_.dimmed(more) + blanks;
     out += " " + right_aligned(row.energy_j ? format_number(*row.energy_j) : "?", kJoulesColumns);
@@ -121,9 +135,18 @@ class TreeTable {
  private:
   TreeLayout layout_;
   TextStyle style_;
-  std::optional<double> total_j_;
+  std::optional<double> whole_j_;
   bool are_kernels_;
 };
+
+// The tree contains the command alone where other processes used a noticeable part: their row would make the shares of
+// layers depend on the neighbours. The energy of their devices is then the sum of rows.
+ReportResult exclude_background(const ReportResult& result) {
+  ReportResult command = result;
+  std::erase_if(command.rows, is_background_row);
+  std::erase_if(command.groups, [](const ReportRow& group) { return group.path.empty() || is_background_row(group); });
+  return command;
+}
 
 TreeLimits tree_limits(const TreeTextOptions& view, const ReportResult& result) {
   TreeLimits limits;
@@ -134,20 +157,18 @@ TreeLimits tree_limits(const TreeTextOptions& view, const ReportResult& result) 
 }
 
 std::string basis_legend(const std::vector<TreeLine>& lines, const TreeLayout& layout, double interval,
-                         const TextStyle& style) {
+                         bool has_background, const TextStyle& style) {
   std::set<std::string> bases;
   bool is_folded = false;
-  bool has_background = false;
   for (const TreeLine& line : lines) {
     is_folded = is_folded || line.hidden_row_count > 1 || line.node == nullptr;
     if (line.node == nullptr) continue;
-    has_background = has_background || line.node->name == "background";
     if (!line.node->summed_row.basis.empty() && line.node->summed_row.energy_j)
       bases.insert(line.node->summed_row.basis);
   }
   std::string text = fmt::format("{}: half of the {:.0f} % interval.", style.plus_minus_sign(), 100 * interval);
   if (is_folded) text += " +N: N rows folded; --top 0 shows all.";
-  if (has_background) text += " background: other processes.";
+  if (has_background) text += " share: of the energy of the command, without other processes.";
   if (!bases.empty() && !layout.has_basis_words) {
     std::vector<std::string> letters;
     for (const std::string& basis : bases) letters.push_back(fmt::format("{} {}", basis[0], basis));
@@ -167,7 +188,8 @@ std::string tree_title(const ReportResult& result, const TreeTextOptions& view) 
 
 std::string tree_text(const ReportResult& result, const TreeTextOptions& view, const TextStyle& style) {
   if (result.by == "domain" || result.rows.empty()) return {};
-  const EnergyNode root = energy_tree(result, view.tree_query);
+  const double background_j = noticeable_background_j(result);
+  const EnergyNode root = energy_tree(background_j > 0 ? exclude_background(result) : result, view.tree_query);
   const std::vector<TreeLine> lines = tree_lines(root, tree_limits(view, result));
   std::size_t longest = 0;
   std::size_t longest_time = 0;
@@ -187,7 +209,8 @@ std::string tree_text(const ReportResult& result, const TreeTextOptions& view, c
   }
   if (lines.empty()) out += "  no row matches the filter\n";
   for (const EnergyNode& node : idle_and_unattributed_nodes(result)) out += table.line("", node, 0);
-  return out + basis_legend(lines, layout, result.interval, style) + step_energy_distribution_text(result, style);
+  if (background_j > 0) out += table.line("", background_node(background_j), 0);
+  return out + basis_legend(lines, layout, result.interval, background_j > 0, style) + step_energy_distribution_text(result, style);
 }
 
 }  // namespace joulemap::report
